@@ -4,7 +4,7 @@
  * For all calls: sizes are bytes and above 0; REFUSED means that the device has no memory
  * for it now and nothing changed; INVALID means misuse (a range that is not there, a size
  * that is no multiple of the page, an unmap under pending work), with a sentence from
- * backing_problem; out-parameters are written on OK only. An optional hook may be NULL:
+ * ar_backing_problem; out-parameters are written on OK only. An optional hook may be NULL:
  * the wrapper then returns UNSUPPORTED. */
 #ifndef ALLOCATORS_BACKING_H
 #define ALLOCATORS_BACKING_H
@@ -15,19 +15,19 @@
 
 #include "allocators/base/status.h"
 
-struct backing;
+struct ar_backing;
 
 /* Physical memory made by create, named by a number that is never used again. */
 typedef uint64_t backing_handle;
 
 /* A point in a stream's work, like an event recorded at the moment of the call. */
-struct backing_ticket {
+struct ar_backing_ticket {
     uint32_t stream;
     uint64_t value;
 };
 
 /* How the driver's stream-ordered pool behaves: the attributes of cuMemPool, by their names. */
-struct backing_pool {
+struct ar_backing_pool {
     uint64_t release_threshold_bytes; /* kept at a synchronisation; UINT64_MAX: everything */
     uint64_t most_bytes;              /* that it may reserve; 0: no limit */
     bool follow_events;               /* reuse what another stream freed, if events order it */
@@ -35,10 +35,10 @@ struct backing_pool {
     bool internal;                    /* make a stream wait for another rather than fail */
 };
 
-struct backing_ops {
+struct ar_backing_ops {
     /* Driver allocation and free, cuMemAlloc and cuMemFree. The free waits for the device. */
-    enum status (*segment_alloc)(struct backing *self, uint64_t bytes, uint64_t *address);
-    enum status (*segment_free)(struct backing *self, uint64_t address);
+    enum ar_status (*segment_alloc)(struct ar_backing *self, uint64_t bytes, uint64_t *address);
+    enum ar_status (*segment_free)(struct ar_backing *self, uint64_t address);
 
     /* Virtual memory, optional as a group. Sizes and addresses are multiples of
      * page_bytes. `map` puts all of a handle at `address` inside a reserved range, where
@@ -46,45 +46,45 @@ struct backing_ops {
      * mapped pages usable and is to be called once for each run. `unmap` must not come
      * before the work that uses the pages is done. `destroy` gives the handle up; the
      * memory goes back to the device when it is not mapped anywhere either. */
-    enum status (*reserve)(struct backing *self, uint64_t bytes, uint64_t *address);
-    enum status (*release)(struct backing *self, uint64_t address);
-    enum status (*create)(struct backing *self, uint64_t bytes, backing_handle *handle);
-    enum status (*destroy)(struct backing *self, backing_handle handle);
-    enum status (*map)(struct backing *self, uint64_t address, backing_handle handle);
-    enum status (*access)(struct backing *self, uint64_t address, uint64_t bytes);
-    enum status (*unmap)(struct backing *self, uint64_t address, uint64_t bytes);
+    enum ar_status (*reserve)(struct ar_backing *self, uint64_t bytes, uint64_t *address);
+    enum ar_status (*release)(struct ar_backing *self, uint64_t address);
+    enum ar_status (*create)(struct ar_backing *self, uint64_t bytes, backing_handle *handle);
+    enum ar_status (*destroy)(struct ar_backing *self, backing_handle handle);
+    enum ar_status (*map)(struct ar_backing *self, uint64_t address, backing_handle handle);
+    enum ar_status (*access)(struct ar_backing *self, uint64_t address, uint64_t bytes);
+    enum ar_status (*unmap)(struct ar_backing *self, uint64_t address, uint64_t bytes);
 
     /* Order. `fence` marks the work queued on `stream` so far; `done` polls; `wait` blocks
      * the caller until it is done, and that wait is counted as stall. */
-    struct backing_ticket (*fence)(struct backing *self, uint32_t stream);
-    bool (*done)(struct backing *self, struct backing_ticket ticket);
-    void (*wait)(struct backing *self, struct backing_ticket ticket);
+    struct ar_backing_ticket (*fence)(struct ar_backing *self, uint32_t stream);
+    bool (*done)(struct ar_backing *self, struct ar_backing_ticket ticket);
+    void (*wait)(struct ar_backing *self, struct ar_backing_ticket ticket);
 
     /* Optional: later work of `stream` waits for the ticket; the caller does not. Where it is
      * missing the caller waits. */
-    void (*order)(struct backing *self, uint32_t stream, struct backing_ticket ticket);
+    void (*order)(struct ar_backing *self, uint32_t stream, struct ar_backing_ticket ticket);
 
     /* Bytes that this process could still get, and all it may have (cuMemGetInfo). */
-    void (*memory)(struct backing *self, uint64_t *free_bytes, uint64_t *total_bytes);
+    void (*memory)(struct ar_backing *self, uint64_t *free_bytes, uint64_t *total_bytes);
 
     /* The driver's own stream-ordered pool, optional as a group. Used bytes are those asked for
      * and not freed, reserved those that the pool has of the device. A trim gives back what is
      * free until no more than `keep_bytes` are reserved. */
-    enum status (*pool_alloc)(struct backing *self, uint64_t bytes, uint32_t stream,
-                              uint64_t *address);
-    enum status (*pool_free)(struct backing *self, uint64_t address, uint32_t stream);
-    enum status (*pool_trim)(struct backing *self, uint64_t keep_bytes);
-    void (*pool_memory)(struct backing *self, uint64_t *used_bytes, uint64_t *reserved_bytes);
+    enum ar_status (*pool_alloc)(struct ar_backing *self, uint64_t bytes, uint32_t stream,
+                                 uint64_t *address);
+    enum ar_status (*pool_free)(struct ar_backing *self, uint64_t address, uint32_t stream);
+    enum ar_status (*pool_trim)(struct ar_backing *self, uint64_t keep_bytes);
+    void (*pool_memory)(struct ar_backing *self, uint64_t *used_bytes, uint64_t *reserved_bytes);
 
     /* The sentence for the last INVALID. */
-    const char *(*problem)(struct backing *self);
+    const char *(*problem)(struct ar_backing *self);
 
     /* Of the pool: says how it is to behave, before the first allocation. */
-    enum status (*pool_open)(struct backing *self, const struct backing_pool *settings);
+    enum ar_status (*pool_open)(struct ar_backing *self, const struct ar_backing_pool *settings);
 };
 
-struct backing {
-    const struct backing_ops *ops;
+struct ar_backing {
+    const struct ar_backing_ops *ops;
     uint64_t granule_bytes; /* driver allocations start at multiples of it */
     uint64_t page_bytes;    /* of virtual memory; 0: no virtual memory here */
     bool adjacent;          /* segments may touch, so a supply that coalesces makes sense */
@@ -92,7 +92,8 @@ struct backing {
 
 /* For who stands between a policy and a backing: of the hooks that it forwards, those that are
  * optional and that `has` lacks are taken out, since policies look. */
-static inline void backing_ops_offer(struct backing_ops *ops, const struct backing_ops *has)
+static inline void ar_backing_ops_offer(struct ar_backing_ops *ops,
+                                        const struct ar_backing_ops *has)
 {
 #define OFFER(hook) (ops->hook = has->hook ? ops->hook : NULL)
     OFFER(reserve);
@@ -111,70 +112,74 @@ static inline void backing_ops_offer(struct backing_ops *ops, const struct backi
 #undef OFFER
 }
 
-static inline enum status backing_segment_alloc(struct backing *self, uint64_t bytes,
-                                                uint64_t *address)
+static inline enum ar_status ar_backing_segment_alloc(struct ar_backing *self, uint64_t bytes,
+                                                      uint64_t *address)
 {
     return self->ops->segment_alloc(self, bytes, address);
 }
 
-static inline enum status backing_segment_free(struct backing *self, uint64_t address)
+static inline enum ar_status ar_backing_segment_free(struct ar_backing *self, uint64_t address)
 {
     return self->ops->segment_free(self, address);
 }
 
-static inline enum status backing_reserve(struct backing *self, uint64_t bytes, uint64_t *address)
+static inline enum ar_status ar_backing_reserve(struct ar_backing *self, uint64_t bytes,
+                                                uint64_t *address)
 {
-    return self->ops->reserve ? self->ops->reserve(self, bytes, address) : STATUS_UNSUPPORTED;
+    return self->ops->reserve ? self->ops->reserve(self, bytes, address) : AR_UNSUPPORTED;
 }
 
-static inline enum status backing_release(struct backing *self, uint64_t address)
+static inline enum ar_status ar_backing_release(struct ar_backing *self, uint64_t address)
 {
-    return self->ops->release ? self->ops->release(self, address) : STATUS_UNSUPPORTED;
+    return self->ops->release ? self->ops->release(self, address) : AR_UNSUPPORTED;
 }
 
-static inline enum status backing_create(struct backing *self, uint64_t bytes,
-                                         backing_handle *handle)
+static inline enum ar_status ar_backing_create(struct ar_backing *self, uint64_t bytes,
+                                               backing_handle *handle)
 {
-    return self->ops->create ? self->ops->create(self, bytes, handle) : STATUS_UNSUPPORTED;
+    return self->ops->create ? self->ops->create(self, bytes, handle) : AR_UNSUPPORTED;
 }
 
-static inline enum status backing_destroy(struct backing *self, backing_handle handle)
+static inline enum ar_status ar_backing_destroy(struct ar_backing *self, backing_handle handle)
 {
-    return self->ops->destroy ? self->ops->destroy(self, handle) : STATUS_UNSUPPORTED;
+    return self->ops->destroy ? self->ops->destroy(self, handle) : AR_UNSUPPORTED;
 }
 
-static inline enum status backing_map(struct backing *self, uint64_t address, backing_handle handle)
+static inline enum ar_status ar_backing_map(struct ar_backing *self, uint64_t address,
+                                            backing_handle handle)
 {
-    return self->ops->map ? self->ops->map(self, address, handle) : STATUS_UNSUPPORTED;
+    return self->ops->map ? self->ops->map(self, address, handle) : AR_UNSUPPORTED;
 }
 
-static inline enum status backing_access(struct backing *self, uint64_t address, uint64_t bytes)
+static inline enum ar_status ar_backing_access(struct ar_backing *self, uint64_t address,
+                                               uint64_t bytes)
 {
-    return self->ops->access ? self->ops->access(self, address, bytes) : STATUS_UNSUPPORTED;
+    return self->ops->access ? self->ops->access(self, address, bytes) : AR_UNSUPPORTED;
 }
 
-static inline enum status backing_unmap(struct backing *self, uint64_t address, uint64_t bytes)
+static inline enum ar_status ar_backing_unmap(struct ar_backing *self, uint64_t address,
+                                              uint64_t bytes)
 {
-    return self->ops->unmap ? self->ops->unmap(self, address, bytes) : STATUS_UNSUPPORTED;
+    return self->ops->unmap ? self->ops->unmap(self, address, bytes) : AR_UNSUPPORTED;
 }
 
-static inline struct backing_ticket backing_fence(struct backing *self, uint32_t stream)
+static inline struct ar_backing_ticket ar_backing_fence(struct ar_backing *self, uint32_t stream)
 {
     return self->ops->fence(self, stream);
 }
 
-static inline bool backing_done(struct backing *self, struct backing_ticket ticket)
+static inline bool ar_backing_done(struct ar_backing *self, struct ar_backing_ticket ticket)
 {
     return self->ops->done(self, ticket);
 }
 
-static inline void backing_wait(struct backing *self, struct backing_ticket ticket)
+static inline void ar_backing_wait(struct ar_backing *self, struct ar_backing_ticket ticket)
 {
     self->ops->wait(self, ticket);
 }
 
-static inline void backing_order(struct backing *self, uint32_t stream,
-                                 struct backing_ticket ticket)
+static inline void ar_backing_order(struct ar_backing *self, uint32_t stream,
+                                    struct ar_backing_ticket ticket)
 {
     if (self->ops->order)
         self->ops->order(self, stream, ticket);
@@ -182,12 +187,13 @@ static inline void backing_order(struct backing *self, uint32_t stream,
         self->ops->wait(self, ticket);
 }
 
-static inline void backing_memory(struct backing *self, uint64_t *free_bytes, uint64_t *total_bytes)
+static inline void ar_backing_memory(struct ar_backing *self, uint64_t *free_bytes,
+                                     uint64_t *total_bytes)
 {
     self->ops->memory(self, free_bytes, total_bytes);
 }
 
-static inline const char *backing_problem(struct backing *self)
+static inline const char *ar_backing_problem(struct ar_backing *self)
 {
     return self->ops->problem(self);
 }

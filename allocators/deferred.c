@@ -1,6 +1,6 @@
 #include "allocators/deferred.h"
 
-void deferred_open(struct deferred *self, struct backing *backing, struct host *host,
+void deferred_open(struct deferred *self, struct ar_backing *backing, struct ar_host *host,
                    deferred_complete *complete, void *argument)
 {
     *self = (struct deferred){
@@ -10,11 +10,11 @@ void deferred_open(struct deferred *self, struct backing *backing, struct host *
 void deferred_close(struct deferred *self)
 {
     for (uint32_t i = 0; i < self->queue_count; i++)
-        host_free(self->host, self->queues[i].events,
-                  self->queues[i].room * sizeof *self->queues[i].events);
-    host_free(self->host, self->queues, self->queue_count * sizeof *self->queues);
-    host_free(self->host, self->uses, self->use_room * sizeof *self->uses);
-    host_free(self->host, self->blocks, self->block_room * sizeof *self->blocks);
+        ar_host_free(self->host, self->queues[i].events,
+                     self->queues[i].room * sizeof *self->queues[i].events);
+    ar_host_free(self->host, self->queues, self->queue_count * sizeof *self->queues);
+    ar_host_free(self->host, self->uses, self->use_room * sizeof *self->uses);
+    ar_host_free(self->host, self->blocks, self->block_room * sizeof *self->blocks);
 }
 
 static uint32_t new_use(struct deferred *self)
@@ -27,7 +27,7 @@ static uint32_t new_use(struct deferred *self)
     if (self->use_count >= self->use_room) {
         uint32_t room = self->use_room ? self->use_room * 2 : 64;
         struct deferred_use *grown =
-            host_grow(self->host, self->uses, self->use_room, room, sizeof *grown);
+            ar_host_grow(self->host, self->uses, self->use_room, room, sizeof *grown);
         if (!grown)
             return 0;
         self->uses = grown;
@@ -44,7 +44,7 @@ bool deferred_use(struct deferred *self, uint32_t block, uint32_t own, uint32_t 
     if (block >= self->block_room) {
         uint32_t room = block + block / 4 + 16;
         struct deferred_block *grown =
-            host_grow(self->host, self->blocks, self->block_room, room, sizeof *grown);
+            ar_host_grow(self->host, self->blocks, self->block_room, room, sizeof *grown);
         if (!grown)
             return false;
         self->blocks = grown;
@@ -66,7 +66,7 @@ static struct deferred_queue *queue_of(struct deferred *self, uint32_t stream)
 {
     if (stream >= self->queue_count) {
         struct deferred_queue *grown =
-            host_grow(self->host, self->queues, self->queue_count, stream + 1, sizeof *grown);
+            ar_host_grow(self->host, self->queues, self->queue_count, stream + 1, sizeof *grown);
         if (!grown)
             return NULL;
         self->queues = grown;
@@ -83,7 +83,7 @@ static struct deferred_queue *queue_of(struct deferred *self, uint32_t stream)
     }
     uint32_t room = queue->room ? queue->room * 2 : 16;
     struct deferred_event *events =
-        host_grow(self->host, queue->events, queue->room, room, sizeof *events);
+        ar_host_grow(self->host, queue->events, queue->room, room, sizeof *events);
     if (!events)
         return NULL;
     queue->events = events;
@@ -97,10 +97,10 @@ bool deferred_free(struct deferred *self, uint32_t block)
         return false;
     for (uint32_t use = self->blocks[block].uses; use; use = self->uses[use].next) {
         uint32_t stream = self->uses[use].stream;
-        struct backing_ticket ticket = backing_fence(self->backing, stream);
+        struct ar_backing_ticket ticket = ar_backing_fence(self->backing, stream);
         struct deferred_queue *queue = queue_of(self, stream);
         if (!queue) { /* slow, but safe */
-            backing_wait(self->backing, ticket);
+            ar_backing_wait(self->backing, ticket);
             continue;
         }
         queue->events[queue->head + queue->count++] =
@@ -141,7 +141,7 @@ void deferred_poll_all(struct deferred *self)
 {
     for (uint32_t i = 0; self->pending_events && i < self->queue_count; i++) {
         struct deferred_queue *queue = &self->queues[i];
-        while (queue->count && backing_done(self->backing, queue->events[queue->head].ticket))
+        while (queue->count && ar_backing_done(self->backing, queue->events[queue->head].ticket))
             seen(self, queue);
     }
 }
@@ -151,7 +151,7 @@ void deferred_wait_all(struct deferred *self)
     for (uint32_t i = 0; i < self->queue_count; i++) {
         struct deferred_queue *queue = &self->queues[i];
         while (queue->count) {
-            backing_wait(self->backing, queue->events[queue->head].ticket);
+            ar_backing_wait(self->backing, queue->events[queue->head].ticket);
             seen(self, queue);
         }
     }
@@ -162,7 +162,7 @@ void deferred_wait_oldest(struct deferred *self)
     for (uint32_t i = 0; i < self->queue_count; i++) {
         struct deferred_queue *queue = &self->queues[i];
         if (queue->count) {
-            backing_wait(self->backing, queue->events[queue->head].ticket);
+            ar_backing_wait(self->backing, queue->events[queue->head].ticket);
             seen(self, queue);
         }
     }

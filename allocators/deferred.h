@@ -18,7 +18,7 @@ struct deferred_use { /* one stream in a block's list */
 };
 
 struct deferred_event {
-    struct backing_ticket ticket;
+    struct ar_backing_ticket ticket;
     uint32_t block;
 };
 
@@ -33,8 +33,8 @@ struct deferred_block {
 };
 
 struct deferred {
-    struct backing *backing;
-    struct host *host;
+    struct ar_backing *backing;
+    struct ar_host *host;
     deferred_complete *complete;
     void *argument;
     struct deferred_block *blocks;
@@ -46,7 +46,7 @@ struct deferred {
     uint32_t pending_events;
 };
 
-void deferred_open(struct deferred *self, struct backing *backing, struct host *host,
+void deferred_open(struct deferred *self, struct ar_backing *backing, struct ar_host *host,
                    deferred_complete *complete, void *argument);
 void deferred_close(struct deferred *self);
 

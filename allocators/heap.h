@@ -21,15 +21,15 @@ struct heap_segment {
 };
 
 struct heap_list {
-    struct span_index index;
+    struct ar_span_index index;
     uint64_t free_bytes;
 };
 
 struct heap {
-    struct policy *policy;
-    struct backing *backing;
-    struct host *host;
-    struct spans spans;
+    struct ar_policy *policy;
+    struct ar_backing *backing;
+    struct ar_host *host;
+    struct ar_spans spans;
     struct heap_segment *segments; /* by address */
     uint32_t segment_count, segment_room;
     struct heap_list **lists; /* NULL: never used */
@@ -39,28 +39,29 @@ struct heap {
     uint64_t splits, merges, segments_made, segments_freed;
 };
 
-void heap_open(struct heap *self, struct policy *policy, const struct policy_context *context);
+void heap_open(struct heap *self, struct ar_policy *policy,
+               const struct ar_policy_context *context);
 
 /* Gives all segments and all host memory back. */
 void heap_close(struct heap *self);
 
 /* Makes sure of `count` spare records and that `list` exists. HOST_MEMORY otherwise. */
-enum status heap_reserve(struct heap *self, uint32_t count, uint32_t list) STATUS_CHECKED;
-static inline enum status heap_ready(struct heap *self, uint32_t count, uint32_t list)
+enum ar_status heap_reserve(struct heap *self, uint32_t count, uint32_t list) AR_STATUS_CHECKED;
+static inline enum ar_status heap_ready(struct heap *self, uint32_t count, uint32_t list)
 {
     if (__builtin_expect(self->spans.spare_count >= count && list < self->list_room &&
                              self->lists[list] != NULL,
                          1))
-        return STATUS_OK;
+        return AR_OK;
     return heap_reserve(self, count, list);
 }
 
 /* A new segment as one used piece, owned by no list. REFUSED, HOST_MEMORY, or what else the
  * backing said. */
-enum status heap_grow(struct heap *self, uint64_t bytes, uint32_t *piece) STATUS_CHECKED;
+enum ar_status heap_grow(struct heap *self, uint64_t bytes, uint32_t *piece) AR_STATUS_CHECKED;
 
 /* Gives the segment of a free piece that fills it back. */
-enum status heap_release(struct heap *self, uint32_t piece) STATUS_CHECKED;
+enum ar_status heap_release(struct heap *self, uint32_t piece) AR_STATUS_CHECKED;
 
 /* The segment that an address of a piece lies in. */
 const struct heap_segment *heap_segment_of(const struct heap *self, uint64_t address);
@@ -69,7 +70,7 @@ const struct heap_segment *heap_segment_of(const struct heap *self, uint64_t add
 static inline uint64_t heap_largest(const struct heap *self, uint32_t list)
 {
     return list < self->list_room && self->lists[list]
-               ? span_index_largest(&self->lists[list]->index, self->spans.at)
+               ? ar_span_index_largest(&self->lists[list]->index, self->spans.at)
                : 0;
 }
 
@@ -78,40 +79,41 @@ static inline uint64_t heap_largest(const struct heap *self, uint32_t list)
 uint32_t heap_next(struct heap *self, uint32_t list, uint64_t bytes, uint64_t address);
 
 /* For the hooks of the policy: `stream_of_list` false says that lists are no streams. */
-void heap_walk(const struct heap *self, bool stream_of_list, policy_visit *visit, void *argument);
-enum status heap_validate(const struct heap *self, const char *name, struct error *error);
-void heap_stats(const struct heap *self, struct policy_stats *out);
+void heap_walk(const struct heap *self, bool stream_of_list, ar_policy_visit *visit,
+               void *argument);
+enum ar_status heap_validate(const struct heap *self, const char *name, struct ar_error *error);
+void heap_stats(const struct heap *self, struct ar_policy_stats *out);
 
 /* ---- The steps that alloc and free are made of: inline, for most of both is spent here ---- */
 
 /* Does the piece fill its segment? Then its free bytes can go back to the device. */
-static inline bool heap_is_segment(const struct span *span)
+static inline bool heap_is_segment(const struct ar_span *span)
 {
     return __builtin_expect((span->previous | span->next) == 0, 0);
 }
 
-static inline void heap_account_added(struct heap *self, const struct span *span)
+static inline void heap_account_added(struct heap *self, const struct ar_span *span)
 {
     if (heap_is_segment(span))
         self->policy->totals.releasable_bytes += span->bytes;
-    policy_free_added(self->policy, span->bytes);
+    ar_policy_free_added(self->policy, span->bytes);
 }
 
-static inline void heap_account_removed(struct heap *self, const struct span *span)
+static inline void heap_account_removed(struct heap *self, const struct ar_span *span)
 {
     if (heap_is_segment(span))
         self->policy->totals.releasable_bytes -= span->bytes;
-    policy_free_removed(self->policy, span->bytes);
+    ar_policy_free_removed(self->policy, span->bytes);
 }
 
 /* Frees a used piece into `list` without merging. */
 static inline void heap_put(struct heap *self, uint32_t piece, uint32_t list)
 {
-    struct span *span = &self->spans.at[piece];
+    struct ar_span *span = &self->spans.at[piece];
     struct heap_list *to = self->lists[list];
     span->used = 0;
     span->owner = list;
-    span_index_insert(&to->index, self->spans.at, piece);
+    ar_span_index_insert(&to->index, self->spans.at, piece);
     to->free_bytes += span->bytes;
     heap_account_added(self, span);
 }
@@ -119,9 +121,9 @@ static inline void heap_put(struct heap *self, uint32_t piece, uint32_t list)
 /* Takes a particular free piece out of its list and marks it used. */
 static inline void heap_remove(struct heap *self, uint32_t piece)
 {
-    struct span *span = &self->spans.at[piece];
+    struct ar_span *span = &self->spans.at[piece];
     struct heap_list *from = self->lists[span->owner];
-    span_index_remove(&from->index, self->spans.at, piece);
+    ar_span_index_remove(&from->index, self->spans.at, piece);
     from->free_bytes -= span->bytes;
     heap_account_removed(self, span);
     span->used = 1;
@@ -131,10 +133,10 @@ static inline void heap_remove(struct heap *self, uint32_t piece)
  * there. */
 static inline uint32_t heap_cut(struct heap *self, uint32_t piece, uint64_t bytes)
 {
-    struct span *at = self->spans.at;
-    uint32_t rest = spans_take(&self->spans);
-    struct span *head = &at[piece];
-    struct span *tail = &at[rest];
+    struct ar_span *at = self->spans.at;
+    uint32_t rest = ar_spans_take(&self->spans);
+    struct ar_span *head = &at[piece];
+    struct ar_span *tail = &at[rest];
     uint32_t next = head->next;
     tail->address = head->address + bytes;
     tail->bytes = head->bytes - bytes;
@@ -161,12 +163,12 @@ static inline void heap_split(struct heap *self, uint32_t piece, uint64_t bytes,
 static inline uint32_t heap_take(struct heap *self, uint32_t list, uint64_t bytes)
 {
     struct heap_list *from = self->lists[list];
-    struct span *at = self->spans.at;
-    struct span_place place;
-    if (!span_index_best(&from->index, at, bytes, &place))
+    struct ar_span *at = self->spans.at;
+    struct ar_span_place place;
+    if (!ar_span_index_best(&from->index, at, bytes, &place))
         return 0;
     uint32_t piece = *place.link;
-    span_index_unlink(&from->index, at, &place);
+    ar_span_index_unlink(&from->index, at, &place);
     from->free_bytes -= at[piece].bytes;
     heap_account_removed(self, &at[piece]);
     at[piece].used = 1;
@@ -178,9 +180,9 @@ static inline uint32_t heap_take(struct heap *self, uint32_t list, uint64_t byte
 static inline uint32_t heap_take_exactly(struct heap *self, uint32_t list, uint64_t bytes)
 {
     struct heap_list *from = self->lists[list];
-    struct span *at = self->spans.at;
-    struct span_place place;
-    if (!span_index_best(&from->index, at, bytes, &place))
+    struct ar_span *at = self->spans.at;
+    struct ar_span_place place;
+    if (!ar_span_index_best(&from->index, at, bytes, &place))
         return 0;
     uint32_t piece = *place.link;
     uint64_t rest_bytes = at[piece].bytes - bytes;
@@ -189,10 +191,10 @@ static inline uint32_t heap_take_exactly(struct heap *self, uint32_t list, uint6
     if (rest_bytes) {
         uint32_t rest = heap_cut(self, piece, bytes);
         at[rest].owner = list;
-        policy_free_added(self->policy, rest_bytes);
-        span_index_replace(&from->index, at, &place, rest);
+        ar_policy_free_added(self->policy, rest_bytes);
+        ar_span_index_replace(&from->index, at, &place, rest);
     } else {
-        span_index_unlink(&from->index, at, &place);
+        ar_span_index_unlink(&from->index, at, &place);
     }
     at[piece].used = 1;
     return piece;
@@ -201,12 +203,12 @@ static inline uint32_t heap_take_exactly(struct heap *self, uint32_t list, uint6
 /* Takes `right`, in no list, out of the chain: `left` before it has the bytes of both. */
 static inline void heap_link_past(struct heap *self, uint32_t left, uint32_t right)
 {
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     uint32_t next = at[right].next;
     at[left].next = next;
     if (next)
         at[next].previous = left;
-    spans_drop(&self->spans, right);
+    ar_spans_drop(&self->spans, right);
     self->merges++;
 }
 
@@ -217,7 +219,7 @@ static inline void heap_join(struct heap *self, uint32_t left, uint32_t right)
     heap_link_past(self, left, right);
 }
 
-static inline bool heap_joins(const struct span *neighbour, uint32_t list)
+static inline bool heap_joins(const struct ar_span *neighbour, uint32_t list)
 {
     return !neighbour->used && neighbour->owner == list; /* record 0, which is none, is used */
 }
@@ -227,7 +229,7 @@ static inline bool heap_joins(const struct span *neighbour, uint32_t list)
 static inline uint32_t heap_give(struct heap *self, uint32_t piece, uint32_t list)
 {
     struct heap_list *to = self->lists[list];
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     uint32_t next = at[piece].next;
     uint32_t previous = at[piece].previous;
     uint64_t bytes = at[piece].bytes;
@@ -240,20 +242,20 @@ static inline uint32_t heap_give(struct heap *self, uint32_t piece, uint32_t lis
     if (heap_joins(&at[previous], list)) {
         into = previous;
         from = previous;
-        policy_free_removed(self->policy, at[previous].bytes);
+        ar_policy_free_removed(self->policy, at[previous].bytes);
         bytes += at[previous].bytes;
         if (joins_next)
-            span_index_remove(&to->index, at, next);
+            ar_span_index_remove(&to->index, at, next);
     } else if (!joins_next) {
-        span_index_insert(&to->index, at, piece);
+        ar_span_index_insert(&to->index, at, piece);
         heap_account_added(self, &at[piece]);
         return piece;
     }
     if (joins_next) {
-        policy_free_removed(self->policy, at[next].bytes);
+        ar_policy_free_removed(self->policy, at[next].bytes);
         bytes += at[next].bytes;
     }
-    span_index_move(&to->index, at, from, into, bytes);
+    ar_span_index_move(&to->index, at, from, into, bytes);
     if (joins_next)
         heap_link_past(self, piece, next);
     if (into != piece)

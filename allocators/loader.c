@@ -6,39 +6,40 @@
 
 #include "allocators/registry.h"
 
-enum status loader_open(const char *path, const struct policy_ops **out, struct error *error)
+enum ar_status loader_open(const char *path, const struct ar_policy_ops **out,
+                           struct ar_error *error)
 {
     /* Without a slash dlopen would look in the system's folders and not in this one. */
     char here[4096];
     const char *file = path;
     if (!strchr(path, '/')) {
         if (snprintf(here, sizeof here, "./%s", path) >= (int)sizeof here)
-            return error_set(error, STATUS_INVALID, "the file name of the policy is too long");
+            return ar_error_set(error, AR_INVALID, "the file name of the policy is too long");
         file = here;
     }
     void *object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!object)
-        return error_set(error, STATUS_MISSING,
-                         "the policy \"%.200s\" cannot be loaded (%.300s); give the path of a "
-                         "shared object, built with -shared -fPIC",
-                         path, dlerror());
-    void *symbol = dlsym(object, POLICY_ENTRY_NAME);
+        return ar_error_set(error, AR_MISSING,
+                            "the policy \"%.200s\" cannot be loaded (%.300s); give the path of a "
+                            "shared object, built with -shared -fPIC",
+                            path, dlerror());
+    void *symbol = dlsym(object, AR_POLICY_ENTRY_NAME);
     if (!symbol)
-        return error_set(error, STATUS_MISSING,
-                         "\"%.200s\" is no policy: it has no function %s; "
-                         "allocators/README.md shows the one to write",
-                         path, POLICY_ENTRY_NAME);
+        return ar_error_set(error, AR_MISSING,
+                            "\"%.200s\" is no policy: it has no function %s; "
+                            "allocators/README.md shows the one to write",
+                            path, AR_POLICY_ENTRY_NAME);
     /* ISO C has no conversion from a data pointer to a function's; POSIX promises that the
      * bytes are the same. */
-    policy_entry *entry;
+    ar_policy_entry *entry;
     memcpy(&entry, &symbol, sizeof entry);
-    const struct policy_ops *ops = entry();
+    const struct ar_policy_ops *ops = entry();
     if (!ops)
-        return error_set(error, STATUS_INVALID, "%s in \"%.200s\" returned NULL", POLICY_ENTRY_NAME,
-                         path);
-    enum status status = policy_check(ops, error);
+        return ar_error_set(error, AR_INVALID, "%s in \"%.200s\" returned NULL",
+                            AR_POLICY_ENTRY_NAME, path);
+    enum ar_status status = ar_policy_check(ops, error);
     if (status)
-        return error_prefix(error, status, "in \"%.200s\"", path);
+        return ar_error_prefix(error, status, "in \"%.200s\"", path);
     *out = ops;
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -38,7 +38,7 @@ static size_t edits(const char *a, size_t a_length, const char *b, size_t b_leng
     return rows[a_length % 3][b_length];
 }
 
-const char *nearest_name(const char *name, const char *const *names, size_t count)
+const char *ar_nearest_name(const char *name, const char *const *names, size_t count)
 {
     const char *nearest = NULL;
     size_t fewest = SIZE_MAX;
@@ -60,7 +60,7 @@ const char *nearest_name(const char *name, const char *const *names, size_t coun
     return nearest;
 }
 
-const struct option *options_find(const struct option *table, const char *name)
+const struct ar_option *ar_options_find(const struct ar_option *table, const char *name)
 {
     for (; table && table->name; table++)
         if (strcmp(table->name, name) == 0)
@@ -68,20 +68,20 @@ const struct option *options_find(const struct option *table, const char *name)
     return NULL;
 }
 
-static enum status unknown(const struct option *table, const char *owner, const char *name,
-                           struct error *error)
+static enum ar_status unknown(const struct ar_option *table, const char *owner, const char *name,
+                              struct ar_error *error)
 {
     const char *names[64] = {NULL};
     size_t count = 0;
     for (; table && table->name && count < 64; table++)
         names[count++] = table->name;
-    const char *near = nearest_name(name, names, count);
+    const char *near = ar_nearest_name(name, names, count);
     if (near)
-        return error_set(error, STATUS_INVALID, "%s has no option \"%.60s\"; did you mean \"%s\"?",
-                         owner, name, near);
+        return ar_error_set(error, AR_INVALID, "%s has no option \"%.60s\"; did you mean \"%s\"?",
+                            owner, name, near);
     if (count == 0)
-        return error_set(error, STATUS_INVALID,
-                         "%s has no option \"%.60s\"; it takes none: leave it out", owner, name);
+        return ar_error_set(error, AR_INVALID,
+                            "%s has no option \"%.60s\"; it takes none: leave it out", owner, name);
     char list[400] = "";
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
@@ -95,24 +95,24 @@ static enum status unknown(const struct option *table, const char *owner, const 
         memcpy(list + used, names[i], length + 1);
         used += length;
     }
-    return error_set(error, STATUS_INVALID, "%s has no option \"%.60s\"; there are: %s", owner,
-                     name, list);
+    return ar_error_set(error, AR_INVALID, "%s has no option \"%.60s\"; there are: %s", owner, name,
+                        list);
 }
 
-static enum status read_fraction(const char *text, double *out, struct error *error)
+static enum ar_status read_fraction(const char *text, double *out, struct ar_error *error)
 {
     /* Only decimal digits, one point and an exponent: no hexadecimal, no nan, no infinity. */
     char *end = NULL;
     bool plain = isdigit((unsigned char)text[0]) || text[0] == '-' || text[0] == '.';
     if (!plain || text[strspn(text, "0123456789.eE+-")] != '\0')
-        return error_set(error, STATUS_INVALID, "\"%.60s\" is not a number", text);
+        return ar_error_set(error, AR_INVALID, "\"%.60s\" is not a number", text);
     *out = strtod(text, &end);
     if (*end || end == text || *out > 1e300 || *out < -1e300)
-        return error_set(error, STATUS_INVALID, "\"%.60s\" is not a number", text);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID, "\"%.60s\" is not a number", text);
+    return AR_OK;
 }
 
-static enum status read_bool(const char *text, bool *out, struct error *error)
+static enum ar_status read_bool(const char *text, bool *out, struct ar_error *error)
 {
     static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
     char lower[8] = "";
@@ -121,13 +121,14 @@ static enum status read_bool(const char *text, bool *out, struct error *error)
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strlen(text) == strlen(words[i]) && strcmp(lower, words[i]) == 0) {
             *out = i % 2 == 1;
-            return STATUS_OK;
+            return AR_OK;
         }
     }
-    return error_set(error, STATUS_INVALID, "\"%.60s\" is neither true nor false", text);
+    return ar_error_set(error, AR_INVALID, "\"%.60s\" is neither true nor false", text);
 }
 
-static enum status read_choice(const char *choices, const char *text, int *out, struct error *error)
+static enum ar_status read_choice(const char *choices, const char *text, int *out,
+                                  struct ar_error *error)
 {
     int index = 0;
     size_t length = strlen(text);
@@ -135,45 +136,44 @@ static enum status read_choice(const char *choices, const char *text, int *out, 
         size_t span = strcspn(at, "|");
         if (span == length && strncmp(at, text, length) == 0) {
             *out = index;
-            return STATUS_OK;
+            return AR_OK;
         }
         at = at[span] ? at + span + 1 : NULL;
     }
-    return error_set(error, STATUS_INVALID, "\"%.60s\" is not one of %s", text, choices);
+    return ar_error_set(error, AR_INVALID, "\"%.60s\" is not one of %s", text, choices);
 }
 
-static enum status in_range(const struct option *option, double value, const char *text,
-                            struct error *error)
+static enum ar_status in_range(const struct ar_option *option, double value, const char *text,
+                               struct ar_error *error)
 {
     if (option->least == 0 && option->most == 0)
-        return STATUS_OK;
+        return AR_OK;
     if (value >= option->least && value <= option->most)
-        return STATUS_OK;
-    return error_set(error, STATUS_INVALID,
-                     "\"%.60s\" is out of range; it goes from %.15g to %.15g", text, option->least,
-                     option->most);
+        return AR_OK;
+    return ar_error_set(error, AR_INVALID, "\"%.60s\" is out of range; it goes from %.15g to %.15g",
+                        text, option->least, option->most);
 }
 
 /* Reads `text` into the option's field. Bytes and counts are compared as doubles: a limit
  * above 2^53 in a table would be rounded, none needs to be. */
-static enum status read_value(const struct option *option, const char *text, void *values,
-                              struct error *error)
+static enum ar_status read_value(const struct ar_option *option, const char *text, void *values,
+                                 struct ar_error *error)
 {
     void *field = (char *)values + option->offset;
-    enum status status;
+    enum ar_status status;
     switch (option->type) {
-    case OPTION_BYTES:
-    case OPTION_COUNT: {
+    case AR_OPTION_BYTES:
+    case AR_OPTION_COUNT: {
         uint64_t number = 0;
-        status = option->type == OPTION_BYTES ? size_parse(text, &number, error)
-                                              : count_parse(text, &number, error);
+        status = option->type == AR_OPTION_BYTES ? ar_size_parse(text, &number, error)
+                                                 : ar_count_parse(text, &number, error);
         if (!status)
             status = in_range(option, (double)number, text, error);
         if (!status)
             *(uint64_t *)field = number;
         return status;
     }
-    case OPTION_FRACTION: {
+    case AR_OPTION_FRACTION: {
         double number = 0;
         status = read_fraction(text, &number, error);
         if (!status)
@@ -182,51 +182,52 @@ static enum status read_value(const struct option *option, const char *text, voi
             *(double *)field = number;
         return status;
     }
-    case OPTION_BOOL:
+    case AR_OPTION_BOOL:
         return read_bool(text, field, error);
-    case OPTION_CHOICE:
+    case AR_OPTION_CHOICE:
         return read_choice(option->choices, text, field, error);
-    case OPTION_TEXT:
+    case AR_OPTION_TEXT:
         *(const char **)field = text;
-        return STATUS_OK;
+        return AR_OK;
     }
-    return error_set(error, STATUS_INVALID, "the option's type %d is unknown", (int)option->type);
+    return ar_error_set(error, AR_INVALID, "the option's type %d is unknown", (int)option->type);
 }
 
-static enum status read_pair(const struct option *option, const struct spec_pair *pair,
-                             void *values, struct error *error)
+static enum ar_status read_pair(const struct ar_option *option, const struct ar_spec_pair *pair,
+                                void *values, struct ar_error *error)
 {
-    if (pair->alone && option->type == OPTION_BOOL) {
+    if (pair->alone && option->type == AR_OPTION_BOOL) {
         *(bool *)((char *)values + option->offset) = true;
-        return STATUS_OK;
+        return AR_OK;
     }
-    if (pair->alone || (pair->value[0] == '\0' && option->type != OPTION_TEXT))
-        return error_set(error, STATUS_INVALID, "a value is missing; write %s=VALUE", option->name);
+    if (pair->alone || (pair->value[0] == '\0' && option->type != AR_OPTION_TEXT))
+        return ar_error_set(error, AR_INVALID, "a value is missing; write %s=VALUE", option->name);
     return read_value(option, pair->value, values, error);
 }
 
-enum status options_read(const struct option *table, const struct spec_link *link,
-                         const char *owner, void *values, struct error *error)
+enum ar_status ar_options_read(const struct ar_option *table, const struct ar_spec_link *link,
+                               const char *owner, void *values, struct ar_error *error)
 {
-    for (const struct option *option = table; option && option->name; option++) {
+    for (const struct ar_option *option = table; option && option->name; option++) {
         if (!option->default_text)
             continue;
-        enum status status = read_value(option, option->default_text, values, error);
+        enum ar_status status = read_value(option, option->default_text, values, error);
         if (status)
-            return error_prefix(error, status, "%s, default of option %s", owner, option->name);
+            return ar_error_prefix(error, status, "%s, default of option %s", owner, option->name);
     }
     for (size_t i = 0; i < link->pair_count; i++) {
-        const struct spec_pair *pair = &link->pairs[i];
-        const struct option *option = options_find(table, pair->key);
+        const struct ar_spec_pair *pair = &link->pairs[i];
+        const struct ar_option *option = ar_options_find(table, pair->key);
         if (!option)
             return unknown(table, owner, pair->key, error);
         for (size_t j = 0; j < i; j++)
             if (strcmp(link->pairs[j].key, pair->key) == 0)
-                return error_set(error, STATUS_INVALID,
-                                 "%s, option %s: it is given twice; leave one", owner, pair->key);
-        enum status status = read_pair(option, pair, values, error);
+                return ar_error_set(error, AR_INVALID,
+                                    "%s, option %s: it is given twice; leave one", owner,
+                                    pair->key);
+        enum ar_status status = read_pair(option, pair, values, error);
         if (status)
-            return error_prefix(error, status, "%s, option %s", owner, option->name);
+            return ar_error_prefix(error, status, "%s, option %s", owner, option->name);
     }
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POLICY(name) extern const struct policy_ops name;
+#define POLICY(name) extern const struct ar_policy_ops name;
 #include "allocators/policies.def"
 #undef POLICY
 #define DECORATOR(name) extern const struct decorator_ops name;
 #include "allocators/decorators.def"
 #undef DECORATOR
 
-static const struct policy_ops *const policies[] = {
+static const struct ar_policy_ops *const policies[] = {
 #define POLICY(name) &name,
 #include "allocators/policies.def"
 #undef POLICY
@@ -34,12 +34,12 @@ static const struct decorator_ops *const decorators[] = {
 
 /* One link of a spec, looked up: one of the two, with its options read. */
 struct part {
-    const struct policy_ops *policy;
+    const struct ar_policy_ops *policy;
     const struct decorator_ops *decorator;
     void *values;
 };
 
-const struct policy_ops *registry_policy(size_t index)
+const struct ar_policy_ops *registry_policy(size_t index)
 {
     return index < POLICY_COUNT ? policies[index] : NULL;
 }
@@ -49,7 +49,7 @@ const struct decorator_ops *registry_decorator(size_t index)
     return index < DECORATOR_COUNT ? decorators[index] : NULL;
 }
 
-const struct policy_ops *registry_find(const char *name)
+const struct ar_policy_ops *registry_find(const char *name)
 {
     for (size_t i = 0; i < POLICY_COUNT; i++)
         if (strcmp(policies[i]->name, name) == 0)
@@ -71,58 +71,61 @@ static bool names_object(const char *name)
     return strchr(name, '/') || (length > 3 && strcmp(name + length - 3, ".so") == 0);
 }
 
-static enum status unknown_policy(const char *name, struct error *error)
+static enum ar_status unknown_policy(const char *name, struct ar_error *error)
 {
     if (find_decorator(name))
-        return error_set(error, STATUS_INVALID,
-                         "%s is a decorator and needs a policy to stand before; write %s+NAME",
-                         name, name);
+        return ar_error_set(error, AR_INVALID,
+                            "%s is a decorator and needs a policy to stand before; write %s+NAME",
+                            name, name);
     const char *names[POLICY_COUNT];
     for (size_t i = 0; i < POLICY_COUNT; i++)
         names[i] = policies[i]->name;
-    const char *near = nearest_name(name, names, POLICY_COUNT);
+    const char *near = ar_nearest_name(name, names, POLICY_COUNT);
     if (near)
-        return error_set(error, STATUS_INVALID,
-                         "there is no policy \"%.60s\"; did you mean \"%s\"?", name, near);
-    return error_set(error, STATUS_INVALID,
-                     "there is no policy \"%.60s\"; \"allocrig list policies\" names those there "
-                     "are, and a shared object needs a slash or .so in its name",
-                     name);
+        return ar_error_set(error, AR_INVALID, "there is no policy \"%.60s\"; did you mean \"%s\"?",
+                            name, near);
+    return ar_error_set(
+        error, AR_INVALID,
+        "there is no policy \"%.60s\"; \"allocrig list policies\" names those there "
+        "are, and a shared object needs a slash or .so in its name",
+        name);
 }
 
-static enum status unknown_decorator(const char *name, struct error *error)
+static enum ar_status unknown_decorator(const char *name, struct ar_error *error)
 {
     if (registry_find(name) || names_object(name))
-        return error_set(error, STATUS_INVALID,
-                         "%.60s is a policy, and before a plus sign stand only decorators; put it "
-                         "last",
-                         name);
+        return ar_error_set(
+            error, AR_INVALID,
+            "%.60s is a policy, and before a plus sign stand only decorators; put it "
+            "last",
+            name);
     const char *names[DECORATOR_COUNT];
     for (size_t i = 0; i < DECORATOR_COUNT; i++)
         names[i] = decorators[i]->name;
-    const char *near = nearest_name(name, names, DECORATOR_COUNT);
-    return error_set(error, STATUS_INVALID, "there is no decorator \"%.60s\"; did you mean \"%s\"?",
-                     name, near ? near : decorators[0]->name);
+    const char *near = ar_nearest_name(name, names, DECORATOR_COUNT);
+    return ar_error_set(error, AR_INVALID, "there is no decorator \"%.60s\"; did you mean \"%s\"?",
+                        name, near ? near : decorators[0]->name);
 }
 
-static enum status find_policy(const char *name, const struct policy_ops **out, struct error *error)
+static enum ar_status find_policy(const char *name, const struct ar_policy_ops **out,
+                                  struct ar_error *error)
 {
     *out = registry_find(name);
     if (*out)
-        return policy_check(*out, error);
+        return ar_policy_check(*out, error);
     return names_object(name) ? loader_open(name, out, error) : unknown_policy(name, error);
 }
 
-static enum status part_read(struct part *part, const struct spec_link *link,
-                             const struct option *options, size_t values_bytes, const char *kind,
-                             const char *name, struct error *error)
+static enum ar_status part_read(struct part *part, const struct ar_spec_link *link,
+                                const struct ar_option *options, size_t values_bytes,
+                                const char *kind, const char *name, struct ar_error *error)
 {
     char owner[100];
     snprintf(owner, sizeof owner, "%s %.80s", kind, name);
     part->values = calloc(1, values_bytes + 1);
     if (!part->values)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the options of %s", owner);
-    return options_read(options, link, owner, part->values, error);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the options of %s", owner);
+    return ar_options_read(options, link, owner, part->values, error);
 }
 
 static void parts_close(struct part *parts, size_t count)
@@ -133,16 +136,17 @@ static void parts_close(struct part *parts, size_t count)
 }
 
 /* Step 1. On success the caller gives the parts to parts_close. */
-static enum status parts_open(const struct spec *spec, struct part **out, struct error *error)
+static enum ar_status parts_open(const struct ar_spec *spec, struct part **out,
+                                 struct ar_error *error)
 {
     size_t count = spec->link_count;
     struct part *parts = calloc(count, sizeof *parts);
     if (!parts)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the spec \"%.60s\"",
-                         spec->text);
-    enum status status = STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the spec \"%.60s\"",
+                            spec->text);
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < count && !status; i++) {
-        const struct spec_link *link = &spec->links[i];
+        const struct ar_spec_link *link = &spec->links[i];
         if (i + 1 < count) {
             const struct decorator_ops *ops = find_decorator(link->name);
             parts[i].decorator = ops;
@@ -164,48 +168,48 @@ static enum status parts_open(const struct spec *spec, struct part **out, struct
     return status;
 }
 
-enum status registry_lookup(const struct spec *spec, const struct policy_ops **out,
-                            struct error *error)
+enum ar_status registry_lookup(const struct ar_spec *spec, const struct ar_policy_ops **out,
+                               struct ar_error *error)
 {
     struct part *parts = NULL;
-    enum status status = parts_open(spec, &parts, error);
+    enum ar_status status = parts_open(spec, &parts, error);
     if (status)
         return status;
     *out = parts[spec->link_count - 1].policy;
     parts_close(parts, spec->link_count);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Steps 2 to 4 from link `i` inwards. */
-static enum status build(struct part *parts, size_t i, const struct policy_context *context,
-                         struct policy **out, struct error *error)
+static enum ar_status build(struct part *parts, size_t i, const struct ar_policy_context *context,
+                            struct ar_policy **out, struct ar_error *error)
 {
     const struct decorator_ops *ops = parts[i].decorator;
     if (!ops)
         return parts[i].policy->create(context, parts[i].values, out, error);
-    const struct policy_context *inner_context = context;
+    const struct ar_policy_context *inner_context = context;
     if (ops->open) {
-        enum status status = ops->open(context, parts[i].values, &inner_context, error);
+        enum ar_status status = ops->open(context, parts[i].values, &inner_context, error);
         if (status)
             return status;
     }
-    struct policy *inner = NULL;
-    enum status status = build(parts, i + 1, inner_context, &inner, error);
+    struct ar_policy *inner = NULL;
+    enum ar_status status = build(parts, i + 1, inner_context, &inner, error);
     if (!status) {
         status = ops->wrap(inner_context, parts[i].values, inner, out, error);
         if (status)
-            policy_destroy(inner);
+            ar_policy_destroy(inner);
     }
     if (status && ops->close)
         ops->close(inner_context);
     return status;
 }
 
-enum status registry_create(const struct spec *spec, const struct policy_context *context,
-                            struct policy **out, struct error *error)
+enum ar_status registry_create(const struct ar_spec *spec, const struct ar_policy_context *context,
+                               struct ar_policy **out, struct ar_error *error)
 {
     struct part *parts = NULL;
-    enum status status = parts_open(spec, &parts, error);
+    enum ar_status status = parts_open(spec, &parts, error);
     if (status)
         return status;
     status = build(parts, 0, context, out, error);

@@ -10,9 +10,9 @@
 struct parser {
     char *copy; /* the text; ends are written into it */
     char *at;   /* the next character to read */
-    struct spec_pair *pairs;
+    struct ar_spec_pair *pairs;
     size_t pair_count;
-    struct error *error;
+    struct ar_error *error;
 };
 
 static size_t count_of(const char *text, const char *signs)
@@ -45,28 +45,29 @@ static char end_token(struct parser *p, char *end)
     return sign;
 }
 
-static enum status quoted(struct parser *p, const char *ends, const char **out, char *sign)
+static enum ar_status quoted(struct parser *p, const char *ends, const char **out, char *sign)
 {
     char *start = p->at;
     char *close = strchr(start + 1, *start);
     if (!close)
-        return error_set(p->error, STATUS_INVALID,
-                         "the quote at character %zu is not closed; end it with %c",
-                         place(p, start), *start);
+        return ar_error_set(p->error, AR_INVALID,
+                            "the quote at character %zu is not closed; end it with %c",
+                            place(p, start), *start);
     p->at = close + 1;
     skip_blanks(p);
     if (*p->at && !strchr(ends, *p->at))
-        return error_set(p->error, STATUS_INVALID,
-                         "something follows the closing quote at character %zu; quote all of the "
-                         "value or none of it",
-                         place(p, p->at));
+        return ar_error_set(
+            p->error, AR_INVALID,
+            "something follows the closing quote at character %zu; quote all of the "
+            "value or none of it",
+            place(p, p->at));
     *out = start + 1;
     *sign = end_token(p, close);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Reads up to one of `ends` or the end of the text; `sign` is what ended it. */
-static enum status token(struct parser *p, const char *ends, const char **out, char *sign)
+static enum ar_status token(struct parser *p, const char *ends, const char **out, char *sign)
 {
     skip_blanks(p);
     if (*p->at == '\'' || *p->at == '"')
@@ -78,21 +79,21 @@ static enum status token(struct parser *p, const char *ends, const char **out, c
         end--;
     *out = start;
     *sign = end_token(p, end);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* One pair; `sign` is the comma or bracket behind it, or 0 at the end of the text. */
-static enum status read_pair(struct parser *p, bool bracket, char *sign)
+static enum ar_status read_pair(struct parser *p, bool bracket, char *sign)
 {
-    struct spec_pair *pair = &p->pairs[p->pair_count];
+    struct ar_spec_pair *pair = &p->pairs[p->pair_count];
     skip_blanks(p);
     size_t where = place(p, p->at);
-    enum status status = token(p, bracket ? "=,)" : "=,", &pair->key, sign);
+    enum ar_status status = token(p, bracket ? "=,)" : "=,", &pair->key, sign);
     if (status)
         return status;
     if (pair->key[0] == '\0')
-        return error_set(p->error, STATUS_INVALID,
-                         "an option's name is missing at character %zu; write key=value", where);
+        return ar_error_set(p->error, AR_INVALID,
+                            "an option's name is missing at character %zu; write key=value", where);
     pair->value = "";
     pair->alone = *sign != '=';
     if (!pair->alone)
@@ -102,7 +103,7 @@ static enum status read_pair(struct parser *p, bool bracket, char *sign)
     return status;
 }
 
-static enum status read_pairs(struct parser *p, bool bracket, struct spec_link *link)
+static enum ar_status read_pairs(struct parser *p, bool bracket, struct ar_spec_link *link)
 {
     char sign = ',';
     size_t open = place(p, p->at) - 1;
@@ -112,30 +113,31 @@ static enum status read_pairs(struct parser *p, bool bracket, struct spec_link *
         p->at += sign != '\0';
     }
     while (sign == ',') {
-        enum status status = read_pair(p, bracket, &sign);
+        enum ar_status status = read_pair(p, bracket, &sign);
         if (status)
             return status;
         link->pair_count++;
     }
     if (bracket && sign != ')')
-        return error_set(p->error, STATUS_INVALID,
-                         "the bracket at character %zu is not closed; end it with )", open);
-    return STATUS_OK;
+        return ar_error_set(p->error, AR_INVALID,
+                            "the bracket at character %zu is not closed; end it with )", open);
+    return AR_OK;
 }
 
 /* One link; `more` says whether a plus sign follows. */
-static enum status read_link(struct parser *p, struct spec_link *link, bool *more)
+static enum ar_status read_link(struct parser *p, struct ar_spec_link *link, bool *more)
 {
     char sign;
     skip_blanks(p);
     size_t where = place(p, p->at);
     link->pairs = &p->pairs[p->pair_count];
-    enum status status = token(p, ":+(", &link->name, &sign);
+    enum ar_status status = token(p, ":+(", &link->name, &sign);
     if (status)
         return status;
     if (link->name[0] == '\0')
-        return error_set(p->error, STATUS_INVALID,
-                         "a name is missing at character %zu; write NAME or NAME:key=value", where);
+        return ar_error_set(p->error, AR_INVALID,
+                            "a name is missing at character %zu; write NAME or NAME:key=value",
+                            where);
     if (sign == '(') {
         status = read_pairs(p, true, link);
         if (status)
@@ -143,47 +145,47 @@ static enum status read_link(struct parser *p, struct spec_link *link, bool *mor
         skip_blanks(p);
         sign = *p->at;
         if (sign && sign != '+' && sign != ':')
-            return error_set(p->error, STATUS_INVALID,
-                             "after the bracket a plus sign is expected at character %zu",
-                             place(p, p->at));
+            return ar_error_set(p->error, AR_INVALID,
+                                "after the bracket a plus sign is expected at character %zu",
+                                place(p, p->at));
         p->at += sign != '\0';
     }
     *more = sign == '+';
-    return sign == ':' ? read_pairs(p, false, link) : STATUS_OK;
+    return sign == ':' ? read_pairs(p, false, link) : AR_OK;
 }
 
-enum status spec_parse(const char *text, struct spec *out, struct error *error)
+enum ar_status ar_spec_parse(const char *text, struct ar_spec *out, struct ar_error *error)
 {
-    *out = (struct spec){0};
+    *out = (struct ar_spec){0};
     size_t length = strlen(text) + 1;
     size_t links = count_of(text, "+") + 1;
     size_t pairs = count_of(text, ",(:") + 1;
-    char *block =
-        calloc(1, links * sizeof(struct spec_link) + pairs * sizeof(struct spec_pair) + 2 * length);
+    char *block = calloc(1, links * sizeof(struct ar_spec_link) +
+                                pairs * sizeof(struct ar_spec_pair) + 2 * length);
     if (!block)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read the spec \"%.60s\"",
-                         text);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read the spec \"%.60s\"",
+                            text);
     out->storage = block;
-    out->links = (struct spec_link *)(void *)block;
+    out->links = (struct ar_spec_link *)(void *)block;
     struct parser p = {.error = error};
-    p.pairs = (struct spec_pair *)(void *)(block + links * sizeof(struct spec_link));
-    p.copy = block + links * sizeof(struct spec_link) + pairs * sizeof(struct spec_pair);
+    p.pairs = (struct ar_spec_pair *)(void *)(block + links * sizeof(struct ar_spec_link));
+    p.copy = block + links * sizeof(struct ar_spec_link) + pairs * sizeof(struct ar_spec_pair);
     p.at = memcpy(p.copy, text, length);
     out->text = memcpy(p.copy + length, text, length);
     bool more = true;
     while (more) {
-        enum status status = read_link(&p, &out->links[out->link_count], &more);
+        enum ar_status status = read_link(&p, &out->links[out->link_count], &more);
         if (status) {
-            spec_close(out);
-            return error_prefix(error, status, "in \"%.200s\"", text);
+            ar_spec_close(out);
+            return ar_error_prefix(error, status, "in \"%.200s\"", text);
         }
         out->link_count++;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-void spec_close(struct spec *spec)
+void ar_spec_close(struct ar_spec *spec)
 {
     free(spec->storage);
-    *spec = (struct spec){0};
+    *spec = (struct ar_spec){0};
 }

@@ -23,29 +23,30 @@
 
 #include "allocators/base/status.h"
 
-struct spec_pair {
+struct ar_spec_pair {
     const char *key;
     const char *value; /* "" where the key stands alone; quotes are taken off */
     bool alone;        /* no equal sign: `key`, which is not the same as `key=` */
 };
 
 /* One name with its pairs. The last link is the thing itself, those before decorate it. */
-struct spec_link {
+struct ar_spec_link {
     const char *name; /* may be a path such as ./mine.so */
-    const struct spec_pair *pairs;
+    const struct ar_spec_pair *pairs;
     size_t pair_count;
 };
 
-struct spec {
+struct ar_spec {
     const char *text; /* as it was given */
-    struct spec_link *links;
+    struct ar_spec_link *links;
     size_t link_count; /* at least 1 */
     void *storage;     /* private: everything above points into it */
 };
 
-/* Takes the text apart. On success the caller owns `out` and gives it to spec_close.
+/* Takes the text apart. On success the caller owns `out` and gives it to ar_spec_close.
  * INVALID names the place in the text. */
-enum status spec_parse(const char *text, struct spec *out, struct error *error) STATUS_CHECKED;
-void spec_close(struct spec *spec);
+enum ar_status ar_spec_parse(const char *text, struct ar_spec *out,
+                             struct ar_error *error) AR_STATUS_CHECKED;
+void ar_spec_close(struct ar_spec *spec);
 
 #endif

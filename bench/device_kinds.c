@@ -4,7 +4,7 @@
 #include "bench/cuda/cuda_device.h"
 #include "sim/sim_device/sim_device.h"
 
-const struct device_kind *const device_kinds[] = {
+const struct ar_device_kind *const device_kinds[] = {
     &sim_device_kind,
     &cuda_device_kind,
     NULL,

@@ -6,20 +6,20 @@
 
 #define KINDS_MOST 16
 
-const char *device_call_name(enum device_call call)
+const char *ar_device_call_name(enum ar_device_call call)
 {
     static const char *const names[] = {
 #define X(name, text) #name,
-        DEVICE_CALLS(X)
+        AR_DEVICE_CALLS(X)
 #undef X
     };
-    return (unsigned)call < DEVICE_CALL_COUNT ? names[call] : "unknown";
+    return (unsigned)call < AR_DEVICE_CALL_COUNT ? names[call] : "unknown";
 }
 
-void device_count(struct device *self, enum device_call call, uint64_t bytes, uint64_t ns,
-                  uint64_t waited_ns, bool refused)
+void ar_device_count(struct ar_device *self, enum ar_device_call call, uint64_t bytes, uint64_t ns,
+                     uint64_t waited_ns, bool refused)
 {
-    struct device_counters *counters = &self->counters;
+    struct ar_device_counters *counters = &self->counters;
     counters->calls[call]++;
     counters->call_ns[call] += ns;
     counters->call_bytes[call] += refused ? 0 : bytes;
@@ -30,7 +30,7 @@ void device_count(struct device *self, enum device_call call, uint64_t bytes, ui
         self->listener.call(self->listener.argument, call, bytes, ns, waited_ns, refused);
 }
 
-static enum status unknown(const char *name, struct error *error)
+static enum ar_status unknown(const char *name, struct ar_error *error)
 {
     const char *names[KINDS_MOST];
     char all[160] = "";
@@ -44,31 +44,32 @@ static enum status unknown(const char *name, struct error *error)
                                            : " and ",
                  names[count]);
     }
-    const char *near = nearest_name(name, names, count);
-    return error_set(error, STATUS_INVALID, "there is no device \"%s\"%s%s%s. There are %s", name,
-                     near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "", all);
+    const char *near = ar_nearest_name(name, names, count);
+    return ar_error_set(error, AR_INVALID, "there is no device \"%s\"%s%s%s. There are %s", name,
+                        near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "", all);
 }
 
-enum status device_open(const struct spec *spec, struct device **out, struct error *error)
+enum ar_status ar_device_open(const struct ar_spec *spec, struct ar_device **out,
+                              struct ar_error *error)
 {
     if (spec->link_count != 1)
-        return error_set(error, STATUS_INVALID,
-                         "device \"%s\": a device takes no decorators; write one name, as in sim",
-                         spec->text);
-    const struct spec_link *link = &spec->links[0];
+        return ar_error_set(
+            error, AR_INVALID,
+            "device \"%s\": a device takes no decorators; write one name, as in sim", spec->text);
+    const struct ar_spec_link *link = &spec->links[0];
     for (size_t i = 0; device_kinds[i]; i++)
         if (strcmp(link->name, device_kinds[i]->name) == 0)
             return device_kinds[i]->open(link, out, error);
     return unknown(link->name, error);
 }
 
-enum status device_open_text(const char *text, struct device **out, struct error *error)
+enum ar_status ar_device_open_text(const char *text, struct ar_device **out, struct ar_error *error)
 {
-    struct spec spec;
-    enum status status = spec_parse(text, &spec, error);
-    if (status != STATUS_OK)
+    struct ar_spec spec;
+    enum ar_status status = ar_spec_parse(text, &spec, error);
+    if (status != AR_OK)
         return status;
-    status = device_open(&spec, out, error);
-    spec_close(&spec);
+    status = ar_device_open(&spec, out, error);
+    ar_spec_close(&spec);
     return status;
 }

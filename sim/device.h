@@ -16,7 +16,7 @@
 #include "allocators/spec.h"
 
 /* Every kind of call that is charged and counted. name, what */
-#define DEVICE_CALLS(X)                                                                            \
+#define AR_DEVICE_CALLS(X)                                                                         \
     X(alloc, "driver allocation (cuMemAlloc)")                                                     \
     X(free, "driver free (cuMemFree); waits for the device")                                       \
     X(reserve, "address range reserved (cuMemAddressReserve)")                                     \
@@ -31,16 +31,16 @@
     X(pool_trim, "stream-ordered pool trimmed (cuMemPoolTrimTo)")                                  \
     X(event, "event recorded or polled by a policy")
 
-enum device_call {
-#define X(name, text) DEVICE_CALL_##name,
-    DEVICE_CALLS(X)
+enum ar_device_call {
+#define X(name, text) AR_DEVICE_CALL_##name,
+    AR_DEVICE_CALLS(X)
 #undef X
-        DEVICE_CALL_COUNT
+        AR_DEVICE_CALL_COUNT
 };
 
-const char *device_call_name(enum device_call call);
+const char *ar_device_call_name(enum ar_device_call call);
 
-struct device_props {
+struct ar_device_props {
     char kind[8];            /* "sim", "cuda" */
     char profile[64];        /* "h100", "bump"; the card's name on cuda */
     uint64_t capacity_bytes; /* for this process; UINT64_MAX: unlimited */
@@ -52,10 +52,10 @@ struct device_props {
 };
 
 /* Kept up to date by the device; anybody may read it between calls. */
-struct device_counters {
-    uint64_t calls[DEVICE_CALL_COUNT];   /* that succeeded or were refused */
-    uint64_t call_ns[DEVICE_CALL_COUNT]; /* their own time, without waiting */
-    uint64_t call_bytes[DEVICE_CALL_COUNT];
+struct ar_device_counters {
+    uint64_t calls[AR_DEVICE_CALL_COUNT];   /* that succeeded or were refused */
+    uint64_t call_ns[AR_DEVICE_CALL_COUNT]; /* their own time, without waiting */
+    uint64_t call_bytes[AR_DEVICE_CALL_COUNT];
     uint64_t refused;        /* calls that found no memory */
     uint64_t driver_ns;      /* the sum of call_ns */
     uint64_t stall_ns;       /* waits that the allocator caused beyond that: of the host in a
@@ -70,11 +70,11 @@ struct device_counters {
                                 each time that it takes there; 0 where the clock is virtual */
 };
 
-struct device;
+struct ar_device;
 
 /* Real work of a kernel on blocks, for devices that have memory (keys of k events, FORMAT.md).
  * name, what it does with output `out` and inputs `in` */
-#define KERNEL_OPS(X)                                                                              \
+#define AR_KERNEL_OPS(X)                                                                           \
     X(matmul, "out (m x n) = in[0] (m x k) * in[1] (k x n)")                                       \
     X(elementwise, "out = f(in...), as long as the shortest of them")                              \
     X(reduce, "out (n) = sums over the m rows of in[0] (m x n)")                                   \
@@ -83,172 +83,181 @@ struct device;
     X(copy, "out = in[0]")                                                                         \
     X(set, "out = a constant")
 
-enum kernel_op_kind {
-#define X(name, text) KERNEL_OP_##name,
-    KERNEL_OPS(X)
+enum ar_kernel_op_kind {
+#define X(name, text) AR_KERNEL_OP_##name,
+    AR_KERNEL_OPS(X)
 #undef X
-        KERNEL_OP_COUNT
+        AR_KERNEL_OP_COUNT
 };
 
-enum device_type { DEVICE_F32, DEVICE_TF32, DEVICE_F16, DEVICE_BF16, DEVICE_I8, DEVICE_I64 };
+enum ar_device_type {
+    AR_DEVICE_F32,
+    AR_DEVICE_TF32,
+    AR_DEVICE_F16,
+    AR_DEVICE_BF16,
+    AR_DEVICE_I8,
+    AR_DEVICE_I64
+};
 
-#define KERNEL_OP_INPUTS 4
+#define AR_KERNEL_OP_INPUTS 4
 
-struct device_operand {
+struct ar_device_operand {
     uint64_t address, bytes; /* bytes 0: not there (its request failed); the work leaves it out */
 };
 
 /* The work never goes beyond the operands, whatever the shape says: it is cut to what fits. */
-struct kernel_op {
-    enum kernel_op_kind kind;
-    enum device_type type;
+struct ar_kernel_op {
+    enum ar_kernel_op_kind kind;
+    enum ar_device_type type;
     uint32_t stream;
     uint32_t input_count;
     uint64_t m, n, k; /* of the shape; 0 where it has fewer */
-    struct device_operand out, in[KERNEL_OP_INPUTS];
+    struct ar_device_operand out, in[AR_KERNEL_OP_INPUTS];
 };
 
 /* The first byte that `verify` found wrong. */
-struct device_wrong {
+struct ar_device_wrong {
     uint64_t count;                  /* of wrong bytes found in all; 0: none */
     uint64_t address, block, offset; /* offset within the block */
     uint8_t expected, found;
 };
 
 /* A stretch of memory that the policy obtained. Ordinals count from 0 in the order made. */
-struct device_segment {
+struct ar_device_segment {
     uint64_t ordinal;
     uint64_t address, bytes;
 };
 
-struct device_ops {
-    void (*close)(struct device *self); /* frees what is left */
+struct ar_device_ops {
+    void (*close)(struct ar_device *self); /* frees what is left */
 
     /* Memory held outside of the pool from now on (o events): bytes replaces the last value.
      * REFUSED where it does not fit. */
-    enum status (*outside)(struct device *self, uint64_t bytes);
+    enum ar_status (*outside)(struct ar_device *self, uint64_t bytes);
 
     /* What other processes hold of the card from now on; NULL: the card knows by itself. REFUSED
      * where that much is not free. */
-    enum status (*others)(struct device *self, uint64_t bytes);
+    enum ar_status (*others)(struct ar_device *self, uint64_t bytes);
 
     /* Host time passes: the recorded gap between events. */
-    void (*advance)(struct device *self, uint64_t nanoseconds);
+    void (*advance)(struct ar_device *self, uint64_t nanoseconds);
     /* Nanoseconds since open: of the host; and when all queued work is done. */
-    uint64_t (*now)(struct device *self);
-    uint64_t (*idle_at)(struct device *self);
+    uint64_t (*now)(struct ar_device *self);
+    uint64_t (*idle_at)(struct ar_device *self);
 
     /* A kernel of that length on a stream. */
-    void (*kernel)(struct device *self, uint32_t stream, uint64_t nanoseconds);
+    void (*kernel)(struct ar_device *self, uint32_t stream, uint64_t nanoseconds);
     /* Events and waits of the program. A wait for an event never recorded is no wait. */
-    void (*event_record)(struct device *self, uint64_t event, uint32_t stream);
-    void (*stream_wait)(struct device *self, uint32_t stream, uint64_t event);
+    void (*event_record)(struct ar_device *self, uint64_t event, uint32_t stream);
+    void (*stream_wait)(struct ar_device *self, uint32_t stream, uint64_t event);
     /* The host waits for a stream, or for all (TRACE_NO_STREAM = UINT32_MAX). The program's
      * own wait: not counted as stall. */
-    void (*sync)(struct device *self, uint32_t stream);
+    void (*sync)(struct ar_device *self, uint32_t stream);
 
     /* Who uses which memory: only called when a workload has more than one stream.
      * `used`: all work queued so far on `stream` may use [address, address + bytes).
      * `handed_out`: the range now belongs to a block on `stream`. Where other streams may
      * still use it: with `order` the stream waits for them (stall, and the time is returned);
      * without, it is a race: counted, and described in race_text with event numbers. */
-    void (*used)(struct device *self, uint64_t address, uint64_t bytes, uint32_t stream,
+    void (*used)(struct ar_device *self, uint64_t address, uint64_t bytes, uint32_t stream,
                  uint64_t event);
-    uint64_t (*handed_out)(struct device *self, uint64_t address, uint64_t bytes, uint32_t stream,
-                           bool order, uint64_t event);
-    const char *(*race_text)(struct device *self); /* the first race, or "" */
+    uint64_t (*handed_out)(struct ar_device *self, uint64_t address, uint64_t bytes,
+                           uint32_t stream, bool order, uint64_t event);
+    const char *(*race_text)(struct ar_device *self); /* the first race, or "" */
 
     /* The segment that an address lies in. False: none. */
-    bool (*segment_of)(struct device *self, uint64_t address, struct device_segment *out);
+    bool (*segment_of)(struct ar_device *self, uint64_t address, struct ar_device_segment *out);
 
     /* Real work on memory; NULL on a device that has none (sim). Queued on the stream, the host
      * does not wait. `fill` writes a pattern of block and offset, `verify` reads it again and
      * keeps what it finds wrong, `wrong` waits for all of it and tells. REFUSED: a launch failed
      * for want of memory. */
-    enum status (*fill)(struct device *self, uint64_t address, uint64_t bytes, uint64_t block,
-                        uint32_t stream);
-    enum status (*verify)(struct device *self, uint64_t address, uint64_t bytes, uint64_t block,
-                          uint32_t stream);
-    enum status (*wrong)(struct device *self, struct device_wrong *out);
-    enum status (*touch)(struct device *self, uint64_t address, uint64_t bytes, uint32_t stream);
-    enum status (*kernel_op)(struct device *self, const struct kernel_op *op);
+    enum ar_status (*fill)(struct ar_device *self, uint64_t address, uint64_t bytes, uint64_t block,
+                           uint32_t stream);
+    enum ar_status (*verify)(struct ar_device *self, uint64_t address, uint64_t bytes,
+                             uint64_t block, uint32_t stream);
+    enum ar_status (*wrong)(struct ar_device *self, struct ar_device_wrong *out);
+    enum ar_status (*touch)(struct ar_device *self, uint64_t address, uint64_t bytes,
+                            uint32_t stream);
+    enum ar_status (*kernel_op)(struct ar_device *self, const struct ar_kernel_op *op);
 
-    const char *(*problem)(struct device *self);
+    const char *(*problem)(struct ar_device *self);
 
     /* A moment: the host is here and all work is queued that it has asked for so far. Its time is
      * asked for later, so that the host need not wait now. `mark_ns`: when the host had come
      * there and that work was done, nanoseconds since open; waits for it where needed. */
-    uint64_t (*mark)(struct device *self);
-    uint64_t (*mark_ns)(struct device *self, uint64_t mark);
+    uint64_t (*mark)(struct ar_device *self);
+    uint64_t (*mark_ns)(struct ar_device *self, uint64_t mark);
 
     /* Bytes that the card says it holds for this process, context and libraries with them; NULL:
      * it cannot be asked. Slow: a driver call of its own, not counted. */
-    uint64_t (*card_bytes)(struct device *self);
+    uint64_t (*card_bytes)(struct ar_device *self);
 
     /* What the host does for a kind of work before it is done first, as loading a library; on a
      * device that has no memory to do it on. The operands are not looked at. NULL: nothing. */
-    void (*prepare)(struct device *self, const struct kernel_op *op);
+    void (*prepare)(struct ar_device *self, const struct ar_kernel_op *op);
 
     /* A request or a free was served: the host spends on it what the program and the policy themselves
      * take, beside the driver's calls, on a device whose host is simulated. NULL: nothing. */
-    void (*requested)(struct device *self);
+    void (*requested)(struct ar_device *self);
 
     /* Writes what the device holds back of the files that it was told to write (addresses), at the
      * end of a run, whose time it is no part of. IO: it could not be written. NULL: there are none. */
-    enum status (*flush)(struct device *self, struct error *error);
+    enum ar_status (*flush)(struct ar_device *self, struct ar_error *error);
 
     /* How many nanoseconds a work takes on a device that has no memory to do it on, by its shape and
      * the sizes of its operands. 0: not known, it takes what its event says. NULL: of all works. */
-    uint64_t (*kernel_op_ns)(struct device *self, const struct kernel_op *op);
+    uint64_t (*kernel_op_ns)(struct ar_device *self, const struct ar_kernel_op *op);
 };
 
 /* Told of each counted call right after it. `ns` is its own time, without `waited_ns`, for
  * which it waited for the device. */
-struct device_listener {
-    void (*call)(void *argument, enum device_call call, uint64_t bytes, uint64_t ns,
+struct ar_device_listener {
+    void (*call)(void *argument, enum ar_device_call call, uint64_t bytes, uint64_t ns,
                  uint64_t waited_ns, bool refused);
     void *argument;
 };
 
 /* The base of every device: the first member of its own struct. */
-struct device {
-    const struct device_ops *ops;
-    struct backing *backing; /* part of the device */
-    struct device_props props;
-    struct device_counters counters;
+struct ar_device {
+    const struct ar_device_ops *ops;
+    struct ar_backing *backing; /* part of the device */
+    struct ar_device_props props;
+    struct ar_device_counters counters;
     /* The INVALID that `problem` tells of lies in what the user gave, as an address list that
      * is of another run, and not in what the policy did. */
     bool bad_input;
     /* The driver failed, and not for want of memory: `problem` tells how, and nothing can be asked
      * of the device any more. For the run that is an outcome. Never on sim. */
     bool failed;
-    struct device_listener listener; /* call NULL: nobody listens */
+    struct ar_device_listener listener; /* call NULL: nobody listens */
 };
 
 /* A kind of device, by the name that specs have. The table ends with NULL and belongs to the
  * program (bench/device_kinds.c): what stands here cannot know the kinds to its right. */
-struct device_kind {
+struct ar_device_kind {
     const char *name, *summary;
-    const struct option *options;
-    enum status (*open)(const struct spec_link *link, struct device **out, struct error *error);
+    const struct ar_option *options;
+    enum ar_status (*open)(const struct ar_spec_link *link, struct ar_device **out,
+                           struct ar_error *error);
     /* Why it cannot be opened on this machine, a sentence in `text`; true: it can. */
     bool (*available)(char *text, size_t text_bytes);
 };
 
-extern const struct device_kind *const device_kinds[];
+extern const struct ar_device_kind *const device_kinds[];
 
 /* Enters one call in the counters and tells the listener. For the devices themselves. */
-void device_count(struct device *self, enum device_call call, uint64_t bytes, uint64_t ns,
-                  uint64_t waited_ns, bool refused);
+void ar_device_count(struct ar_device *self, enum ar_device_call call, uint64_t bytes, uint64_t ns,
+                     uint64_t waited_ns, bool refused);
 
 /* Opens what a spec names: `sim:profile=h100,capacity=24GiB,addresses=FILE`, or `cuda`.
  * INVALID for bad options, MISSING where there is no such device. The caller closes it. */
-enum status device_open(const struct spec *spec, struct device **out,
-                        struct error *error) STATUS_CHECKED;
-enum status device_open_text(const char *text, struct device **out,
-                             struct error *error) STATUS_CHECKED;
+enum ar_status ar_device_open(const struct ar_spec *spec, struct ar_device **out,
+                              struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status ar_device_open_text(const char *text, struct ar_device **out,
+                                   struct ar_error *error) AR_STATUS_CHECKED;
 
-static inline void device_close(struct device *self)
+static inline void ar_device_close(struct ar_device *self)
 {
     if (self)
         self->ops->close(self);

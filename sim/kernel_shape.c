@@ -2,10 +2,11 @@
 
 #include <stdbool.h>
 
-uint64_t kernel_shape_element_bytes(enum device_type type)
+uint64_t kernel_shape_element_bytes(enum ar_device_type type)
 {
-    static const uint64_t bytes[] = {[DEVICE_F32] = 4,  [DEVICE_TF32] = 4, [DEVICE_F16] = 2,
-                                     [DEVICE_BF16] = 2, [DEVICE_I8] = 1,   [DEVICE_I64] = 8};
+    static const uint64_t bytes[] = {
+        [AR_DEVICE_F32] = 4,  [AR_DEVICE_TF32] = 4, [AR_DEVICE_F16] = 2,
+        [AR_DEVICE_BF16] = 2, [AR_DEVICE_I8] = 1,   [AR_DEVICE_I64] = 8};
     return bytes[type];
 }
 
@@ -20,20 +21,20 @@ static uint64_t or_one(uint64_t length)
 }
 
 /* Elements of so many bytes that an operand holds; 0 where it cannot be used. */
-static uint64_t held(const struct device_operand *operand, uint64_t unit_bytes)
+static uint64_t held(const struct ar_device_operand *operand, uint64_t unit_bytes)
 {
     return operand->address % unit_bytes ? 0 : operand->bytes / unit_bytes;
 }
 
 /* Elements that the shape names; none: whatever fits. */
-static uint64_t named(const struct kernel_op *op)
+static uint64_t named(const struct ar_kernel_op *op)
 {
     bool shaped = op->m || op->n || op->k;
     uint64_t rows = kernel_shape_times(or_one(op->m), or_one(op->n));
     return shaped ? kernel_shape_times(rows, or_one(op->k)) : UINT64_MAX;
 }
 
-struct kernel_shape_matmul kernel_shape_matmul(const struct kernel_op *op)
+struct kernel_shape_matmul kernel_shape_matmul(const struct ar_kernel_op *op)
 {
     struct kernel_shape_matmul shape = {.n = op->n, .pitch_elements = op->k};
     uint64_t unit_bytes = kernel_shape_element_bytes(op->type);
@@ -45,7 +46,7 @@ struct kernel_shape_matmul kernel_shape_matmul(const struct kernel_op *op)
     return shape.m && shape.k ? shape : (struct kernel_shape_matmul){.m = 0};
 }
 
-struct kernel_shape_elementwise kernel_shape_elementwise(const struct kernel_op *op)
+struct kernel_shape_elementwise kernel_shape_elementwise(const struct ar_kernel_op *op)
 {
     struct kernel_shape_elementwise shape = {.input_count = 0};
     uint64_t unit_bytes = kernel_shape_element_bytes(op->type);
@@ -62,7 +63,7 @@ struct kernel_shape_elementwise kernel_shape_elementwise(const struct kernel_op 
                : (struct kernel_shape_elementwise){.inputs = {0}};
 }
 
-struct kernel_shape_reduce kernel_shape_reduce(const struct kernel_op *op)
+struct kernel_shape_reduce kernel_shape_reduce(const struct ar_kernel_op *op)
 {
     uint64_t unit_bytes = kernel_shape_element_bytes(op->type), pitch = or_one(op->n);
     struct kernel_shape_reduce shape = {
@@ -75,10 +76,10 @@ struct kernel_shape_reduce kernel_shape_reduce(const struct kernel_op *op)
 }
 
 /* Of `rows` as many as are named, of a table of table_bytes. */
-static struct kernel_shape_rows rows_of(const struct kernel_op *op,
-                                        const struct device_operand *rows, uint64_t table_bytes)
+static struct kernel_shape_rows rows_of(const struct ar_kernel_op *op,
+                                        const struct ar_device_operand *rows, uint64_t table_bytes)
 {
-    const struct device_operand *index = &op->in[1];
+    const struct ar_device_operand *index = &op->in[1];
     bool wide = index->bytes / 8 >= op->m && index->address % 8 == 0;
     struct kernel_shape_rows shape = {.column_count = or_one(op->n), .index_bytes = wide ? 8 : 4};
     shape.row_bytes = kernel_shape_times(shape.column_count, kernel_shape_element_bytes(op->type));
@@ -90,15 +91,15 @@ static struct kernel_shape_rows rows_of(const struct kernel_op *op,
 }
 
 /* Rows are moved as bytes, from and to any address. */
-struct kernel_shape_rows kernel_shape_gather(const struct kernel_op *op)
+struct kernel_shape_rows kernel_shape_gather(const struct ar_kernel_op *op)
 {
     return rows_of(op, &op->out, op->in[0].bytes);
 }
 
 /* Single bytes are exchanged in words of 4, which must lie inside the table. */
-struct kernel_shape_rows kernel_shape_scatter_add(const struct kernel_op *op)
+struct kernel_shape_rows kernel_shape_scatter_add(const struct ar_kernel_op *op)
 {
-    const struct device_operand *table = &op->out, *rows = &op->in[0];
+    const struct ar_device_operand *table = &op->out, *rows = &op->in[0];
     uint64_t unit_bytes = kernel_shape_element_bytes(op->type);
     uint64_t word_bytes = unit_bytes == 1 ? 4 : unit_bytes;
     if (table->address % word_bytes || rows->address % unit_bytes)
@@ -106,12 +107,12 @@ struct kernel_shape_rows kernel_shape_scatter_add(const struct kernel_op *op)
     return rows_of(op, rows, unit_bytes == 1 ? table->bytes - table->bytes % 4 : table->bytes);
 }
 
-uint64_t kernel_shape_copy_bytes(const struct kernel_op *op)
+uint64_t kernel_shape_copy_bytes(const struct ar_kernel_op *op)
 {
     return least(kernel_shape_set_bytes(op), op->in[0].bytes);
 }
 
-uint64_t kernel_shape_set_bytes(const struct kernel_op *op)
+uint64_t kernel_shape_set_bytes(const struct ar_kernel_op *op)
 {
     return least(op->out.bytes,
                  kernel_shape_times(named(op), kernel_shape_element_bytes(op->type)));

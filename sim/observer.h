@@ -38,12 +38,12 @@ struct observer_event {
     uint64_t begun_ns;
     bool refused;
     /* As things stand now. */
-    const struct policy_totals *totals;
+    const struct ar_policy_totals *totals;
     uint64_t physical_bytes;
 };
 
-typedef enum status observer_hear(void *argument, const struct observer_event *event,
-                                  struct error *error);
+typedef enum ar_status observer_hear(void *argument, const struct observer_event *event,
+                                     struct ar_error *error);
 
 #define OBSERVER_LISTENERS 4
 
@@ -59,12 +59,12 @@ void observer_listen(struct observer *self, observer_hear *hear, void *argument)
 
 /* For the session: puts it between policy and device, around the policy, and between engine and
  * trace. `policy` is replaced by one that owns it. What is returned is the witness's. */
-struct backing *observer_backing(struct observer *self, struct device *device);
-enum status observer_policy(struct observer *self, struct policy **policy,
-                            struct error *error) STATUS_CHECKED;
+struct ar_backing *observer_backing(struct observer *self, struct ar_device *device);
+enum ar_status observer_policy(struct observer *self, struct ar_policy **policy,
+                               struct ar_error *error) AR_STATUS_CHECKED;
 struct trace_source *observer_source(struct observer *self, struct trace_source *inner);
 
 /* The run is over: tells what is left. From here on nothing is told, whatever is closed. */
-enum status observer_end(struct observer *self, struct error *error) STATUS_CHECKED;
+enum ar_status observer_end(struct observer *self, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

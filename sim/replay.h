@@ -47,7 +47,7 @@ unsigned replay_frees_choices(const struct trace_info *info, enum replay_frees w
                               enum replay_frees out[2]);
 
 /* Lets host time pass until then on the device's clock; nothing where that has passed. */
-void replay_wait_until(struct device *device, uint64_t time_ns);
+void replay_wait_until(struct ar_device *device, uint64_t time_ns);
 
 /* One row of a placements file: one for each a and p, and one for each free. */
 struct replay_row {
@@ -66,25 +66,26 @@ struct replay_sample {
     uint64_t weight;  /* of the state before this event in the means (their clock) */
     uint64_t live_bytes, granted_bytes, reserved_bytes, physical_bytes, free_bytes;
     uint64_t pending_bytes, stranded_bytes, largest_free_block_bytes;
-    uint64_t servable_bytes[POLICY_EFFORT_COUNT];
+    uint64_t servable_bytes[AR_POLICY_EFFORT_COUNT];
     uint64_t usable_bytes; /* see policy_free_watch; 0 where the unit is not known */
     uint64_t stranded_by_stream_bytes;
 };
 
 struct replay_config {
-    struct policy *policy;
-    struct device *device;
+    struct ar_policy *policy;
+    struct ar_device *device;
     struct trace_source *source; /* stands at its first event */
     enum replay_frees frees;
     enum replay_host host;
     enum replay_measure measure;
     bool stop_on_failure;
-    bool measure_time;        /* read the host clock around each call; a mode of its own */
-    uint64_t unit_bytes;      /* for the unusable-free index; 0: not wanted */
-    struct host *policy_host; /* that the policy was made with: metadata bytes; may be NULL */
+    bool measure_time;           /* read the host clock around each call; a mode of its own */
+    uint64_t unit_bytes;         /* for the unusable-free index; 0: not wanted */
+    struct ar_host *policy_host; /* that the policy was made with: metadata bytes; may be NULL */
     /* Both optional; called in the order of events. */
-    enum status (*row)(void *argument, const struct replay_row *row, struct error *error);
-    enum status (*sample)(void *argument, const struct replay_sample *sample, struct error *error);
+    enum ar_status (*row)(void *argument, const struct replay_row *row, struct ar_error *error);
+    enum ar_status (*sample)(void *argument, const struct replay_sample *sample,
+                             struct ar_error *error);
     void *argument;
     uint64_t limit_bytes; /* of the policy, for the cause of a failure; 0: none */
     /* Optional: kept at the number of the event that is being replayed, for who listens to the
@@ -94,11 +95,12 @@ struct replay_config {
      * checked where it is used and when it is let go. A wrong byte is CORRUPT. */
     bool verify;
     /* Optional, with measure_time: the histograms, when the run has come to its end. */
-    enum status (*latencies)(void *argument, const struct latency *latency, struct error *error);
+    enum ar_status (*latencies)(void *argument, const struct latency *latency,
+                                struct ar_error *error);
     void *latencies_argument;
     /* Optional: asked where a request was not served, whether it is to be tried again: time has
      * passed, or somebody else has freed memory. */
-    bool (*again)(void *argument, const struct policy_request *request);
+    bool (*again)(void *argument, const struct ar_policy_request *request);
     void *again_argument;
 };
 
@@ -117,53 +119,57 @@ struct replay_result {
 /* Replays from where the source stands to its end. OK also where requests failed: that is
  * the result. Other statuses: bad input (event named), UNSUPPORTED where `verify` is asked of a
  * device without memory, or CORRUPT where the policy broke its contract. */
-enum status replay_run(const struct replay_config *config, struct replay_result *result,
-                       struct error *error) STATUS_CHECKED;
+enum ar_status replay_run(const struct replay_config *config, struct replay_result *result,
+                          struct ar_error *error) AR_STATUS_CHECKED;
 void replay_result_close(struct replay_result *result);
 
 /* The same in parts, for several replays that take turns: opened, then driven until the source says that
  * there is no more, which it may take back later, and ended. `config` lives as long. */
 struct replay;
-enum status replay_open(const struct replay_config *config, struct replay **out,
-                        struct error *error) STATUS_CHECKED;
-enum status replay_go(struct replay *run, struct error *error) STATUS_CHECKED;
+enum ar_status replay_open(const struct replay_config *config, struct replay **out,
+                           struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status replay_go(struct replay *run, struct ar_error *error) AR_STATUS_CHECKED;
 bool replay_stopped(const struct replay *run); /* stop_on_failure, and it has failed */
 bool replay_has_failed(const struct replay *run);
 /* Reports, and frees the replay, also where it fails. */
-enum status replay_end(struct replay *run, struct replay_result *result,
-                       struct error *error) STATUS_CHECKED;
+enum ar_status replay_end(struct replay *run, struct replay_result *result,
+                          struct ar_error *error) AR_STATUS_CHECKED;
 void replay_discard(struct replay *run); /* without a report; NULL is fine */
 
 /* The whole of a run as users mean it: passes that the metrics need, the baseline with an
  * allocator that costs nothing, and timing if asked for. Specs are texts. */
 struct experiment {
-    const struct spec *policy;
-    const struct spec *device;
+    const struct ar_spec *policy;
+    const struct ar_spec *device;
     struct trace_source *source; /* rewound as needed; an adaptive one is written down first */
     enum replay_frees frees;
     enum replay_host host;
     enum replay_measure measure;
     bool stop_on_failure, measure_time;
     uint64_t seed;
-    enum status (*row)(void *argument, const struct replay_row *row, struct error *error);
-    enum status (*sample)(void *argument, const struct replay_sample *sample, struct error *error);
+    enum ar_status (*row)(void *argument, const struct replay_row *row, struct ar_error *error);
+    enum ar_status (*sample)(void *argument, const struct replay_sample *sample,
+                             struct ar_error *error);
     void *argument;
     /* Optional: the policy as it stands when the run itself has come to its end. */
-    enum status (*finished)(void *argument, const struct policy *policy, struct error *error);
+    enum ar_status (*finished)(void *argument, const struct ar_policy *policy,
+                               struct ar_error *error);
     void *finished_argument;
     /* Optional: hears each driver call of the run itself, those that make the policy too; and
      * where the number of the event is kept in which they are made (0 before the first). */
-    struct device_listener listener;
+    struct ar_device_listener listener;
     uint64_t *event_now;
     bool verify; /* see replay_config */
     /* Optional: stands by in the run itself; the experiment ends it before `finished`. */
     struct observer *observer;
     /* Optional: the histograms of the pass that read the clock around each call. */
-    enum status (*latencies)(void *argument, const struct latency *latency, struct error *error);
+    enum ar_status (*latencies)(void *argument, const struct latency *latency,
+                                struct ar_error *error);
     void *latencies_argument;
 };
 
-enum status experiment_run(const struct experiment *experiment, struct replay_result *result,
-                           struct device_props *props, struct error *error) STATUS_CHECKED;
+enum ar_status experiment_run(const struct experiment *experiment, struct replay_result *result,
+                              struct ar_device_props *props,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

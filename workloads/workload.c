@@ -42,34 +42,36 @@ static bool is_recording(const char *name, char *path, size_t path_bytes)
     return false;
 }
 
-static enum status generator_open(const struct spec *spec, struct trace_source **out,
-                                  struct error *error)
+static enum ar_status generator_open(const struct ar_spec *spec, struct trace_source **out,
+                                     struct ar_error *error)
 {
     const char *name = spec->links[0].name;
     char path[256];
     if (!gen_find(name) && is_recording(name, path, sizeof path))
-        return error_set(error, STATUS_INVALID,
-                         "there is no generator \"%s\"; for the recording of that name write its "
-                         "file, %s",
-                         name, path);
+        return ar_error_set(
+            error, AR_INVALID,
+            "there is no generator \"%s\"; for the recording of that name write its "
+            "file, %s",
+            name, path);
     return gen_open(spec, out, error);
 }
 
-enum status workload_open(const char *text, struct trace_source **out, struct error *error)
+enum ar_status workload_open(const char *text, struct trace_source **out, struct ar_error *error)
 {
     if (looks_like_path(text))
         return trace_open(text, out, error);
-    struct spec spec;
-    enum status status = spec_parse(text, &spec, error);
+    struct ar_spec spec;
+    enum ar_status status = ar_spec_parse(text, &spec, error);
     if (status)
         return status;
     if (spec.link_count != 1)
-        status = error_set(error, STATUS_INVALID,
-                           "workload \"%.200s\": a workload has no decorators; name a generator or "
-                           "a trace file",
-                           text);
+        status =
+            ar_error_set(error, AR_INVALID,
+                         "workload \"%.200s\": a workload has no decorators; name a generator or "
+                         "a trace file",
+                         text);
     else
         status = generator_open(&spec, out, error);
-    spec_close(&spec);
+    ar_spec_close(&spec);
     return status;
 }

@@ -7,7 +7,7 @@
 /* `text` is a path if a file of that name exists or it holds a slash or ends in a known file
  * ending; else a generator's spec. INVALID suggests the nearest name, or the file
  * of a recording in workloads/data/. The caller closes it. */
-enum status workload_open(const char *text, struct trace_source **out,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status workload_open(const char *text, struct trace_source **out,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -5,7 +5,7 @@
 
 #define ITEMS_LEAST 16
 
-void *array_double(void *items, size_t *room, size_t item_bytes)
+void *ar_array_double(void *items, size_t *room, size_t item_bytes)
 {
     size_t larger = *room ? 2 * *room : ITEMS_LEAST;
     if (larger > SIZE_MAX / 2 / item_bytes)
@@ -22,7 +22,7 @@ static int by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-void array_sort(uint64_t *values, size_t count)
+void ar_array_sort(uint64_t *values, size_t count)
 {
     qsort(values, count, sizeof *values, by_value);
 }

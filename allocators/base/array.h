@@ -6,21 +6,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* See array_grow. */
-void *array_double(void *items, size_t *room, size_t item_bytes);
+/* See ar_array_grow. */
+void *ar_array_double(void *items, size_t *room, size_t item_bytes);
 
 /* An array of `count` items with room for `*room`, so that one more fits: the same where it does
  * already, else a larger one in its place, and `*room` is what that holds. NULL: no host memory, and
  * the old one stays as it is. `items` is NULL and `*room` 0 at first; the caller frees the last one. */
-static inline void *array_grow(void *items, size_t count, size_t *room, size_t item_bytes)
+static inline void *ar_array_grow(void *items, size_t count, size_t *room, size_t item_bytes)
 {
-    return count < *room ? items : array_double(items, room, item_bytes);
+    return count < *room ? items : ar_array_double(items, room, item_bytes);
 }
 
 /* Of items in the order of a uint64_t that lies `key_at` bytes from each one's start: the index of the
  * first above `value`; `count` where there is none. */
-static inline size_t array_above(const void *items, size_t count, size_t item_bytes, size_t key_at,
-                                 uint64_t value)
+static inline size_t ar_array_above(const void *items, size_t count, size_t item_bytes,
+                                    size_t key_at, uint64_t value)
 {
     size_t low = 0, high = count;
     while (low < high) {
@@ -35,6 +35,6 @@ static inline size_t array_above(const void *items, size_t count, size_t item_by
 }
 
 /* Puts them in rising order. */
-void array_sort(uint64_t *values, size_t count);
+void ar_array_sort(uint64_t *values, size_t count);
 
 #endif

@@ -10,29 +10,29 @@
 
 #include <stdint.h>
 
-#define HIST_SUB_BITS 6u
-#define HIST_SUB      (1u << HIST_SUB_BITS)
-#define HIST_BUCKETS  ((64u - HIST_SUB_BITS + 1u) * HIST_SUB)
+#define AR_HIST_SUB_BITS 6u
+#define AR_HIST_SUB      (1u << AR_HIST_SUB_BITS)
+#define AR_HIST_BUCKETS  ((64u - AR_HIST_SUB_BITS + 1u) * AR_HIST_SUB)
 
-struct hist {
-    uint64_t count[HIST_BUCKETS];
+struct ar_hist {
+    uint64_t count[AR_HIST_BUCKETS];
     uint64_t total;       /* the sum of the counts */
     uint64_t least, most; /* exact; valid where total is not 0 */
 };
 
 /* The bucket of a number, and the smallest and largest number of a bucket. */
-uint32_t hist_bucket(uint64_t value);
-uint64_t hist_bucket_least(uint32_t bucket);
-uint64_t hist_bucket_most(uint32_t bucket);
+uint32_t ar_hist_bucket(uint64_t value);
+uint64_t ar_hist_bucket_least(uint32_t bucket);
+uint64_t ar_hist_bucket_most(uint32_t bucket);
 
-void hist_clear(struct hist *hist);
+void ar_hist_clear(struct ar_hist *hist);
 /* Adds the number `count` times. */
-void hist_add(struct hist *hist, uint64_t value, uint64_t count);
+void ar_hist_add(struct ar_hist *hist, uint64_t value, uint64_t count);
 /* Adds all of `from` to `into`. */
-void hist_merge(struct hist *into, const struct hist *from);
+void ar_hist_merge(struct ar_hist *into, const struct ar_hist *from);
 
 /* The smallest number such that at least `fraction` (0 to 1) of all are at most that large,
  * with the error stated above; 0 where the histogram is empty. */
-uint64_t hist_quantile(const struct hist *hist, double fraction);
+uint64_t ar_hist_quantile(const struct ar_hist *hist, double fraction);
 
 #endif

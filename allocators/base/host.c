@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-void *host_alloc(struct host *host, size_t bytes)
+void *ar_host_alloc(struct ar_host *host, size_t bytes)
 {
     if (++host->calls == host->fail_at)
         return NULL;
@@ -15,7 +15,7 @@ void *host_alloc(struct host *host, size_t bytes)
     return memory;
 }
 
-void host_free(struct host *host, void *memory, size_t bytes)
+void ar_host_free(struct ar_host *host, void *memory, size_t bytes)
 {
     if (!memory)
         return;
@@ -23,8 +23,8 @@ void host_free(struct host *host, void *memory, size_t bytes)
     free(memory);
 }
 
-void *host_grow(struct host *host, void *memory, size_t old_count, size_t new_count,
-                size_t element_bytes)
+void *ar_host_grow(struct ar_host *host, void *memory, size_t old_count, size_t new_count,
+                   size_t element_bytes)
 {
     if (++host->calls == host->fail_at || new_count > SIZE_MAX / element_bytes)
         return NULL;

@@ -6,21 +6,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct host {
+struct ar_host {
     uint64_t now_bytes;  /* asked for and not given back */
     uint64_t peak_bytes; /* the most of it so far */
     uint64_t calls;      /* allocations made so far */
     uint64_t fail_at;    /* the call with this number (from 1) returns NULL; 0: none does */
 };
 
-/* Zeroed memory of `bytes`, or NULL. The caller gives it back with host_free and
+/* Zeroed memory of `bytes`, or NULL. The caller gives it back with ar_host_free and
  * the same number of bytes. */
-void *host_alloc(struct host *host, size_t bytes);
-void host_free(struct host *host, void *memory, size_t bytes);
+void *ar_host_alloc(struct ar_host *host, size_t bytes);
+void ar_host_free(struct ar_host *host, void *memory, size_t bytes);
 
 /* Grows an array of `old_count` elements to `new_count`, keeping what is there and
  * zeroing the rest. NULL leaves the old one as it was. */
-void *host_grow(struct host *host, void *memory, size_t old_count, size_t new_count,
-                size_t element_bytes);
+void *ar_host_grow(struct ar_host *host, void *memory, size_t old_count, size_t new_count,
+                   size_t element_bytes);
 
 #endif

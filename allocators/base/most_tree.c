@@ -1,13 +1,13 @@
 #include "allocators/base/most_tree.h"
 
-bool most_tree_reserve(struct most_tree *self, struct host *host, uint32_t count)
+bool ar_most_tree_reserve(struct ar_most_tree *self, struct ar_host *host, uint32_t count)
 {
     if (count <= self->room)
         return true;
     uint32_t room = self->room ? self->room : 1;
     while (room < count)
         room *= 2;
-    struct most_tree grown = {host_alloc(host, 2 * (size_t)room * sizeof *grown.nodes), room};
+    struct ar_most_tree grown = {ar_host_alloc(host, 2 * (size_t)room * sizeof *grown.nodes), room};
     if (!grown.nodes)
         return false;
     for (uint32_t i = 0; i < self->room; i++)
@@ -17,18 +17,18 @@ bool most_tree_reserve(struct most_tree *self, struct host *host, uint32_t count
         uint64_t right = grown.nodes[2 * i + 1];
         grown.nodes[i] = left > right ? left : right;
     }
-    most_tree_close(self, host);
+    ar_most_tree_close(self, host);
     *self = grown;
     return true;
 }
 
-void most_tree_close(struct most_tree *self, struct host *host)
+void ar_most_tree_close(struct ar_most_tree *self, struct ar_host *host)
 {
-    host_free(host, self->nodes, 2 * (size_t)self->room * sizeof *self->nodes);
-    *self = (struct most_tree){.nodes = NULL};
+    ar_host_free(host, self->nodes, 2 * (size_t)self->room * sizeof *self->nodes);
+    *self = (struct ar_most_tree){.nodes = NULL};
 }
 
-void most_tree_set(struct most_tree *self, uint32_t number, uint64_t amount)
+void ar_most_tree_set(struct ar_most_tree *self, uint32_t number, uint64_t amount)
 {
     uint32_t node = self->room + number;
     while (self->nodes[node] != amount) {
@@ -41,16 +41,16 @@ void most_tree_set(struct most_tree *self, uint32_t number, uint64_t amount)
     }
 }
 
-uint32_t most_tree_next(const struct most_tree *self, uint32_t from, uint64_t least)
+uint32_t ar_most_tree_next(const struct ar_most_tree *self, uint32_t from, uint64_t least)
 {
     if (from >= self->room || self->nodes[1] < least)
-        return MOST_TREE_NONE;
+        return AR_MOST_TREE_NONE;
     uint32_t node = self->room + from;
     while (self->nodes[node] < least) {
         while (node & 1) /* all below its parent, from there on, was looked at */
             node /= 2;
         if (!node) /* up the right edge: there is no more */
-            return MOST_TREE_NONE;
+            return AR_MOST_TREE_NONE;
         node++;
     }
     while (node < self->room) {

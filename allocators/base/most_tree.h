@@ -10,29 +10,29 @@
 
 #include "allocators/base/host.h"
 
-#define MOST_TREE_NONE UINT32_MAX
+#define AR_MOST_TREE_NONE UINT32_MAX
 
 /* Zeroed: empty, and without memory. */
-struct most_tree {
+struct ar_most_tree {
     uint64_t *nodes; /* 1 is the root, 2 i and 2 i + 1 are the children of i */
     uint32_t room;   /* leaves, a power of two; 0: none */
 };
 
 /* Makes room for numbers below `count`, at most 2^30. False: no host memory; nothing changed. */
-bool most_tree_reserve(struct most_tree *self, struct host *host, uint32_t count);
+bool ar_most_tree_reserve(struct ar_most_tree *self, struct ar_host *host, uint32_t count);
 /* Gives the memory back; it is empty then. */
-void most_tree_close(struct most_tree *self, struct host *host);
+void ar_most_tree_close(struct ar_most_tree *self, struct ar_host *host);
 
 /* `number` is below the room. O(log n), and less where the most of many stays. */
-void most_tree_set(struct most_tree *self, uint32_t number, uint64_t amount);
+void ar_most_tree_set(struct ar_most_tree *self, uint32_t number, uint64_t amount);
 
 /* The most that any has. O(1). */
-static inline uint64_t most_tree_top(const struct most_tree *self)
+static inline uint64_t ar_most_tree_top(const struct ar_most_tree *self)
 {
     return self->room ? self->nodes[1] : 0;
 }
 
 /* The first number at `from` or after that has at least `least`, which is above 0; NONE. O(log n). */
-uint32_t most_tree_next(const struct most_tree *self, uint32_t from, uint64_t least);
+uint32_t ar_most_tree_next(const struct ar_most_tree *self, uint32_t from, uint64_t least);
 
 #endif

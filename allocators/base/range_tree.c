@@ -10,26 +10,26 @@
  * 4. All mend the largest sizes on their way, and stop where nothing changes. */
 #include "allocators/base/range_tree.h"
 
-void range_pool_open(struct range_pool *pool, struct host *host)
+void ar_range_pool_open(struct ar_range_pool *pool, struct ar_host *host)
 {
-    *pool = (struct range_pool){.host = host, .made = 1};
+    *pool = (struct ar_range_pool){.host = host, .made = 1};
 }
 
-void range_pool_close(struct range_pool *pool)
+void ar_range_pool_close(struct ar_range_pool *pool)
 {
-    host_free(pool->host, pool->nodes, (size_t)pool->room * sizeof *pool->nodes);
-    *pool = (struct range_pool){.host = pool->host, .made = 1};
+    ar_host_free(pool->host, pool->nodes, (size_t)pool->room * sizeof *pool->nodes);
+    *pool = (struct ar_range_pool){.host = pool->host, .made = 1};
 }
 
-bool range_pool_reserve(struct range_pool *pool, uint32_t count)
+bool ar_range_pool_reserve(struct ar_range_pool *pool, uint32_t count)
 {
     if (pool->nodes && pool->spare_count + (pool->room - pool->made) >= count)
         return true;
     uint64_t room = (uint64_t)pool->room + pool->room / 4 + count + 15;
     if (room > UINT32_MAX)
         return false;
-    struct range_node *nodes =
-        host_grow(pool->host, pool->nodes, pool->room, (size_t)room, sizeof *nodes);
+    struct ar_range_node *nodes =
+        ar_host_grow(pool->host, pool->nodes, pool->room, (size_t)room, sizeof *nodes);
     if (!nodes)
         return false;
     pool->nodes = nodes;
@@ -37,18 +37,18 @@ bool range_pool_reserve(struct range_pool *pool, uint32_t count)
     return true;
 }
 
-uint32_t range_pool_take(struct range_pool *pool)
+uint32_t ar_range_pool_take(struct ar_range_pool *pool)
 {
     uint32_t node = pool->spare;
     if (!node)
         return pool->made++;
     pool->spare = pool->nodes[node].next;
     pool->spare_count--;
-    pool->nodes[node] = (struct range_node){0};
+    pool->nodes[node] = (struct ar_range_node){0};
     return node;
 }
 
-void range_pool_give(struct range_pool *pool, uint32_t node)
+void ar_range_pool_give(struct ar_range_pool *pool, uint32_t node)
 {
     pool->nodes[node].next = pool->spare;
     pool->spare = node;
@@ -65,16 +65,17 @@ static uint32_t priority(uint32_t node)
     return node ^ (node >> 16);
 }
 
-static bool before(const struct range_node *a, const struct range_node *b, enum range_order order)
+static bool before(const struct ar_range_node *a, const struct ar_range_node *b,
+                   enum ar_range_order order)
 {
-    if (order == RANGE_BY_SIZE && a->bytes != b->bytes)
+    if (order == AR_RANGE_BY_SIZE && a->bytes != b->bytes)
         return a->bytes < b->bytes;
     return a->address < b->address;
 }
 
-static inline void mend(struct range_node *nodes, uint32_t node)
+static inline void mend(struct ar_range_node *nodes, uint32_t node)
 {
-    struct range_node *n = &nodes[node];
+    struct ar_range_node *n = &nodes[node];
     uint64_t most = n->bytes;
     if (n->left && nodes[n->left].most_bytes > most)
         most = nodes[n->left].most_bytes;
@@ -84,8 +85,8 @@ static inline void mend(struct range_node *nodes, uint32_t node)
 }
 
 /* Divides the tree below `node` into what comes before `key` and the rest. */
-static void split(struct range_node *nodes, uint32_t node, const struct range_node *key,
-                  enum range_order order, uint32_t *low, uint32_t *high)
+static void split(struct ar_range_node *nodes, uint32_t node, const struct ar_range_node *key,
+                  enum ar_range_order order, uint32_t *low, uint32_t *high)
 {
     if (!node) {
         *low = *high = 0;
@@ -100,7 +101,7 @@ static void split(struct range_node *nodes, uint32_t node, const struct range_no
     }
 }
 
-static uint32_t merge(struct range_node *nodes, uint32_t low, uint32_t high)
+static uint32_t merge(struct ar_range_node *nodes, uint32_t low, uint32_t high)
 {
     if (!low || !high)
         return low ? low : high;
@@ -114,15 +115,15 @@ static uint32_t merge(struct range_node *nodes, uint32_t low, uint32_t high)
     return high;
 }
 
-void range_tree_insert(struct range_pool *pool, uint32_t *root, enum range_order order,
-                       uint32_t node)
+void ar_range_tree_insert(struct ar_range_pool *pool, uint32_t *root, enum ar_range_order order,
+                          uint32_t node)
 {
-    struct range_node *nodes = pool->nodes;
-    struct range_node *added = &nodes[node];
+    struct ar_range_node *nodes = pool->nodes;
+    struct ar_range_node *added = &nodes[node];
     uint32_t rank = priority(node);
     uint32_t *at = root;
     while (*at && priority(*at) > rank) {
-        struct range_node *n = &nodes[*at];
+        struct ar_range_node *n = &nodes[*at];
         if (n->most_bytes < added->bytes)
             n->most_bytes = added->bytes;
         at = before(n, added, order) ? &n->right : &n->left;
@@ -134,13 +135,14 @@ void range_tree_insert(struct range_pool *pool, uint32_t *root, enum range_order
 
 /* Takes `node` out of the tree at `at`. True: the largest size there may have changed. Where it
  * was another range's, it stays, and all above stays too. */
-static bool without(struct range_node *nodes, uint32_t *at, enum range_order order, uint32_t node)
+static bool without(struct ar_range_node *nodes, uint32_t *at, enum ar_range_order order,
+                    uint32_t node)
 {
     if (*at == node) {
         *at = merge(nodes, nodes[node].left, nodes[node].right);
         return true;
     }
-    struct range_node *n = &nodes[*at];
+    struct ar_range_node *n = &nodes[*at];
     bool right = before(n, &nodes[node], order);
     if (!without(nodes, right ? &n->right : &n->left, order, node) ||
         n->most_bytes != nodes[node].bytes)
@@ -149,14 +151,14 @@ static bool without(struct range_node *nodes, uint32_t *at, enum range_order ord
     return n->most_bytes != nodes[node].bytes;
 }
 
-void range_tree_remove(struct range_pool *pool, uint32_t *root, enum range_order order,
-                       uint32_t node)
+void ar_range_tree_remove(struct ar_range_pool *pool, uint32_t *root, enum ar_range_order order,
+                          uint32_t node)
 {
     without(pool->nodes, root, order, node);
 }
 
 /* Mends from `node` up to `at`. True: the largest size at `at` has changed. */
-static bool mend_up(struct range_node *nodes, uint32_t at, uint32_t node)
+static bool mend_up(struct ar_range_node *nodes, uint32_t at, uint32_t node)
 {
     if (at != node) {
         bool right = nodes[at].address < nodes[node].address;
@@ -168,56 +170,56 @@ static bool mend_up(struct range_node *nodes, uint32_t at, uint32_t node)
     return was != nodes[at].most_bytes;
 }
 
-void range_tree_change(struct range_pool *pool, uint32_t root, uint32_t node, uint64_t address,
-                       uint64_t bytes)
+void ar_range_tree_change(struct ar_range_pool *pool, uint32_t root, uint32_t node,
+                          uint64_t address, uint64_t bytes)
 {
     pool->nodes[node].address = address;
     pool->nodes[node].bytes = bytes;
     mend_up(pool->nodes, root, node);
 }
 
-uint32_t range_tree_cut(struct range_pool *pool, uint32_t *root, uint64_t low, uint64_t high)
+uint32_t ar_range_tree_cut(struct ar_range_pool *pool, uint32_t *root, uint64_t low, uint64_t high)
 {
-    struct range_node *nodes = pool->nodes;
-    const struct range_node from = {.address = low};
-    const struct range_node to = {.address = high};
+    struct ar_range_node *nodes = pool->nodes;
+    const struct ar_range_node from = {.address = low};
+    const struct ar_range_node to = {.address = high};
     uint32_t below;
     uint32_t inside;
     uint32_t above;
-    split(nodes, *root, &from, RANGE_BY_ADDRESS, &below, &above);
-    split(nodes, above, &to, RANGE_BY_ADDRESS, &inside, &above);
+    split(nodes, *root, &from, AR_RANGE_BY_ADDRESS, &below, &above);
+    split(nodes, above, &to, AR_RANGE_BY_ADDRESS, &inside, &above);
     *root = merge(nodes, below, above);
     return inside;
 }
 
-void range_tree_join(struct range_pool *pool, uint32_t *root, uint32_t added)
+void ar_range_tree_join(struct ar_range_pool *pool, uint32_t *root, uint32_t added)
 {
-    struct range_node *nodes = pool->nodes;
+    struct ar_range_node *nodes = pool->nodes;
     uint32_t below;
     uint32_t above;
     if (!added)
         return;
-    split(nodes, *root, &nodes[added], RANGE_BY_ADDRESS, &below, &above);
+    split(nodes, *root, &nodes[added], AR_RANGE_BY_ADDRESS, &below, &above);
     *root = merge(nodes, merge(nodes, below, added), above);
 }
 
-uint32_t range_tree_first(const struct range_pool *pool, uint32_t root, uint64_t address,
-                          uint64_t bytes)
+uint32_t ar_range_tree_first(const struct ar_range_pool *pool, uint32_t root, uint64_t address,
+                             uint64_t bytes)
 {
-    const struct range_node *nodes = pool->nodes;
+    const struct ar_range_node *nodes = pool->nodes;
     if (!root || nodes[root].most_bytes < bytes)
         return 0;
     if (nodes[root].address >= address) {
-        uint32_t found = range_tree_first(pool, nodes[root].left, address, bytes);
+        uint32_t found = ar_range_tree_first(pool, nodes[root].left, address, bytes);
         if (found)
             return found;
         if (nodes[root].bytes >= bytes)
             return root;
     }
-    return range_tree_first(pool, nodes[root].right, address, bytes);
+    return ar_range_tree_first(pool, nodes[root].right, address, bytes);
 }
 
-uint32_t range_tree_last(const struct range_pool *pool, uint32_t root, uint64_t address)
+uint32_t ar_range_tree_last(const struct ar_range_pool *pool, uint32_t root, uint64_t address)
 {
     uint32_t found = 0;
     while (root) {
@@ -231,14 +233,14 @@ uint32_t range_tree_last(const struct range_pool *pool, uint32_t root, uint64_t 
     return found;
 }
 
-uint32_t range_tree_best(const struct range_pool *pool, uint32_t root, uint64_t bytes,
-                         uint64_t address)
+uint32_t ar_range_tree_best(const struct ar_range_pool *pool, uint32_t root, uint64_t bytes,
+                            uint64_t address)
 {
-    const struct range_node *nodes = pool->nodes;
-    const struct range_node key = {.address = address, .bytes = bytes};
+    const struct ar_range_node *nodes = pool->nodes;
+    const struct ar_range_node key = {.address = address, .bytes = bytes};
     uint32_t found = 0;
     while (root) {
-        if (before(&nodes[root], &key, RANGE_BY_SIZE)) {
+        if (before(&nodes[root], &key, AR_RANGE_BY_SIZE)) {
             root = nodes[root].right;
         } else {
             found = root;
@@ -248,21 +250,21 @@ uint32_t range_tree_best(const struct range_pool *pool, uint32_t root, uint64_t 
     return found;
 }
 
-uint64_t range_tree_most(const struct range_pool *pool, uint32_t root)
+uint64_t ar_range_tree_most(const struct ar_range_pool *pool, uint32_t root)
 {
     return root ? pool->nodes[root].most_bytes : 0;
 }
 
-uint64_t range_tree_most_below(const struct range_pool *pool, uint32_t root, uint64_t address)
+uint64_t ar_range_tree_most_below(const struct ar_range_pool *pool, uint32_t root, uint64_t address)
 {
     uint64_t most = 0;
     while (root) {
-        const struct range_node *n = &pool->nodes[root];
+        const struct ar_range_node *n = &pool->nodes[root];
         if (n->address >= address) {
             root = n->left;
             continue;
         }
-        uint64_t left = range_tree_most(pool, n->left);
+        uint64_t left = ar_range_tree_most(pool, n->left);
         most = left > most ? left : most;
         most = n->bytes > most ? n->bytes : most;
         root = n->right;
@@ -270,28 +272,28 @@ uint64_t range_tree_most_below(const struct range_pool *pool, uint32_t root, uin
     return most;
 }
 
-bool range_tree_walk(const struct range_pool *pool, uint32_t root, range_visit *visit,
-                     void *argument)
+bool ar_range_tree_walk(const struct ar_range_pool *pool, uint32_t root, ar_range_visit *visit,
+                        void *argument)
 {
-    return !root || (range_tree_walk(pool, pool->nodes[root].left, visit, argument) &&
+    return !root || (ar_range_tree_walk(pool, pool->nodes[root].left, visit, argument) &&
                      visit(argument, &pool->nodes[root]) &&
-                     range_tree_walk(pool, pool->nodes[root].right, visit, argument));
+                     ar_range_tree_walk(pool, pool->nodes[root].right, visit, argument));
 }
 
-bool range_tree_check(const struct range_pool *pool, uint32_t root, enum range_order order,
-                      uint64_t *count)
+bool ar_range_tree_check(const struct ar_range_pool *pool, uint32_t root, enum ar_range_order order,
+                         uint64_t *count)
 {
     *count = 0;
     if (!root)
         return true;
-    const struct range_node *nodes = pool->nodes;
-    const struct range_node *n = &nodes[root];
+    const struct ar_range_node *nodes = pool->nodes;
+    const struct ar_range_node *n = &nodes[root];
     uint64_t most = n->bytes;
     uint64_t below = 0;
     const uint32_t children[] = {n->left, n->right};
     for (int side = 0; side < 2; side++) {
         uint32_t child = children[side];
-        if (!range_tree_check(pool, child, order, &below))
+        if (!ar_range_tree_check(pool, child, order, &below))
             return false;
         *count += below;
         if (!child)

@@ -13,13 +13,13 @@ static uint64_t splitmix(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-void rng_seed(struct rng *rng, uint64_t seed)
+void ar_rng_seed(struct ar_rng *rng, uint64_t seed)
 {
     for (int i = 0; i < 4; i++)
         rng->state[i] = splitmix(&seed);
 }
 
-uint64_t rng_next(struct rng *rng)
+uint64_t ar_rng_next(struct ar_rng *rng)
 {
     uint64_t *s = rng->state;
     uint64_t result = rotate_left(s[1] * 5, 7) * 9;
@@ -33,52 +33,52 @@ uint64_t rng_next(struct rng *rng)
     return result;
 }
 
-uint64_t rng_below(struct rng *rng, uint64_t bound)
+uint64_t ar_rng_below(struct ar_rng *rng, uint64_t bound)
 {
     /* Values under 2^64 mod bound would make the low residues more likely. */
     uint64_t refuse = (UINT64_MAX - bound + 1) % bound;
     uint64_t x;
     do
-        x = rng_next(rng);
+        x = ar_rng_next(rng);
     while (x < refuse);
     return x % bound;
 }
 
-uint64_t rng_between(struct rng *rng, uint64_t least, uint64_t most)
+uint64_t ar_rng_between(struct ar_rng *rng, uint64_t least, uint64_t most)
 {
     uint64_t span = most - least;
-    return span == UINT64_MAX ? rng_next(rng) : least + rng_below(rng, span + 1);
+    return span == UINT64_MAX ? ar_rng_next(rng) : least + ar_rng_below(rng, span + 1);
 }
 
-double rng_unit(struct rng *rng)
+double ar_rng_unit(struct ar_rng *rng)
 {
-    return (double)(rng_next(rng) >> 11) * 0x1p-53;
+    return (double)(ar_rng_next(rng) >> 11) * 0x1p-53;
 }
 
-uint64_t rng_log_uniform(struct rng *rng, uint64_t least, uint64_t most)
+uint64_t ar_rng_log_uniform(struct ar_rng *rng, uint64_t least, uint64_t most)
 {
-    double low = rng_log2((double)least);
-    double high = rng_log2((double)most);
-    double x = rng_exp2(low + (high - low) * rng_unit(rng));
+    double low = ar_rng_log2((double)least);
+    double high = ar_rng_log2((double)most);
+    double x = ar_rng_exp2(low + (high - low) * ar_rng_unit(rng));
     uint64_t value = (uint64_t)x;
     return value < least ? least : value > most ? most : value;
 }
 
-double rng_normal(struct rng *rng)
+double ar_rng_normal(struct ar_rng *rng)
 {
     double sum = -6.0;
     for (int i = 0; i < 12; i++)
-        sum += rng_unit(rng);
+        sum += ar_rng_unit(rng);
     return sum;
 }
 
-double rng_log_normal(struct rng *rng, double mu, double sigma)
+double ar_rng_log_normal(struct ar_rng *rng, double mu, double sigma)
 {
     const double log2_e = 1.4426950408889634;
-    return rng_exp2((mu + sigma * rng_normal(rng)) * log2_e);
+    return ar_rng_exp2((mu + sigma * ar_rng_normal(rng)) * log2_e);
 }
 
-double rng_exp2(double x)
+double ar_rng_exp2(double x)
 {
     /* x = n + f with |f| <= 1/2; 2^f by the series of exp(f ln 2), 16 terms. */
     int n = (int)(x < 0 ? x - 0.5 : x + 0.5);
@@ -93,7 +93,7 @@ double rng_exp2(double x)
     return sum;
 }
 
-double rng_log2(double x)
+double ar_rng_log2(double x)
 {
     /* x = 2^n * m with m in [sqrt 1/2, sqrt 2); ln m = 2 atanh((m - 1) / (m + 1)). */
     int n = 0;

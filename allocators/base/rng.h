@@ -7,28 +7,28 @@
 
 #include <stdint.h>
 
-struct rng {
+struct ar_rng {
     uint64_t state[4];
 };
 
-void rng_seed(struct rng *rng, uint64_t seed);
-uint64_t rng_next(struct rng *rng);
+void ar_rng_seed(struct ar_rng *rng, uint64_t seed);
+uint64_t ar_rng_next(struct ar_rng *rng);
 
 /* Uniform in [0, bound), without bias; bound above 0. */
-uint64_t rng_below(struct rng *rng, uint64_t bound);
+uint64_t ar_rng_below(struct ar_rng *rng, uint64_t bound);
 /* Uniform in [least, most], both inclusive. */
-uint64_t rng_between(struct rng *rng, uint64_t least, uint64_t most);
+uint64_t ar_rng_between(struct ar_rng *rng, uint64_t least, uint64_t most);
 /* Uniform in [0, 1), 53 bits. */
-double rng_unit(struct rng *rng);
+double ar_rng_unit(struct ar_rng *rng);
 /* Log-uniform in [least, most], 0 < least <= most: every doubling is equally likely. */
-uint64_t rng_log_uniform(struct rng *rng, uint64_t least, uint64_t most);
+uint64_t ar_rng_log_uniform(struct ar_rng *rng, uint64_t least, uint64_t most);
 /* Standard normal (the sum of twelve uniforms minus six: tails end at 6 sigma). */
-double rng_normal(struct rng *rng);
+double ar_rng_normal(struct ar_rng *rng);
 /* exp(mu + sigma * normal). */
-double rng_log_normal(struct rng *rng, double mu, double sigma);
+double ar_rng_log_normal(struct ar_rng *rng, double mu, double sigma);
 
 /* 2^x and log2(x) by basic operations, relative error below 1e-12; |x| < 1000, x > 0. */
-double rng_exp2(double x);
-double rng_log2(double x);
+double ar_rng_exp2(double x);
+double ar_rng_log2(double x);
 
 #endif

@@ -24,14 +24,14 @@ static int unit_shift(const char *text)
     return 10 * (int)(letter - unit_letters + 1);
 }
 
-static enum status size_bad(const char *text, const char *why, struct error *error)
+static enum ar_status size_bad(const char *text, const char *why, struct ar_error *error)
 {
-    return error_set(error, STATUS_INVALID,
-                     "\"%.60s\" is not a size: %s; write bytes, or a number with KiB, MiB or GiB",
-                     text, why);
+    return ar_error_set(
+        error, AR_INVALID,
+        "\"%.60s\" is not a size: %s; write bytes, or a number with KiB, MiB or GiB", text, why);
 }
 
-enum status size_parse(const char *text, uint64_t *bytes, struct error *error)
+enum ar_status ar_size_parse(const char *text, uint64_t *bytes, struct ar_error *error)
 {
     const uint64_t most = UINT64_C(1) << 63;
     const char *at = text;
@@ -62,28 +62,28 @@ enum status size_parse(const char *text, uint64_t *bytes, struct error *error)
     if (shift == 0 && fraction)
         return size_bad(text, "a byte has no parts", error);
     *bytes = (whole << shift) + (uint64_t)(part / fraction_scale);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status count_parse(const char *text, uint64_t *count, struct error *error)
+enum ar_status ar_count_parse(const char *text, uint64_t *count, struct ar_error *error)
 {
     uint64_t value = 0;
     if (!isdigit((unsigned char)*text))
-        return error_set(error, STATUS_INVALID, "\"%.60s\" is not a whole number from 0 up", text);
+        return ar_error_set(error, AR_INVALID, "\"%.60s\" is not a whole number from 0 up", text);
     for (const char *at = text; *at; at++) {
         if (!isdigit((unsigned char)*at))
-            return error_set(error, STATUS_INVALID, "\"%.60s\" is not a whole number from 0 up",
-                             text);
+            return ar_error_set(error, AR_INVALID, "\"%.60s\" is not a whole number from 0 up",
+                                text);
         unsigned digit = (unsigned)(*at - '0');
         if (value > (UINT64_MAX - digit) / 10)
-            return error_set(error, STATUS_INVALID, "\"%.60s\" is too large a number", text);
+            return ar_error_set(error, AR_INVALID, "\"%.60s\" is too large a number", text);
         value = value * 10 + digit;
     }
     *count = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-const char *size_print(uint64_t bytes, char *text, size_t text_bytes)
+const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes)
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     int unit = 0;
@@ -99,7 +99,7 @@ const char *size_print(uint64_t bytes, char *text, size_t text_bytes)
     return text;
 }
 
-const char *size_print_exact(uint64_t bytes, char *text, size_t text_bytes)
+const char *ar_size_print_exact(uint64_t bytes, char *text, size_t text_bytes)
 {
     static const char *const names[] = {"", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     int unit = 0;

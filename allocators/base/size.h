@@ -9,37 +9,39 @@
 
 #include "allocators/base/status.h"
 
-#define KIB UINT64_C(1024)
-#define MIB UINT64_C(1048576)
-#define GIB UINT64_C(1073741824)
+#define AR_KIB UINT64_C(1024)
+#define AR_MIB UINT64_C(1048576)
+#define AR_GIB UINT64_C(1073741824)
 
 /* Reads "4096", "24GiB", "1.5M" or "2t" into bytes. The whole text must be a size
  * below 2^63. A fraction of KiB and larger is taken to the whole byte below, since frameworks print
  * rounded sizes ("79.11 GiB") and people copy them; bytes have none. INVALID otherwise, with a
  * sentence. */
-enum status size_parse(const char *text, uint64_t *bytes, struct error *error) STATUS_CHECKED;
+enum ar_status ar_size_parse(const char *text, uint64_t *bytes,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Reads a non-negative decimal integer, the whole text of it. INVALID otherwise. */
-enum status count_parse(const char *text, uint64_t *count, struct error *error) STATUS_CHECKED;
+enum ar_status ar_count_parse(const char *text, uint64_t *count,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Writes bytes for a reader, four significant digits: "1.500 GiB". Returns `text`. */
-const char *size_print(uint64_t bytes, char *text, size_t text_bytes);
+const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes);
 
-/* Writes the shortest text that size_parse reads back as the same number: "1536MiB". */
-const char *size_print_exact(uint64_t bytes, char *text, size_t text_bytes);
+/* Writes the shortest text that ar_size_parse reads back as the same number: "1536MiB". */
+const char *ar_size_print_exact(uint64_t bytes, char *text, size_t text_bytes);
 
 /* Rounds up to a multiple of a power of two; `bytes` must leave room for it. */
-static inline uint64_t size_round_up(uint64_t bytes, uint64_t power_of_two)
+static inline uint64_t ar_size_round_up(uint64_t bytes, uint64_t power_of_two)
 {
     return (bytes + power_of_two - 1) & ~(power_of_two - 1);
 }
 
-static inline bool size_is_power_of_two(uint64_t bytes)
+static inline bool ar_size_is_power_of_two(uint64_t bytes)
 {
     return bytes && (bytes & (bytes - 1)) == 0;
 }
 
-static inline uint64_t size_round_down(uint64_t bytes, uint64_t power_of_two)
+static inline uint64_t ar_size_round_down(uint64_t bytes, uint64_t power_of_two)
 {
     return bytes & ~(power_of_two - 1);
 }

@@ -18,7 +18,7 @@ static uint16_t priority_of(uint32_t index)
     return priority ? priority : 1;
 }
 
-bool spans_reserve(struct spans *self, struct host *host, uint32_t wanted)
+bool ar_spans_reserve(struct ar_spans *self, struct ar_host *host, uint32_t wanted)
 {
     if (self->spare_count >= wanted)
         return true;
@@ -28,7 +28,7 @@ bool spans_reserve(struct spans *self, struct host *host, uint32_t wanted)
         more = wanted;
     if (more > UINT32_MAX - old)
         return false;
-    struct span *grown = host_grow(host, self->at, old, old + more, sizeof *grown);
+    struct ar_span *grown = ar_host_grow(host, self->at, old, old + more, sizeof *grown);
     if (!grown)
         return false;
     self->at = grown;
@@ -36,13 +36,13 @@ bool spans_reserve(struct spans *self, struct host *host, uint32_t wanted)
     grown[0].used = 1;
     for (uint32_t i = self->count - 1; i >= old && i > 0; i--) {
         grown[i].priority = priority_of(i);
-        spans_drop(self, i);
+        ar_spans_drop(self, i);
     }
     return true;
 }
 
-void spans_close(struct spans *self, struct host *host)
+void ar_spans_close(struct ar_spans *self, struct ar_host *host)
 {
-    host_free(host, self->at, self->count * sizeof *self->at);
-    *self = (struct spans){0};
+    ar_host_free(host, self->at, self->count * sizeof *self->at);
+    *self = (struct ar_spans){0};
 }

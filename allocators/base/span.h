@@ -14,7 +14,7 @@
 
 #include "allocators/base/host.h"
 
-struct span {
+struct ar_span {
     uint64_t address;
     uint64_t bytes;
     union {
@@ -32,8 +32,8 @@ struct span {
     uint8_t mark; /* the policy's */
 };
 
-struct spans {
-    struct span *at;
+struct ar_spans {
+    struct ar_span *at;
     uint32_t count; /* records in the array, record 0 among them */
     uint32_t spare; /* the first of those that stand for nothing now */
     uint32_t spare_count;
@@ -41,11 +41,11 @@ struct spans {
 
 /* Makes sure that `wanted` records are spare. Moves the array; false where the host has no
  * memory, and then nothing changed. */
-bool spans_reserve(struct spans *self, struct host *host, uint32_t wanted);
-void spans_close(struct spans *self, struct host *host);
+bool ar_spans_reserve(struct ar_spans *self, struct ar_host *host, uint32_t wanted);
+void ar_spans_close(struct ar_spans *self, struct ar_host *host);
 
 /* Takes a spare record; there must be one. */
-static inline uint32_t spans_take(struct spans *self)
+static inline uint32_t ar_spans_take(struct ar_spans *self)
 {
     uint32_t taken = self->spare;
     self->spare = self->at[taken].next;
@@ -53,7 +53,7 @@ static inline uint32_t spans_take(struct spans *self)
     return taken;
 }
 
-static inline void spans_drop(struct spans *self, uint32_t span)
+static inline void ar_spans_drop(struct ar_spans *self, uint32_t span)
 {
     self->at[span].next = self->spare;
     self->spare = span;

@@ -5,13 +5,13 @@
 #include <stddef.h>
 
 /* The first span of `class` at or after the key, or NULL. */
-static uint32_t *seek_in_class(struct span_index *self, struct span *spans, unsigned class,
+static uint32_t *seek_in_class(struct ar_span_index *self, struct ar_span *spans, unsigned class,
                                uint64_t bytes, uint64_t flipped)
 {
     uint32_t *found = NULL;
     for (uint32_t *link = &self->roots[class]; *link;) {
-        struct span *node = &spans[*link];
-        if (span_index_reaches(node, self->address_flip, bytes, flipped)) {
+        struct ar_span *node = &spans[*link];
+        if (ar_span_index_reaches(node, self->address_flip, bytes, flipped)) {
             found = link;
             link = &node->left;
         } else {
@@ -21,24 +21,24 @@ static uint32_t *seek_in_class(struct span_index *self, struct span *spans, unsi
     return found;
 }
 
-bool span_index_find(struct span_index *self, struct span *spans, uint64_t bytes, uint64_t flipped,
-                     struct span_place *place)
+bool ar_span_index_find(struct ar_span_index *self, struct ar_span *spans, uint64_t bytes,
+                        uint64_t flipped, struct ar_span_place *place)
 {
-    unsigned class = span_index_class(bytes | 1u); /* a key may be of 0 bytes, a span is not */
+    unsigned class = ar_span_index_class(bytes | 1u); /* a key may be of 0 bytes, a span is not */
     place->link = seek_in_class(self, spans, class, bytes, flipped);
     place->class = class;
     if (place->link)
         return true;
-    return class < 63u && span_index_best(self, spans, UINT64_C(2) << class, place);
+    return class < 63u && ar_span_index_best(self, spans, UINT64_C(2) << class, place);
 }
 
 /* The last span of `class` before the key, or 0. */
-static uint32_t last_before(const struct span_index *self, const struct span *spans, unsigned class,
-                            uint64_t bytes, uint64_t address)
+static uint32_t last_before(const struct ar_span_index *self, const struct ar_span *spans,
+                            unsigned class, uint64_t bytes, uint64_t address)
 {
     uint32_t found = 0;
     for (uint32_t node = self->roots[class]; node;) {
-        if (span_index_reaches(&spans[node], self->address_flip, bytes, address)) {
+        if (ar_span_index_reaches(&spans[node], self->address_flip, bytes, address)) {
             node = spans[node].left;
         } else {
             found = node;
@@ -48,10 +48,10 @@ static uint32_t last_before(const struct span_index *self, const struct span *sp
     return found;
 }
 
-uint32_t span_index_before(const struct span_index *self, const struct span *spans, uint64_t bytes,
-                           uint64_t address)
+uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_span *spans,
+                              uint64_t bytes, uint64_t address)
 {
-    unsigned class = span_index_class(bytes | 1u);
+    unsigned class = ar_span_index_class(bytes | 1u);
     uint32_t found = last_before(self, spans, class, bytes, address);
     uint64_t below = self->classes & ((UINT64_C(1) << class) - 1u);
     if (found || !below)
@@ -63,21 +63,22 @@ uint32_t span_index_before(const struct span_index *self, const struct span *spa
     return found;
 }
 
-uint32_t *span_index_locate(struct span_index *self, struct span *spans, unsigned class,
-                            uint32_t span)
+uint32_t *ar_span_index_locate(struct ar_span_index *self, struct ar_span *spans, unsigned class,
+                               uint32_t span)
 {
-    const struct span *wanted = &spans[span];
+    const struct ar_span *wanted = &spans[span];
     uint64_t flip = self->address_flip;
     uint32_t *link = &self->roots[class];
     while (*link != span) {
-        struct span *node = &spans[*link];
-        link = span_index_reaches(node, flip, wanted->bytes, wanted->address ^ flip) ? &node->left
-                                                                                     : &node->right;
+        struct ar_span *node = &spans[*link];
+        link = ar_span_index_reaches(node, flip, wanted->bytes, wanted->address ^ flip)
+                   ? &node->left
+                   : &node->right;
     }
     return link;
 }
 
-void span_index_unlink_inner(struct span *spans, uint32_t *link)
+void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link)
 {
     uint32_t left = spans[*link].left;
     uint32_t right = spans[*link].right;
@@ -95,24 +96,25 @@ void span_index_unlink_inner(struct span *spans, uint32_t *link)
     *link = left | right;
 }
 
-void span_index_insert_inner(struct span_index *self, struct span *spans, unsigned class,
-                             uint32_t span)
+void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans, unsigned class,
+                                uint32_t span)
 {
-    struct span *added = &spans[span];
+    struct ar_span *added = &spans[span];
     uint64_t flip = self->address_flip;
     uint64_t flipped = added->address ^ flip;
     uint32_t *link = &self->roots[class];
     while (spans[*link].priority >= added->priority) { /* record 0 has the least */
-        struct span *node = &spans[*link];
-        link = span_index_reaches(node, flip, added->bytes, flipped) ? &node->left : &node->right;
+        struct ar_span *node = &spans[*link];
+        link =
+            ar_span_index_reaches(node, flip, added->bytes, flipped) ? &node->left : &node->right;
     }
     uint32_t rest = *link; /* what hung here is divided below the new span */
     *link = span;
     uint32_t *before = &added->left;
     uint32_t *after = &added->right;
     while (rest) {
-        struct span *node = &spans[rest];
-        if (span_index_reaches(node, flip, added->bytes, flipped)) {
+        struct ar_span *node = &spans[rest];
+        if (ar_span_index_reaches(node, flip, added->bytes, flipped)) {
             *after = rest;
             after = &node->left;
             rest = *after;

@@ -18,48 +18,48 @@
 
 #include "allocators/base/span.h"
 
-#define SPAN_INDEX_CLASSES 64u /* class c: sizes from 2^c bytes */
+#define AR_SPAN_INDEX_CLASSES 64u /* class c: sizes from 2^c bytes */
 
-struct span_index {
+struct ar_span_index {
     uint64_t classes;      /* bit c: class c holds a span */
     uint64_t address_flip; /* 0: lowest address first; ~0: highest first */
-    uint32_t roots[SPAN_INDEX_CLASSES];
+    uint32_t roots[AR_SPAN_INDEX_CLASSES];
 };
 
 /* Where a span hangs in the index: valid until the index or the array changes. */
-struct span_place {
+struct ar_span_place {
     uint32_t *link; /* names the span */
     unsigned class;
 };
 
-static inline unsigned span_index_class(uint64_t bytes)
+static inline unsigned ar_span_index_class(uint64_t bytes)
 {
     return 63u ^ (unsigned)__builtin_clzll(bytes);
 }
 
 /* The first span at or after the key, by size and then by address exclusive-or address_flip. */
-bool span_index_find(struct span_index *self, struct span *spans, uint64_t bytes, uint64_t flipped,
-                     struct span_place *place);
+bool ar_span_index_find(struct ar_span_index *self, struct ar_span *spans, uint64_t bytes,
+                        uint64_t flipped, struct ar_span_place *place);
 
 /* The last span before the key; 0: none. For indices whose lowest address comes first. */
-uint32_t span_index_before(const struct span_index *self, const struct span *spans, uint64_t bytes,
-                           uint64_t address);
+uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_span *spans,
+                              uint64_t bytes, uint64_t address);
 
 /* The parts of what is below for classes that hold several spans. */
-void span_index_unlink_inner(struct span *spans, uint32_t *link);
-void span_index_insert_inner(struct span_index *self, struct span *spans, unsigned class,
-                             uint32_t span);
-uint32_t *span_index_locate(struct span_index *self, struct span *spans, unsigned class,
-                            uint32_t span);
+void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link);
+void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans, unsigned class,
+                                uint32_t span);
+uint32_t *ar_span_index_locate(struct ar_span_index *self, struct ar_span *spans, unsigned class,
+                               uint32_t span);
 
 /* The first span, in the order of the index, of at least `bytes`. */
-static inline bool span_index_best(struct span_index *self, struct span *spans, uint64_t bytes,
-                                   struct span_place *place)
+static inline bool ar_span_index_best(struct ar_span_index *self, struct ar_span *spans,
+                                      uint64_t bytes, struct ar_span_place *place)
 {
-    unsigned class = span_index_class(bytes);
+    unsigned class = ar_span_index_class(bytes);
     uint32_t *found = NULL;
     for (uint32_t *link = &self->roots[class]; *link;) {
-        struct span *node = &spans[*link];
+        struct ar_span *node = &spans[*link];
         if (node->bytes >= bytes) {
             found = link;
             link = &node->left;
@@ -81,39 +81,41 @@ static inline bool span_index_best(struct span_index *self, struct span *spans, 
     return true;
 }
 
-static inline void span_index_clear(struct span_index *self, unsigned class)
+static inline void ar_span_index_clear(struct ar_span_index *self, unsigned class)
 {
     self->classes &= ~(UINT64_C(1) << class);
 }
 
 /* Takes the span at `place` out. */
-static inline void span_index_unlink(struct span_index *self, struct span *spans,
-                                     const struct span_place *place)
+static inline void ar_span_index_unlink(struct ar_span_index *self, struct ar_span *spans,
+                                        const struct ar_span_place *place)
 {
     if (__builtin_expect(spans[*place->link].children != 0, 0)) {
-        span_index_unlink_inner(spans, place->link);
+        ar_span_index_unlink_inner(spans, place->link);
         return;
     }
     *place->link = 0;
     if (!self->roots[place->class])
-        span_index_clear(self, place->class);
+        ar_span_index_clear(self, place->class);
 }
 
 /* Takes out `span`, which is in the index. */
-static inline void span_index_remove(struct span_index *self, struct span *spans, uint32_t span)
+static inline void ar_span_index_remove(struct ar_span_index *self, struct ar_span *spans,
+                                        uint32_t span)
 {
-    struct span_place place = {.class = span_index_class(spans[span].bytes)};
+    struct ar_span_place place = {.class = ar_span_index_class(spans[span].bytes)};
     place.link = &self->roots[place.class];
     if (__builtin_expect(*place.link != span, 0))
-        place.link = span_index_locate(self, spans, place.class, span);
-    span_index_unlink(self, spans, &place);
+        place.link = ar_span_index_locate(self, spans, place.class, span);
+    ar_span_index_unlink(self, spans, &place);
 }
 
-static inline void span_index_insert(struct span_index *self, struct span *spans, uint32_t span)
+static inline void ar_span_index_insert(struct ar_span_index *self, struct ar_span *spans,
+                                        uint32_t span)
 {
-    unsigned class = span_index_class(spans[span].bytes);
+    unsigned class = ar_span_index_class(spans[span].bytes);
     if (__builtin_expect(self->roots[class] != 0, 0)) {
-        span_index_insert_inner(self, spans, class, span);
+        ar_span_index_insert_inner(self, spans, class, span);
         return;
     }
     self->roots[class] = span;
@@ -122,39 +124,40 @@ static inline void span_index_insert(struct span_index *self, struct span *spans
 }
 
 /* Puts `span` where the one at `place` was, which is to be taken out. */
-static inline void span_index_replace(struct span_index *self, struct span *spans,
-                                      const struct span_place *place, uint32_t span)
+static inline void ar_span_index_replace(struct ar_span_index *self, struct ar_span *spans,
+                                         const struct ar_span_place *place, uint32_t span)
 {
     uint32_t *root = &self->roots[place->class];
-    if (span_index_class(spans[span].bytes) == place->class && place->link == root &&
+    if (ar_span_index_class(spans[span].bytes) == place->class && place->link == root &&
         spans[*root].children == 0) {
         *root = span;
         spans[span].children = 0;
         return;
     }
-    span_index_unlink(self, spans, place);
-    span_index_insert(self, spans, span);
+    ar_span_index_unlink(self, spans, place);
+    ar_span_index_insert(self, spans, span);
 }
 
 /* Takes `from` out and puts `to` in with a new size. They may be the same span. */
-static inline void span_index_move(struct span_index *self, struct span *spans, uint32_t from,
-                                   uint32_t to, uint64_t bytes)
+static inline void ar_span_index_move(struct ar_span_index *self, struct ar_span *spans,
+                                      uint32_t from, uint32_t to, uint64_t bytes)
 {
-    unsigned class = span_index_class(spans[from].bytes);
+    unsigned class = ar_span_index_class(spans[from].bytes);
     uint32_t *root = &self->roots[class];
-    if (span_index_class(bytes) == class && *root == from && spans[from].children == 0) {
+    if (ar_span_index_class(bytes) == class && *root == from && spans[from].children == 0) {
         spans[to].bytes = bytes;
         spans[to].children = 0;
         *root = to;
         return;
     }
-    span_index_remove(self, spans, from);
+    ar_span_index_remove(self, spans, from);
     spans[to].bytes = bytes;
-    span_index_insert(self, spans, to);
+    ar_span_index_insert(self, spans, to);
 }
 
 /* Bytes of the largest span; 0 where there is none. */
-static inline uint64_t span_index_largest(const struct span_index *self, const struct span *spans)
+static inline uint64_t ar_span_index_largest(const struct ar_span_index *self,
+                                             const struct ar_span *spans)
 {
     if (!self->classes)
         return 0;
@@ -165,8 +168,8 @@ static inline uint64_t span_index_largest(const struct span_index *self, const s
 }
 
 /* Is the span at or after the key? */
-static inline bool span_index_reaches(const struct span *span, uint64_t flip, uint64_t bytes,
-                                      uint64_t flipped)
+static inline bool ar_span_index_reaches(const struct ar_span *span, uint64_t flip, uint64_t bytes,
+                                         uint64_t flipped)
 {
     return span->bytes != bytes ? span->bytes > bytes : (span->address ^ flip) >= flipped;
 }

@@ -8,17 +8,17 @@
 
 /* The sentence, with what it quotes of the input made readable: no byte of a file or an argument
  * reaches a terminal or a log as it is, where it could move the cursor or begin a line. */
-static void print(struct error *error, const char *format, va_list arguments)
+static void print(struct ar_error *error, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 
-static void print(struct error *error, const char *format, va_list arguments)
+static void print(struct ar_error *error, const char *format, va_list arguments)
 {
     char text[sizeof error->text];
     vsnprintf(text, sizeof text, format, arguments);
-    utf8_escape(text, error->text, sizeof error->text);
+    ar_utf8_escape(text, error->text, sizeof error->text);
 }
 
-enum status error_set(struct error *error, enum status status, const char *format, ...)
+enum ar_status ar_error_set(struct ar_error *error, enum ar_status status, const char *format, ...)
 {
     if (error) {
         va_list arguments;
@@ -29,11 +29,12 @@ enum status error_set(struct error *error, enum status status, const char *forma
     return status;
 }
 
-enum status error_prefix(struct error *error, enum status status, const char *format, ...)
+enum ar_status ar_error_prefix(struct ar_error *error, enum ar_status status, const char *format,
+                               ...)
 {
     if (error) {
-        struct error before;
-        struct error after = *error;
+        struct ar_error before;
+        struct ar_error after = *error;
         va_list arguments;
         va_start(arguments, format);
         print(&before, format, arguments);
@@ -51,41 +52,41 @@ enum status error_prefix(struct error *error, enum status status, const char *fo
     return status;
 }
 
-const char *status_name(enum status status)
+const char *ar_status_name(enum ar_status status)
 {
     switch (status) {
 #define X(name, number, text)                                                                      \
-    case STATUS_##name:                                                                            \
+    case AR_##name:                                                                                \
         return #name;
-        STATUS_LIST(X)
+        AR_STATUS_LIST(X)
 #undef X
     }
     return "UNKNOWN";
 }
 
-const char *status_meaning(enum status status)
+const char *ar_status_meaning(enum ar_status status)
 {
     switch (status) {
 #define X(name, number, text)                                                                      \
-    case STATUS_##name:                                                                            \
+    case AR_##name:                                                                                \
         return text;
-        STATUS_LIST(X)
+        AR_STATUS_LIST(X)
 #undef X
     }
     return "an unknown status";
 }
 
-int status_exit(enum status status)
+int ar_status_exit(enum ar_status status)
 {
     switch (status) {
-    case STATUS_OK:
+    case AR_OK:
         return 0;
-    case STATUS_NEGATIVE:
+    case AR_NEGATIVE:
         return 1;
-    case STATUS_MISSING:
+    case AR_MISSING:
         return 3;
-    case STATUS_CORRUPT:
-    case STATUS_HOST_MEMORY:
+    case AR_CORRUPT:
+    case AR_HOST_MEMORY:
         return 4;
     default:
         return 2;

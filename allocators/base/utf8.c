@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-size_t utf8_bytes(const char *text)
+size_t ar_utf8_bytes(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
     size_t bytes = at[0] < 0x80                     ? 1
@@ -20,13 +20,13 @@ size_t utf8_bytes(const char *text)
     return bytes;
 }
 
-void utf8_escape(const char *text, char *out, size_t room)
+void ar_utf8_escape(const char *text, char *out, size_t room)
 {
     size_t used = 0;
     while (*text) {
         char escaped[8];
         const char *piece = text;
-        size_t bytes = utf8_bytes(text), length = bytes;
+        size_t bytes = ar_utf8_bytes(text), length = bytes;
         unsigned char byte = (unsigned char)*text;
         if (!bytes || byte < 0x20 || byte == 0x7F) {
             length = (size_t)snprintf(escaped, sizeof escaped, "\\x%02x", byte);

@@ -10,7 +10,7 @@
  * 4. Each `every` calls, and after each while at most `small` blocks are live: the walk is in
  *    order, adds up to the totals and shows each live block as used where it is; and the
  *    policy's own validate holds.
- * What is wrong comes back as CORRUPT with a sentence in policy_problem. Overlap is found by
+ * What is wrong comes back as CORRUPT with a sentence in ar_policy_problem. Overlap is found by
  * address here; that two addresses never share a physical page is for the device to see, which
  * knows the mappings. A call costs time in proportion to the live blocks: this is for tests. */
 #include <inttypes.h>
@@ -27,7 +27,7 @@ struct checked_values {
 };
 
 struct shadow {
-    struct policy_block block;
+    struct ar_policy_block block;
     bool retired; /* let go by the program, not yet complete */
 };
 
@@ -39,26 +39,26 @@ struct checked {
     uint64_t retired_bytes, retired_granted_bytes, retired_count; /* of those retired */
     uint64_t every, small, calls;
     bool broken; /* once CORRUPT, always */
-    struct error error;
+    struct ar_error error;
 };
 
-static const struct option checked_options[] = {
-    {"every", OPTION_COUNT, offsetof(struct checked_values, every), "1", 1, 1e15, NULL,
+static const struct ar_option checked_options[] = {
+    {"every", AR_OPTION_COUNT, offsetof(struct checked_values, every), "1", 1, 1e15, NULL,
      "calls between two full checks (walk and validate)"},
-    {"small", OPTION_COUNT, offsetof(struct checked_values, small), "0", 0, 0, NULL,
+    {"small", AR_OPTION_COUNT, offsetof(struct checked_values, small), "0", 0, 0, NULL,
      "blocks: while at most so many are live, there is a full check after every call"},
     {0},
 };
 
-static struct checked *checked(struct policy *base)
+static struct checked *checked(struct ar_policy *base)
 {
     return (struct checked *)base;
 }
 
-static enum status corrupt(struct checked *self, const char *format, ...)
+static enum ar_status corrupt(struct checked *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static enum status corrupt(struct checked *self, const char *format, ...)
+static enum ar_status corrupt(struct checked *self, const char *format, ...)
 {
     char text[400];
     va_list arguments;
@@ -66,8 +66,8 @@ static enum status corrupt(struct checked *self, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     self->broken = true;
-    return error_set(&self->error, STATUS_CORRUPT, "%s, call %" PRIu64 ": %s", self->forward.name,
-                     self->calls, text);
+    return ar_error_set(&self->error, AR_CORRUPT, "%s, call %" PRIu64 ": %s", self->forward.name,
+                        self->calls, text);
 }
 
 /* The first shadow at `address` or above. */
@@ -101,7 +101,7 @@ struct compare {
     char problem[200];
 };
 
-static bool compare_range(void *argument, const struct policy_range *range)
+static bool compare_range(void *argument, const struct ar_policy_range *range)
 {
     struct compare *compare = argument;
     const struct checked *self = compare->self;
@@ -112,13 +112,13 @@ static bool compare_range(void *argument, const struct policy_range *range)
         return false;
     }
     compare->end = range->address + range->bytes;
-    if (range->state == POLICY_RANGE_FREE)
+    if (range->state == AR_POLICY_RANGE_FREE)
         compare->free_bytes += range->bytes;
-    if (range->state == POLICY_RANGE_PENDING)
+    if (range->state == AR_POLICY_RANGE_PENDING)
         compare->pending_bytes += range->bytes;
-    if (range->state == POLICY_RANGE_OVERHEAD)
+    if (range->state == AR_POLICY_RANGE_OVERHEAD)
         compare->overhead_bytes += range->bytes;
-    if (range->state != POLICY_RANGE_USED)
+    if (range->state != AR_POLICY_RANGE_USED)
         return true;
     compare->used_bytes += range->bytes;
     compare->seen++;
@@ -136,14 +136,14 @@ static bool compare_range(void *argument, const struct policy_range *range)
     return true;
 }
 
-static enum status check_walk(struct checked *self)
+static enum ar_status check_walk(struct checked *self)
 {
-    const struct policy *inner = self->forward.inner;
-    const struct policy_totals *totals = &inner->totals;
+    const struct ar_policy *inner = self->forward.inner;
+    const struct ar_policy_totals *totals = &inner->totals;
     struct compare compare = {.self = self};
     /* One that hands out memory it never takes back keeps no record to walk over. */
-    if (!(inner->ops->capabilities & (POLICY_OVERLAPS | POLICY_OPAQUE))) {
-        policy_walk(inner, compare_range, &compare);
+    if (!(inner->ops->capabilities & (AR_POLICY_OVERLAPS | AR_POLICY_OPAQUE))) {
+        ar_policy_walk(inner, compare_range, &compare);
         if (compare.problem[0])
             return corrupt(self, "%s", compare.problem);
         if (!between(compare.seen, self->count, self->retired_count) ||
@@ -152,25 +152,25 @@ static enum status check_walk(struct checked *self)
                            "the walk shows %zu used ranges of %" PRIu64
                            " bytes, the live blocks are %zu of %" PRIu64,
                            compare.seen, compare.used_bytes, self->count, self->granted_bytes);
-        if (compare.free_bytes != policy_free_bytes(totals) ||
+        if (compare.free_bytes != ar_policy_free_bytes(totals) ||
             compare.pending_bytes != totals->pending_bytes ||
             compare.overhead_bytes != totals->overhead_bytes)
             return corrupt(self,
                            "the walk shows %" PRIu64 " free, %" PRIu64 " pending and %" PRIu64
                            " header bytes, the totals %" PRIu64 ", %" PRIu64 " and %" PRIu64,
                            compare.free_bytes, compare.pending_bytes, compare.overhead_bytes,
-                           policy_free_bytes(totals), totals->pending_bytes,
+                           ar_policy_free_bytes(totals), totals->pending_bytes,
                            totals->overhead_bytes);
     }
-    struct error error = {""};
-    enum status status = policy_validate(inner, &error);
-    return status ? corrupt(self, "validate: %.300s", error.text) : STATUS_OK;
+    struct ar_error error = {""};
+    enum ar_status status = ar_policy_validate(inner, &error);
+    return status ? corrupt(self, "validate: %.300s", error.text) : AR_OK;
 }
 
 /* Rule 3 and, when due, rule 4. */
-static enum status check_totals(struct checked *self)
+static enum ar_status check_totals(struct checked *self)
 {
-    const struct policy_totals *totals = &self->forward.inner->totals;
+    const struct ar_policy_totals *totals = &self->forward.inner->totals;
     if (!between(totals->live_bytes, self->live_bytes, self->retired_bytes))
         return corrupt(self, "live bytes are %" PRIu64 ", the blocks have %" PRIu64,
                        totals->live_bytes, self->live_bytes);
@@ -186,33 +186,33 @@ static enum status check_totals(struct checked *self)
                        "more bytes are granted, pending and headers than the %" PRIu64 " reserved",
                        totals->reserved_bytes);
     bool due = self->calls % self->every == 0 || self->count <= self->small;
-    return due ? check_walk(self) : STATUS_OK;
+    return due ? check_walk(self) : AR_OK;
 }
 
-static enum status check_new(struct checked *self, const struct policy_request *request,
-                             const struct policy_block *block, size_t at)
+static enum ar_status check_new(struct checked *self, const struct ar_policy_request *request,
+                                const struct ar_policy_block *block, size_t at)
 {
     uint64_t address = block->address;
     if (block->granted_bytes < request->bytes)
         return corrupt(self, "%" PRIu64 " bytes were asked for and %" PRIu64 " granted at %" PRIu64,
                        request->bytes, block->granted_bytes, address);
     if (request->alignment > 1 && address % request->alignment != 0 &&
-        (self->forward.ops.capabilities & POLICY_HONOURS_ALIGNMENT))
+        (self->forward.ops.capabilities & AR_POLICY_HONOURS_ALIGNMENT))
         return corrupt(self, "the block at %" PRIu64 " is not aligned to %" PRIu64, address,
                        request->alignment);
-    const struct policy_block *low = at > 0 ? &self->shadows[at - 1].block : NULL;
-    const struct policy_block *high = at < self->count ? &self->shadows[at].block : NULL;
+    const struct ar_policy_block *low = at > 0 ? &self->shadows[at - 1].block : NULL;
+    const struct ar_policy_block *high = at < self->count ? &self->shadows[at].block : NULL;
     if (low && low->address + low->granted_bytes <= address)
         low = NULL;
     if (high && address + block->granted_bytes <= high->address)
         high = NULL;
-    const struct policy_block *other = low ? low : high;
+    const struct ar_policy_block *other = low ? low : high;
     if (other)
         return corrupt(self,
                        "the block of %" PRIu64 " bytes at %" PRIu64
                        " overlaps the live one of %" PRIu64 " at %" PRIu64,
                        block->granted_bytes, address, other->granted_bytes, other->address);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Makes room for `more` shadows. */
@@ -222,7 +222,7 @@ static bool make_room(struct checked *self, size_t more)
         return true;
     size_t room = self->room * 2 + more + 63;
     struct shadow *shadows =
-        host_grow(self->forward.host, self->shadows, self->room, room, sizeof *shadows);
+        ar_host_grow(self->forward.host, self->shadows, self->room, room, sizeof *shadows);
     if (!shadows)
         return false;
     self->shadows = shadows;
@@ -231,11 +231,11 @@ static bool make_room(struct checked *self, size_t more)
 }
 
 /* Rule 1, and the block is on record. */
-static enum status record(struct checked *self, const struct policy_request *request,
-                          const struct policy_block *block)
+static enum ar_status record(struct checked *self, const struct ar_policy_request *request,
+                             const struct ar_policy_block *block)
 {
     size_t at = place(self, block->address);
-    enum status status = check_new(self, request, block, at);
+    enum ar_status status = check_new(self, request, block, at);
     if (status)
         return status;
     memmove(&self->shadows[at + 1], &self->shadows[at], (self->count - at) * sizeof *self->shadows);
@@ -243,51 +243,51 @@ static enum status record(struct checked *self, const struct policy_request *req
     self->count++;
     self->live_bytes += block->requested_bytes;
     self->granted_bytes += block->granted_bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status checked_alloc(struct policy *base, const struct policy_request *request,
-                                 struct policy_block *out)
+static enum ar_status checked_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                    struct ar_policy_block *out)
 {
     struct checked *self = checked(base);
     if (self->broken)
-        return STATUS_CORRUPT;
+        return AR_CORRUPT;
     self->calls++;
     if (!make_room(self, 1))
-        return STATUS_HOST_MEMORY;
-    enum status status = forward_alloc(base, request, out);
-    if (status != STATUS_OK && status != STATUS_NO_MEMORY)
+        return AR_HOST_MEMORY;
+    enum ar_status status = forward_alloc(base, request, out);
+    if (status != AR_OK && status != AR_NO_MEMORY)
         return status;
-    enum status checks = status ? STATUS_OK : record(self, request, out);
+    enum ar_status checks = status ? AR_OK : record(self, request, out);
     if (!checks)
         checks = check_totals(self);
     return checks ? checks : status;
 }
 
-static enum status checked_adopt(struct policy *base, const struct policy_range *ranges,
-                                 size_t count, struct policy_block *blocks)
+static enum ar_status checked_adopt(struct ar_policy *base, const struct ar_policy_range *ranges,
+                                    size_t count, struct ar_policy_block *blocks)
 {
     struct checked *self = checked(base);
     if (self->broken)
-        return STATUS_CORRUPT;
+        return AR_CORRUPT;
     if (!make_room(self, count))
-        return STATUS_HOST_MEMORY;
-    enum status status = forward_adopt(base, ranges, count, blocks);
+        return AR_HOST_MEMORY;
+    enum ar_status status = forward_adopt(base, ranges, count, blocks);
     for (size_t i = 0; i < count && !status; i++) {
-        if (ranges[i].state != POLICY_RANGE_USED)
+        if (ranges[i].state != AR_POLICY_RANGE_USED)
             continue;
-        const struct policy_request request = {.bytes = ranges[i].requested_bytes};
+        const struct ar_policy_request request = {.bytes = ranges[i].requested_bytes};
         status = record(self, &request, blocks++);
     }
     return status ? status : check_totals(self);
 }
 
 /* The live block that is `block`, field by field; NULL: rule 2 is broken. */
-static struct shadow *known(struct checked *self, const struct policy_block *block,
+static struct shadow *known(struct checked *self, const struct ar_policy_block *block,
                             const char *what)
 {
     size_t at = place(self, block->address);
-    const struct policy_block *own = at < self->count ? &self->shadows[at].block : NULL;
+    const struct ar_policy_block *own = at < self->count ? &self->shadows[at].block : NULL;
     if (!own || own->address != block->address) {
         (void)corrupt(self,
                       "%s of the block of %" PRIu64 " bytes at %" PRIu64
@@ -306,16 +306,16 @@ static struct shadow *known(struct checked *self, const struct policy_block *blo
     return &self->shadows[at];
 }
 
-static enum status checked_free(struct policy *base, const struct policy_block *block,
-                                uint32_t stream)
+static enum ar_status checked_free(struct ar_policy *base, const struct ar_policy_block *block,
+                                   uint32_t stream)
 {
     struct checked *self = checked(base);
     if (self->broken)
-        return STATUS_CORRUPT;
+        return AR_CORRUPT;
     self->calls++;
     struct shadow *shadow = known(self, block, "free");
     if (!shadow)
-        return STATUS_CORRUPT;
+        return AR_CORRUPT;
     if (shadow->retired) {
         self->retired_bytes -= block->requested_bytes;
         self->retired_granted_bytes -= block->granted_bytes;
@@ -325,22 +325,22 @@ static enum status checked_free(struct policy *base, const struct policy_block *
     self->granted_bytes -= block->granted_bytes;
     self->count--;
     memmove(shadow, shadow + 1, (size_t)(self->shadows + self->count - shadow) * sizeof *shadow);
-    enum status status = forward_free(base, block, stream);
+    enum ar_status status = forward_free(base, block, stream);
     return status ? status : check_totals(self);
 }
 
-static enum status checked_use(struct policy *base, const struct policy_block *block,
-                               uint32_t stream)
+static enum ar_status checked_use(struct ar_policy *base, const struct ar_policy_block *block,
+                                  uint32_t stream)
 {
     struct checked *self = checked(base);
     if (self->broken || !known(self, block, "use"))
-        return STATUS_CORRUPT;
-    enum status status = forward_use(base, block, stream);
+        return AR_CORRUPT;
+    enum ar_status status = forward_use(base, block, stream);
     return status ? status : check_totals(self);
 }
 
 /* It cannot fail by contract: what is wrong shows at the next call. */
-static void checked_retire(struct policy *base, const struct policy_block *block)
+static void checked_retire(struct ar_policy *base, const struct ar_policy_block *block)
 {
     struct checked *self = checked(base);
     struct shadow *shadow = self->broken ? NULL : known(self, block, "let-go");
@@ -358,7 +358,7 @@ static void checked_retire(struct policy *base, const struct policy_block *block
     (void)check_totals(self);
 }
 
-static void checked_progress(struct policy *base)
+static void checked_progress(struct ar_policy *base)
 {
     struct checked *self = checked(base);
     forward_progress(base);
@@ -366,44 +366,45 @@ static void checked_progress(struct policy *base)
         (void)check_totals(self);
 }
 
-static enum status checked_trim(struct policy *base, uint64_t keep_bytes)
+static enum ar_status checked_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     struct checked *self = checked(base);
     if (self->broken)
-        return STATUS_CORRUPT;
-    enum status status = forward_trim(base, keep_bytes);
+        return AR_CORRUPT;
+    enum ar_status status = forward_trim(base, keep_bytes);
     return status ? status : check_totals(self);
 }
 
-static enum status checked_validate(const struct policy *base, struct error *error)
+static enum ar_status checked_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct checked *self = (const struct checked *)base;
     if (self->broken)
-        return error_set(error, STATUS_CORRUPT, "%s", self->error.text);
-    return policy_validate(self->forward.inner, error);
+        return ar_error_set(error, AR_CORRUPT, "%s", self->error.text);
+    return ar_policy_validate(self->forward.inner, error);
 }
 
-static const char *checked_problem(const struct policy *base)
+static const char *checked_problem(const struct ar_policy *base)
 {
     const struct checked *self = (const struct checked *)base;
-    return self->broken ? self->error.text : policy_problem(self->forward.inner);
+    return self->broken ? self->error.text : ar_policy_problem(self->forward.inner);
 }
 
-static void checked_destroy(struct policy *base)
+static void checked_destroy(struct ar_policy *base)
 {
     struct checked *self = checked(base);
-    host_free(self->forward.host, self->shadows, self->room * sizeof *self->shadows);
+    ar_host_free(self->forward.host, self->shadows, self->room * sizeof *self->shadows);
     forward_destroy(base);
 }
 
-static enum status checked_wrap(const struct policy_context *context, const void *values,
-                                struct policy *inner, struct policy **out, struct error *error)
+static enum ar_status checked_wrap(const struct ar_policy_context *context, const void *values,
+                                   struct ar_policy *inner, struct ar_policy **out,
+                                   struct ar_error *error)
 {
     const struct checked_values *given = values;
     struct checked *self = forward_create(context->host, sizeof *self, "checked", inner, error);
     if (!self)
-        return STATUS_HOST_MEMORY;
-    struct policy_ops *ops = &self->forward.ops;
+        return AR_HOST_MEMORY;
+    struct ar_policy_ops *ops = &self->forward.ops;
     self->every = given->every;
     self->small = given->small;
     ops->destroy = checked_destroy;
@@ -417,7 +418,7 @@ static enum status checked_wrap(const struct policy_context *context, const void
     ops->progress = ops->progress ? checked_progress : NULL;
     ops->trim = ops->trim ? checked_trim : NULL;
     *out = &self->forward.base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 const struct decorator_ops checked_decorator = {

@@ -12,10 +12,10 @@ struct fault_values {
 };
 
 struct faulty_backing {
-    struct backing base;
-    struct backing_ops ops; /* base.ops points here */
-    struct backing *inner;
-    struct policy_context context; /* what the policy is given */
+    struct ar_backing base;
+    struct ar_backing_ops ops; /* base.ops points here */
+    struct ar_backing *inner;
+    struct ar_policy_context context; /* what the policy is given */
     uint64_t n, every, calls;
 };
 
@@ -24,140 +24,144 @@ struct fault {
     struct faulty_backing *backing; /* owned */
 };
 
-static const struct option fault_options[] = {
-    {"n", OPTION_COUNT, offsetof(struct fault_values, n), "0", 0, 0, NULL,
+static const struct ar_option fault_options[] = {
+    {"n", AR_OPTION_COUNT, offsetof(struct fault_values, n), "0", 0, 0, NULL,
      "the number of the call that fails, from 1; 0: none"},
-    {"every", OPTION_COUNT, offsetof(struct fault_values, every), "0", 0, 0, NULL,
+    {"every", AR_OPTION_COUNT, offsetof(struct fault_values, every), "0", 0, 0, NULL,
      "each call whose number is a multiple of it fails; 0: none"},
     {0},
 };
 
-static struct faulty_backing *faulty(struct backing *base)
+static struct faulty_backing *faulty(struct ar_backing *base)
 {
     return (struct faulty_backing *)base;
 }
 
-static struct backing *inside(struct backing *base)
+static struct ar_backing *inside(struct ar_backing *base)
 {
     return faulty(base)->inner;
 }
 
-static bool fails(struct backing *base)
+static bool fails(struct ar_backing *base)
 {
     struct faulty_backing *self = faulty(base);
     self->calls++;
     return self->calls == self->n || (self->every && self->calls % self->every == 0);
 }
 
-static enum status fault_segment_alloc(struct backing *base, uint64_t bytes, uint64_t *address)
+static enum ar_status fault_segment_alloc(struct ar_backing *base, uint64_t bytes,
+                                          uint64_t *address)
 {
-    return fails(base) ? STATUS_REFUSED : backing_segment_alloc(inside(base), bytes, address);
+    return fails(base) ? AR_REFUSED : ar_backing_segment_alloc(inside(base), bytes, address);
 }
 
-static enum status fault_segment_free(struct backing *base, uint64_t address)
+static enum ar_status fault_segment_free(struct ar_backing *base, uint64_t address)
 {
-    return backing_segment_free(inside(base), address);
+    return ar_backing_segment_free(inside(base), address);
 }
 
-static enum status fault_reserve(struct backing *base, uint64_t bytes, uint64_t *address)
+static enum ar_status fault_reserve(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
-    return fails(base) ? STATUS_REFUSED : backing_reserve(inside(base), bytes, address);
+    return fails(base) ? AR_REFUSED : ar_backing_reserve(inside(base), bytes, address);
 }
 
-static enum status fault_release(struct backing *base, uint64_t address)
+static enum ar_status fault_release(struct ar_backing *base, uint64_t address)
 {
-    return backing_release(inside(base), address);
+    return ar_backing_release(inside(base), address);
 }
 
-static enum status fault_create_memory(struct backing *base, uint64_t bytes, backing_handle *handle)
+static enum ar_status fault_create_memory(struct ar_backing *base, uint64_t bytes,
+                                          backing_handle *handle)
 {
-    return fails(base) ? STATUS_REFUSED : backing_create(inside(base), bytes, handle);
+    return fails(base) ? AR_REFUSED : ar_backing_create(inside(base), bytes, handle);
 }
 
-static enum status fault_destroy_memory(struct backing *base, backing_handle handle)
+static enum ar_status fault_destroy_memory(struct ar_backing *base, backing_handle handle)
 {
-    return backing_destroy(inside(base), handle);
+    return ar_backing_destroy(inside(base), handle);
 }
 
-static enum status fault_map(struct backing *base, uint64_t address, backing_handle handle)
+static enum ar_status fault_map(struct ar_backing *base, uint64_t address, backing_handle handle)
 {
-    return backing_map(inside(base), address, handle);
+    return ar_backing_map(inside(base), address, handle);
 }
 
-static enum status fault_access(struct backing *base, uint64_t address, uint64_t bytes)
+static enum ar_status fault_access(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
-    return backing_access(inside(base), address, bytes);
+    return ar_backing_access(inside(base), address, bytes);
 }
 
-static enum status fault_unmap(struct backing *base, uint64_t address, uint64_t bytes)
+static enum ar_status fault_unmap(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
-    return backing_unmap(inside(base), address, bytes);
+    return ar_backing_unmap(inside(base), address, bytes);
 }
 
-static struct backing_ticket fault_fence(struct backing *base, uint32_t stream)
+static struct ar_backing_ticket fault_fence(struct ar_backing *base, uint32_t stream)
 {
-    return backing_fence(inside(base), stream);
+    return ar_backing_fence(inside(base), stream);
 }
 
-static bool fault_done(struct backing *base, struct backing_ticket ticket)
+static bool fault_done(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
-    return backing_done(inside(base), ticket);
+    return ar_backing_done(inside(base), ticket);
 }
 
-static void fault_wait(struct backing *base, struct backing_ticket ticket)
+static void fault_wait(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
-    backing_wait(inside(base), ticket);
+    ar_backing_wait(inside(base), ticket);
 }
 
-static void fault_order(struct backing *base, uint32_t stream, struct backing_ticket ticket)
+static void fault_order(struct ar_backing *base, uint32_t stream, struct ar_backing_ticket ticket)
 {
-    backing_order(inside(base), stream, ticket);
+    ar_backing_order(inside(base), stream, ticket);
 }
 
-static void fault_memory(struct backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
+static void fault_memory(struct ar_backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-    backing_memory(inside(base), free_bytes, total_bytes);
+    ar_backing_memory(inside(base), free_bytes, total_bytes);
 }
 
-static enum status fault_pool_open(struct backing *base, const struct backing_pool *settings)
+static enum ar_status fault_pool_open(struct ar_backing *base,
+                                      const struct ar_backing_pool *settings)
 {
     return inside(base)->ops->pool_open(inside(base), settings);
 }
 
-static enum status fault_pool_alloc(struct backing *base, uint64_t bytes, uint32_t stream,
-                                    uint64_t *address)
+static enum ar_status fault_pool_alloc(struct ar_backing *base, uint64_t bytes, uint32_t stream,
+                                       uint64_t *address)
 {
     if (fails(base))
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     return inside(base)->ops->pool_alloc(inside(base), bytes, stream, address);
 }
 
-static enum status fault_pool_free(struct backing *base, uint64_t address, uint32_t stream)
+static enum ar_status fault_pool_free(struct ar_backing *base, uint64_t address, uint32_t stream)
 {
     return inside(base)->ops->pool_free(inside(base), address, stream);
 }
 
-static enum status fault_pool_trim(struct backing *base, uint64_t keep_bytes)
+static enum ar_status fault_pool_trim(struct ar_backing *base, uint64_t keep_bytes)
 {
     return inside(base)->ops->pool_trim(inside(base), keep_bytes);
 }
 
-static void fault_pool_memory(struct backing *base, uint64_t *used_bytes, uint64_t *reserved_bytes)
+static void fault_pool_memory(struct ar_backing *base, uint64_t *used_bytes,
+                              uint64_t *reserved_bytes)
 {
     inside(base)->ops->pool_memory(inside(base), used_bytes, reserved_bytes);
 }
 
-static const char *fault_problem(struct backing *base)
+static const char *fault_problem(struct ar_backing *base)
 {
-    return backing_problem(inside(base));
+    return ar_backing_problem(inside(base));
 }
 
-static void take_shape(struct faulty_backing *self, struct backing *inner)
+static void take_shape(struct faulty_backing *self, struct ar_backing *inner)
 {
     self->base = *inner;
     self->base.ops = &self->ops;
     self->inner = inner;
-    self->ops = (struct backing_ops){
+    self->ops = (struct ar_backing_ops){
         .segment_alloc = fault_segment_alloc,
         .segment_free = fault_segment_free,
         .reserve = fault_reserve,
@@ -179,52 +183,54 @@ static void take_shape(struct faulty_backing *self, struct backing *inner)
         .pool_memory = fault_pool_memory,
         .problem = fault_problem,
     };
-    backing_ops_offer(&self->ops, inner->ops);
+    ar_backing_ops_offer(&self->ops, inner->ops);
 }
 
-static enum status fault_open(const struct policy_context *outer, const void *values,
-                              const struct policy_context **inner, struct error *error)
+static enum ar_status fault_open(const struct ar_policy_context *outer, const void *values,
+                                 const struct ar_policy_context **inner, struct ar_error *error)
 {
     const struct fault_values *given = values;
     if (given->n == 0 && given->every == 0)
-        return error_set(error, STATUS_INVALID,
-                         "decorator fault needs to know which call fails; write fault(n=3)+NAME or "
-                         "fault(every=10)+NAME");
-    struct faulty_backing *self = host_alloc(outer->host, sizeof *self);
+        return ar_error_set(
+            error, AR_INVALID,
+            "decorator fault needs to know which call fails; write fault(n=3)+NAME or "
+            "fault(every=10)+NAME");
+    struct faulty_backing *self = ar_host_alloc(outer->host, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the decorator fault");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the decorator fault");
     take_shape(self, outer->backing);
     self->n = given->n;
     self->every = given->every;
     self->context = *outer;
     self->context.backing = &self->base;
     *inner = &self->context;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static void fault_close(const struct policy_context *inner)
+static void fault_close(const struct ar_policy_context *inner)
 {
-    host_free(inner->host, faulty(inner->backing), sizeof(struct faulty_backing));
+    ar_host_free(inner->host, faulty(inner->backing), sizeof(struct faulty_backing));
 }
 
-static void fault_destroy(struct policy *base)
+static void fault_destroy(struct ar_policy *base)
 {
     struct faulty_backing *backing = ((struct fault *)base)->backing;
     forward_destroy(base);
     fault_close(&backing->context);
 }
 
-static enum status fault_wrap(const struct policy_context *context, const void *values,
-                              struct policy *inner, struct policy **out, struct error *error)
+static enum ar_status fault_wrap(const struct ar_policy_context *context, const void *values,
+                                 struct ar_policy *inner, struct ar_policy **out,
+                                 struct ar_error *error)
 {
     (void)values;
     struct fault *self = forward_create(context->host, sizeof *self, "fault", inner, error);
     if (!self)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     self->backing = faulty(context->backing);
     self->forward.ops.destroy = fault_destroy;
     *out = &self->forward.base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 const struct decorator_ops fault_decorator = {

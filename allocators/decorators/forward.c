@@ -5,151 +5,153 @@
 
 #include <stdio.h>
 
-static const struct policy *inside(const struct policy *base)
+static const struct ar_policy *inside(const struct ar_policy *base)
 {
     return ((const struct forward *)base)->inner;
 }
 
-struct policy *forward_enter(struct policy *base)
+struct ar_policy *forward_enter(struct ar_policy *base)
 {
-    struct policy *inner = ((struct forward *)base)->inner;
+    struct ar_policy *inner = ((struct forward *)base)->inner;
     inner->watch = base->watch;
     return inner;
 }
 
-void forward_settle(struct policy *base)
+void forward_settle(struct ar_policy *base)
 {
     base->totals = ((struct forward *)base)->inner->totals;
 }
 
-enum status forward_alloc(struct policy *base, const struct policy_request *request,
-                          struct policy_block *out)
+enum ar_status forward_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                             struct ar_policy_block *out)
 {
-    enum status status = policy_alloc(forward_enter(base), request, out);
+    enum ar_status status = ar_policy_alloc(forward_enter(base), request, out);
     forward_settle(base);
     return status;
 }
 
-enum status forward_free(struct policy *base, const struct policy_block *block, uint32_t stream)
+enum ar_status forward_free(struct ar_policy *base, const struct ar_policy_block *block,
+                            uint32_t stream)
 {
-    enum status status = policy_free(forward_enter(base), block, stream);
+    enum ar_status status = ar_policy_free(forward_enter(base), block, stream);
     forward_settle(base);
     return status;
 }
 
-enum status forward_use(struct policy *base, const struct policy_block *block, uint32_t stream)
+enum ar_status forward_use(struct ar_policy *base, const struct ar_policy_block *block,
+                           uint32_t stream)
 {
-    enum status status = policy_use(forward_enter(base), block, stream);
+    enum ar_status status = ar_policy_use(forward_enter(base), block, stream);
     forward_settle(base);
     return status;
 }
 
-void forward_retire(struct policy *base, const struct policy_block *block)
+void forward_retire(struct ar_policy *base, const struct ar_policy_block *block)
 {
-    policy_retire(forward_enter(base), block);
+    ar_policy_retire(forward_enter(base), block);
     forward_settle(base);
 }
 
-enum status forward_adopt(struct policy *base, const struct policy_range *ranges, size_t count,
-                          struct policy_block *blocks)
+enum ar_status forward_adopt(struct ar_policy *base, const struct ar_policy_range *ranges,
+                             size_t count, struct ar_policy_block *blocks)
 {
-    struct policy *inner = forward_enter(base);
-    enum status status = inner->ops->adopt(inner, ranges, count, blocks);
-    forward_settle(base);
-    return status;
-}
-
-void forward_progress(struct policy *base)
-{
-    policy_progress(forward_enter(base));
-    forward_settle(base);
-}
-
-enum status forward_trim(struct policy *base, uint64_t keep_bytes)
-{
-    enum status status = policy_trim(forward_enter(base), keep_bytes);
+    struct ar_policy *inner = forward_enter(base);
+    enum ar_status status = inner->ops->adopt(inner, ranges, count, blocks);
     forward_settle(base);
     return status;
 }
 
-static enum status forward_plan(struct policy *base, const struct policy_lifetime *lifetimes,
-                                size_t count)
+void forward_progress(struct ar_policy *base)
 {
-    struct policy *inner = forward_enter(base);
-    enum status status = inner->ops->plan(inner, lifetimes, count);
+    ar_policy_progress(forward_enter(base));
+    forward_settle(base);
+}
+
+enum ar_status forward_trim(struct ar_policy *base, uint64_t keep_bytes)
+{
+    enum ar_status status = ar_policy_trim(forward_enter(base), keep_bytes);
     forward_settle(base);
     return status;
 }
 
-static void forward_stats(const struct policy *base, struct policy_stats *out)
+static enum ar_status forward_plan(struct ar_policy *base,
+                                   const struct ar_policy_lifetime *lifetimes, size_t count)
 {
-    policy_stats(inside(base), out);
+    struct ar_policy *inner = forward_enter(base);
+    enum ar_status status = inner->ops->plan(inner, lifetimes, count);
+    forward_settle(base);
+    return status;
 }
 
-static void forward_walk(const struct policy *base, policy_visit *visit, void *argument)
+static void forward_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
-    policy_walk(inside(base), visit, argument);
+    ar_policy_stats(inside(base), out);
 }
 
-static enum status forward_validate(const struct policy *base, struct error *error)
+static void forward_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
-    return policy_validate(inside(base), error);
+    ar_policy_walk(inside(base), visit, argument);
 }
 
-static uint64_t forward_servable(const struct policy *base, enum policy_effort effort)
+static enum ar_status forward_validate(const struct ar_policy *base, struct ar_error *error)
 {
-    return policy_servable(inside(base), effort);
+    return ar_policy_validate(inside(base), error);
 }
 
-static bool forward_setting(const struct policy *base, char *text, size_t text_bytes)
+static uint64_t forward_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+{
+    return ar_policy_servable(inside(base), effort);
+}
+
+static bool forward_setting(const struct ar_policy *base, char *text, size_t text_bytes)
 {
     return inside(base)->ops->setting(inside(base), text, text_bytes);
 }
 
-static const char *forward_problem(const struct policy *base)
+static const char *forward_problem(const struct ar_policy *base)
 {
-    return policy_problem(inside(base));
+    return ar_policy_problem(inside(base));
 }
 
-static bool forward_would_release(struct policy *base, const struct policy_request *request)
+static bool forward_would_release(struct ar_policy *base, const struct ar_policy_request *request)
 {
-    bool would = policy_would_release(forward_enter(base), request);
+    bool would = ar_policy_would_release(forward_enter(base), request);
     forward_settle(base);
     return would;
 }
 
-static bool forward_would_fit(struct policy *base, const struct policy_request *request)
+static bool forward_would_fit(struct ar_policy *base, const struct ar_policy_request *request)
 {
-    bool would = policy_would_fit(forward_enter(base), request);
+    bool would = ar_policy_would_fit(forward_enter(base), request);
     forward_settle(base);
     return would;
 }
 
-static void forward_end_pool(struct policy *base, uint32_t pool)
+static void forward_end_pool(struct ar_policy *base, uint32_t pool)
 {
-    policy_end_pool(forward_enter(base), pool);
+    ar_policy_end_pool(forward_enter(base), pool);
     forward_settle(base);
 }
 
-static bool forward_report(const struct policy *base, size_t index, char *name, size_t name_bytes,
-                           uint64_t *value)
+static bool forward_report(const struct ar_policy *base, size_t index, char *name,
+                           size_t name_bytes, uint64_t *value)
 {
-    return policy_report(inside(base), index, name, name_bytes, value);
+    return ar_policy_report(inside(base), index, name, name_bytes, value);
 }
 
-void forward_destroy(struct policy *base)
+void forward_destroy(struct ar_policy *base)
 {
     struct forward *self = (struct forward *)base;
-    policy_destroy(self->inner);
-    host_free(self->host, self, self->own_bytes);
+    ar_policy_destroy(self->inner);
+    ar_host_free(self->host, self, self->own_bytes);
 }
 
-void *forward_create(struct host *host, size_t own_bytes, const char *prefix, struct policy *inner,
-                     struct error *error)
+void *forward_create(struct ar_host *host, size_t own_bytes, const char *prefix,
+                     struct ar_policy *inner, struct ar_error *error)
 {
-    struct forward *self = host_alloc(host, own_bytes);
+    struct forward *self = ar_host_alloc(host, own_bytes);
     if (!self) {
-        error_set(error, STATUS_HOST_MEMORY, "no host memory for the decorator %s", prefix);
+        ar_error_set(error, AR_HOST_MEMORY, "no host memory for the decorator %s", prefix);
         return NULL;
     }
     snprintf(self->name, sizeof self->name, "%s+%s", prefix, inner->ops->name);

@@ -8,33 +8,35 @@
 
 /* The base of every decorator: the first member of its own struct. */
 struct forward {
-    struct policy base;
-    struct policy_ops ops; /* base.ops points here */
-    struct policy *inner;  /* owned */
-    struct host *host;
+    struct ar_policy base;
+    struct ar_policy_ops ops; /* base.ops points here */
+    struct ar_policy *inner;  /* owned */
+    struct ar_host *host;
     size_t own_bytes;
     char name[80]; /* "checked+growth" */
 };
 
 /* Makes a decorator of `own_bytes`, zeroed but for this part, around `inner`, which it owns
  * from then on. NULL where the host has no memory: `inner` stays the caller's. */
-void *forward_create(struct host *host, size_t own_bytes, const char *prefix, struct policy *inner,
-                     struct error *error) STATUS_CHECKED;
+void *forward_create(struct ar_host *host, size_t own_bytes, const char *prefix,
+                     struct ar_policy *inner, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The one inside, ready for a call that may change it. After the call: forward_settle. */
-struct policy *forward_enter(struct policy *base);
-void forward_settle(struct policy *base);
+struct ar_policy *forward_enter(struct ar_policy *base);
+void forward_settle(struct ar_policy *base);
 
 /* The hooks, for a decorator that does something before or after. */
-enum status forward_alloc(struct policy *base, const struct policy_request *request,
-                          struct policy_block *out);
-enum status forward_free(struct policy *base, const struct policy_block *block, uint32_t stream);
-enum status forward_use(struct policy *base, const struct policy_block *block, uint32_t stream);
-void forward_retire(struct policy *base, const struct policy_block *block);
-enum status forward_adopt(struct policy *base, const struct policy_range *ranges, size_t count,
-                          struct policy_block *blocks);
-void forward_progress(struct policy *base);
-enum status forward_trim(struct policy *base, uint64_t keep_bytes);
-void forward_destroy(struct policy *base);
+enum ar_status forward_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                             struct ar_policy_block *out);
+enum ar_status forward_free(struct ar_policy *base, const struct ar_policy_block *block,
+                            uint32_t stream);
+enum ar_status forward_use(struct ar_policy *base, const struct ar_policy_block *block,
+                           uint32_t stream);
+void forward_retire(struct ar_policy *base, const struct ar_policy_block *block);
+enum ar_status forward_adopt(struct ar_policy *base, const struct ar_policy_range *ranges,
+                             size_t count, struct ar_policy_block *blocks);
+void forward_progress(struct ar_policy *base);
+enum ar_status forward_trim(struct ar_policy *base, uint64_t keep_bytes);
+void forward_destroy(struct ar_policy *base);
 
 #endif

@@ -17,51 +17,52 @@ struct limit {
     uint64_t refused;
 };
 
-static const struct option limit_options[] = {
-    {"bytes", OPTION_BYTES, offsetof(struct limit_values, bytes), NULL, 1, 9e18, NULL,
+static const struct ar_option limit_options[] = {
+    {"bytes", AR_OPTION_BYTES, offsetof(struct limit_values, bytes), NULL, 1, 9e18, NULL,
      "bytes that blocks may have together; needed"},
     {0},
 };
 
-static enum status limit_alloc(struct policy *base, const struct policy_request *request,
-                               struct policy_block *out)
+static enum ar_status limit_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                  struct ar_policy_block *out)
 {
     struct limit *self = (struct limit *)base;
     uint64_t granted = base->totals.granted_bytes;
     if (granted > self->bytes || request->bytes > self->bytes - granted) {
         self->refused++;
-        return STATUS_NO_MEMORY;
+        return AR_NO_MEMORY;
     }
-    enum status status = forward_alloc(base, request, out);
+    enum ar_status status = forward_alloc(base, request, out);
     if (status || base->totals.granted_bytes <= self->bytes)
         return status;
     self->refused++;
     status = forward_free(base, out, request->stream);
-    return status ? status : STATUS_NO_MEMORY;
+    return status ? status : AR_NO_MEMORY;
 }
 
-static void limit_stats(const struct policy *base, struct policy_stats *out)
+static void limit_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct limit *self = (const struct limit *)base;
-    policy_stats(self->forward.inner, out);
+    ar_policy_stats(self->forward.inner, out);
     out->count.failures += self->refused;
 }
 
-static enum status limit_wrap(const struct policy_context *context, const void *values,
-                              struct policy *inner, struct policy **out, struct error *error)
+static enum ar_status limit_wrap(const struct ar_policy_context *context, const void *values,
+                                 struct ar_policy *inner, struct ar_policy **out,
+                                 struct ar_error *error)
 {
     const struct limit_values *given = values;
     if (given->bytes == 0)
-        return error_set(error, STATUS_INVALID,
-                         "decorator limit needs its cap; write limit(bytes=2GiB)+NAME");
+        return ar_error_set(error, AR_INVALID,
+                            "decorator limit needs its cap; write limit(bytes=2GiB)+NAME");
     struct limit *self = forward_create(context->host, sizeof *self, "limit", inner, error);
     if (!self)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     self->bytes = given->bytes;
     self->forward.ops.alloc = limit_alloc;
     self->forward.ops.stats = limit_stats;
     *out = &self->forward.base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 const struct decorator_ops limit_decorator = {

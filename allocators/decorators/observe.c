@@ -12,22 +12,22 @@ struct observe {
     void *argument;
 };
 
-static const struct option observe_options[] = {{0}};
+static const struct ar_option observe_options[] = {{0}};
 
-static void tell(struct policy *base, struct observe_event event)
+static void tell(struct ar_policy *base, struct observe_event event)
 {
     struct observe *self = (struct observe *)base;
     self->counts.calls[event.kind]++;
-    self->counts.failed[event.kind] += event.status != STATUS_OK;
+    self->counts.failed[event.kind] += event.status != AR_OK;
     event.totals = &base->totals;
     if (self->callback)
         self->callback(self->argument, &event);
 }
 
-static enum status observe_alloc(struct policy *base, const struct policy_request *request,
-                                 struct policy_block *out)
+static enum ar_status observe_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                    struct ar_policy_block *out)
 {
-    enum status status = forward_alloc(base, request, out);
+    enum ar_status status = forward_alloc(base, request, out);
     if (!status)
         ((struct observe *)base)->counts.alloc_bytes += request->bytes;
     tell(base, (struct observe_event){.kind = OBSERVE_ALLOC,
@@ -38,43 +38,44 @@ static enum status observe_alloc(struct policy *base, const struct policy_reques
     return status;
 }
 
-static enum status observe_free(struct policy *base, const struct policy_block *block,
-                                uint32_t stream)
+static enum ar_status observe_free(struct ar_policy *base, const struct ar_policy_block *block,
+                                   uint32_t stream)
 {
-    enum status status = forward_free(base, block, stream);
+    enum ar_status status = forward_free(base, block, stream);
     tell(base, (struct observe_event){
                    .kind = OBSERVE_FREE, .status = status, .stream = stream, .block = block});
     return status;
 }
 
-static enum status observe_use(struct policy *base, const struct policy_block *block,
-                               uint32_t stream)
+static enum ar_status observe_use(struct ar_policy *base, const struct ar_policy_block *block,
+                                  uint32_t stream)
 {
-    enum status status = forward_use(base, block, stream);
+    enum ar_status status = forward_use(base, block, stream);
     tell(base, (struct observe_event){
                    .kind = OBSERVE_USE, .status = status, .stream = stream, .block = block});
     return status;
 }
 
-static void observe_retire(struct policy *base, const struct policy_block *block)
+static void observe_retire(struct ar_policy *base, const struct ar_policy_block *block)
 {
     forward_retire(base, block);
     tell(base, (struct observe_event){.kind = OBSERVE_RETIRE, .block = block});
 }
 
-static enum status observe_trim(struct policy *base, uint64_t keep_bytes)
+static enum ar_status observe_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
-    enum status status = forward_trim(base, keep_bytes);
+    enum ar_status status = forward_trim(base, keep_bytes);
     tell(base, (struct observe_event){.kind = OBSERVE_TRIM, .status = status});
     return status;
 }
 
-enum status observe_wrap(struct host *host, struct policy *inner, observe_callback *callback,
-                         void *argument, struct policy **out, struct error *error)
+enum ar_status observe_wrap(struct ar_host *host, struct ar_policy *inner,
+                            observe_callback *callback, void *argument, struct ar_policy **out,
+                            struct ar_error *error)
 {
     struct observe *self = forward_create(host, sizeof *self, "observe", inner, error);
     if (!self)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     self->callback = callback;
     self->argument = argument;
     self->forward.ops.alloc = observe_alloc;
@@ -86,17 +87,18 @@ enum status observe_wrap(struct host *host, struct policy *inner, observe_callba
     if (inner->ops->trim)
         self->forward.ops.trim = observe_trim;
     *out = &self->forward.base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status observe_wrap_spec(const struct policy_context *context, const void *values,
-                                     struct policy *inner, struct policy **out, struct error *error)
+static enum ar_status observe_wrap_spec(const struct ar_policy_context *context, const void *values,
+                                        struct ar_policy *inner, struct ar_policy **out,
+                                        struct ar_error *error)
 {
     (void)values;
     return observe_wrap(context->host, inner, NULL, NULL, out, error);
 }
 
-const struct observe_counts *observe_counts(const struct policy *policy)
+const struct observe_counts *observe_counts(const struct ar_policy *policy)
 {
     return policy->ops->alloc == observe_alloc ? &((const struct observe *)policy)->counts : NULL;
 }

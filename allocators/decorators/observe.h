@@ -16,11 +16,11 @@ enum observe_kind {
 /* Valid during the callback only. */
 struct observe_event {
     enum observe_kind kind;
-    enum status status;                   /* what the call returned; OK for a retire */
-    uint32_t stream;                      /* of an alloc, a free and a use */
-    const struct policy_request *request; /* of an alloc; NULL else */
-    const struct policy_block *block;     /* NULL for a trim and for an alloc that failed */
-    const struct policy_totals *totals;   /* after the call */
+    enum ar_status status;                   /* what the call returned; OK for a retire */
+    uint32_t stream;                         /* of an alloc, a free and a use */
+    const struct ar_policy_request *request; /* of an alloc; NULL else */
+    const struct ar_policy_block *block;     /* NULL for a trim and for an alloc that failed */
+    const struct ar_policy_totals *totals;   /* after the call */
 };
 
 typedef void observe_callback(void *argument, const struct observe_event *event);
@@ -34,10 +34,11 @@ struct observe_counts {
 
 /* Puts an observer around `inner`, which it owns from then on, with metadata from `host`.
  * `callback` may be NULL: it then only counts. HOST_MEMORY leaves `inner` to the caller. */
-enum status observe_wrap(struct host *host, struct policy *inner, observe_callback *callback,
-                         void *argument, struct policy **out, struct error *error) STATUS_CHECKED;
+enum ar_status observe_wrap(struct ar_host *host, struct ar_policy *inner,
+                            observe_callback *callback, void *argument, struct ar_policy **out,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The counts, where the outermost decorator of `policy` is an observer; else NULL. */
-const struct observe_counts *observe_counts(const struct policy *policy);
+const struct observe_counts *observe_counts(const struct ar_policy *policy);
 
 #endif

@@ -33,7 +33,7 @@ struct exact {
     struct packing_exact *out;
     uint64_t *offsets;
     struct keyed *keys, *spare;
-    struct rng rng;
+    struct ar_rng rng;
     uint64_t least, top; /* in units */
 };
 
@@ -99,22 +99,23 @@ static void close_in(struct exact *self)
     }
 }
 
-static enum status prepare(struct exact *self, const struct packing *packing)
+static enum ar_status prepare(struct exact *self, const struct packing *packing)
 {
     size_t bytes = ((size_t)packing->count + 1) * sizeof(struct keyed);
-    enum status status = search_open(&self->search, packing);
+    enum ar_status status = search_open(&self->search, packing);
     if (status)
         return status;
-    rng_seed(&self->rng, 1);
-    self->keys = host_alloc(packing->host, bytes);
-    self->spare = host_alloc(packing->host, bytes);
+    ar_rng_seed(&self->rng, 1);
+    self->keys = ar_host_alloc(packing->host, bytes);
+    self->spare = ar_host_alloc(packing->host, bytes);
     self->search.stop = self->options->stop;
     self->search.stop_argument = self->options->argument;
-    return self->keys && self->spare ? STATUS_OK : STATUS_HOST_MEMORY;
+    return self->keys && self->spare ? AR_OK : AR_HOST_MEMORY;
 }
 
-enum status packing_exact(const struct packing *self, const struct packing_exact_options *options,
-                          uint64_t *offsets, struct packing_exact *out)
+enum ar_status packing_exact(const struct packing *self,
+                             const struct packing_exact_options *options, uint64_t *offsets,
+                             struct packing_exact *out)
 {
     struct exact exact = {.options = options, .out = out, .offsets = offsets};
     size_t bytes = ((size_t)self->count + 1) * sizeof(struct keyed);
@@ -122,8 +123,8 @@ enum status packing_exact(const struct packing *self, const struct packing_exact
     out->steps = out->attempts = 0;
     out->end = PACKING_EXACT_MEETS_BOUND;
     if (out->top_bytes <= out->least_bytes)
-        return STATUS_OK;
-    enum status status = prepare(&exact, self);
+        return AR_OK;
+    enum ar_status status = prepare(&exact, self);
     out->end = PACKING_EXACT_TOO_LARGE;
     if (!status) {
         uint64_t unit_bytes = exact.search.unit_bytes;
@@ -134,10 +135,10 @@ enum status packing_exact(const struct packing *self, const struct packing_exact
         out->end = exact.least < exact.top              ? PACKING_EXACT_CUT
                    : out->top_bytes == self->peak_bytes ? PACKING_EXACT_MEETS_BOUND
                                                         : PACKING_EXACT_EXHAUSTED;
-        status = exact.search.no_memory ? STATUS_HOST_MEMORY : STATUS_OK;
+        status = exact.search.no_memory ? AR_HOST_MEMORY : AR_OK;
     }
-    host_free(self->host, exact.keys, bytes);
-    host_free(self->host, exact.spare, bytes);
+    ar_host_free(self->host, exact.keys, bytes);
+    ar_host_free(self->host, exact.spare, bytes);
     search_close(&exact.search);
-    return status == STATUS_INVALID ? STATUS_OK : status;
+    return status == AR_INVALID ? AR_OK : status;
 }

@@ -27,7 +27,8 @@ struct packing_exact {
 
 /* `offsets` is a plan with the top `out->top_bytes`, and is replaced by lower ones. HOST_MEMORY
  * leaves the best plan so far. */
-enum status packing_exact(const struct packing *self, const struct packing_exact_options *options,
-                          uint64_t *offsets, struct packing_exact *out) STATUS_CHECKED;
+enum ar_status packing_exact(const struct packing *self,
+                             const struct packing_exact_options *options, uint64_t *offsets,
+                             struct packing_exact *out) AR_STATUS_CHECKED;
 
 #endif

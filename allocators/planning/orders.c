@@ -86,8 +86,8 @@ static uint64_t larger(uint64_t a, uint64_t b)
 static uint64_t *crowds(const struct packing *self, size_t rooms)
 {
     size_t leaves = (size_t)self->slots + 1;
-    uint64_t *tree = host_alloc(self->host, 2 * leaves * sizeof *tree);
-    uint64_t *out = host_alloc(self->host, rooms * sizeof *out);
+    uint64_t *tree = ar_host_alloc(self->host, 2 * leaves * sizeof *tree);
+    uint64_t *out = ar_host_alloc(self->host, rooms * sizeof *out);
     if (tree && out) {
         memcpy(tree + leaves, self->slot_bytes, self->slots * sizeof *tree);
         for (size_t i = leaves - 1; i > 0; i--)
@@ -103,18 +103,20 @@ static uint64_t *crowds(const struct packing *self, size_t rooms)
         }
     }
     bool made = tree && out;
-    host_free(self->host, tree, 2 * leaves * sizeof *tree);
+    ar_host_free(self->host, tree, 2 * leaves * sizeof *tree);
     if (made)
         return out;
-    host_free(self->host, out, rooms * sizeof *out);
+    ar_host_free(self->host, out, rooms * sizeof *out);
     return NULL;
 }
 
 /* Fills `out` with the blocks in that order. */
-static enum status make_order(const struct packing *self, enum packing_order order, uint32_t *out)
+static enum ar_status make_order(const struct packing *self, enum packing_order order,
+                                 uint32_t *out)
 {
     size_t rooms = (size_t)self->count + 1, bytes = rooms * sizeof(struct keyed);
-    struct keyed *keys = host_alloc(self->host, bytes), *spare = host_alloc(self->host, bytes);
+    struct keyed *keys = ar_host_alloc(self->host, bytes),
+                 *spare = ar_host_alloc(self->host, bytes);
     uint64_t *crowd_bytes = crowds(self, rooms);
     bool made = keys && spare && crowd_bytes;
     if (made) {
@@ -128,32 +130,32 @@ static enum status make_order(const struct packing *self, enum packing_order ord
         for (uint32_t i = 0; i < self->count; i++)
             out[i] = (uint32_t)sorted[i].value;
     }
-    host_free(self->host, keys, bytes);
-    host_free(self->host, spare, bytes);
-    host_free(self->host, crowd_bytes, rooms * sizeof *crowd_bytes);
-    return made ? STATUS_OK : STATUS_HOST_MEMORY;
+    ar_host_free(self->host, keys, bytes);
+    ar_host_free(self->host, spare, bytes);
+    ar_host_free(self->host, crowd_bytes, rooms * sizeof *crowd_bytes);
+    return made ? AR_OK : AR_HOST_MEMORY;
 }
 
-enum status packing_place_by(const struct packing *self, enum packing_order order,
-                             uint64_t *offsets, uint64_t *top_bytes, uint64_t *steps)
+enum ar_status packing_place_by(const struct packing *self, enum packing_order order,
+                                uint64_t *offsets, uint64_t *top_bytes, uint64_t *steps)
 {
     size_t bytes = ((size_t)self->count + 1) * sizeof(uint32_t);
-    uint32_t *sorted = host_alloc(self->host, bytes);
+    uint32_t *sorted = ar_host_alloc(self->host, bytes);
     if (!sorted)
-        return STATUS_HOST_MEMORY;
-    enum status status = make_order(self, order, sorted);
+        return AR_HOST_MEMORY;
+    enum ar_status status = make_order(self, order, sorted);
     if (!status)
         status = packing_place(self, sorted, PACKING_NOWHERE, offsets, top_bytes, steps);
-    host_free(self->host, sorted, bytes);
+    ar_host_free(self->host, sorted, bytes);
     return status;
 }
 
-enum status packing_best_order(const struct packing *self, uint64_t *offsets,
-                               struct packing_best *best)
+enum ar_status packing_best_order(const struct packing *self, uint64_t *offsets,
+                                  struct packing_best *best)
 {
     size_t bytes = ((size_t)self->count + 1) * sizeof *offsets;
-    uint64_t *tried = host_alloc(self->host, bytes);
-    enum status status = tried ? STATUS_OK : STATUS_HOST_MEMORY;
+    uint64_t *tried = ar_host_alloc(self->host, bytes);
+    enum ar_status status = tried ? AR_OK : AR_HOST_MEMORY;
     uint64_t steps = 0;
     *best = (struct packing_best){.top_bytes = PACKING_NOWHERE};
     for (enum packing_order order = 0; order < PACKING_ORDER_COUNT; order++)
@@ -168,8 +170,8 @@ enum status packing_best_order(const struct packing *self, uint64_t *offsets,
         best->top_bytes = best->tops_bytes[order];
         memcpy(offsets, tried, (size_t)self->count * sizeof *offsets);
     }
-    host_free(self->host, tried, bytes);
+    ar_host_free(self->host, tried, bytes);
     if (!status && best->top_bytes == PACKING_NOWHERE)
-        return STATUS_INVALID; /* above PACKING_LIMIT in every order */
+        return AR_INVALID; /* above PACKING_LIMIT in every order */
     return status;
 }

@@ -26,9 +26,9 @@ const char *packing_order_name(enum packing_order order);
 const char *packing_order_help(enum packing_order order);
 
 /* Places all blocks in that order, as high as it takes; as packing_place. */
-enum status packing_place_by(const struct packing *self, enum packing_order order,
-                             uint64_t *offsets, uint64_t *top_bytes,
-                             uint64_t *steps) STATUS_CHECKED;
+enum ar_status packing_place_by(const struct packing *self, enum packing_order order,
+                                uint64_t *offsets, uint64_t *top_bytes,
+                                uint64_t *steps) AR_STATUS_CHECKED;
 
 /* The lowest plan that the orders find, the earlier order among equals. `tops_bytes` has an entry
  * for each order: PACKING_NOWHERE where it was not tried, since the problem is so large that the
@@ -40,7 +40,7 @@ struct packing_best {
 };
 
 /* `offsets` gets the best plan. */
-enum status packing_best_order(const struct packing *self, uint64_t *offsets,
-                               struct packing_best *best) STATUS_CHECKED;
+enum ar_status packing_best_order(const struct packing *self, uint64_t *offsets,
+                                  struct packing_best *best) AR_STATUS_CHECKED;
 
 #endif

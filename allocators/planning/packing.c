@@ -5,21 +5,22 @@
 
 #include "allocators/planning/keyed.h"
 
-static enum status check_blocks(const struct packing_block *blocks, size_t count,
-                                struct error *error)
+static enum ar_status check_blocks(const struct packing_block *blocks, size_t count,
+                                   struct ar_error *error)
 {
     if (count >= UINT32_MAX / 4)
-        return error_set(error, STATUS_INVALID, "%zu blocks are too many to plan", count);
+        return ar_error_set(error, AR_INVALID, "%zu blocks are too many to plan", count);
     for (size_t i = 0; i < count; i++) {
         const struct packing_block *block = &blocks[i];
         if (block->bytes == 0 || block->bytes >= PACKING_LIMIT || block->born >= block->dies ||
             (block->alignment & (block->alignment - 1)) != 0 || block->alignment > PACKING_LIMIT)
-            return error_set(error, STATUS_INVALID,
-                             "block %zu cannot be planned: it needs bytes, a life and an alignment "
-                             "that is a power of two",
-                             i);
+            return ar_error_set(
+                error, AR_INVALID,
+                "block %zu cannot be planned: it needs bytes, a life and an alignment "
+                "that is a power of two",
+                i);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The first slot that begins at `moment` or later. */
@@ -36,11 +37,11 @@ static uint32_t slot_at(const struct packing *self, uint64_t moment)
     return low;
 }
 
-static enum status make_slots(struct packing *self)
+static enum ar_status make_slots(struct packing *self)
 {
-    struct host *host = self->host;
+    struct ar_host *host = self->host;
     size_t bytes = (size_t)self->count * sizeof(struct keyed);
-    struct keyed *keys = host_alloc(host, bytes + 1), *spare = host_alloc(host, bytes + 1);
+    struct keyed *keys = ar_host_alloc(host, bytes + 1), *spare = ar_host_alloc(host, bytes + 1);
     if (keys && spare) {
         for (uint32_t i = 0; i < self->count; i++)
             keys[i] = (struct keyed){self->blocks[i].born, i};
@@ -54,19 +55,20 @@ static enum status make_slots(struct packing *self)
         }
         self->slot_begin[self->slots] = self->count;
     }
-    enum status status = keys && spare ? STATUS_OK : STATUS_HOST_MEMORY;
-    host_free(host, keys, bytes + 1);
-    host_free(host, spare, bytes + 1);
+    enum ar_status status = keys && spare ? AR_OK : AR_HOST_MEMORY;
+    ar_host_free(host, keys, bytes + 1);
+    ar_host_free(host, spare, bytes + 1);
     return status;
 }
 
 /* Live bytes of each slot: what is born there, less what died since the one before. */
-static enum status sum_slots(struct packing *self, struct error *error)
+static enum ar_status sum_slots(struct packing *self, struct ar_error *error)
 {
-    uint64_t *dead_bytes = host_alloc(self->host, ((size_t)self->slots + 1) * sizeof *dead_bytes);
+    uint64_t *dead_bytes =
+        ar_host_alloc(self->host, ((size_t)self->slots + 1) * sizeof *dead_bytes);
     uint64_t live_bytes = 0;
     if (!dead_bytes)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to plan");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to plan");
     bool fits = true;
     for (uint32_t i = 0; i < self->count; i++) {
         self->first[i] = slot_at(self, self->blocks[i].born);
@@ -86,29 +88,29 @@ static enum status sum_slots(struct packing *self, struct error *error)
             self->peak_slot = slot;
         }
     }
-    host_free(self->host, dead_bytes, ((size_t)self->slots + 1) * sizeof *dead_bytes);
-    return fits ? STATUS_OK
-                : error_set(error, STATUS_INVALID, "more than 2^62 bytes are live at once");
+    ar_host_free(self->host, dead_bytes, ((size_t)self->slots + 1) * sizeof *dead_bytes);
+    return fits ? AR_OK : ar_error_set(error, AR_INVALID, "more than 2^62 bytes are live at once");
 }
 
-enum status packing_open(struct packing *self, struct host *host,
-                         const struct packing_block *blocks, size_t count, struct error *error)
+enum ar_status packing_open(struct packing *self, struct ar_host *host,
+                            const struct packing_block *blocks, size_t count,
+                            struct ar_error *error)
 {
     *self = (struct packing){.host = host, .blocks = blocks};
-    enum status status = check_blocks(blocks, count, error);
+    enum ar_status status = check_blocks(blocks, count, error);
     if (status)
         return status;
     self->count = (uint32_t)count;
     size_t rooms = count + 1;
-    self->first = host_alloc(host, rooms * sizeof *self->first);
-    self->end = host_alloc(host, rooms * sizeof *self->end);
-    self->by_birth = host_alloc(host, rooms * sizeof *self->by_birth);
-    self->slot_begin = host_alloc(host, rooms * sizeof *self->slot_begin);
-    self->slot_born = host_alloc(host, rooms * sizeof *self->slot_born);
-    self->slot_bytes = host_alloc(host, rooms * sizeof *self->slot_bytes);
+    self->first = ar_host_alloc(host, rooms * sizeof *self->first);
+    self->end = ar_host_alloc(host, rooms * sizeof *self->end);
+    self->by_birth = ar_host_alloc(host, rooms * sizeof *self->by_birth);
+    self->slot_begin = ar_host_alloc(host, rooms * sizeof *self->slot_begin);
+    self->slot_born = ar_host_alloc(host, rooms * sizeof *self->slot_born);
+    self->slot_bytes = ar_host_alloc(host, rooms * sizeof *self->slot_bytes);
     if (!self->first || !self->end || !self->by_birth || !self->slot_begin || !self->slot_born ||
         !self->slot_bytes || make_slots(self))
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory to plan %zu blocks", count);
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory to plan %zu blocks", count);
     if (!status)
         status = sum_slots(self, error);
     if (status)
@@ -119,11 +121,11 @@ enum status packing_open(struct packing *self, struct host *host,
 void packing_close(struct packing *self)
 {
     size_t rooms = (size_t)self->count + 1;
-    host_free(self->host, self->first, rooms * sizeof *self->first);
-    host_free(self->host, self->end, rooms * sizeof *self->end);
-    host_free(self->host, self->by_birth, rooms * sizeof *self->by_birth);
-    host_free(self->host, self->slot_begin, rooms * sizeof *self->slot_begin);
-    host_free(self->host, self->slot_born, rooms * sizeof *self->slot_born);
-    host_free(self->host, self->slot_bytes, rooms * sizeof *self->slot_bytes);
+    ar_host_free(self->host, self->first, rooms * sizeof *self->first);
+    ar_host_free(self->host, self->end, rooms * sizeof *self->end);
+    ar_host_free(self->host, self->by_birth, rooms * sizeof *self->by_birth);
+    ar_host_free(self->host, self->slot_begin, rooms * sizeof *self->slot_begin);
+    ar_host_free(self->host, self->slot_born, rooms * sizeof *self->slot_born);
+    ar_host_free(self->host, self->slot_bytes, rooms * sizeof *self->slot_bytes);
     *self = (struct packing){.host = self->host};
 }

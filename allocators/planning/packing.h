@@ -25,7 +25,7 @@ struct packing_block {
 /* The problem, prepared. Time is divided into slots, one for each moment at which a block is
  * born: two blocks meet exactly if they share a slot. */
 struct packing {
-    struct host *host;
+    struct ar_host *host;
     const struct packing_block *blocks; /* the caller's */
     uint32_t count, slots;
     uint32_t *first, *end; /* of each block, its slots [first, end) */
@@ -39,9 +39,9 @@ struct packing {
 
 /* INVALID where a block is no block, or live bytes pass PACKING_LIMIT; HOST_MEMORY. On failure
  * nothing is left. Takes its memory from `host`; O(n log n). */
-enum status packing_open(struct packing *self, struct host *host,
-                         const struct packing_block *blocks, size_t count,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status packing_open(struct packing *self, struct ar_host *host,
+                            const struct packing_block *blocks, size_t count,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 void packing_close(struct packing *self);
 
 /* Places all blocks in that order, each at the lowest offset at which it meets no block placed
@@ -49,7 +49,8 @@ void packing_close(struct packing *self);
  * PACKING_NOWHERE where a block would end above `most_bytes`: the plan is given up then.
  * `*steps`, which may be NULL, grows by what it took, the same number on every machine: with few
  * gaps between the blocks n log n, at worst the pairs of blocks that meet. HOST_MEMORY. */
-enum status packing_place(const struct packing *self, const uint32_t *order, uint64_t most_bytes,
-                          uint64_t *offsets, uint64_t *top_bytes, uint64_t *steps) STATUS_CHECKED;
+enum ar_status packing_place(const struct packing *self, const uint32_t *order, uint64_t most_bytes,
+                             uint64_t *offsets, uint64_t *top_bytes,
+                             uint64_t *steps) AR_STATUS_CHECKED;
 
 #endif

@@ -110,7 +110,7 @@ static uint64_t lowest(struct placing *placing, const struct packing_block *bloc
 static bool remember(struct placing *placing, const struct cover *cover, uint64_t begin,
                      uint64_t end)
 {
-    struct host *host = placing->packing->host;
+    struct ar_host *host = placing->packing->host;
     bool made = true;
     for (unsigned i = 0; i < cover->part_count && made; i++) {
         struct node *node = &placing->nodes[cover->parts[i]];
@@ -121,31 +121,31 @@ static bool remember(struct placing *placing, const struct cover *cover, uint64_
     return made;
 }
 
-static enum status placing_open(struct placing *placing, const struct packing *packing)
+static enum ar_status placing_open(struct placing *placing, const struct packing *packing)
 {
     *placing = (struct placing){.packing = packing, .leaves = 1};
     while (placing->leaves < packing->slots)
         placing->leaves *= 2;
     placing->nodes =
-        host_alloc(packing->host, 2 * (size_t)placing->leaves * sizeof *placing->nodes);
-    return placing->nodes ? STATUS_OK : STATUS_HOST_MEMORY;
+        ar_host_alloc(packing->host, 2 * (size_t)placing->leaves * sizeof *placing->nodes);
+    return placing->nodes ? AR_OK : AR_HOST_MEMORY;
 }
 
 static void placing_close(struct placing *placing)
 {
-    struct host *host = placing->packing->host;
+    struct ar_host *host = placing->packing->host;
     for (size_t i = 0; i < 2 * (size_t)placing->leaves; i++) {
         taken_close(&placing->nodes[i].whole, host);
         taken_close(&placing->nodes[i].any, host);
     }
-    host_free(host, placing->nodes, 2 * (size_t)placing->leaves * sizeof *placing->nodes);
+    ar_host_free(host, placing->nodes, 2 * (size_t)placing->leaves * sizeof *placing->nodes);
 }
 
-enum status packing_place(const struct packing *self, const uint32_t *order, uint64_t most_bytes,
-                          uint64_t *offsets, uint64_t *top_bytes, uint64_t *steps)
+enum ar_status packing_place(const struct packing *self, const uint32_t *order, uint64_t most_bytes,
+                             uint64_t *offsets, uint64_t *top_bytes, uint64_t *steps)
 {
     struct placing placing;
-    enum status status = placing_open(&placing, self);
+    enum ar_status status = placing_open(&placing, self);
     if (status)
         return status;
     *top_bytes = 0;
@@ -162,7 +162,7 @@ enum status packing_place(const struct packing *self, const uint32_t *order, uin
         }
         *top_bytes = end > *top_bytes ? end : *top_bytes;
         if (!remember(&placing, &nodes, offsets[order[i]], end))
-            status = STATUS_HOST_MEMORY;
+            status = AR_HOST_MEMORY;
     }
     if (steps)
         *steps += placing.steps;

@@ -42,7 +42,7 @@ static bool save(struct search *self, const struct search_undo *undo)
     if (self->undo_count == self->undo_room) {
         size_t room = self->undo_room * 2;
         struct search_undo *grown =
-            host_grow(self->host, self->undo, self->undo_room, room, sizeof *grown);
+            ar_host_grow(self->host, self->undo, self->undo_room, room, sizeof *grown);
         if (!grown) {
             self->cut = self->no_memory = true;
             return false;
@@ -228,7 +228,8 @@ static bool push(struct search *self, uint32_t value)
 {
     if (self->stack_count == self->stack_room) {
         size_t room = self->stack_room * 2;
-        uint32_t *grown = host_grow(self->host, self->stack, self->stack_room, room, sizeof *grown);
+        uint32_t *grown =
+            ar_host_grow(self->host, self->stack, self->stack_room, room, sizeof *grown);
         if (!grown) {
             self->cut = self->no_memory = true;
             return false;

@@ -38,7 +38,7 @@ struct search_slot {
 };
 
 struct search {
-    struct host *host;
+    struct ar_host *host;
     uint32_t count, slots;
     uint64_t unit_bytes;
     struct search_block *blocks; /* by first slot; count + 1, the last is the ring's anchor */
@@ -72,7 +72,7 @@ struct search {
 enum search_answer { SEARCH_FOUND, SEARCH_NONE, SEARCH_CUT };
 
 /* INVALID: too large a problem to search. HOST_MEMORY. */
-enum status search_open(struct search *self, const struct packing *packing) STATUS_CHECKED;
+enum ar_status search_open(struct search *self, const struct packing *packing) AR_STATUS_CHECKED;
 void search_close(struct search *self);
 
 /* FOUND: `offsets` are a plan. NONE: there is none; it is proven. CUT: neither in so many
@@ -81,7 +81,7 @@ void search_close(struct search *self);
  * tried; `rng` blurs it, NULL does not; `keys` and `spare` have room for all blocks. */
 #define SEARCH_ORDERS 4
 bool search_begin(struct search *self);
-void search_rank(struct search *self, unsigned order, struct rng *rng, struct keyed *keys,
+void search_rank(struct search *self, unsigned order, struct ar_rng *rng, struct keyed *keys,
                  struct keyed *spare);
 enum search_answer search_try(struct search *self, uint64_t steps_most);
 

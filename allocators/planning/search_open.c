@@ -46,19 +46,20 @@ static uint32_t keep_slots(const struct packing *packing, uint32_t *before)
 
 static bool make_arrays(struct search *self)
 {
-    struct host *host = self->host;
-    self->blocks = host_alloc(host, ((size_t)self->count + 1) * sizeof *self->blocks);
-    self->slot = host_alloc(host, ((size_t)self->slots + 1) * sizeof *self->slot);
-    self->given = host_alloc(host, ((size_t)self->count + 1) * sizeof *self->given);
-    self->meets_begin = host_alloc(host, ((size_t)self->count + 2) * sizeof *self->meets_begin);
-    self->covers_begin = host_alloc(host, ((size_t)self->slots + 2) * sizeof *self->covers_begin);
-    self->offsets = host_alloc(host, ((size_t)self->count + 1) * sizeof *self->offsets);
-    self->stale = host_alloc(host, ((size_t)self->slots + 1) * sizeof *self->stale);
-    self->undo = host_alloc(host, FIRST_ROOM * sizeof *self->undo);
+    struct ar_host *host = self->host;
+    self->blocks = ar_host_alloc(host, ((size_t)self->count + 1) * sizeof *self->blocks);
+    self->slot = ar_host_alloc(host, ((size_t)self->slots + 1) * sizeof *self->slot);
+    self->given = ar_host_alloc(host, ((size_t)self->count + 1) * sizeof *self->given);
+    self->meets_begin = ar_host_alloc(host, ((size_t)self->count + 2) * sizeof *self->meets_begin);
+    self->covers_begin =
+        ar_host_alloc(host, ((size_t)self->slots + 2) * sizeof *self->covers_begin);
+    self->offsets = ar_host_alloc(host, ((size_t)self->count + 1) * sizeof *self->offsets);
+    self->stale = ar_host_alloc(host, ((size_t)self->slots + 1) * sizeof *self->stale);
+    self->undo = ar_host_alloc(host, FIRST_ROOM * sizeof *self->undo);
     self->undo_room = self->undo ? FIRST_ROOM : 0;
-    self->stack = host_alloc(host, FIRST_ROOM * sizeof *self->stack);
+    self->stack = ar_host_alloc(host, FIRST_ROOM * sizeof *self->stack);
     self->stack_room = self->stack ? FIRST_ROOM : 0;
-    self->dead = host_alloc(host, DEAD_ROOM * sizeof *self->dead);
+    self->dead = ar_host_alloc(host, DEAD_ROOM * sizeof *self->dead);
     self->dead_room = self->dead ? DEAD_ROOM : 0;
     return self->blocks && self->slot && self->given && self->meets_begin && self->covers_begin &&
            self->offsets && self->stale && self->undo && self->stack && self->dead;
@@ -93,8 +94,8 @@ static bool make_lists(struct search *self)
         return false;
     self->meets_begin[self->count] = (uint32_t)meets;
     self->covers_begin[self->slots] = (uint32_t)covers;
-    self->meets = host_alloc(self->host, (meets + 1) * sizeof *self->meets);
-    self->covers = host_alloc(self->host, (covers + 1) * sizeof *self->covers);
+    self->meets = ar_host_alloc(self->host, (meets + 1) * sizeof *self->meets);
+    self->covers = ar_host_alloc(self->host, (covers + 1) * sizeof *self->covers);
     return self->meets && self->covers;
 }
 
@@ -121,49 +122,49 @@ static void fill_covers(struct search *self)
     }
 }
 
-enum status search_open(struct search *self, const struct packing *packing)
+enum ar_status search_open(struct search *self, const struct packing *packing)
 {
     size_t bytes = ((size_t)packing->slots + 1) * sizeof(uint32_t);
     *self = (struct search){.host = packing->host, .count = packing->count};
     if (packing->count > BLOCKS_MOST)
-        return STATUS_INVALID;
-    uint32_t *before = host_alloc(self->host, bytes);
+        return AR_INVALID;
+    uint32_t *before = ar_host_alloc(self->host, bytes);
     if (!before)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     self->unit_bytes = find_unit(packing);
     self->slots = keep_slots(packing, before);
     bool made = make_arrays(self);
     if (made)
         make_blocks(self, packing, before);
-    host_free(self->host, before, bytes);
+    ar_host_free(self->host, before, bytes);
     if (!made || !make_lists(self)) {
         bool large = made && !self->meets && !self->covers;
         search_close(self);
-        return large ? STATUS_INVALID : STATUS_HOST_MEMORY;
+        return large ? AR_INVALID : AR_HOST_MEMORY;
     }
     fill_meets(self);
     fill_covers(self);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void search_close(struct search *self)
 {
-    struct host *host = self->host;
+    struct ar_host *host = self->host;
     size_t count = self->count, slots = self->slots;
     size_t meets = self->meets ? self->meets_begin[count] + (size_t)1 : 0;
     size_t covers = self->covers ? self->covers_begin[slots] + (size_t)1 : 0;
-    host_free(host, self->meets, meets * sizeof *self->meets);
-    host_free(host, self->covers, covers * sizeof *self->covers);
-    host_free(host, self->blocks, (count + 1) * sizeof *self->blocks);
-    host_free(host, self->slot, (slots + 1) * sizeof *self->slot);
-    host_free(host, self->given, (count + 1) * sizeof *self->given);
-    host_free(host, self->meets_begin, (count + 2) * sizeof *self->meets_begin);
-    host_free(host, self->covers_begin, (slots + 2) * sizeof *self->covers_begin);
-    host_free(host, self->offsets, (count + 1) * sizeof *self->offsets);
-    host_free(host, self->stale, (slots + 1) * sizeof *self->stale);
-    host_free(host, self->undo, self->undo_room * sizeof *self->undo);
-    host_free(host, self->stack, self->stack_room * sizeof *self->stack);
-    host_free(host, self->dead, self->dead_room * sizeof *self->dead);
+    ar_host_free(host, self->meets, meets * sizeof *self->meets);
+    ar_host_free(host, self->covers, covers * sizeof *self->covers);
+    ar_host_free(host, self->blocks, (count + 1) * sizeof *self->blocks);
+    ar_host_free(host, self->slot, (slots + 1) * sizeof *self->slot);
+    ar_host_free(host, self->given, (count + 1) * sizeof *self->given);
+    ar_host_free(host, self->meets_begin, (count + 2) * sizeof *self->meets_begin);
+    ar_host_free(host, self->covers_begin, (slots + 2) * sizeof *self->covers_begin);
+    ar_host_free(host, self->offsets, (count + 1) * sizeof *self->offsets);
+    ar_host_free(host, self->stale, (slots + 1) * sizeof *self->stale);
+    ar_host_free(host, self->undo, self->undo_room * sizeof *self->undo);
+    ar_host_free(host, self->stack, self->stack_room * sizeof *self->stack);
+    ar_host_free(host, self->dead, self->dead_room * sizeof *self->dead);
     *self = (struct search){.host = host};
 }
 
@@ -188,11 +189,11 @@ static double key_of(const struct search *self, unsigned order, uint32_t index)
     }
 }
 
-void search_rank(struct search *self, unsigned order, struct rng *rng, struct keyed *keys,
+void search_rank(struct search *self, unsigned order, struct ar_rng *rng, struct keyed *keys,
                  struct keyed *spare)
 {
     for (uint32_t i = 0; i < self->count; i++) {
-        double key = key_of(self, order, i) * (rng ? 0.5 + rng_unit(rng) : 1);
+        double key = key_of(self, order, i) * (rng ? 0.5 + ar_rng_unit(rng) : 1);
         uint64_t bits;
         memcpy(&bits, &key, sizeof bits); /* the bits of positive numbers order as they do */
         keys[i] = (struct keyed){~bits, i};

@@ -22,23 +22,23 @@ uint32_t taken_above(const struct taken *self, uint32_t from, uint64_t address)
     return low;
 }
 
-static bool make_room(struct taken *self, struct host *host)
+static bool make_room(struct taken *self, struct ar_host *host)
 {
     if (self->count < self->room)
         return true;
     uint32_t room = self->room ? 2 * self->room : 2;
-    struct taken_range *ranges = host_alloc(host, room * sizeof *ranges);
+    struct taken_range *ranges = ar_host_alloc(host, room * sizeof *ranges);
     if (!ranges)
         return false;
     if (self->count)
         memcpy(ranges, self->ranges, self->count * sizeof *ranges);
-    host_free(host, self->ranges, self->room * sizeof *ranges);
+    ar_host_free(host, self->ranges, self->room * sizeof *ranges);
     self->ranges = ranges;
     self->room = room;
     return true;
 }
 
-bool taken_add(struct taken *self, struct host *host, uint64_t begin, uint64_t end)
+bool taken_add(struct taken *self, struct ar_host *host, uint64_t begin, uint64_t end)
 {
     /* The first that ends at `begin` or later; 0 is an end of none. */
     bool last = !self->count || self->ranges[self->count - 1].end < begin;
@@ -64,8 +64,8 @@ bool taken_add(struct taken *self, struct host *host, uint64_t begin, uint64_t e
     return true;
 }
 
-void taken_close(struct taken *self, struct host *host)
+void taken_close(struct taken *self, struct ar_host *host)
 {
-    host_free(host, self->ranges, self->room * sizeof *self->ranges);
+    ar_host_free(host, self->ranges, self->room * sizeof *self->ranges);
     *self = (struct taken){0};
 }

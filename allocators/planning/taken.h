@@ -19,12 +19,12 @@ struct taken {
 };
 
 /* Adds [begin, end), which may overlap what is there. False: no host memory. */
-bool taken_add(struct taken *self, struct host *host, uint64_t begin, uint64_t end);
+bool taken_add(struct taken *self, struct ar_host *host, uint64_t begin, uint64_t end);
 
 /* The first range at `from` or later that ends above `address`, by steps of doubling length and then
  * halving; `count` where there is none. */
 uint32_t taken_above(const struct taken *self, uint32_t from, uint64_t address);
 
-void taken_close(struct taken *self, struct host *host);
+void taken_close(struct taken *self, struct ar_host *host);
 
 #endif

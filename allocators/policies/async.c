@@ -19,40 +19,40 @@
 #include "allocators/policy.h"
 
 struct async_values {
-    struct policy_common common;
+    struct ar_policy_common common;
     const char *release_threshold;
     bool follow_events, opportunistic, internal, retry;
 };
 
 struct async {
-    struct policy base;
-    struct backing *backing;
-    struct host *host;
-    struct range_pool blocks; /* live and pending; `extra` is the stream, `next` 1: let go */
+    struct ar_policy base;
+    struct ar_backing *backing;
+    struct ar_host *host;
+    struct ar_range_pool blocks; /* live and pending; `extra` is the stream, `next` 1: let go */
     uint32_t by_address;
     struct deferred deferred;
     bool keeps_all, retry;
-    uint32_t streams;  /* those seen are below it */
-    enum status fault; /* of a free that nobody waited for */
+    uint32_t streams;     /* those seen are below it */
+    enum ar_status fault; /* of a free that nobody waited for */
     uint64_t retries, failures;
 };
 
-static const struct option async_options[] = {
-    POLICY_COMMON_OPTIONS,
-    {"release_threshold", OPTION_TEXT, offsetof(struct async_values, release_threshold), "0", 0, 0,
-     NULL, "bytes that the pool keeps at a synchronisation; max: all"},
-    {"follow_events", OPTION_BOOL, offsetof(struct async_values, follow_events), "true", 0, 0, NULL,
-     "reuse what another stream freed where events order it"},
-    {"opportunistic", OPTION_BOOL, offsetof(struct async_values, opportunistic), "true", 0, 0, NULL,
-     "reuse what another stream freed where it is found done"},
-    {"internal", OPTION_BOOL, offsetof(struct async_values, internal), "true", 0, 0, NULL,
+static const struct ar_option async_options[] = {
+    AR_POLICY_COMMON_OPTIONS,
+    {"release_threshold", AR_OPTION_TEXT, offsetof(struct async_values, release_threshold), "0", 0,
+     0, NULL, "bytes that the pool keeps at a synchronisation; max: all"},
+    {"follow_events", AR_OPTION_BOOL, offsetof(struct async_values, follow_events), "true", 0, 0,
+     NULL, "reuse what another stream freed where events order it"},
+    {"opportunistic", AR_OPTION_BOOL, offsetof(struct async_values, opportunistic), "true", 0, 0,
+     NULL, "reuse what another stream freed where it is found done"},
+    {"internal", AR_OPTION_BOOL, offsetof(struct async_values, internal), "true", 0, 0, NULL,
      "where memory is short, let a stream wait for what another freed"},
-    {"retry", OPTION_BOOL, offsetof(struct async_values, retry), "false", 0, 0, NULL,
+    {"retry", AR_OPTION_BOOL, offsetof(struct async_values, retry), "false", 0, 0, NULL,
      "wait for the streams and try a request that failed once more"},
-    {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
 };
 
-static struct async *async_of(struct policy *base)
+static struct async *async_of(struct ar_policy *base)
 {
     return (struct async *)base;
 }
@@ -73,71 +73,72 @@ static void wait_for_streams(struct async *self)
 {
     deferred_wait_all(&self->deferred);
     for (uint32_t stream = 0; stream < self->streams; stream++)
-        backing_wait(self->backing, backing_fence(self->backing, stream));
+        ar_backing_wait(self->backing, ar_backing_fence(self->backing, stream));
 }
 
-static enum status ask(struct async *self, const struct policy_request *request, uint64_t *address)
+static enum ar_status ask(struct async *self, const struct ar_policy_request *request,
+                          uint64_t *address)
 {
-    struct backing *backing = self->backing;
-    enum status status =
+    struct ar_backing *backing = self->backing;
+    enum ar_status status =
         backing->ops->pool_alloc(backing, request->bytes, request->stream, address);
-    if (status != STATUS_REFUSED || !self->retry)
+    if (status != AR_REFUSED || !self->retry)
         return status;
     self->retries++;
     wait_for_streams(self);
     return backing->ops->pool_alloc(backing, request->bytes, request->stream, address);
 }
 
-static enum status async_alloc(struct policy *base, const struct policy_request *request,
-                               struct policy_block *out)
+static enum ar_status async_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                  struct ar_policy_block *out)
 {
     struct async *self = async_of(base);
     uint64_t address;
     deferred_poll(&self->deferred);
-    if (self->fault != STATUS_OK)
+    if (self->fault != AR_OK)
         return self->fault;
-    if (!range_pool_reserve(&self->blocks, 1))
-        return STATUS_HOST_MEMORY;
+    if (!ar_range_pool_reserve(&self->blocks, 1))
+        return AR_HOST_MEMORY;
     note(self, request->stream);
-    enum status status = ask(self, request, &address);
+    enum ar_status status = ask(self, request, &address);
     read_totals(self);
-    if (status != STATUS_OK) {
-        self->failures += status == STATUS_REFUSED;
-        return status == STATUS_REFUSED ? STATUS_NO_MEMORY : status;
+    if (status != AR_OK) {
+        self->failures += status == AR_REFUSED;
+        return status == AR_REFUSED ? AR_NO_MEMORY : status;
     }
-    uint32_t index = range_pool_take(&self->blocks);
-    struct range_node *block = &self->blocks.nodes[index];
+    uint32_t index = ar_range_pool_take(&self->blocks);
+    struct ar_range_node *block = &self->blocks.nodes[index];
     block->address = address;
     block->bytes = request->bytes;
     block->extra = request->stream;
-    range_tree_insert(&self->blocks, &self->by_address, RANGE_BY_ADDRESS, index);
+    ar_range_tree_insert(&self->blocks, &self->by_address, AR_RANGE_BY_ADDRESS, index);
     base->totals.live_bytes += request->bytes;
     base->totals.granted_bytes += request->bytes;
     base->totals.live_blocks++;
     out->address = address;
     out->granted_bytes = request->bytes;
     out->cookie = index;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The block goes to the pool. */
 static void complete(void *argument, uint32_t index)
 {
     struct async *self = argument;
-    const struct range_node *block = &self->blocks.nodes[index];
-    enum status status =
+    const struct ar_range_node *block = &self->blocks.nodes[index];
+    enum ar_status status =
         self->backing->ops->pool_free(self->backing, block->address, (uint32_t)block->extra);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         self->fault = status;
     self->base.totals.pending_bytes -= block->bytes;
-    range_tree_remove(&self->blocks, &self->by_address, RANGE_BY_ADDRESS, index);
-    range_pool_give(&self->blocks, index);
+    ar_range_tree_remove(&self->blocks, &self->by_address, AR_RANGE_BY_ADDRESS, index);
+    ar_range_pool_give(&self->blocks, index);
     read_totals(self);
 }
 
-static void async_retire(struct policy *base, const struct policy_block *given)
+static void async_retire(struct ar_policy *base, const struct ar_policy_block *given)
 {
-    struct range_node *block = &async_of(base)->blocks.nodes[given->cookie];
+    struct ar_range_node *block = &async_of(base)->blocks.nodes[given->cookie];
     if (block->next)
         return;
     block->next = 1;
@@ -147,34 +148,35 @@ static void async_retire(struct policy *base, const struct policy_block *given)
     base->totals.live_blocks--;
 }
 
-static enum status async_use(struct policy *base, const struct policy_block *block, uint32_t stream)
+static enum ar_status async_use(struct ar_policy *base, const struct ar_policy_block *block,
+                                uint32_t stream)
 {
     struct async *self = async_of(base);
     uint32_t own = (uint32_t)self->blocks.nodes[block->cookie].extra;
     note(self, stream);
-    return deferred_use(&self->deferred, (uint32_t)block->cookie, own, stream) ? STATUS_OK
-                                                                               : STATUS_HOST_MEMORY;
+    return deferred_use(&self->deferred, (uint32_t)block->cookie, own, stream) ? AR_OK
+                                                                               : AR_HOST_MEMORY;
 }
 
-static enum status async_free(struct policy *base, const struct policy_block *given,
-                              uint32_t stream)
+static enum ar_status async_free(struct ar_policy *base, const struct ar_policy_block *given,
+                                 uint32_t stream)
 {
     struct async *self = async_of(base);
     uint32_t index = (uint32_t)given->cookie;
     bool told = self->blocks.nodes[index].next; /* then the caller says when it is complete */
-    enum status status = told ? STATUS_OK : async_use(base, given, stream);
-    if (status != STATUS_OK)
+    enum ar_status status = told ? AR_OK : async_use(base, given, stream);
+    if (status != AR_OK)
         return status;
     async_retire(base, given);
     if (told)
         deferred_forget(&self->deferred, index);
     else if (deferred_free(&self->deferred, index))
-        return STATUS_OK;
+        return AR_OK;
     complete(self, index);
     return self->fault;
 }
 
-static void async_progress(struct policy *base)
+static void async_progress(struct ar_policy *base)
 {
     struct async *self = async_of(base);
     deferred_poll(&self->deferred);
@@ -182,21 +184,21 @@ static void async_progress(struct policy *base)
 }
 
 /* Rule 4. */
-static enum status async_trim(struct policy *base, uint64_t keep_bytes)
+static enum ar_status async_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     struct async *self = async_of(base);
     wait_for_streams(self);
     uint64_t kept = base->totals.granted_bytes + base->totals.pending_bytes;
     keep_bytes = keep_bytes < UINT64_MAX - kept ? keep_bytes + kept : UINT64_MAX;
-    enum status status = self->backing->ops->pool_trim(self->backing, keep_bytes);
+    enum ar_status status = self->backing->ops->pool_trim(self->backing, keep_bytes);
     read_totals(self);
-    return status != STATUS_OK ? status : self->fault;
+    return status != AR_OK ? status : self->fault;
 }
 
-static void async_stats(const struct policy *base, struct policy_stats *out)
+static void async_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct async *self = (const struct async *)base;
-    *out = (struct policy_stats){.totals = base->totals};
+    *out = (struct ar_policy_stats){.totals = base->totals};
     out->count.retries = self->retries;
     out->count.failures = self->failures;
 }
@@ -204,33 +206,33 @@ static void async_stats(const struct policy *base, struct policy_stats *out)
 struct walker {
     uint64_t live_bytes, pending_bytes, live_blocks, end;
     bool overlap;
-    policy_visit *visit;
+    ar_policy_visit *visit;
     void *argument;
 };
 
 /* Blocks only: nobody can say what lies between them. Each is a segment of its own. */
-static bool show(void *argument, const struct range_node *block)
+static bool show(void *argument, const struct ar_range_node *block)
 {
     struct walker *walker = argument;
-    const struct policy_range range = {
+    const struct ar_policy_range range = {
         .address = block->address,
         .bytes = block->bytes,
         .requested_bytes = block->next ? 0 : block->bytes,
         .segment_address = block->address,
         .stream = (uint32_t)block->extra,
-        .state = block->next ? POLICY_RANGE_PENDING : POLICY_RANGE_USED,
+        .state = block->next ? AR_POLICY_RANGE_PENDING : AR_POLICY_RANGE_USED,
     };
     return walker->visit(walker->argument, &range);
 }
 
-static void async_walk(const struct policy *base, policy_visit *visit, void *argument)
+static void async_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct async *self = (const struct async *)base;
     struct walker walker = {.visit = visit, .argument = argument};
-    range_tree_walk(&self->blocks, self->by_address, show, &walker);
+    ar_range_tree_walk(&self->blocks, self->by_address, show, &walker);
 }
 
-static bool add_up(void *argument, const struct range_node *block)
+static bool add_up(void *argument, const struct ar_range_node *block)
 {
     struct walker *sums = argument;
     sums->overlap |= block->address < sums->end;
@@ -240,37 +242,37 @@ static bool add_up(void *argument, const struct range_node *block)
     return true;
 }
 
-static enum status async_validate(const struct policy *base, struct error *error)
+static enum ar_status async_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct async *self = (const struct async *)base;
-    const struct policy_totals *totals = &base->totals;
+    const struct ar_policy_totals *totals = &base->totals;
     struct walker sums = {0};
     uint64_t count;
-    if (!range_tree_check(&self->blocks, self->by_address, RANGE_BY_ADDRESS, &count))
-        return error_set(error, STATUS_CORRUPT, "policy async: the tree of blocks is broken");
-    range_tree_walk(&self->blocks, self->by_address, add_up, &sums);
+    if (!ar_range_tree_check(&self->blocks, self->by_address, AR_RANGE_BY_ADDRESS, &count))
+        return ar_error_set(error, AR_CORRUPT, "policy async: the tree of blocks is broken");
+    ar_range_tree_walk(&self->blocks, self->by_address, add_up, &sums);
     if (sums.overlap)
-        return error_set(error, STATUS_CORRUPT,
-                         "policy async: the pool gave two blocks that overlap before %" PRIu64,
-                         sums.end);
+        return ar_error_set(error, AR_CORRUPT,
+                            "policy async: the pool gave two blocks that overlap before %" PRIu64,
+                            sums.end);
     if (sums.live_bytes != totals->live_bytes || sums.live_bytes != totals->granted_bytes ||
         sums.pending_bytes != totals->pending_bytes || sums.live_blocks != totals->live_blocks)
-        return error_set(error, STATUS_CORRUPT,
-                         "policy async: the blocks have %" PRIu64 " live and %" PRIu64
-                         " pending bytes, the totals say other",
-                         sums.live_bytes, sums.pending_bytes);
+        return ar_error_set(error, AR_CORRUPT,
+                            "policy async: the blocks have %" PRIu64 " live and %" PRIu64
+                            " pending bytes, the totals say other",
+                            sums.live_bytes, sums.pending_bytes);
     uint64_t used_bytes;
     uint64_t reserved_bytes;
     self->backing->ops->pool_memory(self->backing, &used_bytes, &reserved_bytes);
     if (used_bytes > reserved_bytes)
-        return error_set(error, STATUS_CORRUPT,
-                         "policy async: the pool has %" PRIu64 " bytes in use and %" PRIu64
-                         " reserved",
-                         used_bytes, reserved_bytes);
-    return STATUS_OK;
+        return ar_error_set(error, AR_CORRUPT,
+                            "policy async: the pool has %" PRIu64 " bytes in use and %" PRIu64
+                            " reserved",
+                            used_bytes, reserved_bytes);
+    return AR_OK;
 }
 
-static bool async_setting(const struct policy *base, char *text, size_t text_bytes)
+static bool async_setting(const struct ar_policy *base, char *text, size_t text_bytes)
 {
     if (!((const struct async *)base)->keeps_all)
         return false;
@@ -278,89 +280,88 @@ static bool async_setting(const struct policy *base, char *text, size_t text_byt
     return true;
 }
 
-static const char *async_problem(const struct policy *base)
+static const char *async_problem(const struct ar_policy *base)
 {
-    return backing_problem(((const struct async *)base)->backing);
+    return ar_backing_problem(((const struct async *)base)->backing);
 }
 
-static void async_destroy(struct policy *base)
+static void async_destroy(struct ar_policy *base)
 {
     struct async *self = async_of(base);
     wait_for_streams(self);
     while (self->by_address) {
         uint32_t index = self->by_address;
-        const struct range_node *block = &self->blocks.nodes[index];
+        const struct ar_range_node *block = &self->blocks.nodes[index];
         (void)self->backing->ops->pool_free(self->backing, block->address, (uint32_t)block->extra);
-        range_tree_remove(&self->blocks, &self->by_address, RANGE_BY_ADDRESS, index);
+        ar_range_tree_remove(&self->blocks, &self->by_address, AR_RANGE_BY_ADDRESS, index);
     }
     wait_for_streams(self); /* a trim keeps what a free still on its way holds */
     (void)self->backing->ops->pool_trim(self->backing, 0);
     deferred_close(&self->deferred);
-    range_pool_close(&self->blocks);
-    host_free(self->host, self, sizeof *self);
+    ar_range_pool_close(&self->blocks);
+    ar_host_free(self->host, self, sizeof *self);
 }
 
-static enum status read_settings(const struct async_values *values, struct backing_pool *settings,
-                                 struct error *error)
+static enum ar_status read_settings(const struct async_values *values,
+                                    struct ar_backing_pool *settings, struct ar_error *error)
 {
-    *settings = (struct backing_pool){.most_bytes = values->common.limit_bytes,
-                                      .follow_events = values->follow_events,
-                                      .opportunistic = values->opportunistic,
-                                      .internal = values->internal};
+    *settings = (struct ar_backing_pool){.most_bytes = values->common.limit_bytes,
+                                         .follow_events = values->follow_events,
+                                         .opportunistic = values->opportunistic,
+                                         .internal = values->internal};
     settings->release_threshold_bytes = UINT64_MAX;
     if (strcmp(values->release_threshold, "max") == 0 ||
-        size_parse(values->release_threshold, &settings->release_threshold_bytes, NULL) ==
-            STATUS_OK)
-        return STATUS_OK;
-    return error_set(error, STATUS_INVALID,
-                     "policy async, option release_threshold: \"%s\" is neither a size nor max",
-                     values->release_threshold);
+        ar_size_parse(values->release_threshold, &settings->release_threshold_bytes, NULL) == AR_OK)
+        return AR_OK;
+    return ar_error_set(error, AR_INVALID,
+                        "policy async, option release_threshold: \"%s\" is neither a size nor max",
+                        values->release_threshold);
 }
 
-static enum status async_create(const struct policy_context *context, const void *given,
-                                struct policy **out, struct error *error)
+static enum ar_status async_create(const struct ar_policy_context *context, const void *given,
+                                   struct ar_policy **out, struct ar_error *error)
 {
-    extern const struct policy_ops async_policy;
+    extern const struct ar_policy_ops async_policy;
     const struct async_values *values = given;
-    const struct backing_ops *ops = context->backing->ops;
-    struct backing_pool settings;
-    enum status status = read_settings(values, &settings, error);
-    if (status != STATUS_OK)
+    const struct ar_backing_ops *ops = context->backing->ops;
+    struct ar_backing_pool settings;
+    enum ar_status status = read_settings(values, &settings, error);
+    if (status != AR_OK)
         return status;
     if (!ops->pool_open || !ops->pool_alloc || !ops->pool_free || !ops->pool_trim ||
         !ops->pool_memory)
-        return error_set(error, STATUS_UNSUPPORTED,
-                         "policy async is the driver's stream-ordered pool, and this device has "
-                         "none; run it on a card, or on sim with a card's profile");
-    struct async *self = host_alloc(context->host, sizeof *self);
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "policy async is the driver's stream-ordered pool, and this device has "
+                            "none; run it on a card, or on sim with a card's profile");
+    struct async *self = ar_host_alloc(context->host, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "policy async: the host has no memory left");
+        return ar_error_set(error, AR_HOST_MEMORY, "policy async: the host has no memory left");
     status = ops->pool_open(context->backing, &settings);
-    if (status != STATUS_OK) {
-        host_free(context->host, self, sizeof *self);
-        return error_set(error, status, "policy async: the device cannot open a pool");
+    if (status != AR_OK) {
+        ar_host_free(context->host, self, sizeof *self);
+        return ar_error_set(error, status, "policy async: the device cannot open a pool");
     }
     self->base.ops = &async_policy;
     self->backing = context->backing;
     self->host = context->host;
     self->keeps_all = settings.release_threshold_bytes == UINT64_MAX;
     self->retry = values->retry;
-    range_pool_open(&self->blocks, context->host);
+    ar_range_pool_open(&self->blocks, context->host);
     deferred_open(&self->deferred, context->backing, context->host, complete, self);
     *out = &self->base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const char *const async_recorders[] = {"async", NULL};
 
-const struct policy_ops async_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+const struct ar_policy_ops async_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "async",
     .summary = "the driver's stream-ordered pool; on sim a model of it",
     .reference = "cuMemAllocAsync, driver 580; on sim inferred from recordings",
     .recorders = async_recorders,
-    .capabilities = POLICY_STREAM_ORDERED | POLICY_OPAQUE,
+    .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_OPAQUE,
     .options = async_options,
     .values_bytes = sizeof(struct async_values),
     .create = async_create,

@@ -4,24 +4,24 @@
  * malloc, 1985). */
 #include "allocators/policies/fit/fit.h"
 
-static const struct option best_fit_options[] = {
-    POLICY_COMMON_OPTIONS,
+static const struct ar_option best_fit_options[] = {
+    AR_POLICY_COMMON_OPTIONS,
     FIT_OPTIONS,
-    {"wilderness", OPTION_BOOL, offsetof(struct fit_values, wilderness), "no", 0, 0, NULL,
+    {"wilderness", AR_OPTION_BOOL, offsetof(struct fit_values, wilderness), "no", 0, 0, NULL,
      "whether the hole at the arena's end counts as endless, and so serves last"},
     {0}};
 
-extern const struct policy_ops best_fit_policy;
+extern const struct ar_policy_ops best_fit_policy;
 
-static enum status best_fit_create(const struct policy_context *context, const void *values,
-                                   struct policy **out, struct error *error)
+static enum ar_status best_fit_create(const struct ar_policy_context *context, const void *values,
+                                      struct ar_policy **out, struct ar_error *error)
 {
-    return fit_create(&best_fit_policy, RANGE_BY_SIZE, context, values, out, error);
+    return fit_create(&best_fit_policy, AR_RANGE_BY_SIZE, context, values, out, error);
 }
 
-const struct policy_ops best_fit_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+const struct ar_policy_ops best_fit_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "best-fit",
     .summary = "the smallest hole that is large enough, in one arena without a bound",
     .reference = "textbook: Knuth, The Art of Computer Programming, vol. 1, 2.5",

@@ -4,26 +4,26 @@
 
 static const char *const recorders[] = {"xla", "tensorflow", NULL};
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     BFC_OPTIONS,
-    {"growth", OPTION_BOOL, offsetof(struct bfc_values, growth), "false", 0, 0, NULL,
+    {"growth", AR_OPTION_BOOL, offsetof(struct bfc_values, growth), "false", 0, 0, NULL,
      "regions by doubling instead of the whole limit at the first request"},
     BFC_GROWTH_OPTIONS,
     BFC_TWO_ENDED_OPTIONS,
     {0},
 };
 
-extern const struct policy_ops bfc_policy;
+extern const struct ar_policy_ops bfc_policy;
 
-static enum status create(const struct policy_context *context, const void *values,
-                          struct policy **out, struct error *error)
+static enum ar_status create(const struct ar_policy_context *context, const void *values,
+                             struct ar_policy **out, struct ar_error *error)
 {
     return bfc_create_as(&bfc_policy, context, values, out, error);
 }
 
-const struct policy_ops bfc_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+const struct ar_policy_ops bfc_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "bfc",
     .summary = "the allocator of TensorFlow, XLA and JAX with every knob",
     .reference = "openxla/xla bfc_allocator.cc, August 2026",

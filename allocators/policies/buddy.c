@@ -14,28 +14,28 @@
 #include "allocators/heap.h"
 
 struct buddy_values {
-    struct policy_common common;
+    struct ar_policy_common common;
     uint64_t least_bytes, chunk_bytes;
 };
 
 struct buddy {
-    struct policy base;
+    struct ar_policy base;
     struct heap heap;
     uint64_t limit_bytes, least_bytes, chunk_bytes;
     uint64_t failures;
     struct heap_segment last_chunk; /* that a freed block was looked up in */
 };
 
-static const struct option buddy_options[] = {
-    POLICY_COMMON_OPTIONS,
-    {"min", OPTION_BYTES, offsetof(struct buddy_values, least_bytes), "256", 1, 1073741824, NULL,
+static const struct ar_option buddy_options[] = {
+    AR_POLICY_COMMON_OPTIONS,
+    {"min", AR_OPTION_BYTES, offsetof(struct buddy_values, least_bytes), "256", 1, 1073741824, NULL,
      "bytes of the smallest block, a power of two"},
-    {"chunk", OPTION_BYTES, offsetof(struct buddy_values, chunk_bytes), "64MiB", 1, 0x1p40, NULL,
+    {"chunk", AR_OPTION_BYTES, offsetof(struct buddy_values, chunk_bytes), "64MiB", 1, 0x1p40, NULL,
      "bytes asked of the device at least, a power of two"},
-    {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
 };
 
-static struct buddy *buddy_of(struct policy *base)
+static struct buddy *buddy_of(struct ar_policy *base)
 {
     return (struct buddy *)base;
 }
@@ -45,7 +45,7 @@ static uint64_t round_to_power(uint64_t bytes, uint64_t least)
     return bytes <= least ? least : UINT64_C(1) << (64 - __builtin_clzll(bytes - 1));
 }
 
-static enum status grow(struct buddy *self, uint64_t bytes, uint32_t *piece)
+static enum ar_status grow(struct buddy *self, uint64_t bytes, uint32_t *piece)
 {
     uint64_t chunk = bytes > self->chunk_bytes ? bytes : self->chunk_bytes;
     uint64_t room = self->limit_bytes - self->base.totals.reserved_bytes;
@@ -53,30 +53,30 @@ static enum status grow(struct buddy *self, uint64_t bytes, uint32_t *piece)
     while (chunk > bytes && chunk > room)
         chunk /= 2;
     if (chunk > room)
-        return STATUS_NO_MEMORY;
+        return AR_NO_MEMORY;
     for (;; chunk /= 2) {
-        enum status status = heap_grow(&self->heap, chunk, piece);
-        if (status != STATUS_REFUSED)
+        enum ar_status status = heap_grow(&self->heap, chunk, piece);
+        if (status != AR_REFUSED)
             return status;
         if (chunk == bytes)
-            return STATUS_NO_MEMORY;
+            return AR_NO_MEMORY;
     }
 }
 
-static enum status buddy_alloc(struct policy *base, const struct policy_request *request,
-                               struct policy_block *out)
+static enum ar_status buddy_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                  struct ar_policy_block *out)
 {
     struct buddy *self = buddy_of(base);
     uint64_t bytes = round_to_power(request->bytes, self->least_bytes);
     /* A block of at most 2^60 bytes is halved at most 60 times. */
-    enum status status = heap_ready(&self->heap, 62, 0);
-    if (status != STATUS_OK)
+    enum ar_status status = heap_ready(&self->heap, 62, 0);
+    if (status != AR_OK)
         return status;
     uint32_t piece = heap_take(&self->heap, 0, bytes);
     if (!piece) {
         status = grow(self, bytes, &piece);
-        if (status != STATUS_OK) {
-            self->failures += status == STATUS_NO_MEMORY;
+        if (status != AR_OK) {
+            self->failures += status == AR_NO_MEMORY;
             return status;
         }
     }
@@ -89,7 +89,7 @@ static enum status buddy_alloc(struct policy *base, const struct policy_request 
     out->address = self->heap.spans.at[piece].address;
     out->granted_bytes = bytes;
     out->cookie = piece;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Where the chunk that the address lies in begins. Most often it is the one asked for last. */
@@ -101,17 +101,17 @@ static uint64_t chunk_start(struct buddy *self, uint64_t address)
 }
 
 /* A neighbour that is free and whole. */
-static bool could_join(const struct span *at, uint32_t neighbour, uint64_t bytes)
+static bool could_join(const struct ar_span *at, uint32_t neighbour, uint64_t bytes)
 {
     return !at[neighbour].used && at[neighbour].bytes == bytes;
 }
 
-static enum status buddy_free(struct policy *base, const struct policy_block *block,
-                              uint32_t stream)
+static enum ar_status buddy_free(struct ar_policy *base, const struct ar_policy_block *block,
+                                 uint32_t stream)
 {
     struct buddy *self = buddy_of(base);
     uint32_t piece = (uint32_t)block->cookie;
-    struct span *at = self->heap.spans.at;
+    struct ar_span *at = self->heap.spans.at;
     (void)stream;
     self->base.totals.live_bytes -= at[piece].requested_bytes;
     self->base.totals.granted_bytes -= at[piece].bytes;
@@ -128,10 +128,10 @@ static enum status buddy_free(struct policy *base, const struct policy_block *bl
         piece = left ? piece : other;
     }
     heap_put(&self->heap, piece, 0);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static void buddy_stats(const struct policy *base, struct policy_stats *out)
+static void buddy_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct buddy *self = (const struct buddy *)base;
     heap_stats(&self->heap, out);
@@ -139,86 +139,86 @@ static void buddy_stats(const struct policy *base, struct policy_stats *out)
     out->count.failures = self->failures;
 }
 
-static uint64_t buddy_servable(const struct policy *base, enum policy_effort effort)
+static uint64_t buddy_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct buddy *self = (const struct buddy *)base;
     uint64_t largest = heap_largest(&self->heap, 0);
     uint64_t releasable = self->base.totals.releasable_bytes;
-    if (effort < POLICY_EFFORT_TRIM || releasable <= largest)
+    if (effort < AR_POLICY_EFFORT_TRIM || releasable <= largest)
         return largest;
     return UINT64_C(1) << (63 - __builtin_clzll(releasable));
 }
 
-static void buddy_walk(const struct policy *base, policy_visit *visit, void *argument)
+static void buddy_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     heap_walk(&((const struct buddy *)base)->heap, false, visit, argument);
 }
 
-static enum status buddy_validate(const struct policy *base, struct error *error)
+static enum ar_status buddy_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct buddy *self = (const struct buddy *)base;
     for (uint32_t i = 0; i < self->heap.segment_count; i++) {
         const struct heap_segment *segment = &self->heap.segments[i];
         for (uint32_t p = segment->first; p; p = self->heap.spans.at[p].next) {
-            const struct span *span = &self->heap.spans.at[p];
+            const struct ar_span *span = &self->heap.spans.at[p];
             uint64_t offset = span->address - segment->address;
-            const struct span *next = span->next ? &self->heap.spans.at[span->next] : NULL;
-            if (!size_is_power_of_two(span->bytes) || offset % span->bytes)
-                return error_set(error, STATUS_CORRUPT,
-                                 "buddy: a block of %llu bytes lies at offset %llu",
-                                 (unsigned long long)span->bytes, (unsigned long long)offset);
+            const struct ar_span *next = span->next ? &self->heap.spans.at[span->next] : NULL;
+            if (!ar_size_is_power_of_two(span->bytes) || offset % span->bytes)
+                return ar_error_set(error, AR_CORRUPT,
+                                    "buddy: a block of %llu bytes lies at offset %llu",
+                                    (unsigned long long)span->bytes, (unsigned long long)offset);
             if (next && !span->used && !next->used && span->bytes == next->bytes &&
                 (offset & span->bytes) == 0)
-                return error_set(error, STATUS_CORRUPT,
-                                 "buddy: two free buddies at offset %llu are apart",
-                                 (unsigned long long)offset);
+                return ar_error_set(error, AR_CORRUPT,
+                                    "buddy: two free buddies at offset %llu are apart",
+                                    (unsigned long long)offset);
         }
     }
     return heap_validate(&self->heap, "buddy", error);
 }
 
 /* Gives whole free chunks back, the largest last, until at most `keep_bytes` are free. */
-static enum status buddy_trim(struct policy *base, uint64_t keep_bytes)
+static enum ar_status buddy_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     struct buddy *self = buddy_of(base);
     uint64_t bytes = 0;
     uint64_t address = 0;
     uint32_t piece;
-    while (policy_free_bytes(&self->base.totals) > keep_bytes &&
+    while (ar_policy_free_bytes(&self->base.totals) > keep_bytes &&
            (piece = heap_next(&self->heap, 0, bytes, address)) != 0) {
-        const struct span *span = &self->heap.spans.at[piece];
+        const struct ar_span *span = &self->heap.spans.at[piece];
         bytes = span->bytes;
         address = span->address + 1;
         if (span->previous || span->next)
             continue;
-        enum status status = heap_release(&self->heap, piece);
+        enum ar_status status = heap_release(&self->heap, piece);
         self->last_chunk = (struct heap_segment){0};
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static void buddy_destroy(struct policy *base)
+static void buddy_destroy(struct ar_policy *base)
 {
     struct buddy *self = buddy_of(base);
-    struct host *host = self->heap.host;
+    struct ar_host *host = self->heap.host;
     heap_close(&self->heap);
-    host_free(host, self, sizeof *self);
+    ar_host_free(host, self, sizeof *self);
 }
 
-static enum status buddy_create(const struct policy_context *context, const void *given,
-                                struct policy **out, struct error *error)
+static enum ar_status buddy_create(const struct ar_policy_context *context, const void *given,
+                                   struct ar_policy **out, struct ar_error *error)
 {
-    extern const struct policy_ops buddy_policy;
+    extern const struct ar_policy_ops buddy_policy;
     const struct buddy_values *values = given;
-    if (!size_is_power_of_two(values->least_bytes) || !size_is_power_of_two(values->chunk_bytes) ||
-        values->chunk_bytes < values->least_bytes)
-        return error_set(error, STATUS_INVALID,
-                         "policy buddy: min and chunk are powers of two, chunk not below min");
-    struct buddy *self = host_alloc(context->host, sizeof *self);
+    if (!ar_size_is_power_of_two(values->least_bytes) ||
+        !ar_size_is_power_of_two(values->chunk_bytes) || values->chunk_bytes < values->least_bytes)
+        return ar_error_set(error, AR_INVALID,
+                            "policy buddy: min and chunk are powers of two, chunk not below min");
+    struct buddy *self = ar_host_alloc(context->host, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "policy buddy: the host has no memory left");
+        return ar_error_set(error, AR_HOST_MEMORY, "policy buddy: the host has no memory left");
     self->base.ops = &buddy_policy;
     self->least_bytes = values->least_bytes;
     self->chunk_bytes = values->chunk_bytes;
@@ -226,16 +226,16 @@ static enum status buddy_create(const struct policy_context *context, const void
     heap_open(&self->heap, &self->base, context);
     self->heap.keeps_apart = true;
     *out = &self->base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-const struct policy_ops buddy_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+const struct ar_policy_ops buddy_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "buddy",
     .summary = "the binary buddy system: powers of two, halved and joined again",
     .reference = "Knowlton 1965; Knuth, The Art of Computer Programming, 2.5",
-    .capabilities = POLICY_WATCHES_FREE,
+    .capabilities = AR_POLICY_WATCHES_FREE,
     .options = buddy_options,
     .values_bytes = sizeof(struct buddy_values),
     .create = buddy_create,

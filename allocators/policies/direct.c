@@ -8,56 +8,56 @@
 #include <inttypes.h>
 
 struct direct {
-    struct policy base;
-    struct range_pool blocks; /* extra: the address of the driver allocation */
-    uint32_t by_address;      /* the tree of them */
+    struct ar_policy base;
+    struct ar_range_pool blocks; /* extra: the address of the driver allocation */
+    uint32_t by_address;         /* the tree of them */
     uint64_t limit_bytes;
     uint64_t made, freed, failures;
-    struct backing *backing;
+    struct ar_backing *backing;
 };
 
-extern const struct policy_ops direct_policy;
+extern const struct ar_policy_ops direct_policy;
 
-static const struct option direct_options[] = {POLICY_COMMON_OPTIONS, {0}};
+static const struct ar_option direct_options[] = {AR_POLICY_COMMON_OPTIONS, {0}};
 
-static enum status direct_create(const struct policy_context *context, const void *values,
-                                 struct policy **out, struct error *error)
+static enum ar_status direct_create(const struct ar_policy_context *context, const void *values,
+                                    struct ar_policy **out, struct ar_error *error)
 {
-    const struct policy_common *common = values;
-    struct direct *self = host_alloc(context->host, sizeof *self);
+    const struct ar_policy_common *common = values;
+    struct direct *self = ar_host_alloc(context->host, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for policy direct");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy direct");
     self->base.ops = &direct_policy;
     self->backing = context->backing;
     self->limit_bytes = common->limit_bytes ? common->limit_bytes : UINT64_MAX;
-    range_pool_open(&self->blocks, context->host);
+    ar_range_pool_open(&self->blocks, context->host);
     *out = &self->base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static bool give_back(void *argument, const struct range_node *block)
+static bool give_back(void *argument, const struct ar_range_node *block)
 {
     struct direct *self = argument;
-    (void)backing_segment_free(self->backing, block->extra);
+    (void)ar_backing_segment_free(self->backing, block->extra);
     return true;
 }
 
-static void direct_destroy(struct policy *base)
+static void direct_destroy(struct ar_policy *base)
 {
     struct direct *self = (struct direct *)base;
-    range_tree_walk(&self->blocks, self->by_address, give_back, self);
-    range_pool_close(&self->blocks);
-    host_free(self->blocks.host, self, sizeof *self);
+    ar_range_tree_walk(&self->blocks, self->by_address, give_back, self);
+    ar_range_pool_close(&self->blocks);
+    ar_host_free(self->blocks.host, self, sizeof *self);
 }
 
-static enum status direct_refuse(struct direct *self)
+static enum ar_status direct_refuse(struct direct *self)
 {
     self->failures++;
-    return STATUS_NO_MEMORY;
+    return AR_NO_MEMORY;
 }
 
-static enum status direct_alloc(struct policy *base, const struct policy_request *request,
-                                struct policy_block *out)
+static enum ar_status direct_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                   struct ar_policy_block *out)
 {
     struct direct *self = (struct direct *)base;
     uint64_t bytes = request->bytes;
@@ -65,18 +65,19 @@ static enum status direct_alloc(struct policy *base, const struct policy_request
     uint64_t alignment = request->alignment > granule ? request->alignment : 1;
     if (bytes > self->limit_bytes - base->totals.reserved_bytes || alignment > UINT64_C(1) << 60)
         return direct_refuse(self);
-    if (!range_pool_reserve(&self->blocks, 1))
-        return STATUS_HOST_MEMORY;
+    if (!ar_range_pool_reserve(&self->blocks, 1))
+        return AR_HOST_MEMORY;
     uint64_t segment;
-    enum status status = backing_segment_alloc(self->backing, bytes + alignment - 1, &segment);
+    enum ar_status status =
+        ar_backing_segment_alloc(self->backing, bytes + alignment - 1, &segment);
     if (status)
-        return status == STATUS_REFUSED ? direct_refuse(self) : status;
-    uint32_t index = range_pool_take(&self->blocks);
-    struct range_node *block = &self->blocks.nodes[index];
+        return status == AR_REFUSED ? direct_refuse(self) : status;
+    uint32_t index = ar_range_pool_take(&self->blocks);
+    struct ar_range_node *block = &self->blocks.nodes[index];
     block->address = (segment + alignment - 1) & ~(alignment - 1);
     block->bytes = bytes;
     block->extra = segment;
-    range_tree_insert(&self->blocks, &self->by_address, RANGE_BY_ADDRESS, index);
+    ar_range_tree_insert(&self->blocks, &self->by_address, AR_RANGE_BY_ADDRESS, index);
     self->made++;
     out->address = block->address;
     out->granted_bytes = bytes;
@@ -85,61 +86,61 @@ static enum status direct_alloc(struct policy *base, const struct policy_request
     base->totals.granted_bytes += bytes;
     base->totals.reserved_bytes += bytes;
     base->totals.live_blocks++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status direct_free(struct policy *base, const struct policy_block *block,
-                               uint32_t stream)
+static enum ar_status direct_free(struct ar_policy *base, const struct ar_policy_block *block,
+                                  uint32_t stream)
 {
     (void)stream;
     struct direct *self = (struct direct *)base;
     uint32_t index = (uint32_t)block->cookie;
-    const struct range_node *freed = &self->blocks.nodes[index];
-    enum status status = backing_segment_free(self->backing, freed->extra);
+    const struct ar_range_node *freed = &self->blocks.nodes[index];
+    enum ar_status status = ar_backing_segment_free(self->backing, freed->extra);
     if (status)
         return status;
     base->totals.live_bytes -= freed->bytes;
     base->totals.granted_bytes -= freed->bytes;
     base->totals.reserved_bytes -= freed->bytes;
     base->totals.live_blocks--;
-    range_tree_remove(&self->blocks, &self->by_address, RANGE_BY_ADDRESS, index);
-    range_pool_give(&self->blocks, index);
+    ar_range_tree_remove(&self->blocks, &self->by_address, AR_RANGE_BY_ADDRESS, index);
+    ar_range_pool_give(&self->blocks, index);
     self->freed++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static void direct_stats(const struct policy *base, struct policy_stats *out)
+static void direct_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct direct *self = (const struct direct *)base;
-    *out = (struct policy_stats){.totals = base->totals};
+    *out = (struct ar_policy_stats){.totals = base->totals};
     out->count.segments_made = self->made;
     out->count.segments_freed = self->freed;
     out->count.failures = self->failures;
 }
 
 struct walker {
-    policy_visit *visit;
+    ar_policy_visit *visit;
     void *argument;
 };
 
-static bool show(void *argument, const struct range_node *block)
+static bool show(void *argument, const struct ar_range_node *block)
 {
     const struct walker *walker = argument;
-    const struct policy_range range = {
+    const struct ar_policy_range range = {
         .address = block->address,
         .bytes = block->bytes,
         .requested_bytes = block->bytes,
         .segment_address = block->extra,
-        .state = POLICY_RANGE_USED,
+        .state = AR_POLICY_RANGE_USED,
     };
     return walker->visit(walker->argument, &range);
 }
 
-static void direct_walk(const struct policy *base, policy_visit *visit, void *argument)
+static void direct_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct direct *self = (const struct direct *)base;
     struct walker walker = {visit, argument};
-    range_tree_walk(&self->blocks, self->by_address, show, &walker);
+    ar_range_tree_walk(&self->blocks, self->by_address, show, &walker);
 }
 
 struct sums {
@@ -147,7 +148,7 @@ struct sums {
     bool overlap;
 };
 
-static bool add_up(void *argument, const struct range_node *block)
+static bool add_up(void *argument, const struct ar_range_node *block)
 {
     struct sums *sums = argument;
     sums->overlap |= block->address < sums->end;
@@ -156,45 +157,45 @@ static bool add_up(void *argument, const struct range_node *block)
     return true;
 }
 
-static enum status direct_validate(const struct policy *base, struct error *error)
+static enum ar_status direct_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct direct *self = (const struct direct *)base;
-    const struct policy_totals *totals = &base->totals;
+    const struct ar_policy_totals *totals = &base->totals;
     struct sums sums = {0};
     uint64_t count;
-    if (!range_tree_check(&self->blocks, self->by_address, RANGE_BY_ADDRESS, &count) ||
+    if (!ar_range_tree_check(&self->blocks, self->by_address, AR_RANGE_BY_ADDRESS, &count) ||
         count != totals->live_blocks)
-        return error_set(error, STATUS_CORRUPT,
-                         "policy direct: the tree of blocks is broken or does not hold %" PRIu64,
-                         totals->live_blocks);
-    range_tree_walk(&self->blocks, self->by_address, add_up, &sums);
+        return ar_error_set(error, AR_CORRUPT,
+                            "policy direct: the tree of blocks is broken or does not hold %" PRIu64,
+                            totals->live_blocks);
+    ar_range_tree_walk(&self->blocks, self->by_address, add_up, &sums);
     if (sums.overlap)
-        return error_set(
-            error, STATUS_CORRUPT,
+        return ar_error_set(
+            error, AR_CORRUPT,
             "policy direct: the device gave two allocations that overlap before %" PRIu64,
             sums.end);
     if (sums.bytes != totals->live_bytes || sums.bytes != totals->granted_bytes ||
         sums.bytes != totals->reserved_bytes)
-        return error_set(error, STATUS_CORRUPT,
-                         "policy direct: the blocks have %" PRIu64 " bytes, the totals say other",
-                         sums.bytes);
-    return STATUS_OK;
+        return ar_error_set(
+            error, AR_CORRUPT,
+            "policy direct: the blocks have %" PRIu64 " bytes, the totals say other", sums.bytes);
+    return AR_OK;
 }
 
-static const char *direct_problem(const struct policy *base)
+static const char *direct_problem(const struct ar_policy *base)
 {
-    return backing_problem(((const struct direct *)base)->backing);
+    return ar_backing_problem(((const struct direct *)base)->backing);
 }
 
-const struct policy_ops direct_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+const struct ar_policy_ops direct_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "direct",
     .summary = "every request to the driver: nothing is kept, every call is paid",
     .reference = "none; cuMemAlloc and cuMemFree as they are",
-    .capabilities = POLICY_WATCHES_FREE | POLICY_HONOURS_ALIGNMENT,
+    .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT,
     .options = direct_options,
-    .values_bytes = sizeof(struct policy_common),
+    .values_bytes = sizeof(struct ar_policy_common),
     .create = direct_create,
     .destroy = direct_destroy,
     .alloc = direct_alloc,

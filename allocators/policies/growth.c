@@ -4,25 +4,25 @@
 
 static const char *const recorders[] = {"xla", "tensorflow", NULL};
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     BFC_OPTIONS,
     BFC_GROWTH_OPTIONS,
     {0},
 };
 
-extern const struct policy_ops growth_policy;
+extern const struct ar_policy_ops growth_policy;
 
-static enum status create(const struct policy_context *context, const void *values,
-                          struct policy **out, struct error *error)
+static enum ar_status create(const struct ar_policy_context *context, const void *values,
+                             struct ar_policy **out, struct ar_error *error)
 {
     struct bfc_values mine = *(const struct bfc_values *)values;
     mine.growth = true;
     return bfc_create_as(&growth_policy, context, &mine, out, error);
 }
 
-const struct policy_ops growth_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+const struct ar_policy_ops growth_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "growth",
     .summary =
         "TensorFlow's set_memory_growth: regions by doubling, best fit with coalescing inside each",

@@ -14,10 +14,10 @@
 #include "allocators/planning/orders.h"
 #include "allocators/policies/planned/planned.h"
 
-extern const struct policy_ops plan_policy;
+extern const struct ar_policy_ops plan_policy;
 
 struct plan_values {
-    struct policy_common common;
+    struct ar_policy_common common;
     uint64_t granule_bytes, steps;
 };
 
@@ -26,51 +26,51 @@ struct plan {
     uint64_t steps;
 };
 
-static const struct option plan_options[] = {
-    POLICY_COMMON_OPTIONS,
-    {"granule", OPTION_BYTES, offsetof(struct plan_values, granule_bytes), "0", 0, GIB, NULL,
+static const struct ar_option plan_options[] = {
+    AR_POLICY_COMMON_OPTIONS,
+    {"granule", AR_OPTION_BYTES, offsetof(struct plan_values, granule_bytes), "0", 0, AR_GIB, NULL,
      "bytes that sizes and addresses are rounded up to, a power of two; 0: 1 where the device's "
      "own granule is 1, else 256"},
-    {"steps", OPTION_COUNT, offsetof(struct plan_values, steps), "4000", 0, 1000000000, NULL,
+    {"steps", AR_OPTION_COUNT, offsetof(struct plan_values, steps), "4000", 0, 1000000000, NULL,
      "of the search for a lower plan; 0: none"},
     {0},
 };
 
-static enum status lowest(const struct planned *planned, const struct packing *packing,
-                          uint64_t *offsets)
+static enum ar_status lowest(const struct planned *planned, const struct packing *packing,
+                             uint64_t *offsets)
 {
     const struct plan *self = (const struct plan *)planned;
     struct packing_best best;
     struct packing_exact exact;
     const struct packing_exact_options options = {.steps_most = self->steps};
-    enum status status = packing_best_order(packing, offsets, &best);
-    if (status != STATUS_OK || self->steps == 0)
+    enum ar_status status = packing_best_order(packing, offsets, &best);
+    if (status != AR_OK || self->steps == 0)
         return status;
     exact.top_bytes = best.top_bytes;
     return packing_exact(packing, &options, offsets, &exact);
 }
 
-static enum status plan_create(const struct policy_context *context, const void *values,
-                               struct policy **out, struct error *error)
+static enum ar_status plan_create(const struct ar_policy_context *context, const void *values,
+                                  struct ar_policy **out, struct ar_error *error)
 {
     const struct plan_values *given = values;
     uint64_t granule = given->granule_bytes;
     if (granule == 0)
         granule = context->backing->granule_bytes == 1 ? 1 : 256;
-    if (!size_is_power_of_two(granule))
-        return error_set(error, STATUS_INVALID,
-                         "policy plan, option granule: %llu is not a power of two up to 1 GiB",
-                         (unsigned long long)granule);
-    enum status status = planned_create(&plan_policy, sizeof(struct plan), granule, lowest, context,
-                                        &given->common, out, error);
-    if (status == STATUS_OK)
+    if (!ar_size_is_power_of_two(granule))
+        return ar_error_set(error, AR_INVALID,
+                            "policy plan, option granule: %llu is not a power of two up to 1 GiB",
+                            (unsigned long long)granule);
+    enum ar_status status = planned_create(&plan_policy, sizeof(struct plan), granule, lowest,
+                                           context, &given->common, out, error);
+    if (status == AR_OK)
         ((struct plan *)*out)->steps = given->steps;
     return status;
 }
 
-const struct policy_ops plan_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+const struct ar_policy_ops plan_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "plan",
     .summary = "every lifetime is known beforehand and each block has its place: a bound",
     .reference = "offline dynamic storage allocation; MiniMalloc (ASPLOS 2023)",

@@ -26,38 +26,38 @@
 #define FEW_LISTS       64u /* so many are looked at one by one */
 
 struct rmm_values {
-    struct policy_common common;
+    struct ar_policy_common common;
     uint64_t initial_bytes;
     bool reclaim;
     const char *list_order;
 };
 
 struct rmm {
-    struct policy base;
+    struct ar_policy base;
     struct heap heap;
     uint64_t maximum_bytes; /* 0: none */
     uint64_t failures, flushes;
-    struct most_tree
+    struct ar_most_tree
         largest; /* by list: its largest block; without room: few lists, or no memory */
-    struct backing_ticket *last_free; /* by stream: its last free; value 0: none */
+    struct ar_backing_ticket *last_free; /* by stream: its last free; value 0: none */
     uint32_t last_free_room;
     uint8_t list_order[10]; /* the lists that are looked at first */
     uint32_t list_order_count;
     bool reclaim;
 };
 
-static const struct option rmm_options[] = {
-    POLICY_COMMON_OPTIONS,
-    {"initial_pool_size", OPTION_BYTES, offsetof(struct rmm_values, initial_bytes), "0", 0, 0, NULL,
-     "bytes that the pool takes at once, a multiple of 256"},
-    {"reclaim", OPTION_BOOL, offsetof(struct rmm_values, reclaim), "true", 0, 0, NULL,
+static const struct ar_option rmm_options[] = {
+    AR_POLICY_COMMON_OPTIONS,
+    {"initial_pool_size", AR_OPTION_BYTES, offsetof(struct rmm_values, initial_bytes), "0", 0, 0,
+     NULL, "bytes that the pool takes at once, a multiple of 256"},
+    {"reclaim", AR_OPTION_BOOL, offsetof(struct rmm_values, reclaim), "true", 0, 0, NULL,
      "at the limit, give wholly free device allocations back to grow; RMM up to 26.06 did not"},
-    {"list_order", OPTION_TEXT, offsetof(struct rmm_values, list_order), "", 0, 0, NULL,
+    {"list_order", AR_OPTION_TEXT, offsetof(struct rmm_values, list_order), "", 0, 0, NULL,
      "streams from 0 on, a digit each, in the order in which their lists are looked at, as 2013"},
-    {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
 };
 
-static struct rmm *rmm_of(struct policy *base)
+static struct rmm *rmm_of(struct ar_policy *base)
 {
     return (struct rmm *)base;
 }
@@ -65,7 +65,7 @@ static struct rmm *rmm_of(struct policy *base)
 static void wait_for_list(struct rmm *self, uint32_t stream, uint32_t list)
 {
     if (list < self->last_free_room && self->last_free[list].value)
-        backing_order(self->heap.backing, stream, self->last_free[list]);
+        ar_backing_order(self->heap.backing, stream, self->last_free[list]);
 }
 
 /* ---- which lists have what ------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ static void wait_for_list(struct rmm *self, uint32_t stream, uint32_t list)
 static inline void list_changed(struct rmm *self, uint32_t list)
 {
     if (__builtin_expect(self->largest.room != 0, 0))
-        most_tree_set(&self->largest, list, heap_largest(&self->heap, list));
+        ar_most_tree_set(&self->largest, list, heap_largest(&self->heap, list));
 }
 
 /* With many lists the largest blocks of all are kept in a tree, where the host has memory for it. */
@@ -84,29 +84,29 @@ static void lists_cover(struct rmm *self)
     if (count <= FEW_LISTS || count <= self->largest.room)
         return;
     bool is_new = !self->largest.room;
-    if (!most_tree_reserve(&self->largest, self->heap.host, count))
-        most_tree_close(&self->largest, self->heap.host);
+    if (!ar_most_tree_reserve(&self->largest, self->heap.host, count))
+        ar_most_tree_close(&self->largest, self->heap.host);
     else
         for (uint32_t list = 0; is_new && list < count; list++)
             list_changed(self, list);
 }
 
-static __attribute__((noinline)) enum status reserve(struct rmm *self, uint32_t count,
-                                                     uint32_t stream)
+static __attribute__((noinline)) enum ar_status reserve(struct rmm *self, uint32_t count,
+                                                        uint32_t stream)
 {
-    enum status status = heap_reserve(&self->heap, count, stream);
+    enum ar_status status = heap_reserve(&self->heap, count, stream);
     lists_cover(self);
     return status;
 }
 
 /* As heap_ready. */
-static inline enum status ready(struct rmm *self, uint32_t count, uint32_t stream)
+static inline enum ar_status ready(struct rmm *self, uint32_t count, uint32_t stream)
 {
     const struct heap *heap = &self->heap;
     if (__builtin_expect(heap->spans.spare_count >= count && stream < heap->list_room &&
                              heap->lists[stream] != NULL,
                          1))
-        return STATUS_OK;
+        return AR_OK;
     return reserve(self, count, stream);
 }
 
@@ -118,11 +118,11 @@ static uint32_t next_place(const struct rmm *self, uint32_t place, uint64_t byte
         if (heap_largest(&self->heap, self->list_order[place]) >= bytes)
             return place;
     if (self->largest.room)
-        return most_tree_next(&self->largest, place, bytes);
+        return ar_most_tree_next(&self->largest, place, bytes);
     for (; place < self->heap.list_room; place++)
         if (heap_largest(&self->heap, place) >= bytes)
             return place;
-    return MOST_TREE_NONE;
+    return AR_MOST_TREE_NONE;
 }
 
 static uint32_t list_at(const struct rmm *self, uint32_t place)
@@ -132,7 +132,7 @@ static uint32_t list_at(const struct rmm *self, uint32_t place)
 
 static __attribute__((noinline)) uint64_t largest_of_many(const struct rmm *self)
 {
-    uint64_t largest = most_tree_top(&self->largest);
+    uint64_t largest = ar_most_tree_top(&self->largest);
     for (uint32_t list = 0; !self->largest.room && list < self->heap.list_room; list++) {
         uint64_t bytes = heap_largest(&self->heap, list);
         largest = bytes > largest ? bytes : largest;
@@ -153,7 +153,8 @@ static inline uint64_t largest_of_all(const struct rmm *self)
 /* Rule 3. The rest of the block stays in the list that it came from. */
 static uint32_t take_from_others(struct rmm *self, uint32_t stream, uint64_t bytes)
 {
-    for (uint32_t place = 0; (place = next_place(self, place, bytes)) != MOST_TREE_NONE; place++) {
+    for (uint32_t place = 0; (place = next_place(self, place, bytes)) != AR_MOST_TREE_NONE;
+         place++) {
         uint32_t list = list_at(self, place);
         if (list == stream)
             continue;
@@ -168,7 +169,7 @@ static uint32_t take_from_others(struct rmm *self, uint32_t stream, uint64_t byt
 /* Rule 4. */
 static uint32_t merge_others(struct rmm *self, uint32_t stream, uint64_t bytes)
 {
-    for (uint32_t place = 0; (place = next_place(self, place, 1)) != MOST_TREE_NONE; place++) {
+    for (uint32_t place = 0; (place = next_place(self, place, 1)) != AR_MOST_TREE_NONE; place++) {
         uint32_t list = list_at(self, place);
         if (list == stream)
             continue;
@@ -191,92 +192,93 @@ static uint64_t size_to_grow(const struct rmm *self, uint64_t bytes)
     uint64_t held = self->base.totals.reserved_bytes;
     if (!self->maximum_bytes)
         return bytes > held ? bytes : held;
-    uint64_t remaining =
-        held < self->maximum_bytes ? size_round_up(self->maximum_bytes - held, ALIGNMENT_BYTES) : 0;
+    uint64_t remaining = held < self->maximum_bytes
+                             ? ar_size_round_up(self->maximum_bytes - held, ALIGNMENT_BYTES)
+                             : 0;
     if (bytes > remaining)
         return 0;
     return bytes > remaining / 2 ? bytes : remaining / 2;
 }
 
 /* Rule 6. */
-static enum status give_back(struct rmm *self, uint32_t stream, uint64_t bytes)
+static enum ar_status give_back(struct rmm *self, uint32_t stream, uint64_t bytes)
 {
     const struct heap *heap = &self->heap;
     self->flushes++;
     for (uint32_t i = 0; i < heap->segment_count;) {
         uint32_t first = heap->segments[i].first;
-        const struct span *span = &heap->spans.at[first];
+        const struct ar_span *span = &heap->spans.at[first];
         if (self->maximum_bytes - self->base.totals.reserved_bytes >= bytes)
             break;
         if (span->used || span->next || span->owner != stream) {
             i++;
             continue;
         }
-        enum status status = heap_release(&self->heap, first); /* the next one is in its place */
-        if (status != STATUS_OK)
+        enum ar_status status = heap_release(&self->heap, first); /* the next one is in its place */
+        if (status != AR_OK)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Rules 5 and 6. */
-static enum status expand(struct rmm *self, uint32_t stream, uint64_t bytes, uint32_t *piece)
+static enum ar_status expand(struct rmm *self, uint32_t stream, uint64_t bytes, uint32_t *piece)
 {
     uint64_t attempt = size_to_grow(self, bytes);
     if (!attempt && self->reclaim && bytes <= self->maximum_bytes) {
-        enum status status = give_back(self, stream, bytes);
-        if (status != STATUS_OK)
+        enum ar_status status = give_back(self, stream, bytes);
+        if (status != AR_OK)
             return status;
         attempt = size_to_grow(self, bytes);
     }
     while (attempt >= bytes) {
-        enum status status = heap_grow(&self->heap, attempt, piece);
-        if (status != STATUS_REFUSED)
+        enum ar_status status = heap_grow(&self->heap, attempt, piece);
+        if (status != AR_REFUSED)
             return status;
         if (attempt == bytes)
             break;
         attempt = attempt / 2 > bytes ? attempt / 2 : bytes;
     }
-    return STATUS_NO_MEMORY;
+    return AR_NO_MEMORY;
 }
 
 /* Rules 3 to 6. */
-static __attribute__((noinline)) enum status find_elsewhere(struct rmm *self, uint32_t stream,
-                                                            uint64_t bytes, uint32_t *piece)
+static __attribute__((noinline)) enum ar_status find_elsewhere(struct rmm *self, uint32_t stream,
+                                                               uint64_t bytes, uint32_t *piece)
 {
     *piece = take_from_others(self, stream, bytes);
     if (!*piece)
         *piece = merge_others(self, stream, bytes);
     if (*piece)
-        return STATUS_OK;
-    enum status status = expand(self, stream, bytes, piece);
-    if (status != STATUS_OK) {
-        self->failures += status == STATUS_NO_MEMORY;
+        return AR_OK;
+    enum ar_status status = expand(self, stream, bytes, piece);
+    if (status != AR_OK) {
+        self->failures += status == AR_NO_MEMORY;
         return status;
     }
     if (self->heap.spans.at[*piece].bytes > bytes)
         heap_split(&self->heap, *piece, bytes, stream);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status rmm_alloc(struct policy *base, const struct policy_request *request,
-                             struct policy_block *out)
+static enum ar_status rmm_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                struct ar_policy_block *out)
 {
     struct rmm *self = rmm_of(base);
-    uint64_t bytes = size_round_up(request->bytes, ALIGNMENT_BYTES);
-    enum status status = ready(self, 2, request->stream);
-    if (status != STATUS_OK)
+    uint64_t bytes = ar_size_round_up(request->bytes, ALIGNMENT_BYTES);
+    enum ar_status status = ready(self, 2, request->stream);
+    if (status != AR_OK)
         return status;
     uint32_t piece = heap_take_exactly(&self->heap, request->stream, bytes);
     if (!piece) {
         status = find_elsewhere(self, request->stream, bytes, &piece);
         list_changed(self, request->stream);
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             return status;
     } else {
         list_changed(self, request->stream);
     }
-    struct span *span = &self->heap.spans.at[piece];
+    struct ar_span *span = &self->heap.spans.at[piece];
     span->requested_bytes = request->bytes;
     span->owner = request->stream;
     self->base.totals.live_bytes += request->bytes;
@@ -285,43 +287,44 @@ static enum status rmm_alloc(struct policy *base, const struct policy_request *r
     out->address = span->address;
     out->granted_bytes = bytes;
     out->cookie = piece;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status note_free(struct rmm *self, uint32_t stream)
+static enum ar_status note_free(struct rmm *self, uint32_t stream)
 {
     if (stream >= self->last_free_room) {
-        struct backing_ticket *grown = host_grow(self->heap.host, self->last_free,
-                                                 self->last_free_room, stream + 1, sizeof *grown);
+        struct ar_backing_ticket *grown = ar_host_grow(
+            self->heap.host, self->last_free, self->last_free_room, stream + 1, sizeof *grown);
         if (!grown)
-            return STATUS_HOST_MEMORY;
+            return AR_HOST_MEMORY;
         self->last_free = grown;
         self->last_free_room = stream + 1;
     }
-    self->last_free[stream] = backing_fence(self->heap.backing, stream);
-    return STATUS_OK;
+    self->last_free[stream] = ar_backing_fence(self->heap.backing, stream);
+    return AR_OK;
 }
 
-static enum status rmm_free(struct policy *base, const struct policy_block *block, uint32_t stream)
+static enum ar_status rmm_free(struct ar_policy *base, const struct ar_policy_block *block,
+                               uint32_t stream)
 {
     struct rmm *self = rmm_of(base);
     uint32_t piece = (uint32_t)block->cookie;
-    const struct span *span = &self->heap.spans.at[piece];
-    enum status status = ready(self, 0, stream);
+    const struct ar_span *span = &self->heap.spans.at[piece];
+    enum ar_status status = ready(self, 0, stream);
     /* One stream never waits for itself: an event is recorded once there are several. */
-    if (status == STATUS_OK && (stream || self->heap.list_room > 1))
+    if (status == AR_OK && (stream || self->heap.list_room > 1))
         status = note_free(self, stream);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     self->base.totals.live_bytes -= span->requested_bytes;
     self->base.totals.granted_bytes -= span->bytes;
     self->base.totals.live_blocks--;
     heap_give(&self->heap, piece, stream);
     list_changed(self, stream);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static void rmm_stats(const struct policy *base, struct policy_stats *out)
+static void rmm_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct rmm *self = (const struct rmm *)base;
     heap_stats(&self->heap, out);
@@ -333,56 +336,57 @@ static void rmm_stats(const struct policy *base, struct policy_stats *out)
 /* Any list can serve any stream, at the price of a wait between streams, which is none of the
  * host. Lists that would have to be merged first are not counted. At the limit whole device
  * allocations can be given back and taken again as one. */
-static uint64_t rmm_servable(const struct policy *base, enum policy_effort effort)
+static uint64_t rmm_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct rmm *self = (const struct rmm *)base;
     uint64_t largest = largest_of_all(self);
     uint64_t whole = base->totals.releasable_bytes;
-    bool gives_back = effort >= POLICY_EFFORT_TRIM && self->maximum_bytes && self->reclaim;
+    bool gives_back = effort >= AR_POLICY_EFFORT_TRIM && self->maximum_bytes && self->reclaim;
     return gives_back && whole > largest ? whole : largest;
 }
 
-static void rmm_walk(const struct policy *base, policy_visit *visit, void *argument)
+static void rmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     heap_walk(&((const struct rmm *)base)->heap, true, visit, argument);
 }
 
-static enum status rmm_validate(const struct policy *base, struct error *error)
+static enum ar_status rmm_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct rmm *self = (const struct rmm *)base;
     for (uint32_t list = 0; list < self->largest.room; list++)
         if (self->largest.nodes[self->largest.room + list] != heap_largest(&self->heap, list))
-            return error_set(error, STATUS_CORRUPT,
-                             "rmm-pool: the largest block of the list of stream %lu is not the one "
-                             "in the tree",
-                             (unsigned long)list);
+            return ar_error_set(
+                error, AR_CORRUPT,
+                "rmm-pool: the largest block of the list of stream %lu is not the one "
+                "in the tree",
+                (unsigned long)list);
     return heap_validate(&self->heap, "rmm-pool", error);
 }
 
-static void rmm_destroy(struct policy *base)
+static void rmm_destroy(struct ar_policy *base)
 {
     struct rmm *self = rmm_of(base);
-    struct host *host = self->heap.host;
-    most_tree_close(&self->largest, host);
-    host_free(host, self->last_free, self->last_free_room * sizeof *self->last_free);
+    struct ar_host *host = self->heap.host;
+    ar_most_tree_close(&self->largest, host);
+    ar_host_free(host, self->last_free, self->last_free_room * sizeof *self->last_free);
     heap_close(&self->heap);
-    host_free(host, self, sizeof *self);
+    ar_host_free(host, self, sizeof *self);
 }
 
 /* The block that the pool starts with lies in the default stream's list. */
-static enum status take_initial(struct rmm *self, uint64_t bytes, struct error *error)
+static enum ar_status take_initial(struct rmm *self, uint64_t bytes, struct ar_error *error)
 {
     uint32_t piece;
-    enum status status = heap_reserve(&self->heap, 1, 0);
-    if (status == STATUS_OK)
+    enum ar_status status = heap_reserve(&self->heap, 1, 0);
+    if (status == AR_OK)
         status = heap_grow(&self->heap, bytes, &piece);
-    if (status == STATUS_REFUSED)
-        return error_set(error,
-                         status, /* a full device, not a bad option: a run that cannot begin */
-                         "policy rmm-pool: the device has no %llu bytes for initial_pool_size; "
-                         "make it smaller",
-                         (unsigned long long)bytes);
-    if (status == STATUS_OK)
+    if (status == AR_REFUSED)
+        return ar_error_set(error,
+                            status, /* a full device, not a bad option: a run that cannot begin */
+                            "policy rmm-pool: the device has no %llu bytes for initial_pool_size; "
+                            "make it smaller",
+                            (unsigned long long)bytes);
+    if (status == AR_OK)
         heap_give(&self->heap, piece, 0);
     return status;
 }
@@ -404,52 +408,53 @@ static bool read_list_order(struct rmm *self, const char *text)
     return seen == (1u << count) - 1;
 }
 
-static enum status rmm_create(const struct policy_context *context, const void *given,
-                              struct policy **out, struct error *error)
+static enum ar_status rmm_create(const struct ar_policy_context *context, const void *given,
+                                 struct ar_policy **out, struct ar_error *error)
 {
-    extern const struct policy_ops rmm_pool_policy;
+    extern const struct ar_policy_ops rmm_pool_policy;
     const struct rmm_values *values = given;
     uint64_t initial = values->initial_bytes;
     uint64_t maximum = values->common.limit_bytes;
     if (initial % ALIGNMENT_BYTES || maximum % ALIGNMENT_BYTES)
-        return error_set(error, STATUS_INVALID,
-                         "policy rmm-pool: initial_pool_size and limit are multiples of 256 bytes");
+        return ar_error_set(
+            error, AR_INVALID,
+            "policy rmm-pool: initial_pool_size and limit are multiples of 256 bytes");
     if (maximum && initial > maximum)
-        return error_set(error, STATUS_INVALID,
-                         "policy rmm-pool: initial_pool_size is above the limit");
-    struct rmm *self = host_alloc(context->host, sizeof *self);
+        return ar_error_set(error, AR_INVALID,
+                            "policy rmm-pool: initial_pool_size is above the limit");
+    struct rmm *self = ar_host_alloc(context->host, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "policy rmm-pool: the host has no memory left");
+        return ar_error_set(error, AR_HOST_MEMORY, "policy rmm-pool: the host has no memory left");
     self->base.ops = &rmm_pool_policy;
     self->maximum_bytes = maximum;
     self->reclaim = values->reclaim;
     heap_open(&self->heap, &self->base, context);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!read_list_order(self, values->list_order))
-        status = error_set(error, STATUS_INVALID,
-                           "policy rmm-pool: list_order=%s does not name each stream from 0 on "
-                           "once; write it as 2013",
-                           values->list_order);
+        status = ar_error_set(error, AR_INVALID,
+                              "policy rmm-pool: list_order=%s does not name each stream from 0 on "
+                              "once; write it as 2013",
+                              values->list_order);
     else if (initial)
         status = take_initial(self, initial, error);
-    if (status != STATUS_OK) {
+    if (status != AR_OK) {
         rmm_destroy(&self->base);
         return status;
     }
     *out = &self->base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const char *const rmm_recorders[] = {"rmm-pool", NULL};
 
-const struct policy_ops rmm_pool_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+const struct ar_policy_ops rmm_pool_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "rmm-pool",
     .summary = "RAPIDS RMM's pool: coalescing best fit, doubling, streams take from each other",
     .reference = "RMM 26.10, pool_memory_resource",
     .recorders = rmm_recorders,
-    .capabilities = POLICY_WATCHES_FREE,
+    .capabilities = AR_POLICY_WATCHES_FREE,
     .options = rmm_options,
     .values_bytes = sizeof(struct rmm_values),
     .create = rmm_create,

@@ -17,40 +17,40 @@
 
 #define UNIT_BYTES UINT64_C(512)
 
-extern const struct policy_ops stalloc_policy;
+extern const struct ar_policy_ops stalloc_policy;
 
 struct stalloc_values {
-    struct policy_common common;
+    struct ar_policy_common common;
     const char *profile; /* the engine's */
 };
 
-static const struct option stalloc_options[] = {
-    POLICY_COMMON_OPTIONS,
-    {"profile", OPTION_TEXT, offsetof(struct stalloc_values, profile), "", 0, 0, NULL,
+static const struct ar_option stalloc_options[] = {
+    AR_POLICY_COMMON_OPTIONS,
+    {"profile", AR_OPTION_TEXT, offsetof(struct stalloc_values, profile), "", 0, 0, NULL,
      "the workload to plan by, a trace file or a generator's spec in quotes; empty: the run "
      "itself"},
     {0},
 };
 
-static enum status least(const struct planned *self, const struct packing *packing,
-                         uint64_t *offsets)
+static enum ar_status least(const struct planned *self, const struct packing *packing,
+                            uint64_t *offsets)
 {
     struct packing_best best;
     (void)self;
     return packing_best_order(packing, offsets, &best);
 }
 
-static enum status stalloc_create(const struct policy_context *context, const void *values,
-                                  struct policy **out, struct error *error)
+static enum ar_status stalloc_create(const struct ar_policy_context *context, const void *values,
+                                     struct ar_policy **out, struct ar_error *error)
 {
     const struct stalloc_values *given = values;
     return planned_create(&stalloc_policy, sizeof(struct planned), UNIT_BYTES, least, context,
                           &given->common, out, error);
 }
 
-const struct policy_ops stalloc_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+const struct ar_policy_ops stalloc_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "stalloc",
     .summary = "places planned from a profile of another run, a caching pool for what differs",
     .reference = "STAlloc (infinigence/STAlloc, arXiv 2507.16274); needs a profile",

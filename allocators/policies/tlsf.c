@@ -33,7 +33,7 @@
 #define CLASS_COUNT       (FIRST_COUNT * SECOND_COUNT) /* first level * 32 + second level */
 
 struct tlsf_values {
-    struct policy_common common;
+    struct ar_policy_common common;
     uint64_t pool_bytes;
 };
 
@@ -43,11 +43,11 @@ struct tlsf_pool {
 };
 
 struct tlsf {
-    struct policy base;
-    struct backing *backing;
-    struct host *host;
+    struct ar_policy base;
+    struct ar_backing *backing;
+    struct ar_host *host;
     uint64_t limit_bytes, pool_bytes;
-    struct spans spans; /* left: previous in the class's list, right: next, owner: the class */
+    struct ar_spans spans; /* left: previous in the class's list, right: next, owner: the class */
     uint64_t first_map;
     uint32_t second_map[FIRST_COUNT];
     uint32_t heads[CLASS_COUNT];
@@ -56,14 +56,14 @@ struct tlsf {
     uint64_t splits, merges, failures;
 };
 
-static const struct option tlsf_options[] = {
-    POLICY_COMMON_OPTIONS,
-    {"pool", OPTION_BYTES, offsetof(struct tlsf_values, pool_bytes), "1GiB", 4096, 0x1p48, NULL,
+static const struct ar_option tlsf_options[] = {
+    AR_POLICY_COMMON_OPTIONS,
+    {"pool", AR_OPTION_BYTES, offsetof(struct tlsf_values, pool_bytes), "1GiB", 4096, 0x1p48, NULL,
      "bytes of each pool; a larger request gets a pool of its size"},
-    {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
 };
 
-static struct tlsf *tlsf_of(struct policy *base)
+static struct tlsf *tlsf_of(struct ar_policy *base)
 {
     return (struct tlsf *)base;
 }
@@ -98,15 +98,15 @@ static uint64_t class_bottom(unsigned class)
 }
 
 /* Whether a block fills its pool; then, while it is free, its bytes count as releasable. */
-static inline bool fills_pool(const struct span *span)
+static inline bool fills_pool(const struct ar_span *span)
 {
     return !(span->previous | span->next);
 }
 
 static inline void list_push(struct tlsf *self, unsigned class, uint32_t block)
 {
-    struct span *at = self->spans.at;
-    struct span *span = &at[block];
+    struct ar_span *at = self->spans.at;
+    struct ar_span *span = &at[block];
     uint32_t head = self->heads[class];
     self->heads[class] = block;
     span->left = 0;
@@ -135,9 +135,9 @@ static inline void list_pop(struct tlsf *self, unsigned class, uint32_t right)
     }
 }
 
-static inline void list_remove(struct tlsf *self, const struct span *span)
+static inline void list_remove(struct tlsf *self, const struct ar_span *span)
 {
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     if (span->left) {
         at[span->left].right = span->right;
         at[span->right].left = span->left; /* record 0 may be written */
@@ -149,11 +149,11 @@ static inline void list_remove(struct tlsf *self, const struct span *span)
 /* A block that is in no list becomes a free one. */
 static inline void add_free(struct tlsf *self, uint32_t block)
 {
-    const struct span *span = &self->spans.at[block];
+    const struct ar_span *span = &self->spans.at[block];
     list_push(self, class_of(span->bytes), block);
     if (__builtin_expect(fills_pool(span), 0))
         self->base.totals.releasable_bytes += span->bytes;
-    policy_free_added(&self->base, span->bytes);
+    ar_policy_free_added(&self->base, span->bytes);
 }
 
 /* The first class from the given one on that holds a block. False: none. */
@@ -177,10 +177,10 @@ static inline bool find(const struct tlsf *self, unsigned class, unsigned *found
 /* Cuts `block` after `bytes`; what follows, less a header, is the new block. */
 static inline uint32_t cut(struct tlsf *self, uint32_t block, uint64_t bytes)
 {
-    uint32_t rest = spans_take(&self->spans);
-    struct span *at = self->spans.at;
-    struct span *head = &at[block];
-    struct span *tail = &at[rest];
+    uint32_t rest = ar_spans_take(&self->spans);
+    struct ar_span *at = self->spans.at;
+    struct ar_span *head = &at[block];
+    struct ar_span *tail = &at[rest];
     uint32_t next = head->next;
     tail->address = head->address + bytes + HEADER_BYTES;
     tail->bytes = head->bytes - bytes - HEADER_BYTES;
@@ -197,18 +197,18 @@ static inline uint32_t cut(struct tlsf *self, uint32_t block, uint64_t bytes)
 /* The right one of two neighbours, in no list, becomes part of the left one. */
 static inline void absorb(struct tlsf *self, uint32_t left, uint32_t right)
 {
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     uint32_t next = at[right].next;
     at[left].bytes += at[right].bytes + HEADER_BYTES;
     at[left].next = next;
     at[next].previous = left; /* record 0 may be written */
-    spans_drop(&self->spans, right);
+    ar_spans_drop(&self->spans, right);
     self->base.totals.overhead_bytes -= HEADER_BYTES;
     self->merges++;
 }
 
 /* A new pool with one free block for at least `bytes`. */
-static enum status add_pool(struct tlsf *self, uint64_t bytes)
+static enum ar_status add_pool(struct tlsf *self, uint64_t bytes)
 {
     unsigned class = class_above(bytes);
     uint64_t least = class_bottom(class) + POOL_HEADER_BYTES;
@@ -216,31 +216,31 @@ static enum status add_pool(struct tlsf *self, uint64_t bytes)
     uint64_t room = self->limit_bytes - self->base.totals.reserved_bytes;
     uint64_t address;
     if (class >= CLASS_COUNT)
-        return STATUS_NO_MEMORY;
+        return AR_NO_MEMORY;
     if (self->pool_count == self->pool_room) {
         uint32_t more = self->pool_room + self->pool_room / 4 + 4;
         struct tlsf_pool *grown =
-            host_grow(self->host, self->pools, self->pool_room, more, sizeof *grown);
+            ar_host_grow(self->host, self->pools, self->pool_room, more, sizeof *grown);
         if (!grown)
-            return STATUS_HOST_MEMORY;
+            return AR_HOST_MEMORY;
         self->pools = grown;
         self->pool_room = more;
     }
     if (wanted > room)
-        wanted = size_round_down(room, ALIGN_BYTES);
+        wanted = ar_size_round_down(room, ALIGN_BYTES);
     if (wanted < least)
-        return STATUS_NO_MEMORY;
-    enum status status = backing_segment_alloc(self->backing, wanted, &address);
-    if (status == STATUS_REFUSED && wanted > least) {
+        return AR_NO_MEMORY;
+    enum ar_status status = ar_backing_segment_alloc(self->backing, wanted, &address);
+    if (status == AR_REFUSED && wanted > least) {
         wanted = least; /* a pool for this request alone is better than none */
-        status = backing_segment_alloc(self->backing, wanted, &address);
+        status = ar_backing_segment_alloc(self->backing, wanted, &address);
     }
-    if (status != STATUS_OK)
-        return status == STATUS_REFUSED ? STATUS_NO_MEMORY : status;
-    uint32_t block = spans_take(&self->spans);
-    struct span *span = &self->spans.at[block];
+    if (status != AR_OK)
+        return status == AR_REFUSED ? AR_NO_MEMORY : status;
+    uint32_t block = ar_spans_take(&self->spans);
+    struct ar_span *span = &self->spans.at[block];
     span->address = address + HEADER_BYTES;
-    span->bytes = size_round_down(wanted - POOL_HEADER_BYTES, ALIGN_BYTES);
+    span->bytes = ar_size_round_down(wanted - POOL_HEADER_BYTES, ALIGN_BYTES);
     span->previous = 0;
     span->next = 0;
     uint32_t place = self->pool_count;
@@ -253,17 +253,17 @@ static enum status add_pool(struct tlsf *self, uint64_t bytes)
     self->base.totals.reserved_bytes += wanted;
     self->base.totals.overhead_bytes += wanted - span->bytes;
     add_free(self, block);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* What lies before the first aligned place in a block; 0 or enough for a block of its own. */
 static uint64_t leading_gap(uint64_t address, uint64_t alignment)
 {
-    uint64_t aligned = size_round_up(address, alignment);
+    uint64_t aligned = ar_size_round_up(address, alignment);
     uint64_t gap = aligned - address;
     if (gap && gap < LEAST_BLOCK_BYTES) {
         uint64_t rest = LEAST_BLOCK_BYTES - gap;
-        aligned = size_round_up(aligned + (rest > alignment ? rest : alignment), alignment);
+        aligned = ar_size_round_up(aligned + (rest > alignment ? rest : alignment), alignment);
         gap = aligned - address;
     }
     return gap;
@@ -273,33 +273,33 @@ static uint64_t leading_gap(uint64_t address, uint64_t alignment)
 static inline uint32_t take_head(struct tlsf *self, unsigned class)
 {
     uint32_t block = self->heads[class];
-    struct span *span = &self->spans.at[block];
+    struct ar_span *span = &self->spans.at[block];
     list_pop(self, class, span->right);
     if (__builtin_expect(fills_pool(span), 0))
         self->base.totals.releasable_bytes -= span->bytes;
-    policy_free_removed(&self->base, span->bytes);
+    ar_policy_free_removed(&self->base, span->bytes);
     span->used = 1;
     return block;
 }
 
 /* Where no block is there, or the alignment needs more: a class at whose head is a free block
  * that begins at an aligned place and is large enough. It may be of a new pool, or cut for it. */
-static enum status find_again(struct tlsf *self, uint64_t bytes, uint64_t alignment,
-                              unsigned *class)
+static enum ar_status find_again(struct tlsf *self, uint64_t bytes, uint64_t alignment,
+                                 unsigned *class)
 {
     uint64_t wanted = bytes;
     if (alignment > ALIGN_BYTES)
-        wanted = size_round_up(bytes + alignment + LEAST_BLOCK_BYTES, alignment);
+        wanted = ar_size_round_up(bytes + alignment + LEAST_BLOCK_BYTES, alignment);
     if (!find(self, class_above(wanted), class)) {
-        enum status status = add_pool(self, wanted);
-        if (status != STATUS_OK) {
-            self->failures += status == STATUS_NO_MEMORY;
+        enum ar_status status = add_pool(self, wanted);
+        if (status != AR_OK) {
+            self->failures += status == AR_NO_MEMORY;
             return status;
         }
         (void)find(self, class_above(wanted), class);
     }
     if (alignment <= ALIGN_BYTES)
-        return STATUS_OK;
+        return AR_OK;
     uint32_t block = self->heads[*class];
     uint64_t gap = leading_gap(self->spans.at[block].address, alignment);
     if (gap) {
@@ -309,19 +309,19 @@ static enum status find_again(struct tlsf *self, uint64_t bytes, uint64_t alignm
         add_free(self, aligned);
         *class = class_of(self->spans.at[aligned].bytes);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Hands out what a request needs of the head of `class`. */
-static inline enum status take(struct tlsf *self, unsigned class, uint64_t bytes,
-                               uint64_t requested_bytes, struct policy_block *out)
+static inline enum ar_status take(struct tlsf *self, unsigned class, uint64_t bytes,
+                                  uint64_t requested_bytes, struct ar_policy_block *out)
 {
     uint32_t block = take_head(self, class);
-    struct span *span = &self->spans.at[block];
+    struct ar_span *span = &self->spans.at[block];
     if (span->bytes >= bytes + LEAST_BLOCK_BYTES) {
         uint64_t rest_bytes = span->bytes - bytes - HEADER_BYTES;
         list_push(self, class_of(rest_bytes), cut(self, block, bytes));
-        policy_free_added(&self->base, rest_bytes);
+        ar_policy_free_added(&self->base, rest_bytes);
     }
     uint64_t granted_bytes = span->bytes;
     span->requested_bytes = requested_bytes;
@@ -331,27 +331,28 @@ static inline enum status take(struct tlsf *self, unsigned class, uint64_t bytes
     out->address = span->address;
     out->granted_bytes = granted_bytes;
     out->cookie = block;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* For a request that needs more than a look into the lists. */
-static __attribute__((noinline)) enum status alloc_rare(struct tlsf *self,
-                                                        const struct policy_request *request,
-                                                        uint64_t bytes, struct policy_block *out)
+static __attribute__((noinline)) enum ar_status alloc_rare(struct tlsf *self,
+                                                           const struct ar_policy_request *request,
+                                                           uint64_t bytes,
+                                                           struct ar_policy_block *out)
 {
     unsigned class = 0;
-    if (!spans_reserve(&self->spans, self->host, 4))
-        return STATUS_HOST_MEMORY;
-    enum status status = find_again(self, bytes, request->alignment, &class);
-    return status == STATUS_OK ? take(self, class, bytes, request->bytes, out) : status;
+    if (!ar_spans_reserve(&self->spans, self->host, 4))
+        return AR_HOST_MEMORY;
+    enum ar_status status = find_again(self, bytes, request->alignment, &class);
+    return status == AR_OK ? take(self, class, bytes, request->bytes, out) : status;
 }
 
 /* Calls nothing on the usual way, which spares the saving of registers. */
-static enum status tlsf_alloc(struct policy *base, const struct policy_request *request,
-                              struct policy_block *out)
+static enum ar_status tlsf_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                 struct ar_policy_block *out)
 {
     struct tlsf *self = tlsf_of(base);
-    uint64_t bytes = size_round_up(request->bytes, ALIGN_BYTES);
+    uint64_t bytes = ar_size_round_up(request->bytes, ALIGN_BYTES);
     unsigned class;
     if (bytes < LEAST_BYTES)
         bytes = LEAST_BYTES;
@@ -361,30 +362,31 @@ static enum status tlsf_alloc(struct policy *base, const struct policy_request *
     return take(self, class, bytes, request->bytes, out);
 }
 
-static enum status tlsf_free(struct policy *base, const struct policy_block *given, uint32_t stream)
+static enum ar_status tlsf_free(struct ar_policy *base, const struct ar_policy_block *given,
+                                uint32_t stream)
 {
     struct tlsf *self = tlsf_of(base);
     uint32_t block = (uint32_t)given->cookie;
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     (void)stream;
     self->base.totals.live_bytes -= at[block].requested_bytes;
     self->base.totals.granted_bytes -= at[block].bytes;
     self->base.totals.live_blocks--;
     uint32_t next = at[block].next;
     if (!at[next].used) { /* record 0, which is none, is used */
-        policy_free_removed(&self->base, at[next].bytes);
+        ar_policy_free_removed(&self->base, at[next].bytes);
         list_remove(self, &at[next]);
         absorb(self, block, next);
     }
     uint32_t previous = at[block].previous;
     if (!at[previous].used) {
-        policy_free_removed(&self->base, at[previous].bytes);
+        ar_policy_free_removed(&self->base, at[previous].bytes);
         list_remove(self, &at[previous]);
         absorb(self, previous, block);
         block = previous;
     }
     add_free(self, block);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The largest request that good fit is sure to serve: the bottom of the highest class. */
@@ -397,10 +399,10 @@ static uint64_t largest_servable(const struct tlsf *self)
     return class_bottom(first * SECOND_COUNT + second);
 }
 
-static void tlsf_stats(const struct policy *base, struct policy_stats *out)
+static void tlsf_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct tlsf *self = (const struct tlsf *)base;
-    *out = (struct policy_stats){.totals = self->base.totals};
+    *out = (struct ar_policy_stats){.totals = self->base.totals};
     out->largest_free_block_bytes = largest_servable(self);
     out->count.splits = self->splits;
     out->count.merges = self->merges;
@@ -408,33 +410,33 @@ static void tlsf_stats(const struct policy *base, struct policy_stats *out)
     out->count.failures = self->failures;
 }
 
-static bool visit_range(policy_visit *visit, void *argument, struct policy_range range,
-                        enum policy_range_state state, uint64_t bytes)
+static bool visit_range(ar_policy_visit *visit, void *argument, struct ar_policy_range range,
+                        enum ar_policy_range_state state, uint64_t bytes)
 {
     range.state = state;
     range.bytes = bytes;
     return bytes == 0 || visit(argument, &range);
 }
 
-static void tlsf_walk(const struct policy *base, policy_visit *visit, void *argument)
+static void tlsf_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct tlsf *self = (const struct tlsf *)base;
     for (uint32_t i = 0; i < self->pool_count; i++) {
         const struct tlsf_pool *pool = &self->pools[i];
-        struct policy_range range = {.address = pool->address, .segment_address = pool->address};
+        struct ar_policy_range range = {.address = pool->address, .segment_address = pool->address};
         for (uint32_t b = pool->first; b; b = self->spans.at[b].next) {
-            const struct span *span = &self->spans.at[b];
-            if (!visit_range(visit, argument, range, POLICY_RANGE_OVERHEAD, HEADER_BYTES))
+            const struct ar_span *span = &self->spans.at[b];
+            if (!visit_range(visit, argument, range, AR_POLICY_RANGE_OVERHEAD, HEADER_BYTES))
                 return;
             range.address = span->address;
             range.requested_bytes = span->used ? span->requested_bytes : 0;
             if (!visit_range(visit, argument, range,
-                             span->used ? POLICY_RANGE_USED : POLICY_RANGE_FREE, span->bytes))
+                             span->used ? AR_POLICY_RANGE_USED : AR_POLICY_RANGE_FREE, span->bytes))
                 return;
             range.address = span->address + span->bytes;
             range.requested_bytes = 0;
         }
-        if (!visit_range(visit, argument, range, POLICY_RANGE_OVERHEAD,
+        if (!visit_range(visit, argument, range, AR_POLICY_RANGE_OVERHEAD,
                          pool->address + pool->bytes - range.address))
             return;
     }
@@ -456,19 +458,19 @@ static bool in_list(const struct tlsf *self, uint32_t block)
     return false;
 }
 
-static enum status check_pool(const struct tlsf *self, const struct tlsf_pool *pool,
-                              struct sums *sums, struct error *error)
+static enum ar_status check_pool(const struct tlsf *self, const struct tlsf_pool *pool,
+                                 struct sums *sums, struct ar_error *error)
 {
     uint64_t address = pool->address + HEADER_BYTES;
     for (uint32_t b = pool->first; b; b = self->spans.at[b].next) {
-        const struct span *span = &self->spans.at[b];
+        const struct ar_span *span = &self->spans.at[b];
         if (span->address != address || span->bytes < LEAST_BYTES || span->bytes % ALIGN_BYTES)
-            return error_set(error, STATUS_CORRUPT, "tlsf: a block of %llu bytes at %llu",
-                             (unsigned long long)span->bytes, (unsigned long long)span->address);
+            return ar_error_set(error, AR_CORRUPT, "tlsf: a block of %llu bytes at %llu",
+                                (unsigned long long)span->bytes, (unsigned long long)span->address);
         if (span->next && self->spans.at[span->next].previous != b)
-            return error_set(error, STATUS_CORRUPT, "tlsf: neighbours do not know each other");
+            return ar_error_set(error, AR_CORRUPT, "tlsf: neighbours do not know each other");
         if (span->next && !span->used && !self->spans.at[span->next].used)
-            return error_set(error, STATUS_CORRUPT, "tlsf: blocks should have merged");
+            return ar_error_set(error, AR_CORRUPT, "tlsf: blocks should have merged");
         sums->overhead_bytes += HEADER_BYTES;
         address += span->bytes + HEADER_BYTES;
         if (span->used) {
@@ -478,93 +480,93 @@ static enum status check_pool(const struct tlsf *self, const struct tlsf_pool *p
             continue;
         }
         if (!in_list(self, b))
-            return error_set(error, STATUS_CORRUPT, "tlsf: a free block is in no list");
+            return ar_error_set(error, AR_CORRUPT, "tlsf: a free block is in no list");
         sums->free_blocks++;
         sums->releasable_bytes += fills_pool(span) ? span->bytes : 0;
         if (self->base.watch)
             sums->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
     }
     if (address > pool->address + pool->bytes)
-        return error_set(error, STATUS_CORRUPT, "tlsf: blocks lie past the end of a pool");
+        return ar_error_set(error, AR_CORRUPT, "tlsf: blocks lie past the end of a pool");
     sums->overhead_bytes += pool->address + pool->bytes - (address - HEADER_BYTES);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check_lists(const struct tlsf *self, uint64_t free_blocks, struct error *error)
+static enum ar_status check_lists(const struct tlsf *self, uint64_t free_blocks,
+                                  struct ar_error *error)
 {
     uint64_t listed = 0;
     for (unsigned f = 0; f < FIRST_COUNT; f++) {
         for (unsigned s = 0; s < SECOND_COUNT; s++) {
             bool bit = self->second_map[f] >> s & 1u;
             if (bit != (self->heads[f * SECOND_COUNT + s] != 0))
-                return error_set(error, STATUS_CORRUPT, "tlsf: a bit and its list differ");
+                return ar_error_set(error, AR_CORRUPT, "tlsf: a bit and its list differ");
             for (uint32_t b = self->heads[f * SECOND_COUNT + s]; b; b = self->spans.at[b].right)
                 listed++;
         }
         if ((self->second_map[f] != 0) != (self->first_map >> f & 1u))
-            return error_set(error, STATUS_CORRUPT, "tlsf: the two bitmaps differ");
+            return ar_error_set(error, AR_CORRUPT, "tlsf: the two bitmaps differ");
     }
     return listed == free_blocks
-               ? STATUS_OK
-               : error_set(error, STATUS_CORRUPT,
-                           "tlsf: the lists hold %llu blocks, the pools %llu",
-                           (unsigned long long)listed, (unsigned long long)free_blocks);
+               ? AR_OK
+               : ar_error_set(error, AR_CORRUPT, "tlsf: the lists hold %llu blocks, the pools %llu",
+                              (unsigned long long)listed, (unsigned long long)free_blocks);
 }
 
-static enum status tlsf_validate(const struct policy *base, struct error *error)
+static enum ar_status tlsf_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct tlsf *self = (const struct tlsf *)base;
-    const struct policy_totals *totals = &self->base.totals;
+    const struct ar_policy_totals *totals = &self->base.totals;
     struct sums sums = {0};
     for (uint32_t i = 0; i < self->pool_count; i++) {
-        enum status status = check_pool(self, &self->pools[i], &sums, error);
-        if (status != STATUS_OK)
+        enum ar_status status = check_pool(self, &self->pools[i], &sums, error);
+        if (status != AR_OK)
             return status;
     }
     if (sums.live_bytes != totals->live_bytes || sums.granted_bytes != totals->granted_bytes ||
         sums.live_blocks != totals->live_blocks ||
         sums.releasable_bytes != totals->releasable_bytes ||
         sums.overhead_bytes != totals->overhead_bytes)
-        return error_set(error, STATUS_CORRUPT, "tlsf: the totals differ from the blocks");
+        return ar_error_set(error, AR_CORRUPT, "tlsf: the totals differ from the blocks");
     if (self->base.watch && self->base.watch->usable_bytes != sums.usable_bytes)
-        return error_set(error, STATUS_CORRUPT, "tlsf: the hole watch is off");
+        return ar_error_set(error, AR_CORRUPT, "tlsf: the hole watch is off");
     return check_lists(self, sums.free_blocks, error);
 }
 
-static void tlsf_destroy(struct policy *base)
+static void tlsf_destroy(struct ar_policy *base)
 {
     struct tlsf *self = tlsf_of(base);
     for (uint32_t i = 0; i < self->pool_count; i++)
-        (void)backing_segment_free(self->backing, self->pools[i].address);
-    host_free(self->host, self->pools, self->pool_room * sizeof *self->pools);
-    spans_close(&self->spans, self->host);
-    host_free(self->host, self, sizeof *self);
+        (void)ar_backing_segment_free(self->backing, self->pools[i].address);
+    ar_host_free(self->host, self->pools, self->pool_room * sizeof *self->pools);
+    ar_spans_close(&self->spans, self->host);
+    ar_host_free(self->host, self, sizeof *self);
 }
 
-static enum status tlsf_create(const struct policy_context *context, const void *given,
-                               struct policy **out, struct error *error)
+static enum ar_status tlsf_create(const struct ar_policy_context *context, const void *given,
+                                  struct ar_policy **out, struct ar_error *error)
 {
-    extern const struct policy_ops tlsf_policy;
+    extern const struct ar_policy_ops tlsf_policy;
     const struct tlsf_values *values = given;
-    struct tlsf *self = host_alloc(context->host, sizeof *self);
+    struct tlsf *self = ar_host_alloc(context->host, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "policy tlsf: the host has no memory left");
+        return ar_error_set(error, AR_HOST_MEMORY, "policy tlsf: the host has no memory left");
     self->base.ops = &tlsf_policy;
     self->backing = context->backing;
     self->host = context->host;
-    self->pool_bytes = size_round_down(values->pool_bytes, ALIGN_BYTES);
+    self->pool_bytes = ar_size_round_down(values->pool_bytes, ALIGN_BYTES);
     self->limit_bytes = values->common.limit_bytes ? values->common.limit_bytes : UINT64_MAX;
     *out = &self->base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-const struct policy_ops tlsf_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+const struct ar_policy_ops tlsf_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "tlsf",
     .summary = "two-level segregated fit: constant time, good fit, last freed first",
     .reference = "mattconte/tlsf 2020, with pools added on demand",
-    .capabilities = POLICY_WATCHES_FREE | POLICY_HONOURS_ALIGNMENT,
+    .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT,
     .options = tlsf_options,
     .values_bytes = sizeof(struct tlsf_values),
     .create = tlsf_create,

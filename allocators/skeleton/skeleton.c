@@ -17,19 +17,19 @@
 
 #define CLASSES 64
 
-extern const struct policy_ops skeleton_policy;
-const struct policy_ops *allocrig_policy(void);
+extern const struct ar_policy_ops skeleton_policy;
+const struct ar_policy_ops *allocrig_policy(void);
 
 /* Options: this struct is filled from the table below before create is called. The common ones
  * come first, in both. Required. */
 struct skeleton_values {
-    struct policy_common common;
+    struct ar_policy_common common;
     uint64_t least_bytes;
 };
 
-static const struct option skeleton_options[] = {
-    POLICY_COMMON_OPTIONS,
-    {"least", OPTION_BYTES, offsetof(struct skeleton_values, least_bytes), "512", 1, 1073741824,
+static const struct ar_option skeleton_options[] = {
+    AR_POLICY_COMMON_OPTIONS,
+    {"least", AR_OPTION_BYTES, offsetof(struct skeleton_values, least_bytes), "512", 1, 1073741824,
      NULL, "bytes of the smallest class; rounded up to a power of two"},
     {0},
 };
@@ -37,14 +37,14 @@ static const struct option skeleton_options[] = {
 /* The instance. The base comes first: callers know only that. All memory for metadata comes from
  * the host of the context, so that it is measured. */
 struct skeleton {
-    struct policy base;
-    struct backing *backing;
-    struct range_pool segments; /* extra: bytes asked for; 0: kept, not in use */
-    uint32_t by_address;        /* the tree of all of them, for walk */
-    uint32_t kept[CLASSES];     /* per class, linked by `next`; 0: none */
-    uint64_t kept_classes;      /* bit c: kept[c] is not empty */
+    struct ar_policy base;
+    struct ar_backing *backing;
+    struct ar_range_pool segments; /* extra: bytes asked for; 0: kept, not in use */
+    uint32_t by_address;           /* the tree of all of them, for walk */
+    uint32_t kept[CLASSES];        /* per class, linked by `next`; 0: none */
+    uint64_t kept_classes;         /* bit c: kept[c] is not empty */
     uint64_t least_bytes, limit_bytes;
-    struct policy_stats counted; /* its counters only */
+    struct ar_policy_stats counted; /* its counters only */
 };
 
 static unsigned class_of(const struct skeleton *self, uint64_t bytes)
@@ -55,79 +55,79 @@ static unsigned class_of(const struct skeleton *self, uint64_t bytes)
 }
 
 /* Required. Copies what it needs of the context and the values; on failure nothing is left. */
-static enum status skeleton_create(const struct policy_context *context, const void *values,
-                                   struct policy **out, struct error *error)
+static enum ar_status skeleton_create(const struct ar_policy_context *context, const void *values,
+                                      struct ar_policy **out, struct ar_error *error)
 {
     const struct skeleton_values *given = values;
-    struct skeleton *self = host_alloc(context->host, sizeof *self); /* zeroed */
+    struct skeleton *self = ar_host_alloc(context->host, sizeof *self); /* zeroed */
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for policy skeleton");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy skeleton");
     self->base.ops = &skeleton_policy;
     self->backing = context->backing;
     self->least_bytes = given->least_bytes;
     self->limit_bytes = given->common.limit_bytes ? given->common.limit_bytes : UINT64_MAX;
-    range_pool_open(&self->segments, context->host);
+    ar_range_pool_open(&self->segments, context->host);
     *out = &self->base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Gives one kept segment of a class back to the driver. */
-static enum status give_back(struct skeleton *self, unsigned class)
+static enum ar_status give_back(struct skeleton *self, unsigned class)
 {
     uint32_t index = self->kept[class];
-    struct range_node *segment = &self->segments.nodes[index];
-    enum status status = backing_segment_free(self->backing, segment->address);
+    struct ar_range_node *segment = &self->segments.nodes[index];
+    enum ar_status status = ar_backing_segment_free(self->backing, segment->address);
     if (status)
         return status;
-    policy_free_removed(&self->base, segment->bytes);
+    ar_policy_free_removed(&self->base, segment->bytes);
     self->base.totals.reserved_bytes -= segment->bytes;
     self->base.totals.releasable_bytes -= segment->bytes;
     self->counted.count.segments_freed++;
     self->kept[class] = segment->next;
     if (!self->kept[class])
         self->kept_classes &= ~(UINT64_C(1) << class);
-    range_tree_remove(&self->segments, &self->by_address, RANGE_BY_ADDRESS, index);
-    range_pool_give(&self->segments, index);
-    return STATUS_OK;
+    ar_range_tree_remove(&self->segments, &self->by_address, AR_RANGE_BY_ADDRESS, index);
+    ar_range_pool_give(&self->segments, index);
+    return AR_OK;
 }
 
 /* Not required. Gives back what is cached until at most `keep_bytes` of it are left. */
-static enum status skeleton_trim(struct policy *base, uint64_t keep_bytes)
+static enum ar_status skeleton_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     struct skeleton *self = (struct skeleton *)base;
-    while (self->kept_classes && policy_free_bytes(&base->totals) > keep_bytes) {
-        enum status status = give_back(self, (unsigned)__builtin_ctzll(self->kept_classes));
+    while (self->kept_classes && ar_policy_free_bytes(&base->totals) > keep_bytes) {
+        enum ar_status status = give_back(self, (unsigned)__builtin_ctzll(self->kept_classes));
         if (status)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static bool free_segment(void *argument, const struct range_node *segment)
+static bool free_segment(void *argument, const struct ar_range_node *segment)
 {
     struct skeleton *self = argument;
-    (void)backing_segment_free(self->backing, segment->address);
+    (void)ar_backing_segment_free(self->backing, segment->address);
     return true;
 }
 
 /* Required. Gives everything back, also with blocks live. */
-static void skeleton_destroy(struct policy *base)
+static void skeleton_destroy(struct ar_policy *base)
 {
     struct skeleton *self = (struct skeleton *)base;
-    struct host *host = self->segments.host;
-    range_tree_walk(&self->segments, self->by_address, free_segment, self);
-    range_pool_close(&self->segments);
-    host_free(host, self, sizeof *self);
+    struct ar_host *host = self->segments.host;
+    ar_range_tree_walk(&self->segments, self->by_address, free_segment, self);
+    ar_range_pool_close(&self->segments);
+    ar_host_free(host, self, sizeof *self);
 }
 
 /* Rule 3. REFUSED: no memory even after all that was kept is given back. */
-static enum status new_segment(struct skeleton *self, uint64_t bytes, uint64_t *address)
+static enum ar_status new_segment(struct skeleton *self, uint64_t bytes, uint64_t *address)
 {
     for (int tries = 0; tries < 2; tries++) {
-        enum status status = STATUS_REFUSED;
+        enum ar_status status = AR_REFUSED;
         if (bytes <= self->limit_bytes - self->base.totals.reserved_bytes)
-            status = backing_segment_alloc(self->backing, bytes, address);
-        if (status != STATUS_REFUSED)
+            status = ar_backing_segment_alloc(self->backing, bytes, address);
+        if (status != AR_REFUSED)
             return status;
         if (tries == 1 || !self->kept_classes)
             break;
@@ -137,52 +137,53 @@ static enum status new_segment(struct skeleton *self, uint64_t bytes, uint64_t *
         if (status)
             return status;
     }
-    return STATUS_REFUSED;
+    return AR_REFUSED;
 }
 
 /* Puts a new segment of the class in front of those kept. */
-static enum status fill_class(struct skeleton *self, unsigned class)
+static enum ar_status fill_class(struct skeleton *self, unsigned class)
 {
     uint64_t bytes = UINT64_C(1) << class;
     uint64_t address;
-    if (!range_pool_reserve(&self->segments, 1))
-        return STATUS_HOST_MEMORY;
-    enum status status = new_segment(self, bytes, &address);
+    if (!ar_range_pool_reserve(&self->segments, 1))
+        return AR_HOST_MEMORY;
+    enum ar_status status = new_segment(self, bytes, &address);
     if (status)
         return status;
-    uint32_t index = range_pool_take(&self->segments);
+    uint32_t index = ar_range_pool_take(&self->segments);
     self->segments.nodes[index].address = address;
     self->segments.nodes[index].bytes = bytes;
-    range_tree_insert(&self->segments, &self->by_address, RANGE_BY_ADDRESS, index);
+    ar_range_tree_insert(&self->segments, &self->by_address, AR_RANGE_BY_ADDRESS, index);
     self->kept[class] = index;
     self->kept_classes |= UINT64_C(1) << class;
     self->base.totals.reserved_bytes += bytes;
     self->base.totals.releasable_bytes += bytes;
     self->counted.count.segments_made++;
-    policy_free_added(&self->base, bytes);
-    return STATUS_OK;
+    ar_policy_free_added(&self->base, bytes);
+    return AR_OK;
 }
 
 /* Required. NO_MEMORY is an outcome and changes no live or granted byte. */
-static enum status skeleton_alloc(struct policy *base, const struct policy_request *request,
-                                  struct policy_block *out)
+static enum ar_status skeleton_alloc(struct ar_policy *base,
+                                     const struct ar_policy_request *request,
+                                     struct ar_policy_block *out)
 {
     struct skeleton *self = (struct skeleton *)base;
     unsigned class = class_of(self, request->bytes);
     if (!self->kept[class]) {
-        enum status status = fill_class(self, class);
+        enum ar_status status = fill_class(self, class);
         if (status) {
-            self->counted.count.failures += status == STATUS_REFUSED;
-            return status == STATUS_REFUSED ? STATUS_NO_MEMORY : status;
+            self->counted.count.failures += status == AR_REFUSED;
+            return status == AR_REFUSED ? AR_NO_MEMORY : status;
         }
     }
     uint32_t index = self->kept[class];
-    struct range_node *segment = &self->segments.nodes[index];
+    struct ar_range_node *segment = &self->segments.nodes[index];
     self->kept[class] = segment->next;
     if (!self->kept[class])
         self->kept_classes &= ~(UINT64_C(1) << class);
     segment->extra = request->bytes;
-    policy_free_removed(base, segment->bytes);
+    ar_policy_free_removed(base, segment->bytes);
     out->address = segment->address;
     out->granted_bytes = segment->bytes;
     out->cookie = index;
@@ -190,33 +191,33 @@ static enum status skeleton_alloc(struct policy *base, const struct policy_reque
     base->totals.granted_bytes += segment->bytes;
     base->totals.live_bytes += request->bytes;
     base->totals.live_blocks++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-/* Required. Without POLICY_STREAM_ORDERED the caller has seen to it that no other stream uses
+/* Required. Without AR_POLICY_STREAM_ORDERED the caller has seen to it that no other stream uses
  * the block any more. */
-static enum status skeleton_free(struct policy *base, const struct policy_block *block,
-                                 uint32_t stream)
+static enum ar_status skeleton_free(struct ar_policy *base, const struct ar_policy_block *block,
+                                    uint32_t stream)
 {
     (void)stream;
     struct skeleton *self = (struct skeleton *)base;
     uint32_t index = (uint32_t)block->cookie;
-    struct range_node *segment = &self->segments.nodes[index];
+    struct ar_range_node *segment = &self->segments.nodes[index];
     unsigned class = class_of(self, segment->bytes);
     base->totals.live_bytes -= segment->extra;
     base->totals.granted_bytes -= segment->bytes;
     base->totals.releasable_bytes += segment->bytes;
     base->totals.live_blocks--;
-    policy_free_added(base, segment->bytes);
+    ar_policy_free_added(base, segment->bytes);
     segment->extra = 0;
     segment->next = self->kept[class];
     self->kept[class] = index;
     self->kept_classes |= UINT64_C(1) << class;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Required, O(1). */
-static void skeleton_stats(const struct policy *base, struct policy_stats *out)
+static void skeleton_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct skeleton *self = (const struct skeleton *)base;
     *out = self->counted;
@@ -226,36 +227,36 @@ static void skeleton_stats(const struct policy *base, struct policy_stats *out)
 }
 
 struct walker {
-    policy_visit *visit;
+    ar_policy_visit *visit;
     void *argument;
 };
 
-static bool show(void *argument, const struct range_node *segment)
+static bool show(void *argument, const struct ar_range_node *segment)
 {
     const struct walker *walker = argument;
-    const struct policy_range range = {
+    const struct ar_policy_range range = {
         .address = segment->address,
         .bytes = segment->bytes,
         .requested_bytes = segment->extra,
         .segment_address = segment->address,
-        .state = segment->extra ? POLICY_RANGE_USED : POLICY_RANGE_FREE,
+        .state = segment->extra ? AR_POLICY_RANGE_USED : AR_POLICY_RANGE_FREE,
     };
     return walker->visit(walker->argument, &range);
 }
 
 /* Required. Every range that is held, in address order. */
-static void skeleton_walk(const struct policy *base, policy_visit *visit, void *argument)
+static void skeleton_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct skeleton *self = (const struct skeleton *)base;
     struct walker walker = {visit, argument};
-    range_tree_walk(&self->segments, self->by_address, show, &walker);
+    ar_range_tree_walk(&self->segments, self->by_address, show, &walker);
 }
 
 struct sums {
     uint64_t live, granted, held;
 };
 
-static bool add_up(void *argument, const struct range_node *segment)
+static bool add_up(void *argument, const struct ar_range_node *segment)
 {
     struct sums *sums = argument;
     sums->live += segment->extra;
@@ -265,48 +266,48 @@ static bool add_up(void *argument, const struct range_node *segment)
 }
 
 /* Required. Whatever must always hold, checked; the first that does not as a sentence. */
-static enum status skeleton_validate(const struct policy *base, struct error *error)
+static enum ar_status skeleton_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct skeleton *self = (const struct skeleton *)base;
     struct sums sums = {0};
     uint64_t count;
-    if (!range_tree_check(&self->segments, self->by_address, RANGE_BY_ADDRESS, &count) ||
-        !range_tree_walk(&self->segments, self->by_address, add_up, &sums))
-        return error_set(error, STATUS_CORRUPT, "policy skeleton: the tree of segments is broken");
+    if (!ar_range_tree_check(&self->segments, self->by_address, AR_RANGE_BY_ADDRESS, &count) ||
+        !ar_range_tree_walk(&self->segments, self->by_address, add_up, &sums))
+        return ar_error_set(error, AR_CORRUPT, "policy skeleton: the tree of segments is broken");
     if (sums.live != base->totals.live_bytes || sums.granted != base->totals.granted_bytes ||
         sums.held != base->totals.reserved_bytes)
-        return error_set(error, STATUS_CORRUPT,
-                         "policy skeleton: the totals are not those of the segments");
+        return ar_error_set(error, AR_CORRUPT,
+                            "policy skeleton: the totals are not those of the segments");
     for (unsigned class = 0; class < CLASSES; class ++) {
         if ((self->kept[class] != 0) != ((self->kept_classes >> class & 1) != 0))
-            return error_set(error, STATUS_CORRUPT, "policy skeleton: the bit of class %u is wrong",
-                             class);
+            return ar_error_set(error, AR_CORRUPT, "policy skeleton: the bit of class %u is wrong",
+                                class);
         for (uint32_t at = self->kept[class]; at; at = self->segments.nodes[at].next)
             if (self->segments.nodes[at].extra || self->segments.nodes[at].bytes != UINT64_C(1)
                                                                                         << class)
-                return error_set(error, STATUS_CORRUPT,
-                                 "policy skeleton: a segment kept for class %u is in use or of "
-                                 "another size",
-                                 class);
+                return ar_error_set(error, AR_CORRUPT,
+                                    "policy skeleton: a segment kept for class %u is in use or of "
+                                    "another size",
+                                    class);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Not required: the sentence behind a status that stops the run. */
-static const char *skeleton_problem(const struct policy *base)
+static const char *skeleton_problem(const struct ar_policy *base)
 {
-    return backing_problem(((const struct skeleton *)base)->backing);
+    return ar_backing_problem(((const struct skeleton *)base)->backing);
 }
 
 /* Hooks that are not required and not needed here: servable (where a request of the size of the
  * largest hole might not be served from it), use, retire, adopt, progress, plan, setting. */
-const struct policy_ops skeleton_policy = {
-    .abi = POLICY_ABI,                                                        /* required */
-    .ops_bytes = sizeof(struct policy_ops),                                   /* required */
+const struct ar_policy_ops skeleton_policy = {
+    .abi = AR_POLICY_ABI,                                                     /* required */
+    .ops_bytes = sizeof(struct ar_policy_ops),                                /* required */
     .name = "skeleton",                                                       /* required */
     .summary = "powers of two, kept for their class: a policy to start from", /* required */
     .reference = "none; the template of allocators/skeleton",                 /* required */
-    .capabilities = POLICY_WATCHES_FREE,
+    .capabilities = AR_POLICY_WATCHES_FREE,
     .options = skeleton_options,                    /* required */
     .values_bytes = sizeof(struct skeleton_values), /* required */
     .create = skeleton_create,
@@ -321,7 +322,7 @@ const struct policy_ops skeleton_policy = {
 };
 
 /* Required in a shared object, and only there. */
-const struct policy_ops *allocrig_policy(void)
+const struct ar_policy_ops *allocrig_policy(void)
 {
     return &skeleton_policy;
 }

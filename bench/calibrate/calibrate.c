@@ -10,14 +10,14 @@
 /* Where the simulated device begins to number: any place will do. */
 #define FIRST_ADDRESS (UINT64_C(1) << 40)
 
-#define FREE_LEAST (256 * MIB)
+#define FREE_LEAST (256 * AR_MIB)
 
 /* Sizes that are measured, each part from its least on. 20 MiB stands for sizes that are no power
  * of two. */
 static const uint64_t sizes[] = {
-    256,     4 * KIB,  64 * KIB, 512 * KIB, MIB,       2 * MIB,   4 * MIB,
-    8 * MIB, 20 * MIB, 32 * MIB, 64 * MIB,  128 * MIB, 256 * MIB, 512 * MIB,
-    GIB,     2 * GIB,  4 * GIB,  8 * GIB,   20 * GIB,  64 * GIB,  512 * GIB,
+    256,        4 * AR_KIB,  64 * AR_KIB, 512 * AR_KIB, AR_MIB,       2 * AR_MIB,   4 * AR_MIB,
+    8 * AR_MIB, 20 * AR_MIB, 32 * AR_MIB, 64 * AR_MIB,  128 * AR_MIB, 256 * AR_MIB, 512 * AR_MIB,
+    AR_GIB,     2 * AR_GIB,  4 * AR_GIB,  8 * AR_GIB,   20 * AR_GIB,  64 * AR_GIB,  512 * AR_GIB,
 };
 
 #define SIZE_COUNT (sizeof sizes / sizeof sizes[0])
@@ -36,17 +36,18 @@ static const struct part parts[] = {
     {"pool, first use", parts_pool_first, 1, 1, true, false, false, true},
     {"calls after a rest", parts_rested, 1, 1, true, false, false, false},
     {"cleaning", parts_cleaning, 1, 1, true, false, false, false},
-    {"driver allocations, churned", parts_churned, 256, 20 * GIB, true, true, false, false},
-    {"driver allocations, held", parts_held, 256, 20 * GIB, true, true, false, false},
-    {"driver allocations, sharing a page", parts_shared, 256, MIB, true, true, false, false},
-    {"address ranges", parts_ranges, 2 * MIB, 512 * GIB, true, true, true, false},
-    {"physical memory and mappings", parts_mapped, 2 * MIB, 8 * GIB, true, true, true, false},
-    {"runs of mappings", parts_runs, 2 * MIB, GIB, true, true, true, false},
+    {"driver allocations, churned", parts_churned, 256, 20 * AR_GIB, true, true, false, false},
+    {"driver allocations, held", parts_held, 256, 20 * AR_GIB, true, true, false, false},
+    {"driver allocations, sharing a page", parts_shared, 256, AR_MIB, true, true, false, false},
+    {"address ranges", parts_ranges, 2 * AR_MIB, 512 * AR_GIB, true, true, true, false},
+    {"physical memory and mappings", parts_mapped, 2 * AR_MIB, 8 * AR_GIB, true, true, true, false},
+    {"runs of mappings", parts_runs, 2 * AR_MIB, AR_GIB, true, true, true, false},
     {"events", parts_events, 1, 1, true, true, false, false},
     {"launches", parts_launches, 1, 1, true, true, false, false},
-    {"pool, warm", parts_pool_warm, 256, GIB, true, true, false, true},
-    {"pool, growing and trimmed", parts_pool_growth, 32 * MIB, GIB, true, true, false, true},
-    {"pool, other streams' frees", parts_pool_pending, 2 * MIB, 2 * MIB, false, true, false, true},
+    {"pool, warm", parts_pool_warm, 256, AR_GIB, true, true, false, true},
+    {"pool, growing and trimmed", parts_pool_growth, 32 * AR_MIB, AR_GIB, true, true, false, true},
+    {"pool, other streams' frees", parts_pool_pending, 2 * AR_MIB, 2 * AR_MIB, false, true, false,
+     true},
     {"which calls wait", parts_waits, 1, 1, true, false, false, false},
     {"the program's own part", parts_program, 1, 1, true, false, false, false},
     {"matrix products, first ones", parts_products, 1, 1, true, false, false, false},
@@ -80,7 +81,7 @@ void parts_figure(const struct meter *meter, struct sim_profile *out, enum sim_c
                   uint64_t bytes, uint64_t ns)
 {
     struct sim_curve *curve = meter->busy ? &out->busy_costs[cost] : &out->costs[cost];
-    if (meter->status == STATUS_OK)
+    if (meter->status == AR_OK)
         (void)sim_curve_add(curve, bytes, ns);
 }
 
@@ -119,7 +120,7 @@ static void part_go(const struct part *part, struct meter *meter, struct sim_pro
 {
     uint64_t wanted[SIZE_COUNT];
     size_t count = part_sizes(part, wanted);
-    const struct device_props *props = &meter->device->props;
+    const struct ar_device_props *props = &meter->device->props;
     bool there = (!part->mapped || props->has_virtual_memory) && (!part->pool || props->has_pool);
     for (int busy = 0; busy < 2; busy++) {
         if (!(busy ? part->busy : part->idle))
@@ -127,12 +128,12 @@ static void part_go(const struct part *part, struct meter *meter, struct sim_pro
         for (size_t i = 0; i < count; i++) {
             char label[96], text[32] = "";
             if (wanted[i] > 1)
-                size_print_exact(wanted[i], text, sizeof text);
+                ar_size_print_exact(wanted[i], text, sizeof text);
             snprintf(label, sizeof label, "%s %s%s", part->name, text, busy ? ", busy card" : "");
             if (options->step)
                 options->step(options->argument, label);
             meter->busy = busy;
-            if (there && meter->status == STATUS_OK) {
+            if (there && meter->status == AR_OK) {
                 meter_look_at_host(meter);
                 part->measure(meter, out, wanted[i]);
             }
@@ -145,9 +146,9 @@ static void part_go(const struct part *part, struct meter *meter, struct sim_pro
 /* What the device says of itself, before anything is held. */
 static void describe(const struct meter *meter, struct sim_profile *out)
 {
-    struct device *device = meter->device;
+    struct ar_device *device = meter->device;
     uint64_t free_bytes, total_bytes;
-    backing_memory(device->backing, &free_bytes, &total_bytes);
+    ar_backing_memory(device->backing, &free_bytes, &total_bytes);
     out->total_bytes = total_bytes;
     out->usable_bytes = free_bytes;
     out->page_bytes = device->backing->page_bytes;
@@ -158,34 +159,35 @@ static void describe(const struct meter *meter, struct sim_profile *out)
         out->context_bytes = device->ops->card_bytes(device);
 }
 
-enum status calibrate(struct device *device, const struct calibrate_options *options,
-                      struct sim_profile *out, struct error *error)
+enum ar_status calibrate(struct ar_device *device, const struct calibrate_options *options,
+                         struct sim_profile *out, struct ar_error *error)
 {
     struct meter meter;
     memset(out, 0, sizeof *out);
     if (!device->backing->page_bytes || device->props.total_bytes == UINT64_MAX)
-        return error_set(error, STATUS_INVALID,
-                         "the device %s has no pages and no end: there is nothing to measure",
-                         device->props.profile);
+        return ar_error_set(error, AR_INVALID,
+                            "the device %s has no pages and no end: there is nothing to measure",
+                            device->props.profile);
     if (!meter_open(&meter, device, out, options->cold))
-        return error_set(error, STATUS_HOST_MEMORY, "no memory for calibrating");
+        return ar_error_set(error, AR_HOST_MEMORY, "no memory for calibrating");
     if (meter.free_bytes < FREE_LEAST) {
         meter_close(&meter);
-        return error_set(error, STATUS_INVALID,
-                         "the device %s has %" PRIu64 " bytes free, and calibrating needs 256 MiB",
-                         device->props.profile, meter.free_bytes);
+        return ar_error_set(error, AR_INVALID,
+                            "the device %s has %" PRIu64
+                            " bytes free, and calibrating needs 256 MiB",
+                            device->props.profile, meter.free_bytes);
     }
     describe(&meter, out);
     for (size_t i = 0; i < PART_COUNT; i++)
         part_go(&parts[i], &meter, out, options);
     meter_close(&meter);
-    if (meter.status != STATUS_OK || device->failed)
-        return error_set(error, device->failed ? STATUS_MISSING : meter.status,
-                         "calibrating: %s failed: %s", meter.call ? meter.call : "a kernel",
-                         meter.status == STATUS_OK || meter.status == STATUS_INVALID
-                             ? backing_problem(device->backing)
-                             : status_meaning(meter.status));
+    if (meter.status != AR_OK || device->failed)
+        return ar_error_set(error, device->failed ? AR_MISSING : meter.status,
+                            "calibrating: %s failed: %s", meter.call ? meter.call : "a kernel",
+                            meter.status == AR_OK || meter.status == AR_INVALID
+                                ? ar_backing_problem(device->backing)
+                                : ar_status_meaning(meter.status));
     settle(out);
     out->host_clock_ps = meter_host_clock_ps(&meter);
-    return STATUS_OK;
+    return AR_OK;
 }

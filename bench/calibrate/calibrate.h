@@ -28,7 +28,7 @@ size_t calibrate_steps(void);
 /* Measures the device, which nothing else uses and which holds nothing, and writes what it costs
  * to `out`; name, card, driver, hypervisor and source are the caller's. MISSING with the device's
  * sentence where the driver fails; a size for which there is no memory is left out. */
-enum status calibrate(struct device *device, const struct calibrate_options *options,
-                      struct sim_profile *out, struct error *error) STATUS_CHECKED;
+enum ar_status calibrate(struct ar_device *device, const struct calibrate_options *options,
+                         struct sim_profile *out, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -26,7 +26,7 @@
 #define BESIDE_NS      UINT64_C(200) /* differences that a clock's reading explains count as none */
 
 struct call {
-    unsigned line; /* enum device_call or check_line */
+    unsigned line; /* enum ar_device_call or check_line */
     uint64_t ns;
 };
 
@@ -39,82 +39,82 @@ struct calls {
 
 /* One program on one device. */
 struct program {
-    struct device *device;
-    struct backing *backing;
-    struct rng rng;
+    struct ar_device *device;
+    struct ar_backing *backing;
+    struct ar_rng rng;
     bool busy;
     struct dirt *dirt;    /* NULL: the host's caches stay warm */
     uint64_t most_bytes;  /* of a block */
     uint64_t arena_bytes; /* of program 2 */
 };
 
-static void on_call(void *argument, enum device_call call, uint64_t bytes, uint64_t ns,
+static void on_call(void *argument, enum ar_device_call call, uint64_t bytes, uint64_t ns,
                     uint64_t waited_ns, bool refused)
 {
     struct calls *self = argument;
     bool small = bytes < self->page_bytes;
     (void)waited_ns;
     (void)refused;
-    struct call *grown = array_grow(self->calls, self->count, &self->room, sizeof *grown);
+    struct call *grown = ar_array_grow(self->calls, self->count, &self->room, sizeof *grown);
     if (!grown) {
         self->lost = true;
         return;
     }
     self->calls = grown;
-    unsigned line = small && call == DEVICE_CALL_alloc  ? (unsigned)CHECK_SMALL_ALLOC
-                    : small && call == DEVICE_CALL_free ? (unsigned)CHECK_SMALL_FREE
-                                                        : (unsigned)call;
+    unsigned line = small && call == AR_DEVICE_CALL_alloc  ? (unsigned)CHECK_SMALL_ALLOC
+                    : small && call == AR_DEVICE_CALL_free ? (unsigned)CHECK_SMALL_FREE
+                                                           : (unsigned)call;
     self->calls[self->count++] = (struct call){.line = line, .ns = ns};
 }
 
 /* What a program does between two calls. */
 static void compute(struct program *self)
 {
-    uint64_t kernels = rng_below(&self->rng, 9);
+    uint64_t kernels = ar_rng_below(&self->rng, 9);
     for (uint64_t i = 0; i < kernels; i++) {
-        uint64_t ns = rng_log_uniform(&self->rng, 10000, 300000);
+        uint64_t ns = ar_rng_log_uniform(&self->rng, 10000, 300000);
         if (self->busy)
             self->device->ops->kernel(self->device, KERNELS_STREAM, ns);
     }
     dirt_spread(self->dirt);
 }
 
-static enum status block_make(struct program *self, bool pool, uint64_t bytes, uint64_t *address)
+static enum ar_status block_make(struct program *self, bool pool, uint64_t bytes, uint64_t *address)
 {
     return pool ? self->backing->ops->pool_alloc(self->backing, bytes, STREAM, address)
-                : backing_segment_alloc(self->backing, bytes, address);
+                : ar_backing_segment_alloc(self->backing, bytes, address);
 }
 
-static enum status block_free(struct program *self, bool pool, uint64_t address)
+static enum ar_status block_free(struct program *self, bool pool, uint64_t address)
 {
     return pool ? self->backing->ops->pool_free(self->backing, address, STREAM)
-                : backing_segment_free(self->backing, address);
+                : ar_backing_segment_free(self->backing, address);
 }
 
 /* Programs 1 and 3. A block that does not fit is not made. */
-static enum status blocks_go(struct program *self, bool pool)
+static enum ar_status blocks_go(struct program *self, bool pool)
 {
     uint64_t places[PLACES];
     bool full[PLACES] = {false}; /* 0 is an address too */
-    enum status status = STATUS_OK;
-    for (uint32_t step = 0; step < STEPS && status == STATUS_OK; step++) {
-        uint64_t at = rng_below(&self->rng, PLACES);
-        uint64_t bytes = rng_log_uniform(&self->rng, LEAST_BYTES, self->most_bytes);
+    enum ar_status status = AR_OK;
+    for (uint32_t step = 0; step < STEPS && status == AR_OK; step++) {
+        uint64_t at = ar_rng_below(&self->rng, PLACES);
+        uint64_t bytes = ar_rng_log_uniform(&self->rng, LEAST_BYTES, self->most_bytes);
         compute(self);
         if (full[at]) {
             status = block_free(self, pool, places[at]);
             full[at] = false;
         } else {
             status = block_make(self, pool, bytes, &places[at]);
-            full[at] = status == STATUS_OK;
-            if (status == STATUS_REFUSED)
-                status = STATUS_OK;
+            full[at] = status == AR_OK;
+            if (status == AR_REFUSED)
+                status = AR_OK;
         }
     }
-    for (uint32_t i = 0; i < PLACES && status == STATUS_OK; i++)
+    for (uint32_t i = 0; i < PLACES && status == AR_OK; i++)
         if (full[i])
             status = block_free(self, pool, places[i]);
-    if (!pool || status != STATUS_OK)
+    if (!pool || status != AR_OK)
         return status;
     self->device->ops->sync(self->device, UINT32_MAX);
     return self->backing->ops->pool_trim(self->backing, 0);
@@ -126,41 +126,41 @@ struct run {
     backing_handle handles[PAGES_IN_A_RUN];
 };
 
-static enum status run_make(struct program *self, struct run *run, uint64_t address)
+static enum ar_status run_make(struct program *self, struct run *run, uint64_t address)
 {
     uint64_t page_bytes = self->backing->page_bytes;
-    uint64_t wanted = rng_between(&self->rng, 1, PAGES_IN_A_RUN);
-    enum status status = STATUS_OK;
+    uint64_t wanted = ar_rng_between(&self->rng, 1, PAGES_IN_A_RUN);
+    enum ar_status status = AR_OK;
     *run = (struct run){.address = address};
-    while (run->pages < wanted && status == STATUS_OK) {
-        status = backing_create(self->backing, page_bytes, &run->handles[run->pages]);
-        if (status == STATUS_OK)
-            status = backing_map(self->backing, address + run->bytes, run->handles[run->pages]);
+    while (run->pages < wanted && status == AR_OK) {
+        status = ar_backing_create(self->backing, page_bytes, &run->handles[run->pages]);
+        if (status == AR_OK)
+            status = ar_backing_map(self->backing, address + run->bytes, run->handles[run->pages]);
         run->bytes += page_bytes;
         run->pages++;
     }
-    return status == STATUS_OK ? backing_access(self->backing, address, run->bytes) : status;
+    return status == AR_OK ? ar_backing_access(self->backing, address, run->bytes) : status;
 }
 
-static enum status run_free(struct program *self, const struct run *run)
+static enum ar_status run_free(struct program *self, const struct run *run)
 {
-    enum status status = backing_unmap(self->backing, run->address, run->bytes);
-    for (uint32_t i = 0; i < run->pages && status == STATUS_OK; i++)
-        status = backing_destroy(self->backing, run->handles[i]);
+    enum ar_status status = ar_backing_unmap(self->backing, run->address, run->bytes);
+    for (uint32_t i = 0; i < run->pages && status == AR_OK; i++)
+        status = ar_backing_destroy(self->backing, run->handles[i]);
     return status;
 }
 
 /* Program 2. */
-static enum status arena_go(struct program *self)
+static enum ar_status arena_go(struct program *self)
 {
     struct run runs[RUNS_MOST];
     uint32_t count = 0;
     uint64_t address, end;
     uint64_t run_bytes = PAGES_IN_A_RUN * self->backing->page_bytes;
-    enum status status = backing_reserve(self->backing, self->arena_bytes, &address);
+    enum ar_status status = ar_backing_reserve(self->backing, self->arena_bytes, &address);
     end = address;
-    for (uint32_t step = 0; step < STEPS / 4 && status == STATUS_OK; step++) {
-        bool grows = rng_below(&self->rng, 8) < 5;
+    for (uint32_t step = 0; step < STEPS / 4 && status == AR_OK; step++) {
+        bool grows = ar_rng_below(&self->rng, 8) < 5;
         compute(self);
         bool fits = count < RUNS_MOST && end - address + run_bytes <= self->arena_bytes;
         if (fits && (grows || !count)) {
@@ -171,79 +171,79 @@ static enum status arena_go(struct program *self)
             end -= runs[count].bytes;
         }
     }
-    while (count && status == STATUS_OK)
+    while (count && status == AR_OK)
         status = run_free(self, &runs[--count]);
-    return status == STATUS_OK ? backing_release(self->backing, address) : status;
+    return status == AR_OK ? ar_backing_release(self->backing, address) : status;
 }
 
 /* The pool keeps all that it gets, until it is trimmed. */
-static enum status pool_open(struct program *self)
+static enum ar_status pool_open(struct program *self)
 {
-    static const struct backing_pool keeping = {.release_threshold_bytes = UINT64_MAX,
-                                                .follow_events = true,
-                                                .opportunistic = true,
-                                                .internal = true};
-    const struct backing_ops *ops = self->backing->ops;
-    return ops->pool_open ? ops->pool_open(self->backing, &keeping) : STATUS_OK;
+    static const struct ar_backing_pool keeping = {.release_threshold_bytes = UINT64_MAX,
+                                                   .follow_events = true,
+                                                   .opportunistic = true,
+                                                   .internal = true};
+    const struct ar_backing_ops *ops = self->backing->ops;
+    return ops->pool_open ? ops->pool_open(self->backing, &keeping) : AR_OK;
 }
 
 /* Its first use in a process costs as much as thousands of others, and a card that was measured has
  * had it: before anything is timed, both sides have. */
-static enum status pool_use_once(struct program *self)
+static enum ar_status pool_use_once(struct program *self)
 {
     uint64_t address;
-    enum status status = pool_open(self);
-    if (status == STATUS_OK)
+    enum ar_status status = pool_open(self);
+    if (status == AR_OK)
         status = block_make(self, true, LEAST_BYTES, &address);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = block_free(self, true, address);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     self->device->ops->sync(self->device, UINT32_MAX);
     return self->backing->ops->pool_trim(self->backing, 0);
 }
 
 /* All programs. */
-static enum status programs_go(struct program *self)
+static enum ar_status programs_go(struct program *self)
 {
-    const struct device_props *props = &self->device->props;
-    enum status status = blocks_go(self, false);
-    if (status == STATUS_OK && props->has_virtual_memory)
+    const struct ar_device_props *props = &self->device->props;
+    enum ar_status status = blocks_go(self, false);
+    if (status == AR_OK && props->has_virtual_memory)
         status = arena_go(self);
-    if (status == STATUS_OK && props->has_pool)
+    if (status == AR_OK && props->has_pool)
         status = blocks_go(self, true);
     self->device->ops->sync(self->device, UINT32_MAX);
     return status;
 }
 
 /* On one device. */
-static enum status device_go(struct device *device, enum check_mode mode, uint64_t most_bytes,
-                             struct calls *calls, struct error *error)
+static enum ar_status device_go(struct ar_device *device, enum check_mode mode, uint64_t most_bytes,
+                                struct calls *calls, struct ar_error *error)
 {
-    struct device_listener before = device->listener;
+    struct ar_device_listener before = device->listener;
     struct program program = {.device = device,
                               .backing = device->backing,
                               .busy = mode != CHECK_IDLE,
                               .most_bytes = most_bytes,
-                              .arena_bytes = size_round_up(4 * most_bytes, MIB * 64)};
+                              .arena_bytes = ar_size_round_up(4 * most_bytes, AR_MIB * 64)};
     if (mode == CHECK_SPARSE && !dirt_open(&program.dirt, device))
-        return error_set(error, STATUS_HOST_MEMORY, "no memory for checking the profile");
-    rng_seed(&program.rng, 1);
+        return ar_error_set(error, AR_HOST_MEMORY, "no memory for checking the profile");
+    ar_rng_seed(&program.rng, 1);
     calls->page_bytes = device->backing->page_bytes;
-    enum status status = device->props.has_pool ? pool_use_once(&program) : STATUS_OK;
-    device->listener = (struct device_listener){.call = on_call, .argument = calls};
-    if (status == STATUS_OK)
+    enum ar_status status = device->props.has_pool ? pool_use_once(&program) : AR_OK;
+    device->listener = (struct ar_device_listener){.call = on_call, .argument = calls};
+    if (status == AR_OK)
         status = programs_go(&program);
     device->listener = before;
     dirt_close(program.dirt);
     if (calls->lost)
-        status = STATUS_HOST_MEMORY;
-    if (status == STATUS_OK)
-        return STATUS_OK;
-    return error_set(error, device->failed ? STATUS_MISSING : status,
-                     "checking the profile on %s: %s", device->props.kind,
-                     status == STATUS_INVALID ? backing_problem(device->backing)
-                                              : status_meaning(status));
+        status = AR_HOST_MEMORY;
+    if (status == AR_OK)
+        return AR_OK;
+    return ar_error_set(error, device->failed ? AR_MISSING : status,
+                        "checking the profile on %s: %s", device->props.kind,
+                        status == AR_INVALID ? ar_backing_problem(device->backing)
+                                             : ar_status_meaning(status));
 }
 
 static bool is_within(uint64_t measured_ns, uint64_t modelled_ns)
@@ -261,8 +261,8 @@ static void row_add(struct check_row *row, uint64_t measured_ns, uint64_t modell
     row->within += is_within(measured_ns, modelled_ns);
 }
 
-static enum status compare(const struct calls *measured, const struct calls *modelled,
-                           struct check_row rows[CHECK_LINES], struct error *error)
+static enum ar_status compare(const struct calls *measured, const struct calls *modelled,
+                              struct check_row rows[CHECK_LINES], struct ar_error *error)
 {
     size_t count = measured->count < modelled->count ? measured->count : modelled->count;
     bool same = measured->count == modelled->count;
@@ -273,25 +273,25 @@ static enum status compare(const struct calls *measured, const struct calls *mod
         row_add(&rows[CHECK_ALL], one->ns, other->ns);
     }
     if (same)
-        return STATUS_OK;
-    return error_set(error, STATUS_INVALID,
-                     "checking the profile: the card and its model did not make the same calls");
+        return AR_OK;
+    return ar_error_set(error, AR_INVALID,
+                        "checking the profile: the card and its model did not make the same calls");
 }
 
-enum status check_devices(struct device *measured, struct device *modelled, struct check *out,
-                          struct error *error)
+enum ar_status check_devices(struct ar_device *measured, struct ar_device *modelled,
+                             struct check *out, struct ar_error *error)
 {
     uint64_t free_bytes, total_bytes;
-    backing_memory(measured->backing, &free_bytes, &total_bytes);
-    uint64_t most_bytes = free_bytes / 160 < 512 * MIB ? free_bytes / 160 : 512 * MIB;
-    enum status status = STATUS_OK;
+    ar_backing_memory(measured->backing, &free_bytes, &total_bytes);
+    uint64_t most_bytes = free_bytes / 160 < 512 * AR_MIB ? free_bytes / 160 : 512 * AR_MIB;
+    enum ar_status status = AR_OK;
     *out = (struct check){0};
-    for (int mode = 0; mode < CHECK_MODES && status == STATUS_OK; mode++) {
+    for (int mode = 0; mode < CHECK_MODES && status == AR_OK; mode++) {
         struct calls real = {0}, model = {0};
         status = device_go(measured, (enum check_mode)mode, most_bytes, &real, error);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             status = device_go(modelled, (enum check_mode)mode, most_bytes, &model, error);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             status = compare(&real, &model, out->rows[mode], error);
         free(real.calls);
         free(model.calls);
@@ -315,7 +315,7 @@ static void print_row(struct table *table, const char *name, const struct check_
     table_cell(table, "%.0f", 100 * (double)row->within / calls);
 }
 
-enum status check_print(const struct check *self, FILE *stream, struct error *error)
+enum ar_status check_print(const struct check *self, FILE *stream, struct ar_error *error)
 {
     static const struct table_column columns[] = {
         {"call", "", true, 0},     {"calls", "", false, 0},          {"measured", "us", false, 0},
@@ -326,17 +326,17 @@ enum status check_print(const struct check *self, FILE *stream, struct error *er
         "Mixed calls between kernels, the host's caches cold"};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     if (!table)
-        return error_set(error, STATUS_HOST_MEMORY, "no memory for a table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no memory for a table");
     for (int mode = 0; mode < CHECK_MODES; mode++) {
         const struct check_row *rows = self->rows[mode];
         table_heading(table, "%s", modes[mode]);
         print_row(table, "alloc, small", &rows[CHECK_SMALL_ALLOC]);
         print_row(table, "free, small", &rows[CHECK_SMALL_FREE]);
-        for (int call = 0; call < DEVICE_CALL_COUNT; call++)
-            print_row(table, device_call_name((enum device_call)call), &rows[call]);
+        for (int call = 0; call < AR_DEVICE_CALL_COUNT; call++)
+            print_row(table, ar_device_call_name((enum ar_device_call)call), &rows[call]);
         print_row(table, "all", &rows[CHECK_ALL]);
     }
-    enum status status = table_print(table, stream, TABLE_TEXT, error);
+    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
     table_close(table);
     return status;
 }

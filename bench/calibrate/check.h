@@ -20,7 +20,12 @@ enum check_mode {
 };
 
 /* Kinds of call, those of small driver allocations apart, and all together. */
-enum check_line { CHECK_SMALL_ALLOC = DEVICE_CALL_COUNT, CHECK_SMALL_FREE, CHECK_ALL, CHECK_LINES };
+enum check_line {
+    CHECK_SMALL_ALLOC = AR_DEVICE_CALL_COUNT,
+    CHECK_SMALL_FREE,
+    CHECK_ALL,
+    CHECK_LINES
+};
 
 struct check_row {
     uint64_t calls;
@@ -34,10 +39,11 @@ struct check {
 
 /* `measured` is the card and `modelled` the simulated device; both hold nothing, before and
  * after. INVALID where a call fails, or where they were not asked for the same. */
-enum status check_devices(struct device *measured, struct device *modelled, struct check *out,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status check_devices(struct ar_device *measured, struct ar_device *modelled,
+                             struct check *out, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* A table of it. */
-enum status check_print(const struct check *self, FILE *stream, struct error *error) STATUS_CHECKED;
+enum ar_status check_print(const struct check *self, FILE *stream,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -5,14 +5,14 @@
 
 #include "allocators/base/size.h"
 
-#define DIRT_BYTES (4 * MIB)
+#define DIRT_BYTES (4 * AR_MIB)
 #define LINE_BYTES 64
 
 struct dirt {
     unsigned char bytes[DIRT_BYTES];
 };
 
-bool dirt_open(struct dirt **out, const struct device *device)
+bool dirt_open(struct dirt **out, const struct ar_device *device)
 {
     *out = NULL;
     if (strcmp(device->props.kind, "sim") == 0)

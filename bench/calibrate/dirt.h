@@ -11,7 +11,7 @@
 struct dirt;
 
 /* NULL in `*out`: the device needs none. False: the host has no memory. */
-bool dirt_open(struct dirt **out, const struct device *device);
+bool dirt_open(struct dirt **out, const struct ar_device *device);
 void dirt_close(struct dirt *self);
 /* Leaves the caches cold; nothing where `self` is NULL. */
 void dirt_spread(struct dirt *self);

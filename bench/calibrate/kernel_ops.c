@@ -22,8 +22,8 @@
 #include "sim/sim_device/kernel_limits.h"
 #include "sim/kernel_shape.h"
 
-#define ARENA_BYTES     GIB
-#define ARENA_LEAST     (32 * MIB)
+#define ARENA_BYTES     AR_GIB
+#define ARENA_LEAST     (32 * AR_MIB)
 #define PIECE_BYTES     UINT64_C(512) /* that operands begin at multiples of */
 #define ROW_TOTAL       16u /* of so many parts of the arena one holds the names of rows, */
 #define ROW_TABLE       8u  /* and those from this one on are the table */
@@ -43,46 +43,46 @@
  * point. */
 struct sweep {
     enum sim_kernel_op op;
-    enum kernel_op_kind kind;
-    enum device_type type;
+    enum ar_kernel_op_kind kind;
+    enum ar_device_type type;
     uint64_t m, n, k;
     unsigned m_bits, n_bits, k_bits, points;
 };
 
 #define CUBES(type, name)                                                                          \
     {                                                                                              \
-        SIM_KERNEL_OP_matmul_##name, KERNEL_OP_matmul, type, 128, 128, 128, 1, 1, 1, 7             \
+        SIM_KERNEL_OP_matmul_##name, AR_KERNEL_OP_matmul, type, 128, 128, 128, 1, 1, 1, 7          \
     }
 #define THIN(type, name)                                                                           \
     {                                                                                              \
-        SIM_KERNEL_OP_thin_##name, KERNEL_OP_matmul, type, 128, 128, 16, 1, 1, 0, 7                \
+        SIM_KERNEL_OP_thin_##name, AR_KERNEL_OP_matmul, type, 128, 128, 16, 1, 1, 0, 7             \
     }
 #define ADDS(type, name)                                                                           \
     {                                                                                              \
-        SIM_KERNEL_OP_scatter_add_##name, KERNEL_OP_scatter_add, type, 128, 128, 0, 2, 0, 0, 7     \
+        SIM_KERNEL_OP_scatter_add_##name, AR_KERNEL_OP_scatter_add, type, 128, 128, 0, 2, 0, 0, 7  \
     }
 
 static const struct sweep sweeps[] = {
-    {SIM_KERNEL_OP_elementwise, KERNEL_OP_elementwise, DEVICE_F32, 1024, 0, 0, 2, 0, 0, 9},
-    {SIM_KERNEL_OP_copy, KERNEL_OP_copy, DEVICE_F32, 1024, 0, 0, 2, 0, 0, 9},
-    {SIM_KERNEL_OP_set, KERNEL_OP_set, DEVICE_F32, 1024, 0, 0, 2, 0, 0, 9},
-    {SIM_KERNEL_OP_reduce, KERNEL_OP_reduce, DEVICE_F32, 1, 32768, 0, 2, 0, 0, 7},
-    {SIM_KERNEL_OP_strip_32, KERNEL_OP_reduce, DEVICE_F32, 64, 1024, 0, 2, 0, 0, 6},
-    {SIM_KERNEL_OP_strip_16, KERNEL_OP_reduce, DEVICE_BF16, 64, 1024, 0, 2, 0, 0, 6},
-    {SIM_KERNEL_OP_gather, KERNEL_OP_gather, DEVICE_F32, 128, 128, 0, 2, 0, 0, 7},
-    {SIM_KERNEL_OP_gather_rows, KERNEL_OP_gather, DEVICE_F32, 64, 4, 0, 2, 0, 0, 9},
-    {SIM_KERNEL_OP_scatter_rows, KERNEL_OP_scatter_add, DEVICE_F32, 64, 4, 0, 2, 0, 0, 9},
-    ADDS(DEVICE_F32, f32),
-    ADDS(DEVICE_F16, f16),
-    ADDS(DEVICE_BF16, bf16),
-    CUBES(DEVICE_BF16, bf16),
-    THIN(DEVICE_BF16, bf16),
-    CUBES(DEVICE_F32, f32),
-    THIN(DEVICE_F32, f32),
-    CUBES(DEVICE_TF32, tf32),
-    THIN(DEVICE_TF32, tf32),
-    CUBES(DEVICE_F16, f16),
-    THIN(DEVICE_F16, f16),
+    {SIM_KERNEL_OP_elementwise, AR_KERNEL_OP_elementwise, AR_DEVICE_F32, 1024, 0, 0, 2, 0, 0, 9},
+    {SIM_KERNEL_OP_copy, AR_KERNEL_OP_copy, AR_DEVICE_F32, 1024, 0, 0, 2, 0, 0, 9},
+    {SIM_KERNEL_OP_set, AR_KERNEL_OP_set, AR_DEVICE_F32, 1024, 0, 0, 2, 0, 0, 9},
+    {SIM_KERNEL_OP_reduce, AR_KERNEL_OP_reduce, AR_DEVICE_F32, 1, 32768, 0, 2, 0, 0, 7},
+    {SIM_KERNEL_OP_strip_32, AR_KERNEL_OP_reduce, AR_DEVICE_F32, 64, 1024, 0, 2, 0, 0, 6},
+    {SIM_KERNEL_OP_strip_16, AR_KERNEL_OP_reduce, AR_DEVICE_BF16, 64, 1024, 0, 2, 0, 0, 6},
+    {SIM_KERNEL_OP_gather, AR_KERNEL_OP_gather, AR_DEVICE_F32, 128, 128, 0, 2, 0, 0, 7},
+    {SIM_KERNEL_OP_gather_rows, AR_KERNEL_OP_gather, AR_DEVICE_F32, 64, 4, 0, 2, 0, 0, 9},
+    {SIM_KERNEL_OP_scatter_rows, AR_KERNEL_OP_scatter_add, AR_DEVICE_F32, 64, 4, 0, 2, 0, 0, 9},
+    ADDS(AR_DEVICE_F32, f32),
+    ADDS(AR_DEVICE_F16, f16),
+    ADDS(AR_DEVICE_BF16, bf16),
+    CUBES(AR_DEVICE_BF16, bf16),
+    THIN(AR_DEVICE_BF16, bf16),
+    CUBES(AR_DEVICE_F32, f32),
+    THIN(AR_DEVICE_F32, f32),
+    CUBES(AR_DEVICE_TF32, tf32),
+    THIN(AR_DEVICE_TF32, tf32),
+    CUBES(AR_DEVICE_F16, f16),
+    THIN(AR_DEVICE_F16, f16),
 };
 
 struct kernel_bench {
@@ -97,53 +97,53 @@ struct kernel_bench {
 
 static bool goes_on(const struct kernel_bench *self)
 {
-    return self->meter->status == STATUS_OK && !self->meter->device->failed &&
+    return self->meter->status == AR_OK && !self->meter->device->failed &&
            meter_now(self->meter) < self->until_ns;
 }
 
 /* ---- where works take place ----------------------------------------------------------------- */
 
-static bool op_is_on_rows(const struct kernel_op *op)
+static bool op_is_on_rows(const struct ar_kernel_op *op)
 {
-    return op->kind == KERNEL_OP_gather || op->kind == KERNEL_OP_scatter_add;
+    return op->kind == AR_KERNEL_OP_gather || op->kind == AR_KERNEL_OP_scatter_add;
 }
 
 /* The next operand of that size. */
-static struct device_operand take(struct kernel_bench *self, uint64_t bytes)
+static struct ar_device_operand take(struct kernel_bench *self, uint64_t bytes)
 {
-    uint64_t whole = size_round_up(bytes, PIECE_BYTES);
+    uint64_t whole = ar_size_round_up(bytes, PIECE_BYTES);
     if (self->next + whole > self->to)
         self->next = self->from;
-    struct device_operand operand = {self->address + self->next, bytes};
+    struct ar_device_operand operand = {self->address + self->next, bytes};
     self->next += whole;
     return operand;
 }
 
 /* The sizes of out and in; returns how many inputs. Of rows: without the table and the names. */
-static uint32_t operand_bytes(const struct kernel_op *op, uint64_t *out, uint64_t in[2])
+static uint32_t operand_bytes(const struct ar_kernel_op *op, uint64_t *out, uint64_t in[2])
 {
     uint64_t unit = kernel_shape_element_bytes(op->type), m = op->m, n = op->n, k = op->k;
     *out = in[0] = in[1] = 0;
     switch (op->kind) {
-    case KERNEL_OP_matmul:
+    case AR_KERNEL_OP_matmul:
         *out = m * n * unit;
         in[0] = m * k * unit;
         in[1] = k * n * unit;
         return 2;
-    case KERNEL_OP_elementwise:
+    case AR_KERNEL_OP_elementwise:
         *out = in[0] = in[1] = m * unit;
         return 2;
-    case KERNEL_OP_copy:
+    case AR_KERNEL_OP_copy:
         *out = in[0] = m * unit;
         return 1;
-    case KERNEL_OP_reduce:
+    case AR_KERNEL_OP_reduce:
         *out = n * unit;
         in[0] = m * n * unit;
         return 1;
-    case KERNEL_OP_gather:
+    case AR_KERNEL_OP_gather:
         *out = m * n * unit;
         return 2;
-    case KERNEL_OP_scatter_add:
+    case AR_KERNEL_OP_scatter_add:
         in[0] = m * n * unit;
         return 2;
     default:
@@ -153,7 +153,7 @@ static uint32_t operand_bytes(const struct kernel_op *op, uint64_t *out, uint64_
 }
 
 /* False: the arena has no room for it. */
-static bool has_room(const struct kernel_bench *self, const struct kernel_op *op)
+static bool has_room(const struct kernel_bench *self, const struct ar_kernel_op *op)
 {
     uint64_t out_bytes, in_bytes[2];
     (void)operand_bytes(op, &out_bytes, in_bytes);
@@ -163,7 +163,7 @@ static bool has_room(const struct kernel_bench *self, const struct kernel_op *op
 }
 
 /* Gives the work the next operands. */
-static void place(struct kernel_bench *self, struct kernel_op *op)
+static void place(struct kernel_bench *self, struct ar_kernel_op *op)
 {
     uint64_t out_bytes, in_bytes[2], part = self->bytes / ROW_TOTAL;
     op->input_count = operand_bytes(op, &out_bytes, in_bytes);
@@ -172,28 +172,28 @@ static void place(struct kernel_bench *self, struct kernel_op *op)
         op->in[i] = take(self, in_bytes[i]);
     if (!op_is_on_rows(op))
         return;
-    struct device_operand table = {self->address + ROW_TABLE * part,
-                                   self->bytes - ROW_TABLE * part};
-    *(op->kind == KERNEL_OP_gather ? &op->in[0] : &op->out) = table;
+    struct ar_device_operand table = {self->address + ROW_TABLE * part,
+                                      self->bytes - ROW_TABLE * part};
+    *(op->kind == AR_KERNEL_OP_gather ? &op->in[0] : &op->out) = table;
     if (self->names + op->m * 8 > part)
         self->names = 0;
-    op->in[1] = (struct device_operand){self->address + self->names, op->m * 8};
+    op->in[1] = (struct ar_device_operand){self->address + self->names, op->m * 8};
     self->names += op->m * 8;
 }
 
 /* ---- one time ------------------------------------------------------------------------------- */
 
 /* Queues it. False: it cannot be done, or its time is not known. */
-static bool submit(struct kernel_bench *self, const struct kernel_op *op)
+static bool submit(struct kernel_bench *self, const struct ar_kernel_op *op)
 {
-    struct device *device = self->meter->device;
+    struct ar_device *device = self->meter->device;
     if (device->ops->kernel_op) {
-        enum status status = device->ops->kernel_op(device, op);
-        if (status != STATUS_OK && status != STATUS_REFUSED) {
+        enum ar_status status = device->ops->kernel_op(device, op);
+        if (status != AR_OK && status != AR_REFUSED) {
             self->meter->status = status;
             self->meter->call = "a work";
         }
-        return status == STATUS_OK;
+        return status == AR_OK;
     }
     uint64_t ns = device->ops->kernel_op_ns(device, op);
     if (ns)
@@ -202,11 +202,11 @@ static bool submit(struct kernel_bench *self, const struct kernel_op *op)
 }
 
 /* Rule 2; and names that are spread over all rows. */
-static bool clear(struct kernel_bench *self, const struct kernel_op *op)
+static bool clear(struct kernel_bench *self, const struct ar_kernel_op *op)
 {
-    struct device *device = self->meter->device;
-    struct kernel_op ones = {
-        .kind = KERNEL_OP_set,
+    struct ar_device *device = self->meter->device;
+    struct ar_kernel_op ones = {
+        .kind = AR_KERNEL_OP_set,
         .type = op->type,
         .stream = METER_STREAM,
         .out = {self->address, self->bytes},
@@ -217,7 +217,7 @@ static bool clear(struct kernel_bench *self, const struct kernel_op *op)
         return false;
     return !op_is_on_rows(op) || !device->ops->fill ||
            device->ops->fill(device, self->address, self->bytes / ROW_TOTAL, 1, METER_STREAM) ==
-               STATUS_OK;
+               AR_OK;
 }
 
 /* After a mark whose time is known: when all work is done tells how far apart the clocks are. */
@@ -228,10 +228,11 @@ static void compare_clocks(struct kernel_bench *self, uint64_t ended_ns)
 }
 
 /* The time of one of `count` in a row. False: it cannot be done, or the host was always late. */
-static bool in_a_row(struct kernel_bench *self, struct kernel_op *op, uint32_t count, uint64_t *ns)
+static bool in_a_row(struct kernel_bench *self, struct ar_kernel_op *op, uint32_t count,
+                     uint64_t *ns)
 {
-    struct device *device = self->meter->device;
-    const struct device_ops *ops = device->ops;
+    struct ar_device *device = self->meter->device;
+    const struct ar_device_ops *ops = device->ops;
     for (unsigned tried = 0; tried <= AHEAD_DOUBLINGS && goes_on(self); tried++) {
         int64_t ahead_ns = self->clock_ahead_ns;
         uint64_t behind_ns = ahead_ns < 0 ? (uint64_t)-ahead_ns : 0;
@@ -256,7 +257,7 @@ static bool in_a_row(struct kernel_bench *self, struct kernel_op *op, uint32_t c
 }
 
 /* The median of some, the first of which only loads what is needed. */
-static bool measure(struct kernel_bench *self, struct kernel_op *op, uint64_t *ns)
+static bool measure(struct kernel_bench *self, struct ar_kernel_op *op, uint64_t *ns)
 {
     struct meter_samples samples = {.count = 0};
     uint64_t one_ns;
@@ -282,14 +283,14 @@ static bool measure(struct kernel_bench *self, struct kernel_op *op, uint64_t *n
 /* ---- one curve ------------------------------------------------------------------------------ */
 
 /* Rule 3. Lengths of a thin product are two long ones and k. */
-static bool measure_orders(struct kernel_bench *self, const struct kernel_op *op, bool thin,
+static bool measure_orders(struct kernel_bench *self, const struct ar_kernel_op *op, bool thin,
                            uint64_t *ns)
 {
     struct meter_samples samples = {.count = 0};
     const uint64_t orders[3][3] = {
         {op->m, op->n, op->k}, {op->m, op->k, op->n}, {op->k, op->m, op->n}};
     for (unsigned i = 0; i < (thin ? 3u : 1u); i++) {
-        struct kernel_op turned = *op;
+        struct ar_kernel_op turned = *op;
         turned.m = orders[i][0];
         turned.n = orders[i][1];
         turned.k = orders[i][2];
@@ -302,7 +303,8 @@ static bool measure_orders(struct kernel_bench *self, const struct kernel_op *op
 }
 
 /* The size by which the curve goes. */
-static uint64_t size_of(struct kernel_bench *self, const struct sweep *sweep, struct kernel_op op)
+static uint64_t size_of(struct kernel_bench *self, const struct sweep *sweep,
+                        struct ar_kernel_op op)
 {
     struct sim_kernel_limit limits[SIM_KERNEL_LIMITS];
     place(self, &op);
@@ -315,13 +317,13 @@ static uint64_t size_of(struct kernel_bench *self, const struct sweep *sweep, st
 
 static void sweep_go(struct kernel_bench *self, const struct sweep *sweep, struct sim_profile *out)
 {
-    bool thin = sweep->kind == KERNEL_OP_matmul && sweep->k_bits == 0;
-    struct kernel_op op = {.kind = sweep->kind,
-                           .type = sweep->type,
-                           .stream = METER_STREAM,
-                           .m = sweep->m,
-                           .n = sweep->n,
-                           .k = sweep->k};
+    bool thin = sweep->kind == AR_KERNEL_OP_matmul && sweep->k_bits == 0;
+    struct ar_kernel_op op = {.kind = sweep->kind,
+                              .type = sweep->type,
+                              .stream = METER_STREAM,
+                              .m = sweep->m,
+                              .n = sweep->n,
+                              .k = sweep->k};
     bool rows = op_is_on_rows(&op);
     self->from = rows ? self->bytes / ROW_TOTAL : 0;
     self->to = rows ? self->bytes / ROW_TOTAL * ROW_TABLE : self->bytes;
@@ -342,7 +344,7 @@ static void sweep_go(struct kernel_bench *self, const struct sweep *sweep, struc
 
 void parts_kernel_ops(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    const struct device_ops *ops = meter->device->ops;
+    const struct ar_device_ops *ops = meter->device->ops;
     struct kernel_bench self = {.meter = meter, .bytes = ARENA_BYTES};
     (void)bytes;
     if (!ops->kernel_op && !ops->kernel_op_ns)

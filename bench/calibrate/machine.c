@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-void machine_describe(const struct device *device, const struct environment *environment, bool cold,
-                      struct sim_profile *out)
+void machine_describe(const struct ar_device *device, const struct environment *environment,
+                      bool cold, struct sim_profile *out)
 {
     const char *hypervisor = environment->hypervisor, *machine = environment->machine;
     bool real = strcmp(device->props.kind, "sim") != 0;

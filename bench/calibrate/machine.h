@@ -10,7 +10,7 @@
 
 /* Fills card, driver, hypervisor and source; of a real card, which is never measured twice alike,
  * that says when. What is not known stays empty: never fails. */
-void machine_describe(const struct device *device, const struct environment *environment, bool cold,
-                      struct sim_profile *out);
+void machine_describe(const struct ar_device *device, const struct environment *environment,
+                      bool cold, struct sim_profile *out);
 
 #endif

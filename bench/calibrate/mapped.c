@@ -4,8 +4,8 @@
 #include "allocators/base/size.h"
 #include "bench/calibrate/parts.h"
 
-#define PIECES_MOST 128u /* mapped with one call */
-#define RUN_BYTES   GIB  /* of it, where there are fewer */
+#define PIECES_MOST 128u   /* mapped with one call */
+#define RUN_BYTES   AR_GIB /* of it, where there are fewer */
 
 void parts_ranges(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {

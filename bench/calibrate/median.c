@@ -30,13 +30,13 @@ struct merge {
     const struct calibration *from;
     size_t count;
     uint64_t *values; /* room for two of each calibration */
-    struct error *error;
+    struct ar_error *error;
 };
 
 /* Of one or more, which it sorts. */
 static uint64_t median(uint64_t *values, size_t count)
 {
-    array_sort(values, count);
+    ar_array_sort(values, count);
     uint64_t low = values[(count - 1) / 2], high = values[count / 2];
     return low + (high - low + 1) / 2;
 }
@@ -104,7 +104,7 @@ static size_t next_size(struct merge *self, size_t offset, uint64_t after, uint6
     return found;
 }
 
-static enum status merge_curve(struct merge *self, size_t offset, struct sim_profile *out)
+static enum ar_status merge_curve(struct merge *self, size_t offset, struct sim_profile *out)
 {
     struct sim_curve *curve = (struct sim_curve *)((char *)out + offset);
     uint64_t bytes = 0;
@@ -112,19 +112,19 @@ static enum status merge_curve(struct merge *self, size_t offset, struct sim_pro
     while ((found = next_size(self, offset, bytes, &bytes)) > 0) {
         const char *wrong = sim_curve_add(curve, bytes, median(self->values, found));
         if (wrong)
-            return error_set(self->error, STATUS_INVALID,
-                             "the calibrations have too many different sizes together: %s; take "
-                             "some that were measured at the same sizes",
-                             wrong);
+            return ar_error_set(self->error, AR_INVALID,
+                                "the calibrations have too many different sizes together: %s; take "
+                                "some that were measured at the same sizes",
+                                wrong);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* So many curves from an offset on. */
-static enum status merge_curves(struct merge *self, size_t offset, int count,
-                                struct sim_profile *out)
+static enum ar_status merge_curves(struct merge *self, size_t offset, int count,
+                                   struct sim_profile *out)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (int i = 0; i < count && !status; i++)
         status = merge_curve(self, offset + (size_t)i * sizeof(struct sim_curve), out);
     return status;
@@ -157,26 +157,27 @@ static void merge_rests(struct merge *self, int kind, struct median *out)
 
 /* ---- what must be the same ------------------------------------------------------------------ */
 
-static enum status cards_differ(const struct calibration *a, const struct calibration *b,
-                                struct error *error)
+static enum ar_status cards_differ(const struct calibration *a, const struct calibration *b,
+                                   struct ar_error *error)
 {
     static const char none[] = "no card that it names";
-    return error_set(error, STATUS_INVALID,
-                     "%s is of %s and %s of %s; a median is of calibrations of one kind of card",
-                     a->path, a->profile.card[0] ? a->profile.card : none, b->path,
-                     b->profile.card[0] ? b->profile.card : none);
+    return ar_error_set(error, AR_INVALID,
+                        "%s is of %s and %s of %s; a median is of calibrations of one kind of card",
+                        a->path, a->profile.card[0] ? a->profile.card : none, b->path,
+                        b->profile.card[0] ? b->profile.card : none);
 }
 
-static enum status check_number(const struct calibration *a, const struct calibration *b,
-                                const char *key, size_t offset, struct error *error)
+static enum ar_status check_number(const struct calibration *a, const struct calibration *b,
+                                   const char *key, size_t offset, struct ar_error *error)
 {
     uint64_t left = number_at(&a->profile, offset), right = number_at(&b->profile, offset);
     if (left == right)
-        return STATUS_OK;
-    return error_set(error, STATUS_INVALID,
-                     "%s is %" PRIu64 " in %s and %" PRIu64 " in %s; a median is of calibrations "
-                     "that agree in it",
-                     key, left, a->path, right, b->path);
+        return AR_OK;
+    return ar_error_set(error, AR_INVALID,
+                        "%s is %" PRIu64 " in %s and %" PRIu64
+                        " in %s; a median is of calibrations "
+                        "that agree in it",
+                        key, left, a->path, right, b->path);
 }
 
 static bool capacity_differs(uint64_t a, uint64_t b)
@@ -185,12 +186,12 @@ static bool capacity_differs(uint64_t a, uint64_t b)
     return most - least > most / 100;
 }
 
-static enum status check_pair(const struct calibration *a, const struct calibration *b,
-                              struct error *error)
+static enum ar_status check_pair(const struct calibration *a, const struct calibration *b,
+                                 struct ar_error *error)
 {
     if (strcmp(a->profile.card, b->profile.card) != 0)
         return cards_differ(a, b, error);
-    enum status status =
+    enum ar_status status =
         check_number(a, b, "page_bytes", offsetof(struct sim_profile, page_bytes), error);
     if (!status)
         status =
@@ -203,18 +204,18 @@ static enum status check_pair(const struct calibration *a, const struct calibrat
     if (capacity_differs(a->profile.total_bytes, b->profile.total_bytes))
         return check_number(a, b, "total_bytes", offsetof(struct sim_profile, total_bytes), error);
     if (a->profile.waits != b->profile.waits)
-        return error_set(
-            error, STATUS_INVALID,
+        return ar_error_set(
+            error, AR_INVALID,
             "%s and %s do not say that the same calls wait (their lines \"waits:\"); a "
             "median is of calibrations that agree in it",
             a->path, b->path);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Each against each: one that lies between two others may be near to both of them. */
-static enum status check_all(const struct merge *self)
+static enum ar_status check_all(const struct merge *self)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; !status && i < self->count; i++)
         for (size_t k = 0; !status && k < i; k++)
             status = check_pair(&self->from[k], &self->from[i], self->error);
@@ -308,45 +309,46 @@ static void describe(const struct merge *self, const char *name, const char *ver
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-enum status median_load(const char *const *paths, size_t count, struct calibration **out,
-                        struct error *error)
+enum ar_status median_load(const char *const *paths, size_t count, struct calibration **out,
+                           struct ar_error *error)
 {
     *out = calloc(count ? count : 1, sizeof **out);
     if (!*out)
-        return error_set(error, STATUS_HOST_MEMORY, "no memory for %zu profiles", count);
+        return ar_error_set(error, AR_HOST_MEMORY, "no memory for %zu profiles", count);
     for (size_t i = 0; i < count; i++) {
         (*out)[i].path = paths[i];
-        enum status status = sim_profile_load(paths[i], &(*out)[i].profile, error);
+        enum ar_status status = sim_profile_load(paths[i], &(*out)[i].profile, error);
         if (status)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status median_one_host(struct calibration *calibrations, size_t count, uint64_t clock_ps,
-                            struct error *error)
+enum ar_status median_one_host(struct calibration *calibrations, size_t count, uint64_t clock_ps,
+                               struct ar_error *error)
 {
     uint64_t *clocks = calloc(count ? count : 1, sizeof *clocks);
     const char *without = NULL;
     if (!clocks)
-        return error_set(error, STATUS_HOST_MEMORY, "no memory for a median of %zu", count);
+        return ar_error_set(error, AR_HOST_MEMORY, "no memory for a median of %zu", count);
     for (size_t i = 0; i < count; i++) {
         clocks[i] = calibrations[i].profile.host_clock_ps;
         without = clocks[i] ? without : calibrations[i].path;
     }
     if (!without && !clock_ps)
         clock_ps = median(clocks, count);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < count && !without && !status; i++)
         status =
             sim_profile_at_host(&calibrations[i].profile, clock_ps, calibrations[i].path, error);
     free(clocks);
     return status || !without || !clock_ps
                ? status
-               : error_set(error, STATUS_INVALID,
-                           "%s has no line host_clock_ps, so it cannot be brought to another host; "
-                           "leave it out, or the option --host-clock",
-                           without);
+               : ar_error_set(
+                     error, AR_INVALID,
+                     "%s has no line host_clock_ps, so it cannot be brought to another host; "
+                     "leave it out, or the option --host-clock",
+                     without);
 }
 
 /* Of all; where they differ it says nothing. */
@@ -359,21 +361,21 @@ static uint64_t clock_of_all(const struct merge *self)
     return clock_ps;
 }
 
-enum status median_of(const struct calibration *calibrations, size_t count, const char *name,
-                      const char *version, struct median *out, struct error *error)
+enum ar_status median_of(const struct calibration *calibrations, size_t count, const char *name,
+                         const char *version, struct median *out, struct ar_error *error)
 {
     memset(out, 0, sizeof *out);
     if (count < 2)
-        return error_set(error, STATUS_INVALID,
-                         "a median is of two or more calibrations, and %s named",
-                         count ? "one is" : "none is");
+        return ar_error_set(error, AR_INVALID,
+                            "a median is of two or more calibrations, and %s named",
+                            count ? "one is" : "none is");
     struct merge self = {.from = calibrations, .count = count, .error = error};
-    enum status status = check_all(&self);
+    enum ar_status status = check_all(&self);
     if (status)
         return status;
     self.values = calloc(count, 2 * sizeof *self.values);
     if (!self.values)
-        return error_set(error, STATUS_HOST_MEMORY, "no memory for a median of %zu", count);
+        return ar_error_set(error, AR_HOST_MEMORY, "no memory for a median of %zu", count);
     const struct sim_profile *first = &calibrations[0].profile;
     out->profile.page_bytes = first->page_bytes;
     out->profile.granule_bytes = first->granule_bytes;
@@ -422,8 +424,8 @@ static void write_origins(const struct median *self, const struct calibration *c
                     names[kind], self->rests_taken[kind], self->rests_stated[kind]);
 }
 
-enum status median_write(const struct median *self, const struct calibration *calibrations,
-                         size_t count, FILE *stream, struct error *error)
+enum ar_status median_write(const struct median *self, const struct calibration *calibrations,
+                            size_t count, FILE *stream, struct ar_error *error)
 {
     char *text = NULL;
     size_t length = 0;
@@ -432,12 +434,12 @@ enum status median_write(const struct median *self, const struct calibration *ca
         sim_profile_write(&self->profile, memory);
     if (!memory || fclose(memory) != 0) {
         free(text);
-        return error_set(error, STATUS_HOST_MEMORY, "no memory to write the profile");
+        return ar_error_set(error, AR_HOST_MEMORY, "no memory to write the profile");
     }
     const char *rest = strchr(text, '\n') + 1; /* the first line says what the file is */
     fwrite(text, 1, (size_t)(rest - text), stream);
     write_origins(self, calibrations, count, stream);
     fputs(rest, stream);
     free(text);
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -23,24 +23,25 @@ struct median {
 };
 
 /* Reads the profiles; the caller frees them. IO, FORMAT or HOST_MEMORY. */
-enum status median_load(const char *const *paths, size_t count, struct calibration **out,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status median_load(const char *const *paths, size_t count, struct calibration **out,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Brings all of them to one host: to that whose clock takes `clock_ps`, 0: the median of theirs. Where
  * one does not state its host's clock nothing is done, or with a clock given: INVALID with a
  * sentence. HOST_MEMORY. */
-enum status median_one_host(struct calibration *calibrations, size_t count, uint64_t clock_ps,
-                            struct error *error) STATUS_CHECKED;
+enum ar_status median_one_host(struct calibration *calibrations, size_t count, uint64_t clock_ps,
+                               struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The median of two or more, constant by constant, by the rules in median.c. `name` is the new
  * profile's, 1 to 63 letters, and `version` this program's, for the source. INVALID with a
  * sentence where there are fewer or they are not of one kind of card. */
-enum status median_of(const struct calibration *calibrations, size_t count, const char *name,
-                      const char *version, struct median *out, struct error *error) STATUS_CHECKED;
+enum ar_status median_of(const struct calibration *calibrations, size_t count, const char *name,
+                         const char *version, struct median *out,
+                         struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Writes it as a profile; comments below the first line say of each calibration where it comes
  * from. HOST_MEMORY. */
-enum status median_write(const struct median *self, const struct calibration *calibrations,
-                         size_t count, FILE *stream, struct error *error) STATUS_CHECKED;
+enum ar_status median_write(const struct median *self, const struct calibration *calibrations,
+                            size_t count, FILE *stream, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

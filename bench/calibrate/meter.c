@@ -15,7 +15,7 @@
 #define WARM_NS       UINT64_C(50000000) /* until a card that was idle runs at its usual clock */
 
 /* From there on freed memory is given time. */
-#define REST_BYTES (256 * MIB)
+#define REST_BYTES (256 * AR_MIB)
 
 void meter_samples_add(struct meter_samples *self, uint64_t ns)
 {
@@ -27,7 +27,7 @@ uint64_t meter_samples_median(struct meter_samples *self)
 {
     if (!self->count)
         return 0;
-    array_sort(self->ns, self->count);
+    ar_array_sort(self->ns, self->count);
     return self->ns[(self->count - 1) / 2];
 }
 
@@ -39,7 +39,7 @@ uint64_t meter_samples_usual(struct meter_samples *self)
     return self->count ? (sum_ns + self->count / 2) / self->count : 0;
 }
 
-static void on_call(void *argument, enum device_call call, uint64_t bytes, uint64_t ns,
+static void on_call(void *argument, enum ar_device_call call, uint64_t bytes, uint64_t ns,
                     uint64_t waited_ns, bool refused)
 {
     struct meter *self = argument;
@@ -50,7 +50,7 @@ static void on_call(void *argument, enum device_call call, uint64_t bytes, uint6
     self->waited_ns = waited_ns;
 }
 
-bool meter_open(struct meter *self, struct device *device, const struct sim_profile *profile,
+bool meter_open(struct meter *self, struct ar_device *device, const struct sim_profile *profile,
                 bool cold)
 {
     uint64_t total_bytes;
@@ -59,12 +59,12 @@ bool meter_open(struct meter *self, struct device *device, const struct sim_prof
         .backing = device->backing,
         .profile = profile,
         .listener = device->listener,
-        .status = STATUS_OK,
+        .status = AR_OK,
     };
     if (cold && !dirt_open(&self->dirt, device))
         return false;
-    device->listener = (struct device_listener){.call = on_call, .argument = self};
-    backing_memory(self->backing, &self->free_bytes, &total_bytes);
+    device->listener = (struct ar_device_listener){.call = on_call, .argument = self};
+    ar_backing_memory(self->backing, &self->free_bytes, &total_bytes);
     self->until_ns = device->ops->now(device) + ALL_NS;
     meter_kernel_op(self, WARM_NS);
     meter_sync(self);
@@ -94,7 +94,7 @@ uint64_t meter_host_clock_ps(struct meter *self)
     struct meter_samples *looks = &self->looks;
     uint32_t from = looks->count / 4, to = looks->count - from;
     uint64_t sum_ns = 0;
-    array_sort(looks->ns, looks->count);
+    ar_array_sort(looks->ns, looks->count);
     for (uint32_t i = from; i < to; i++)
         sum_ns += looks->ns[i];
     return looks->count ? 1000 * sum_ns / (to - from) : 0;
@@ -110,7 +110,7 @@ void meter_point(struct meter *self)
 
 bool meter_goes_on(const struct meter *self, const struct meter_samples *samples)
 {
-    return self->status == STATUS_OK && samples->count < SAMPLES_ENOUGH &&
+    return self->status == AR_OK && samples->count < SAMPLES_ENOUGH &&
            (samples->count < SAMPLES_LEAST + 2 || meter_now(self) < self->point_until_ns);
 }
 
@@ -187,10 +187,10 @@ static void rested(struct meter *self, enum sim_cost kind)
 
 /* After it. Only calls that make memory may be refused. */
 static bool take(struct meter *self, const char *call, bool makes, enum sim_cost kind,
-                 enum status status, struct meter_samples *into)
+                 enum ar_status status, struct meter_samples *into)
 {
-    if (status != STATUS_OK) {
-        if (status != STATUS_REFUSED || !makes) {
+    if (status != AR_OK) {
+        if (status != AR_REFUSED || !makes) {
             self->status = status;
             self->call = call;
         }
@@ -210,57 +210,57 @@ static bool take(struct meter *self, const char *call, bool makes, enum sim_cost
 enum does { MAKES, WAITS, NEITHER };
 
 #define METERED(name, does, ...)                                                                   \
-    if (self->status != STATUS_OK)                                                                 \
+    if (self->status != AR_OK)                                                                     \
         return false;                                                                              \
     prepare(self, (does) == WAITS);                                                                \
     return take(self, #name, (does) == MAKES, SIM_COST_##name, __VA_ARGS__, into)
 
 bool meter_alloc(struct meter *self, uint64_t bytes, uint64_t *address, struct meter_samples *into)
 {
-    METERED(alloc, MAKES, backing_segment_alloc(self->backing, bytes, address));
+    METERED(alloc, MAKES, ar_backing_segment_alloc(self->backing, bytes, address));
 }
 
 bool meter_free(struct meter *self, uint64_t address, struct meter_samples *into)
 {
-    METERED(free, WAITS, backing_segment_free(self->backing, address));
+    METERED(free, WAITS, ar_backing_segment_free(self->backing, address));
 }
 
 bool meter_reserve(struct meter *self, uint64_t bytes, uint64_t *address,
                    struct meter_samples *into)
 {
-    METERED(reserve, MAKES, backing_reserve(self->backing, bytes, address));
+    METERED(reserve, MAKES, ar_backing_reserve(self->backing, bytes, address));
 }
 
 bool meter_release(struct meter *self, uint64_t address, struct meter_samples *into)
 {
-    METERED(release, NEITHER, backing_release(self->backing, address));
+    METERED(release, NEITHER, ar_backing_release(self->backing, address));
 }
 
 bool meter_create(struct meter *self, uint64_t bytes, backing_handle *handle,
                   struct meter_samples *into)
 {
-    METERED(create, MAKES, backing_create(self->backing, bytes, handle));
+    METERED(create, MAKES, ar_backing_create(self->backing, bytes, handle));
 }
 
 bool meter_destroy(struct meter *self, backing_handle handle, struct meter_samples *into)
 {
-    METERED(destroy, NEITHER, backing_destroy(self->backing, handle));
+    METERED(destroy, NEITHER, ar_backing_destroy(self->backing, handle));
 }
 
 bool meter_map(struct meter *self, uint64_t address, backing_handle handle,
                struct meter_samples *into)
 {
-    METERED(map, NEITHER, backing_map(self->backing, address, handle));
+    METERED(map, NEITHER, ar_backing_map(self->backing, address, handle));
 }
 
 bool meter_access(struct meter *self, uint64_t address, uint64_t bytes, struct meter_samples *into)
 {
-    METERED(access, NEITHER, backing_access(self->backing, address, bytes));
+    METERED(access, NEITHER, ar_backing_access(self->backing, address, bytes));
 }
 
 bool meter_unmap(struct meter *self, uint64_t address, uint64_t bytes, struct meter_samples *into)
 {
-    METERED(unmap, NEITHER, backing_unmap(self->backing, address, bytes));
+    METERED(unmap, NEITHER, ar_backing_unmap(self->backing, address, bytes));
 }
 
 bool meter_pool_alloc(struct meter *self, uint64_t bytes, uint32_t stream, uint64_t *address,
@@ -282,20 +282,20 @@ bool meter_pool_trim(struct meter *self, struct meter_samples *into)
 }
 
 bool meter_fence(struct meter *self, uint32_t stream, enum sim_cost kind,
-                 struct backing_ticket *ticket, struct meter_samples *into)
+                 struct ar_backing_ticket *ticket, struct meter_samples *into)
 {
-    if (self->status != STATUS_OK)
+    if (self->status != AR_OK)
         return false;
     prepare(self, true);
-    *ticket = backing_fence(self->backing, stream);
-    return take(self, "fence", false, kind, STATUS_OK, into);
+    *ticket = ar_backing_fence(self->backing, stream);
+    return take(self, "fence", false, kind, AR_OK, into);
 }
 
-bool meter_done(struct meter *self, struct backing_ticket ticket, struct meter_samples *into)
+bool meter_done(struct meter *self, struct ar_backing_ticket ticket, struct meter_samples *into)
 {
-    if (self->status != STATUS_OK)
+    if (self->status != AR_OK)
         return false;
     prepare(self, true);
-    (void)backing_done(self->backing, ticket);
-    return take(self, "done", false, SIM_COST_event_poll, STATUS_OK, into);
+    (void)ar_backing_done(self->backing, ticket);
+    return take(self, "done", false, SIM_COST_event_poll, AR_OK, into);
 }

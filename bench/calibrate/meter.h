@@ -39,12 +39,12 @@ uint64_t meter_samples_median(struct meter_samples *self);
 uint64_t meter_samples_usual(struct meter_samples *self);
 
 struct meter {
-    struct device *device;
-    struct backing *backing;
-    struct device_listener listener; /* that was there before */
-    uint64_t ns, waited_ns;          /* of the last counted call */
-    uint64_t rest_ns, rested_ns;     /* before it, UINT64_MAX: it is the first; what that added */
-    enum sim_cost kind;              /* it, as rests are kept by */
+    struct ar_device *device;
+    struct ar_backing *backing;
+    struct ar_device_listener listener; /* that was there before */
+    uint64_t ns, waited_ns;             /* of the last counted call */
+    uint64_t rest_ns, rested_ns; /* before it, UINT64_MAX: it is the first; what that added */
+    enum sim_cost kind;          /* it, as rests are kept by */
     const struct sim_profile *profile;
     uint64_t ended_ns[SIM_COST_COUNT];   /* of the last of a kind, + 1; 0: there was none */
     uint64_t carried_ns[SIM_COST_COUNT]; /* that rests added to it, as far as that is known */
@@ -57,13 +57,13 @@ struct meter {
     uint64_t longest_ns;               /* of the calls of this point */
     uint64_t point_until_ns, until_ns; /* when the point's time is spent, and that of all */
     struct meter_samples looks;        /* what reading the host's clock took */
-    enum status status;                /* the first failure */
+    enum ar_status status;             /* the first failure */
     const char *call;                  /* and of which call */
 };
 
 /* `profile` is read for what rests add, and may be filled meanwhile; `cold`: see calibrate.h. False:
  * the host has no memory. */
-bool meter_open(struct meter *self, struct device *device, const struct sim_profile *profile,
+bool meter_open(struct meter *self, struct ar_device *device, const struct sim_profile *profile,
                 bool cold);
 void meter_close(struct meter *self);
 
@@ -113,9 +113,9 @@ bool meter_pool_free(struct meter *self, uint64_t address, uint32_t stream,
 bool meter_pool_trim(struct meter *self, struct meter_samples *into);
 /* `kind` is event, or event_known where the stream's work is known to be done. */
 bool meter_fence(struct meter *self, uint32_t stream, enum sim_cost kind,
-                 struct backing_ticket *ticket, struct meter_samples *into);
+                 struct ar_backing_ticket *ticket, struct meter_samples *into);
 /* A poll; whether the work is done does not matter. */
-bool meter_done(struct meter *self, struct backing_ticket ticket, struct meter_samples *into);
+bool meter_done(struct meter *self, struct ar_backing_ticket ticket, struct meter_samples *into);
 
 /* Of the last call, with what it waited and without what its rest added. */
 static inline uint64_t meter_whole_ns(const struct meter *self)

@@ -16,14 +16,14 @@
 #include "bench/calibrate/parts.h"
 
 #define LAUNCH_NS     UINT64_C(5000)
-#define POOL_SPARE    (256 * MIB)
+#define POOL_SPARE    (256 * AR_MIB)
 #define PENDING_NS    UINT64_C(200000)
 #define LAUNCHES_MOST 32u /* in a row on an idle card; the queue holds more */
 #define GROWTHS_MOST  16u
-#define FIRST_BYTES   (2 * MIB)
+#define FIRST_BYTES   (2 * AR_MIB)
 #define OTHERS        128u
 #define OTHERS_LEAST  512u /* bytes */
-#define OTHERS_MOST   (4 * MIB)
+#define OTHERS_MOST   (4 * AR_MIB)
 #define FIRST_BESIDE  9u /* allocations that the first one is held against */
 
 static uint64_t now(const struct meter *meter)
@@ -34,7 +34,7 @@ static uint64_t now(const struct meter *meter)
 void parts_events(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
     struct meter_samples recorded = {0}, polled = {0}, known = {0};
-    struct backing_ticket ticket;
+    struct ar_backing_ticket ticket;
     meter_point(meter);
     while (meter_goes_on(meter, &polled)) {
         meter_kernel_op(meter, meter->busy ? PENDING_NS : LAUNCH_NS);
@@ -81,17 +81,17 @@ void parts_launches(struct meter *meter, struct sim_profile *out, uint64_t bytes
 
 bool parts_pool_open(struct meter *meter)
 {
-    static const struct backing_pool keeping = {.release_threshold_bytes = UINT64_MAX,
-                                                .follow_events = true,
-                                                .opportunistic = true,
-                                                .internal = true};
-    if (!meter->device->props.has_pool || meter->status != STATUS_OK)
+    static const struct ar_backing_pool keeping = {.release_threshold_bytes = UINT64_MAX,
+                                                   .follow_events = true,
+                                                   .opportunistic = true,
+                                                   .internal = true};
+    if (!meter->device->props.has_pool || meter->status != AR_OK)
         return false;
     if (!meter->backing->ops->pool_open)
         return true;
     meter->status = meter->backing->ops->pool_open(meter->backing, &keeping);
     meter->call = "pool_open";
-    return meter->status == STATUS_OK;
+    return meter->status == AR_OK;
 }
 
 /* Gives all of it back to the device. */
@@ -113,21 +113,21 @@ static void pool_use(struct meter *meter)
 /* Blocks of a program beside the one that is measured: the more of them, and the more sizes, the longer
  * the driver looks. */
 struct pool_others {
-    struct rng rng;
+    struct ar_rng rng;
     uint64_t addresses[OTHERS];
     uint32_t held;
 };
 
 static bool others_make(struct meter *meter, struct pool_others *self, uint64_t *address)
 {
-    uint64_t bytes = rng_log_uniform(&self->rng, OTHERS_LEAST, OTHERS_MOST);
+    uint64_t bytes = ar_rng_log_uniform(&self->rng, OTHERS_LEAST, OTHERS_MOST);
     return meter_pool_alloc(meter, bytes, METER_STREAM, address, NULL);
 }
 
 static bool others_open(struct meter *meter, struct pool_others *self)
 {
     *self = (struct pool_others){.held = 0};
-    rng_seed(&self->rng, 1);
+    ar_rng_seed(&self->rng, 1);
     while (self->held < OTHERS && others_make(meter, self, &self->addresses[self->held]))
         self->held++;
     return self->held == OTHERS;
@@ -136,7 +136,7 @@ static bool others_open(struct meter *meter, struct pool_others *self)
 /* One of them goes and another one comes. */
 static bool others_exchange(struct meter *meter, struct pool_others *self)
 {
-    uint64_t *address = &self->addresses[rng_below(&self->rng, OTHERS)];
+    uint64_t *address = &self->addresses[ar_rng_below(&self->rng, OTHERS)];
     if (!meter_pool_free(meter, *address, METER_STREAM, NULL))
         return false;
     pool_use(meter);

@@ -43,8 +43,9 @@ static bool blocks_make(struct meter *meter, struct blocks *self, uint64_t bytes
                         struct meter_samples *made)
 {
     uint64_t page_bytes = meter->backing->page_bytes;
-    uint64_t fill_bytes =
-        bytes < page_bytes ? page_bytes - size_round_up(bytes, meter->backing->granule_bytes) : 0;
+    uint64_t fill_bytes = bytes < page_bytes
+                              ? page_bytes - ar_size_round_up(bytes, meter->backing->granule_bytes)
+                              : 0;
     uint32_t wanted = self->count;
     for (self->count = 0; self->count < wanted; self->count++) {
         struct meter_samples one = {0};
@@ -81,7 +82,7 @@ static bool blocks_free(struct meter *meter, const struct blocks *self, bool bac
 void parts_held(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
     struct meter_samples made = {0}, freed = {0};
-    uint64_t each_bytes = size_round_up(bytes, meter->backing->page_bytes);
+    uint64_t each_bytes = ar_size_round_up(bytes, meter->backing->page_bytes);
     uint32_t most = meter_room(meter, each_bytes, BLOCKS_MOST);
     meter_point(meter);
     for (bool backwards = false; most > 1 && meter_goes_on(meter, &made); backwards = !backwards) {

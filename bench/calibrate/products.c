@@ -13,7 +13,7 @@
 #define ORDERS      6u
 #define BLOCK_BYTES (UINT64_C(8) << 20) /* the longest two lengths in the widest type */
 
-static const enum device_type types[] = {DEVICE_BF16, DEVICE_F32};
+static const enum ar_device_type types[] = {AR_DEVICE_BF16, AR_DEVICE_F32};
 #define TYPES (sizeof types / sizeof types[0])
 
 static const uint64_t orders[ORDERS][LENGTHS] = {
@@ -22,11 +22,11 @@ static const uint64_t orders[ORDERS][LENGTHS] = {
 };
 
 /* On a device without memory the host's part is all there is. */
-static bool product(struct meter *meter, const struct kernel_op *op, uint64_t *took_ns)
+static bool product(struct meter *meter, const struct ar_kernel_op *op, uint64_t *took_ns)
 {
-    const struct device_ops *ops = meter->device->ops;
+    const struct ar_device_ops *ops = meter->device->ops;
     uint64_t begun_ns = meter_now(meter);
-    if (ops->kernel_op && ops->kernel_op(meter->device, op) != STATUS_OK)
+    if (ops->kernel_op && ops->kernel_op(meter->device, op) != AR_OK)
         return false;
     if (!ops->kernel_op)
         ops->prepare(meter->device, op);
@@ -40,8 +40,8 @@ static void measure(struct meter *meter, struct sim_profile *out, const uint64_t
     uint64_t first_ns = 0, others_ns = 0, count = 0;
     for (size_t i = 0; i < TYPES * ORDERS; i++) {
         const uint64_t *lengths = orders[i % ORDERS];
-        struct kernel_op op = {
-            .kind = KERNEL_OP_matmul,
+        struct ar_kernel_op op = {
+            .kind = AR_KERNEL_OP_matmul,
             .type = types[i / ORDERS],
             .stream = METER_STREAM,
             .input_count = 2,
@@ -67,7 +67,7 @@ static void measure(struct meter *meter, struct sim_profile *out, const uint64_t
 
 void parts_products(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    const struct device_ops *ops = meter->device->ops;
+    const struct ar_device_ops *ops = meter->device->ops;
     uint64_t blocks[LENGTHS];
     uint32_t held = 0;
     (void)bytes;

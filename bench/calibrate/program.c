@@ -23,7 +23,7 @@
 #define SPANS       ((ROUNDS + 1) * SPAN_COUNT)
 #define BLOCKS      32u
 #define BYTES_LEAST 512u
-#define BYTES_MOST  (4 * MIB)
+#define BYTES_MOST  (4 * AR_MIB)
 #define KERNELS     60u
 #define TEN         10u
 #define EVENTS_MOST (3 * KERNELS)
@@ -33,7 +33,7 @@
 
 /* The first is of kernels too, and does not count. Requests come last: the policy's calls of the
  * driver, after which the card is idle, are among them. */
-enum span {
+enum ar_span {
     SPAN_first,
     SPAN_kernels,
     SPAN_marks,
@@ -46,7 +46,7 @@ enum span {
 struct program {
     struct trace_source base;
     struct meter *meter;
-    struct rng rng;
+    struct ar_rng rng;
     uint64_t next_id, ids[BLOCKS]; /* of each slot's block, + 1; 0: it has none */
     uint32_t slot;
     uint32_t given; /* spans so far */
@@ -74,7 +74,7 @@ static void put_free(struct program *self, uint32_t slot)
 
 static void put_alloc(struct program *self, uint32_t slot)
 {
-    uint64_t bytes = rng_log_uniform(&self->rng, BYTES_LEAST, BYTES_MOST);
+    uint64_t bytes = ar_rng_log_uniform(&self->rng, BYTES_LEAST, BYTES_MOST);
     put(self, (struct trace_event){
                   .kind = TRACE_ALLOC, .slot = slot, .value = bytes, .id = self->next_id});
     self->ids[slot] = ++self->next_id;
@@ -89,7 +89,7 @@ static uint64_t kernel_ns(const struct program *self, bool last)
     return last ? 4 * least_ns : least_ns + least_ns / 4;
 }
 
-static void put_span(struct program *self, enum span span)
+static void put_span(struct program *self, enum ar_span span)
 {
     for (uint32_t i = 0; i < KERNELS; i++) {
         bool last = i % TEN == TEN - 1;
@@ -112,7 +112,7 @@ static void put_span(struct program *self, enum span span)
 
 static uint64_t driver_ns(const struct program *self)
 {
-    const struct device_counters *counters = &self->meter->device->counters;
+    const struct ar_device_counters *counters = &self->meter->device->counters;
     return counters->driver_ns + counters->stall_ns;
 }
 
@@ -145,8 +145,8 @@ static void span_end(struct program *self)
         round_end(self);
 }
 
-static enum status program_next(struct trace_source *base, const struct trace_event **events,
-                                size_t *count, struct error *error)
+static enum ar_status program_next(struct trace_source *base, const struct trace_event **events,
+                                   size_t *count, struct ar_error *error)
 {
     struct program *self = (struct program *)base;
     (void)error;
@@ -155,7 +155,7 @@ static enum status program_next(struct trace_source *base, const struct trace_ev
         meter_sync(self->meter);
     self->count = 0;
     if (self->given < SPANS)
-        put_span(self, (enum span)(self->given % SPAN_COUNT));
+        put_span(self, (enum ar_span)(self->given % SPAN_COUNT));
     else if (self->given == SPANS)
         for (uint32_t slot = 0; slot < BLOCKS; slot++)
             put_free(self, slot);
@@ -164,7 +164,7 @@ static enum status program_next(struct trace_source *base, const struct trace_ev
     *count = self->count;
     self->driver_ns = driver_ns(self);
     self->begun_ns = meter_now(self->meter);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const char *program_text(struct trace_source *base, uint64_t index)
@@ -176,11 +176,11 @@ static const char *program_text(struct trace_source *base, uint64_t index)
 
 static const struct trace_source_ops program_ops = {.next = program_next, .text = program_text};
 
-static enum status replay(struct program *self, struct error *error)
+static enum ar_status replay(struct program *self, struct ar_error *error)
 {
-    struct host host = {0};
-    struct policy_context context = {.backing = self->meter->backing, .host = &host};
-    struct spec torch;
+    struct ar_host host = {0};
+    struct ar_policy_context context = {.backing = self->meter->backing, .host = &host};
+    struct ar_spec torch;
     struct replay_config config = {
         .device = self->meter->device,
         .source = &self->base,
@@ -189,17 +189,17 @@ static enum status replay(struct program *self, struct error *error)
         .policy_host = &host,
     };
     struct replay_result result;
-    enum status status = spec_parse("torch", &torch, error);
-    if (status != STATUS_OK)
+    enum ar_status status = ar_spec_parse("torch", &torch, error);
+    if (status != AR_OK)
         return status;
     status = registry_create(&torch, &context, &config.policy, error);
-    if (status == STATUS_OK) {
+    if (status == AR_OK) {
         status = replay_run(&config, &result, error);
         replay_result_close(&result);
     }
     meter_sync(self->meter);
-    policy_destroy(config.policy);
-    spec_close(&torch);
+    ar_policy_destroy(config.policy);
+    ar_spec_close(&torch);
     return status;
 }
 
@@ -215,10 +215,10 @@ void parts_program(struct meter *meter, struct sim_profile *out, uint64_t bytes)
                           .one_block_stream = true}},
         .meter = meter,
     };
-    struct error error;
-    rng_seed(&self.rng, 1);
-    enum status status = replay(&self, &error);
-    if (status != STATUS_OK) {
+    struct ar_error error;
+    ar_rng_seed(&self.rng, 1);
+    enum ar_status status = replay(&self, &error);
+    if (status != AR_OK) {
         meter->status = status;
         meter->call = "a replay";
         return;

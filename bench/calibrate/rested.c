@@ -19,9 +19,9 @@
 #define SERIES      8u
 #define HOT_FROM    3u
 #define LATE_FROM   5u
-#define PIECE       (4 * MIB)
-#define SMALL_BYTES (4 * KIB)
-#define POOL_BYTES  MIB
+#define PIECE       (4 * AR_MIB)
+#define SMALL_BYTES (4 * AR_KIB)
+#define POOL_BYTES  AR_MIB
 #define KERNEL_NS   UINT64_C(10000)
 #define PAUSE_NS    UINT64_C(10000)
 #define PENDING_NS  UINT64_C(5000)
@@ -69,7 +69,7 @@ static void rest(struct meter *meter, uint64_t ns)
 
 static bool call(struct meter *meter, enum sim_cost kind, struct round *round, uint32_t i)
 {
-    struct backing_ticket ticket;
+    struct ar_backing_ticket ticket;
     uint64_t at = round->range[0] + i * PIECE;
     switch (kind) {
     case SIM_COST_alloc:
@@ -231,7 +231,7 @@ static void shares_add(struct sim_profile *points, const struct added *added)
 
 void parts_rested(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 {
-    const struct device_props *props = &meter->device->props;
+    const struct ar_device_props *props = &meter->device->props;
     (void)bytes;
     if (meter_room(meter, PIECE, 4 * SERIES) < 4 * SERIES)
         return;

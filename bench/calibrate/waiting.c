@@ -15,7 +15,7 @@
 
 #define WORK_NS UINT64_C(20000000)
 #define TRIES   3
-#define PIECE   (4 * MIB)
+#define PIECE   (4 * AR_MIB)
 
 /* Taken for the rate until it is known: a quarter of what an H100 does. */
 #define CLEANED_PER_US UINT64_C(100000)
@@ -166,7 +166,7 @@ static uint64_t usual_ns(struct meter *meter, enum sim_cost kind, uint64_t dirty
 
 static uint64_t part_of_memory(const struct meter *meter, uint64_t percent)
 {
-    return size_round_down(meter->free_bytes / 100 * percent, meter->backing->page_bytes);
+    return ar_size_round_down(meter->free_bytes / 100 * percent, meter->backing->page_bytes);
 }
 
 /* What making a driver allocation of that size a second time takes for cleaning; 0: nothing that
@@ -211,7 +211,7 @@ static uint64_t waiting_from(struct meter *meter, enum sim_cost kind, uint64_t r
 {
     uint64_t dirty_bytes = part_of_memory(meter, 35);
     uint64_t cleaning = dirty_bytes / rate * 1000;
-    for (uint64_t bytes = 64 * MIB; bytes <= part_of_memory(meter, 25); bytes *= 2) {
+    for (uint64_t bytes = 64 * AR_MIB; bytes <= part_of_memory(meter, 25); bytes *= 2) {
         uint64_t clean_ns = usual_ns(meter, kind, 0, bytes, rate);
         uint64_t dirty_ns = usual_ns(meter, kind, dirty_bytes, bytes, rate);
         if (dirty_ns > 2 * clean_ns && dirty_ns > clean_ns + cleaning / 2)
@@ -227,7 +227,7 @@ void parts_cleaning(struct meter *meter, struct sim_profile *out, uint64_t bytes
     meter_point(meter);
     meter_sync(meter);
     uint64_t rate = find_rate(meter, &all_bytes);
-    if (!rate || meter->status != STATUS_OK)
+    if (!rate || meter->status != AR_OK)
         return;
     meter->cleaned_per_us = out->cleaning_bytes_per_us = rate;
     uint64_t *from_bytes = out->cleaning_wait_bytes;

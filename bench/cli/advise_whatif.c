@@ -26,10 +26,11 @@ static void take_apart(const char *path, struct named *out)
 }
 
 /* The retries that the allocator counted, of the file beside the recording. */
-static enum status find_retries(const char *path, struct whatif_line *line, struct error *error)
+static enum ar_status find_retries(const char *path, struct whatif_line *line,
+                                   struct ar_error *error)
 {
     struct trace_stats stats = {0};
-    enum status status = sidecar_stats_read(path, &stats, error);
+    enum ar_status status = sidecar_stats_read(path, &stats, error);
     for (size_t i = 0; i < stats.count && !status; i++)
         if (strcmp(stats.items[i].name, "num_alloc_retries") == 0) {
             line->has_retries = true;
@@ -39,15 +40,16 @@ static enum status find_retries(const char *path, struct whatif_line *line, stru
     return status;
 }
 
-static enum status predict(const struct suite *suite, const struct spec *device,
-                           const struct named *from, const struct named *to, struct error *error)
+static enum ar_status predict(const struct suite *suite, const struct ar_spec *device,
+                              const struct named *from, const struct named *to,
+                              struct ar_error *error)
 {
     struct trace_source *source = NULL, *other = NULL;
     struct whatif whatif;
     struct whatif_line line = {
         .program = from->program, .from = from->setting, .to = to->setting, .whatif = &whatif};
     enum replay_frees frees[2];
-    enum status status = trace_open_recording(from->path, &source, error);
+    enum ar_status status = trace_open_recording(from->path, &source, error);
     if (!status)
         status = trace_open_recording(to->path, &other, error);
     if (!status)
@@ -65,7 +67,7 @@ static enum status predict(const struct suite *suite, const struct spec *device,
     if (!status)
         whatif_page_line(stdout, &line);
     else
-        (void)error_prefix(error, status, "%s from %s", to->path, from->path);
+        (void)ar_error_prefix(error, status, "%s from %s", to->path, from->path);
     trace_close(source);
     trace_close(other);
     return status;
@@ -76,10 +78,11 @@ static bool is_pair(const struct named *from, const struct named *to)
     return strcmp(from->program, to->program) == 0 && strcmp(from->path, to->path) != 0;
 }
 
-enum status advise_whatif(const struct suite *suite, const struct spec *device, struct error *error)
+enum ar_status advise_whatif(const struct suite *suite, const struct ar_spec *device,
+                             struct ar_error *error)
 {
     const struct text_list *traces = &suite->workloads;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     size_t pairs = 0;
     for (size_t i = 0; i < traces->count && !status; i++)
         for (size_t j = 0; j < traces->count && !status; j++) {
@@ -93,8 +96,8 @@ enum status advise_whatif(const struct suite *suite, const struct spec *device, 
             status = predict(suite, device, &from, &to, error);
         }
     if (!status && !pairs)
-        status = error_set(error, STATUS_INVALID,
-                           "no two of these are of one program: names must begin with the same "
-                           "PROGRAM, as PROGRAM.SETTING.csv.gz");
+        status = ar_error_set(error, AR_INVALID,
+                              "no two of these are of one program: names must begin with the same "
+                              "PROGRAM, as PROGRAM.SETTING.csv.gz");
     return status;
 }

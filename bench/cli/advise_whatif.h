@@ -7,7 +7,7 @@
 
 /* Prints a Markdown table with a row for each pair of traces whose file names begin with the same
  * PROGRAM, as PROGRAM.SETTING.csv.gz. INVALID where there is no such pair. */
-enum status advise_whatif(const struct suite *suite, const struct spec *device,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status advise_whatif(const struct suite *suite, const struct ar_spec *device,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

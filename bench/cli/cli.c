@@ -10,32 +10,32 @@
 
 #define NAMES_MOST 64
 
-enum status cli_unknown(const char *what, const char *word, const char *const *names, size_t count,
-                        struct error *error)
+enum ar_status cli_unknown(const char *what, const char *word, const char *const *names,
+                           size_t count, struct ar_error *error)
 {
-    const char *near = nearest_name(word, names, count);
+    const char *near = ar_nearest_name(word, names, count);
     if (near)
-        return error_set(error, STATUS_INVALID, "there is no %s \"%.60s\"; did you mean \"%s\"?",
-                         what, word, near);
+        return ar_error_set(error, AR_INVALID, "there is no %s \"%.60s\"; did you mean \"%s\"?",
+                            what, word, near);
     char all[512] = "";
     for (size_t i = 0; i < count; i++) {
         strncat(all, i ? ", " : "", sizeof all - strlen(all) - 1);
         strncat(all, names[i], sizeof all - strlen(all) - 1);
     }
-    return error_set(error, STATUS_INVALID, "there is no %s \"%.60s\"; there are: %s", what, word,
-                     all);
+    return ar_error_set(error, AR_INVALID, "there is no %s \"%.60s\"; there are: %s", what, word,
+                        all);
 }
 
-enum status cli_number(const char *name, const char *value, double most, double *number,
-                       struct error *error)
+enum ar_status cli_number(const char *name, const char *value, double most, double *number,
+                          struct ar_error *error)
 {
     char *end = NULL;
     *number = strtod(value, &end);
     if (end == value || *end || !(*number > 0 && *number <= most))
-        return error_set(error, STATUS_INVALID,
-                         "--%s is \"%.40s\"; it is a number above 0, at most %g", name, value,
-                         most);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            "--%s is \"%.40s\"; it is a number above 0, at most %g", name, value,
+                            most);
+    return AR_OK;
 }
 
 const char *cli_option_name(const struct cli_page *page, int key)
@@ -87,23 +87,24 @@ static void print_page(const struct cli_page *page, const char *command)
     printf("%s  %-26s%s\n", page->options->key ? "" : "\n", "-h, --help", "print this page");
 }
 
-static enum status unknown_long(const struct cli_page *page, const char *name, struct error *error)
+static enum ar_status unknown_long(const struct cli_page *page, const char *name,
+                                   struct ar_error *error)
 {
     const char *names[NAMES_MOST];
     size_t count = 0;
     for (const struct cli_option *option = page->options; option->key; option++)
         if (option->name && count < NAMES_MOST)
             names[count++] = option->name;
-    const char *near = nearest_name(name, names, count);
+    const char *near = ar_nearest_name(name, names, count);
     if (near)
-        return error_set(error, STATUS_INVALID, "there is no option --%s; did you mean --%s?", name,
-                         near);
-    return error_set(error, STATUS_INVALID, "there is no option --%s; --help lists them", name);
+        return ar_error_set(error, AR_INVALID, "there is no option --%s; did you mean --%s?", name,
+                            near);
+    return ar_error_set(error, AR_INVALID, "there is no option --%s; --help lists them", name);
 }
 
 /* The option whose name is `name`, or the only one that begins with it. */
-static enum status find_long(const struct cli_page *page, const char *name,
-                             const struct cli_option **found, struct error *error)
+static enum ar_status find_long(const struct cli_page *page, const char *name,
+                                const struct cli_option **found, struct ar_error *error)
 {
     unsigned count = 0;
     size_t length = strlen(name);
@@ -113,11 +114,11 @@ static enum status find_long(const struct cli_page *page, const char *name,
         *found = option;
         count++;
         if (option->name[length] == '\0')
-            return STATUS_OK;
+            return AR_OK;
     }
     if (count > 1)
-        return error_set(error, STATUS_INVALID, "--%s may be several options; write it out", name);
-    return count ? STATUS_OK : unknown_long(page, name, error);
+        return ar_error_set(error, AR_INVALID, "--%s may be several options; write it out", name);
+    return count ? AR_OK : unknown_long(page, name, error);
 }
 
 /* Where the reading stands. */
@@ -131,15 +132,15 @@ struct cursor {
     size_t count;
 };
 
-static enum status take_value(struct cursor *cursor, const struct cli_option *option,
-                              const char *value, struct error *error)
+static enum ar_status take_value(struct cursor *cursor, const struct cli_option *option,
+                                 const char *value, struct ar_error *error)
 {
     if (value)
         cursor->named[cursor->count++] = (struct cli_file){option, value};
     return cursor->take(cursor->self, option ? option->key : CLI_ARGUMENT, value, error);
 }
 
-static enum status read_long(struct cursor *cursor, struct error *error)
+static enum ar_status read_long(struct cursor *cursor, struct ar_error *error)
 {
     char name[64];
     const char *word = cursor->argv[cursor->at] + 2;
@@ -148,42 +149,42 @@ static enum status read_long(struct cursor *cursor, struct error *error)
     const struct cli_option *option = NULL;
     snprintf(name, sizeof name, "%.*s", (int)(equals ? (size_t)(equals - word) : strlen(word)),
              word);
-    enum status status = find_long(cursor->page, name, &option, error);
+    enum ar_status status = find_long(cursor->page, name, &option, error);
     if (status)
         return status;
     if (!option->value && value)
-        return error_set(error, STATUS_INVALID, "--%s takes no value", option->name);
+        return ar_error_set(error, AR_INVALID, "--%s takes no value", option->name);
     if (option->value && !value) {
         if (cursor->at + 1 == cursor->argc)
-            return error_set(error, STATUS_INVALID, "--%s needs a value: --%s %s", option->name,
-                             option->name, option->value);
+            return ar_error_set(error, AR_INVALID, "--%s needs a value: --%s %s", option->name,
+                                option->name, option->value);
         value = cursor->argv[++cursor->at];
     }
     return take_value(cursor, option, value, error);
 }
 
-static enum status read_short(struct cursor *cursor, struct error *error)
+static enum ar_status read_short(struct cursor *cursor, struct ar_error *error)
 {
     for (const char *letter = cursor->argv[cursor->at] + 1; *letter; letter++) {
         const struct cli_option *option = cursor->page->options;
         while (option->key && !(option->name && option->key == *letter))
             option++;
         if (!option->key)
-            return error_set(error, STATUS_INVALID, "there is no option -%c; --help lists them",
-                             *letter);
+            return ar_error_set(error, AR_INVALID, "there is no option -%c; --help lists them",
+                                *letter);
         const char *value = NULL;
         if (option->value && letter[1])
             value = letter + 1;
         else if (option->value && cursor->at + 1 < cursor->argc)
             value = cursor->argv[++cursor->at];
         else if (option->value)
-            return error_set(error, STATUS_INVALID, "-%c needs a value: -%c %s", *letter, *letter,
-                             option->value);
-        enum status status = take_value(cursor, option, value, error);
+            return ar_error_set(error, AR_INVALID, "-%c needs a value: -%c %s", *letter, *letter,
+                                option->value);
+        enum ar_status status = take_value(cursor, option, value, error);
         if (status || value)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static bool wants_help(int argc, char **argv)
@@ -194,20 +195,20 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
-enum status cli_parse(const struct cli_page *page, int argc, char **argv, cli_take *take,
-                      void *self, bool *help, struct error *error)
+enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, cli_take *take,
+                         void *self, bool *help, struct ar_error *error)
 {
     struct cursor cursor = {page, argc, 1, argv, take, self, NULL, 0};
     bool options_end = false;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     *help = wants_help(argc, argv);
     if (*help) {
         print_page(page, argv[0]);
-        return STATUS_OK;
+        return AR_OK;
     }
     cursor.named = calloc((size_t)argc, sizeof *cursor.named); /* a word is one value at most */
     if (!cursor.named)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the command line");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the command line");
     for (; cursor.at < argc && !status; cursor.at++) {
         const char *word = argv[cursor.at];
         if (!options_end && strcmp(word, "--") == 0)
@@ -222,5 +223,5 @@ enum status cli_parse(const struct cli_page *page, int argc, char **argv, cli_ta
     if (!status)
         status = cli_files_check(cursor.named, cursor.count, error);
     free(cursor.named);
-    return status ? error_prefix(error, status, "%s", argv[0]) : STATUS_OK;
+    return status ? ar_error_prefix(error, status, "%s", argv[0]) : AR_OK;
 }

@@ -1,6 +1,6 @@
 /* What the commands share: the list of commands, and reading a command line by a table of
  * options, from which the help is printed too. (argp would do, but prints its own errors on
- * several lines, and its header takes the name `struct option`, which is the policies' here.) */
+ * several lines, and its header takes the name `struct ar_option`, which is the policies' here.) */
 #ifndef BENCH_CLI_CLI_H
 #define BENCH_CLI_CLI_H
 
@@ -11,7 +11,7 @@
 
 /* argv[0] of a command is its name. Results go to standard output; only main prints errors and
  * only main leaves the program. */
-typedef enum status cli_run(int argc, char **argv, struct error *error);
+typedef enum ar_status cli_run(int argc, char **argv, struct ar_error *error);
 
 struct cli_command {
     const char *name;
@@ -32,9 +32,9 @@ cli_run cmd_compare, cmd_history, cmd_sweep;
 /* What a command returns to leave the program with a status of its own: that of a program it ran.
  * The error's sentence says why. */
 #define CLI_EXIT 0x100
-static inline enum status cli_exit(int code)
+static inline enum ar_status cli_exit(int code)
 {
-    return code ? (enum status)(CLI_EXIT + code) : STATUS_OK;
+    return code ? (enum ar_status)(CLI_EXIT + code) : AR_OK;
 }
 
 struct cli_option {
@@ -56,23 +56,23 @@ struct cli_page {
 };
 
 /* Called for each option and argument in their order; `value` is NULL for options without. */
-typedef enum status cli_take(void *self, int key, const char *value, struct error *error);
+typedef enum ar_status cli_take(void *self, int key, const char *value, struct ar_error *error);
 
 /* Reads the arguments after argv[0]. Options may be shortened as far as they stay clear, may
  * stand anywhere, and end at "--". Where --help is among them, prints the page and sets
  * `*help`: the command is done. INVALID names the argument, and the nearest option. */
-enum status cli_parse(const struct cli_page *page, int argc, char **argv, cli_take *take,
-                      void *self, bool *help, struct error *error) STATUS_CHECKED;
+enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, cli_take *take,
+                         void *self, bool *help, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Reads the value of an option, a number above 0 and at most `most`. INVALID otherwise. */
-enum status cli_number(const char *name, const char *value, double most, double *number,
-                       struct error *error) STATUS_CHECKED;
+enum ar_status cli_number(const char *name, const char *value, double most, double *number,
+                          struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The name of the option with that key. */
 const char *cli_option_name(const struct cli_page *page, int key);
 
 /* A sentence for an unknown word: `what` is "command", with the nearest of `names` if any. */
-enum status cli_unknown(const char *what, const char *word, const char *const *names, size_t count,
-                        struct error *error);
+enum ar_status cli_unknown(const char *what, const char *word, const char *const *names,
+                           size_t count, struct ar_error *error);
 
 #endif

@@ -69,47 +69,47 @@ struct advise_arguments {
     bool what_if;
 };
 
-static enum status take_batches(struct advise_arguments *self, const char *value,
-                                struct error *error)
+static enum ar_status take_batches(struct advise_arguments *self, const char *value,
+                                   struct ar_error *error)
 {
     char first[32];
     const char *comma = strchr(value, ',');
     if (!comma || (size_t)(comma - value) >= sizeof first)
-        return error_set(error, STATUS_INVALID, "--batches %s: write two numbers: 8,16", value);
+        return ar_error_set(error, AR_INVALID, "--batches %s: write two numbers: 8,16", value);
     snprintf(first, sizeof first, "%.*s", (int)(comma - value), value);
-    enum status status = count_parse(first, &self->batches[0], error);
+    enum ar_status status = ar_count_parse(first, &self->batches[0], error);
     if (!status)
-        status = count_parse(comma + 1, &self->batches[1], error);
+        status = ar_count_parse(comma + 1, &self->batches[1], error);
     if (!status && (self->batches[0] == self->batches[1] || !self->batches[0] || !self->batches[1]))
         status =
-            error_set(error, STATUS_INVALID, "--batches %s: they must differ and not be 0", value);
+            ar_error_set(error, AR_INVALID, "--batches %s: they must differ and not be 0", value);
     return status;
 }
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct advise_arguments *self = argument;
-    enum status status;
+    enum ar_status status;
     switch (key) {
     case CLI_ARGUMENT:
         return text_list_add(&self->suite.workloads, value, error);
     case KEY_CAPACITY:
     case KEY_LIMIT:
         if (self->capacity_bytes)
-            return error_set(error, STATUS_INVALID, "give one --capacity or --limit");
-        status = size_parse(value, &self->capacity_bytes, error);
+            return ar_error_set(error, AR_INVALID, "give one --capacity or --limit");
+        status = ar_size_parse(value, &self->capacity_bytes, error);
         if (!status && !self->capacity_bytes)
-            status = error_set(error, STATUS_INVALID, "a capacity of 0 bytes holds nothing");
+            status = ar_error_set(error, AR_INVALID, "a capacity of 0 bytes holds nothing");
         self->as_limit = key == KEY_LIMIT;
         return status;
     case KEY_BATCHES:
         return take_batches(self, value, error);
     case KEY_WHAT_IF:
         self->what_if = true;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_JSON:
         self->json = value;
-        return STATUS_OK;
+        return AR_OK;
     default:
         return suite_set(&self->suite, cli_option_name(&page, key), value, error);
     }
@@ -131,7 +131,8 @@ static unsigned jobs_of(const struct suite *suite)
     return processors > 0 ? (unsigned)processors : 1;
 }
 
-static enum status open_trace(const char *path, struct trace_source **out, struct error *error)
+static enum ar_status open_trace(const char *path, struct trace_source **out,
+                                 struct ar_error *error)
 {
     return access(path, F_OK) == 0 ? trace_open_recording(path, out, error)
                                    : workload_open(path, out, error);
@@ -151,15 +152,15 @@ static void show_tried(void *argument, size_t done, size_t total)
     progress_step(self->line, self->name);
 }
 
-static enum status advise_one(const struct advise_arguments *self, const struct spec *device,
-                              const char *path, struct progress *progress, struct advice *advice,
-                              struct error *error)
+static enum ar_status advise_one(const struct advise_arguments *self, const struct ar_spec *device,
+                                 const char *path, struct progress *progress, struct advice *advice,
+                                 struct ar_error *error)
 {
     size_t at = advice->count;
     enum replay_frees frees[2];
     if (at == PAGES_MOST)
-        return error_set(error, STATUS_INVALID, "more than %d traces at once", PAGES_MOST);
-    enum status status = open_trace(path, &advice->sources[at], error);
+        return ar_error_set(error, AR_INVALID, "more than %d traces at once", PAGES_MOST);
+    enum ar_status status = open_trace(path, &advice->sources[at], error);
     if (status)
         return status;
     const struct trace_info *info = &advice->sources[at]->info;
@@ -192,14 +193,14 @@ static enum status advise_one(const struct advise_arguments *self, const struct 
                                              .result = &advice->results[at],
                                              .source = advice->sources[at]};
     advice->count++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status advise_all(const struct advise_arguments *self, const struct spec *device,
-                              struct advice *advice, struct error *error)
+static enum ar_status advise_all(const struct advise_arguments *self, const struct ar_spec *device,
+                                 struct advice *advice, struct ar_error *error)
 {
     struct progress progress;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     progress_begin(&progress, 0);
     for (size_t i = 0; i < self->suite.workloads.count && !status; i++)
         status = advise_one(self, device, self->suite.workloads.items[i], &progress, advice, error);
@@ -208,24 +209,25 @@ static enum status advise_all(const struct advise_arguments *self, const struct 
 }
 
 /* What follows the pages where there are several: it is made first, since it may find the traces unfit. */
-static enum status print_together(const struct advise_arguments *self, const struct advice *advice,
-                                  FILE *stream, struct error *error)
+static enum ar_status print_together(const struct advise_arguments *self,
+                                     const struct advice *advice, FILE *stream,
+                                     struct ar_error *error)
 {
     if (self->batches[0])
         return advise_page_batches(stream, advice->pages, self->batches, error);
     return advise_page_ranks(stream, advice->pages, advice->count, error);
 }
 
-static enum status print_all(const struct advise_arguments *self, const struct advice *advice,
-                             struct error *error)
+static enum ar_status print_all(const struct advise_arguments *self, const struct advice *advice,
+                                struct ar_error *error)
 {
     char *together = NULL;
     size_t bytes = 0;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (advice->count > 1) {
         FILE *stream = open_memstream(&together, &bytes);
         if (!stream)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for the page");
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the page");
         status = print_together(self, advice, stream, error);
         fclose(stream);
     }
@@ -240,11 +242,11 @@ static enum status print_all(const struct advise_arguments *self, const struct a
     return status;
 }
 
-static enum status report(const struct advise_arguments *self, const struct advice *advice,
-                          struct error *error)
+static enum ar_status report(const struct advise_arguments *self, const struct advice *advice,
+                             struct ar_error *error)
 {
     struct output_file json = {0};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!self->json || strcmp(self->json, "-") != 0)
         status = print_all(self, advice, error);
     if (status || !self->json)
@@ -259,48 +261,50 @@ static enum status report(const struct advise_arguments *self, const struct advi
 }
 
 /* What the device says of the card in question counts more than what was recorded. */
-static enum status take_device(struct advise_arguments *self, const struct spec *device,
-                               struct error *error)
+static enum ar_status take_device(struct advise_arguments *self, const struct ar_spec *device,
+                                  struct ar_error *error)
 {
-    const struct spec_link *link = &device->links[device->link_count - 1];
+    const struct ar_spec_link *link = &device->links[device->link_count - 1];
     for (size_t i = 0; i < link->pair_count; i++) {
         if (strcmp(link->pairs[i].key, "profile") == 0)
             self->card_named = !self->capacity_bytes;
         if (strcmp(link->pairs[i].key, "capacity") != 0)
             continue;
         if (self->capacity_bytes)
-            return error_set(error, STATUS_INVALID,
-                             "the capacity stands twice: give capacity= of the device, --capacity "
-                             "or --limit");
-        enum status status = size_parse(link->pairs[i].value, &self->capacity_bytes, error);
+            return ar_error_set(
+                error, AR_INVALID,
+                "the capacity stands twice: give capacity= of the device, --capacity "
+                "or --limit");
+        enum ar_status status = ar_size_parse(link->pairs[i].value, &self->capacity_bytes, error);
         if (status)
             return status;
     }
     if (self->capacity_bytes)
         self->card_named = false;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status advise(struct advise_arguments *self, struct error *error)
+static enum ar_status advise(struct advise_arguments *self, struct ar_error *error)
 {
-    struct spec device;
+    struct ar_spec device;
     const struct text_list *devices = &self->suite.devices;
     if (self->suite.workloads.count == 0)
-        return error_set(error, STATUS_INVALID, "name a trace: advise TRACE");
+        return ar_error_set(error, AR_INVALID, "name a trace: advise TRACE");
     if (self->batches[0] && self->suite.workloads.count != 2)
-        return error_set(error, STATUS_INVALID, "--batches goes with two traces");
+        return ar_error_set(error, AR_INVALID, "--batches goes with two traces");
     if (self->what_if && (self->json || self->batches[0] || self->capacity_bytes))
-        return error_set(error, STATUS_INVALID, "--what-if goes alone: capacities are recorded");
+        return ar_error_set(error, AR_INVALID, "--what-if goes alone: capacities are recorded");
     if (devices->count > 1)
-        return error_set(error, STATUS_INVALID, "give one device");
-    enum status status = spec_parse(devices->count ? devices->items[0] : "sim", &device, error);
+        return ar_error_set(error, AR_INVALID, "give one device");
+    enum ar_status status =
+        ar_spec_parse(devices->count ? devices->items[0] : "sim", &device, error);
     if (status)
         return status;
     struct advice *advice = calloc(1, sizeof *advice);
     if (!advice)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for the advice");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for the advice");
     else if (strcmp(device.links[0].name, "sim") != 0)
-        status = error_set(error, STATUS_INVALID, "advise works on a simulated device: -d sim:..");
+        status = ar_error_set(error, AR_INVALID, "advise works on a simulated device: -d sim:..");
     else if (self->what_if)
         status = advise_whatif(&self->suite, &device, error);
     else
@@ -314,20 +318,20 @@ static enum status advise(struct advise_arguments *self, struct error *error)
         trace_close(advice->sources[i]);
     }
     free(advice);
-    spec_close(&device);
+    ar_spec_close(&device);
     return status;
 }
 
-enum status cmd_advise(int argc, char **argv, struct error *error)
+enum ar_status cmd_advise(int argc, char **argv, struct ar_error *error)
 {
     struct advise_arguments self = {0};
     bool help = false;
     suite_init(&self.suite);
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (!status && !help) {
         status = advise(&self, error);
         if (status)
-            (void)error_prefix(error, status, "advise");
+            (void)ar_error_prefix(error, status, "advise");
     }
     suite_close(&self.suite);
     return status;

@@ -66,44 +66,45 @@ struct bound_arguments {
 
 #define SECONDS_DEFAULT 60
 
-static enum status take_size(const char *name, const char *value, uint64_t *bytes,
-                             struct error *error)
+static enum ar_status take_size(const char *name, const char *value, uint64_t *bytes,
+                                struct ar_error *error)
 {
-    enum status status = size_parse(value, bytes, error);
-    return status ? error_prefix(error, status, "--%s", name) : STATUS_OK;
+    enum ar_status status = ar_size_parse(value, bytes, error);
+    return status ? ar_error_prefix(error, status, "--%s", name) : AR_OK;
 }
 
-static enum status take_frees(const char *value, enum replay_frees *frees, struct error *error)
+static enum ar_status take_frees(const char *value, enum replay_frees *frees,
+                                 struct ar_error *error)
 {
     static const enum replay_frees modes[] = {REPLAY_AT_ONCE, REPLAY_RECORDED};
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
         if (strcmp(value, replay_frees_name(modes[i])) == 0) {
             *frees = modes[i];
-            return STATUS_OK;
+            return AR_OK;
         }
-    return error_set(error, STATUS_INVALID, "--frees: \"%.40s\" is neither at-once nor recorded",
-                     value);
+    return ar_error_set(error, AR_INVALID, "--frees: \"%.40s\" is neither at-once nor recorded",
+                        value);
 }
 
-static enum status take_text(const char **place, const char *value, struct error *error)
+static enum ar_status take_text(const char **place, const char *value, struct ar_error *error)
 {
     if (*place)
-        return error_set(error, STATUS_INVALID, "\"%s\" and \"%s\": bound takes one of a kind",
-                         *place, value);
+        return ar_error_set(error, AR_INVALID, "\"%s\" and \"%s\": bound takes one of a kind",
+                            *place, value);
     *place = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_count(const char *name, const char *value, uint64_t *count,
-                              struct error *error)
+static enum ar_status take_count(const char *name, const char *value, uint64_t *count,
+                                 struct ar_error *error)
 {
-    enum status status = count_parse(value, count, error);
+    enum ar_status status = ar_count_parse(value, count, error);
     if (!status && (*count == 0 || *count > UINT32_MAX))
-        status = error_set(error, STATUS_INVALID, "%s is not from 1 to 2^32 - 1", value);
-    return status ? error_prefix(error, status, "--%s", name) : STATUS_OK;
+        status = ar_error_set(error, AR_INVALID, "%s is not from 1 to 2^32 - 1", value);
+    return status ? ar_error_prefix(error, status, "--%s", name) : AR_OK;
 }
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct bound_arguments *self = argument;
     switch (key) {
@@ -118,15 +119,16 @@ static enum status take(void *argument, int key, const char *value, struct error
     case KEY_CAPACITY:
         return take_size("capacity", value, &self->capacity_bytes, error);
     case KEY_GRANULE: {
-        enum status status = take_size("granule", value, &self->granule_bytes, error);
-        if (!status && (!size_is_power_of_two(self->granule_bytes) || self->granule_bytes > GIB))
-            status = error_set(error, STATUS_INVALID,
-                               "--granule: %s is no power of two up to 1 GiB", value);
+        enum ar_status status = take_size("granule", value, &self->granule_bytes, error);
+        if (!status &&
+            (!ar_size_is_power_of_two(self->granule_bytes) || self->granule_bytes > AR_GIB))
+            status = ar_error_set(error, AR_INVALID, "--granule: %s is no power of two up to 1 GiB",
+                                  value);
         return status;
     }
     case KEY_EXACT:
         self->exact = true;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_SECONDS:
         return take_count("seconds", value, &self->seconds, error);
     case KEY_STEPS:
@@ -195,8 +197,8 @@ static void add_rows(struct table *table, const struct bounds *bounds)
         add_exact(table, bounds);
 }
 
-static enum status print_table(const struct bound_blocks *blocks, const struct bounds *bounds,
-                               const char *name, struct error *error)
+static enum ar_status print_table(const struct bound_blocks *blocks, const struct bounds *bounds,
+                                  const char *name, struct ar_error *error)
 {
     static const struct table_column columns[] = {{"bound or plan", "", true, 0},
                                                   {"top", "bytes", false, 0},
@@ -204,12 +206,12 @@ static enum status print_table(const struct bound_blocks *blocks, const struct b
                                                   {"how", "", true, 0}};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     if (!table)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     char live[32];
     table_heading(table, "%s: %zu blocks, live peak %s", name, blocks->count,
-                  size_print(bounds->live_peak_bytes, live, sizeof live));
+                  ar_size_print(bounds->live_peak_bytes, live, sizeof live));
     add_rows(table, bounds);
-    enum status status = table_print(table, stdout, TABLE_TEXT, error);
+    enum ar_status status = table_print(table, stdout, TABLE_TEXT, error);
     table_close(table);
     return status;
 }
@@ -263,11 +265,11 @@ static void write_json(FILE *stream, const struct bound_blocks *blocks, const st
     json_end_object(&json);
 }
 
-static enum status report(const struct bound_arguments *self, const struct bound_blocks *blocks,
-                          const struct bounds *bounds, struct output_set *files, FILE *plan,
-                          FILE *json, const char *name, struct error *error)
+static enum ar_status report(const struct bound_arguments *self, const struct bound_blocks *blocks,
+                             const struct bounds *bounds, struct output_set *files, FILE *plan,
+                             FILE *json, const char *name, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!self->json || strcmp(self->json, "-") != 0)
         status = print_table(blocks, bounds, name, error);
     if (status)
@@ -292,8 +294,8 @@ static bool is_over(void *argument)
            (now.tv_sec == clock->end.tv_sec && now.tv_nsec >= clock->end.tv_nsec);
 }
 
-static enum status search(const struct bound_arguments *self, const struct bound_blocks *blocks,
-                          struct bounds *bounds, struct error *error)
+static enum ar_status search(const struct bound_arguments *self, const struct bound_blocks *blocks,
+                             struct bounds *bounds, struct ar_error *error)
 {
     struct clock clock;
     uint64_t seconds = self->seconds ? self->seconds : SECONDS_DEFAULT;
@@ -307,15 +309,15 @@ static enum status search(const struct bound_arguments *self, const struct bound
     return bounds_search(blocks, &limits, bounds, error);
 }
 
-static enum status find(const struct bound_arguments *self, const struct bound_blocks *blocks,
-                        const char *name, struct error *error)
+static enum ar_status find(const struct bound_arguments *self, const struct bound_blocks *blocks,
+                           const char *name, struct ar_error *error)
 {
     struct output_set files = {0};
     struct bounds bounds;
     FILE *plan = self->plan ? output_set_open(&files, self->plan, error) : NULL;
     FILE *json =
         self->json && (plan || !self->plan) ? output_set_open(&files, self->json, error) : NULL;
-    enum status status = (self->plan && !plan) || (self->json && !json) ? STATUS_IO : STATUS_OK;
+    enum ar_status status = (self->plan && !plan) || (self->json && !json) ? AR_IO : AR_OK;
     if (!status)
         status = bounds_find(blocks, &bounds, error);
     if (!status) {
@@ -329,12 +331,12 @@ static enum status find(const struct bound_arguments *self, const struct bound_b
     return status;
 }
 
-static enum status check(const struct bound_arguments *self, const struct bound_blocks *blocks,
-                         const char *name, struct error *error)
+static enum ar_status check(const struct bound_arguments *self, const struct bound_blocks *blocks,
+                            const char *name, struct ar_error *error)
 {
     struct plan_file plan;
     struct bound_verdict verdict = {0};
-    enum status status = plan_file_read(&plan, self->check, error);
+    enum ar_status status = plan_file_read(&plan, self->check, error);
     if (status)
         return status;
     status = bound_check(blocks, &plan, self->capacity_bytes, &verdict, error);
@@ -346,38 +348,38 @@ static enum status check(const struct bound_arguments *self, const struct bound_
             stdout, 2,
             "%s: the plan is right: %zu blocks of %s, top %" PRIu64 " bytes, live peak %" PRIu64,
             self->check, blocks->count, name, verdict.top_bytes, blocks->live_peak_bytes);
-        return STATUS_OK;
+        return AR_OK;
     }
     for (uint64_t i = 0; i < verdict.faults && i < BOUND_FAULTS_MOST; i++)
         sentence_format(stdout, 2, "%s: %s", self->check, verdict.texts[i]);
     if (verdict.faults > BOUND_FAULTS_MOST)
         sentence_format(stdout, 2, "%s: and %" PRIu64 " more", self->check,
                         verdict.faults - BOUND_FAULTS_MOST);
-    return error_set(error, STATUS_NEGATIVE, "%s: the plan is wrong: %" PRIu64 " fault%s",
-                     self->check, verdict.faults, verdict.faults == 1 ? "" : "s");
+    return ar_error_set(error, AR_NEGATIVE, "%s: the plan is wrong: %" PRIu64 " fault%s",
+                        self->check, verdict.faults, verdict.faults == 1 ? "" : "s");
 }
 
 /* What a probe may reach: the recorded card's bytes, else those of the default device. */
-static enum status find_card(const struct trace_info *info, uint64_t *card_bytes,
-                             struct error *error)
+static enum ar_status find_card(const struct trace_info *info, uint64_t *card_bytes,
+                                struct ar_error *error)
 {
-    struct device *device;
+    struct ar_device *device;
     *card_bytes = info->capacity_bytes;
     if (*card_bytes)
-        return STATUS_OK;
-    enum status status = device_open_text("sim", &device, error);
+        return AR_OK;
+    enum ar_status status = ar_device_open_text("sim", &device, error);
     if (status)
         return status;
     *card_bytes = device->props.capacity_bytes;
-    device_close(device);
-    return STATUS_OK;
+    ar_device_close(device);
+    return AR_OK;
 }
 
-static enum status answer(const struct bound_arguments *self, struct error *error)
+static enum ar_status answer(const struct bound_arguments *self, struct ar_error *error)
 {
     struct trace_source *source;
     struct bound_blocks blocks;
-    enum status status = workload_open(self->workload, &source, error);
+    enum ar_status status = workload_open(self->workload, &source, error);
     if (status)
         return status;
     struct bound_options wanted = {.frees = self->frees, .granule_bytes = self->granule_bytes};
@@ -393,24 +395,23 @@ static enum status answer(const struct bound_arguments *self, struct error *erro
     return status;
 }
 
-enum status cmd_bound(int argc, char **argv, struct error *error)
+enum ar_status cmd_bound(int argc, char **argv, struct ar_error *error)
 {
     struct bound_arguments self = {.frees = REPLAY_AT_ONCE};
     bool help = false;
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
         return status;
     if (!self.workload)
-        return error_set(error, STATUS_INVALID,
-                         "bound: no workload is named; write bound WORKLOAD");
+        return ar_error_set(error, AR_INVALID, "bound: no workload is named; write bound WORKLOAD");
     if (self.check && (self.plan || self.json))
-        return error_set(error, STATUS_INVALID, "bound: --check makes neither --plan nor --json");
+        return ar_error_set(error, AR_INVALID, "bound: --check makes neither --plan nor --json");
     if (self.capacity_bytes && !self.check)
-        return error_set(error, STATUS_INVALID, "bound: --capacity is for --check");
+        return ar_error_set(error, AR_INVALID, "bound: --capacity is for --check");
     if ((self.seconds || self.steps) && !self.exact)
-        return error_set(error, STATUS_INVALID, "bound: --seconds and --steps are for --exact");
+        return ar_error_set(error, AR_INVALID, "bound: --seconds and --steps are for --exact");
     if (self.exact && self.check)
-        return error_set(error, STATUS_INVALID,
-                         "bound: --check searches no plan: leave --exact out");
+        return ar_error_set(error, AR_INVALID,
+                            "bound: --check searches no plan: leave --exact out");
     return answer(&self, error);
 }

@@ -49,22 +49,22 @@ struct calibrate_arguments {
 };
 
 /* The clock of the host that the median shall be for. Profiles state it in picoseconds. */
-static enum status take_host(const char *value, double *host_clock_ns, struct error *error)
+static enum ar_status take_host(const char *value, double *host_clock_ns, struct ar_error *error)
 {
-    enum status status = cli_number("host-clock", value, 1e6, host_clock_ns, error);
+    enum ar_status status = cli_number("host-clock", value, 1e6, host_clock_ns, error);
     if (status || *host_clock_ns >= 1e-3)
         return status;
-    return error_set(error, STATUS_INVALID,
-                     "--host-clock is \"%.40s\"; it is at least 0.001, a picosecond", value);
+    return ar_error_set(error, AR_INVALID,
+                        "--host-clock is \"%.40s\"; it is at least 0.001, a picosecond", value);
 }
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct calibrate_arguments *self = argument;
     const char **place = key == 'o' ? &self->path : key == 'd' ? &self->device : &self->name;
     if (key == KEY_COLD || key == KEY_MEDIAN) {
         *(key == KEY_COLD ? &self->cold : &self->median) = true;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (key == KEY_HOST)
         return take_host(value, &self->host_clock_ns, error);
@@ -72,52 +72,57 @@ static enum status take(void *argument, int key, const char *value, struct error
         size_t bytes = (self->profile_count + 1) * sizeof *self->profiles;
         const char **grown = realloc(self->profiles, bytes);
         if (!grown)
-            return error_set(error, STATUS_HOST_MEMORY, "no memory for the command line");
+            return ar_error_set(error, AR_HOST_MEMORY, "no memory for the command line");
         self->profiles = grown;
         self->profiles[self->profile_count++] = value;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (*place)
-        return error_set(error, STATUS_INVALID,
-                         "\"%s\" and \"%s\": calibrate measures one device once; give one of them",
-                         *place, value);
+        return ar_error_set(
+            error, AR_INVALID,
+            "\"%s\" and \"%s\": calibrate measures one device once; give one of them", *place,
+            value);
     *place = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* What cannot be judged option by option. */
-static enum status check_arguments(const struct calibrate_arguments *self, struct error *error)
+static enum ar_status check_arguments(const struct calibrate_arguments *self,
+                                      struct ar_error *error)
 {
     if (!self->median && self->profile_count)
-        return error_set(error, STATUS_INVALID,
-                         "calibrate: \"%s\" belongs to no option; the file is given with -o, and "
-                         "profiles that are read with --median",
-                         self->profiles[0]);
+        return ar_error_set(
+            error, AR_INVALID,
+            "calibrate: \"%s\" belongs to no option; the file is given with -o, and "
+            "profiles that are read with --median",
+            self->profiles[0]);
     if (self->median && (self->device || self->cold))
-        return error_set(
-            error, STATUS_INVALID,
+        return ar_error_set(
+            error, AR_INVALID,
             "calibrate: --median measures nothing, and --%s says how to measure; leave "
             "one of them out",
             self->device ? "device" : "cold");
     if (self->host_clock_ns > 0 && !self->median)
-        return error_set(error, STATUS_INVALID,
-                         "calibrate: --host-clock goes with --median; a calibration states its "
-                         "own host's clock");
+        return ar_error_set(error, AR_INVALID,
+                            "calibrate: --host-clock goes with --median; a calibration states its "
+                            "own host's clock");
     if (self->median && self->profile_count < 2)
-        return error_set(error, STATUS_INVALID,
-                         "calibrate: a median is of two or more profiles; write calibrate --median "
-                         "PROFILE PROFILE.. -o FILE");
+        return ar_error_set(
+            error, AR_INVALID,
+            "calibrate: a median is of two or more profiles; write calibrate --median "
+            "PROFILE PROFILE.. -o FILE");
     if (!self->path)
-        return error_set(error, STATUS_INVALID,
-                         "calibrate: no file is named to write the profile to; write calibrate%s "
-                         "-o FILE",
-                         self->median ? " --median PROFILE PROFILE.." : "");
-    return STATUS_OK;
+        return ar_error_set(
+            error, AR_INVALID,
+            "calibrate: no file is named to write the profile to; write calibrate%s "
+            "-o FILE",
+            self->median ? " --median PROFILE PROFILE.." : "");
+    return AR_OK;
 }
 
 /* The name that was given, or the file's without folder and ending. */
-static enum status name_profile(const struct calibrate_arguments *self, char *name,
-                                size_t name_bytes, struct error *error)
+static enum ar_status name_profile(const struct calibrate_arguments *self, char *name,
+                                   size_t name_bytes, struct ar_error *error)
 {
     const char *last = strrchr(self->path, '/');
     const char *from = self->name ? self->name : last ? last + 1 : self->path;
@@ -128,17 +133,17 @@ static enum status name_profile(const struct calibrate_arguments *self, char *na
     else if (!self->name && ending && ending != from)
         length = (size_t)(ending - from);
     if (length == 0 || length >= name_bytes)
-        return error_set(error, STATUS_INVALID,
-                         "calibrate: a profile's name has 1 to 63 letters; give it with --name");
+        return ar_error_set(error, AR_INVALID,
+                            "calibrate: a profile's name has 1 to 63 letters; give it with --name");
     for (size_t i = 0; i < length; i++)
         if (!isgraph((unsigned char)from[i]))
-            return error_set(error, STATUS_INVALID,
-                             "calibrate: \"%.*s\" is no name for a profile: letters, digits and "
-                             "signs only; give one with --name",
-                             (int)length, from);
+            return ar_error_set(error, AR_INVALID,
+                                "calibrate: \"%.*s\" is no name for a profile: letters, digits and "
+                                "signs only; give one with --name",
+                                (int)length, from);
     memcpy(name, from, length);
     name[length] = '\0';
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void on_step(void *argument, const char *label)
@@ -146,15 +151,15 @@ static void on_step(void *argument, const char *label)
     progress_step(argument, label);
 }
 
-static enum status measure(struct device *device, bool cold, struct environment *environment,
-                           struct sim_profile *out, struct error *error)
+static enum ar_status measure(struct ar_device *device, bool cold, struct environment *environment,
+                              struct sim_profile *out, struct ar_error *error)
 {
     struct progress progress;
     const struct calibrate_options how = {.cold = cold, .step = on_step, .argument = &progress};
     char name[sizeof out->name];
     memcpy(name, out->name, sizeof name);
     progress_begin(&progress, calibrate_steps());
-    enum status status = calibrate(device, &how, out, error);
+    enum ar_status status = calibrate(device, &how, out, error);
     progress_end(&progress);
     memcpy(out->name, name, sizeof name);
     environment_card_after(environment);
@@ -164,12 +169,12 @@ static enum status measure(struct device *device, bool cold, struct environment 
 }
 
 /* Measures, and writes the file. */
-static enum status make(const struct calibrate_arguments *self, struct device *device,
-                        struct environment *environment, struct sim_profile *profile,
-                        struct error *error)
+static enum ar_status make(const struct calibrate_arguments *self, struct ar_device *device,
+                           struct environment *environment, struct sim_profile *profile,
+                           struct ar_error *error)
 {
     struct output_file file = {0};
-    enum status status = output_open(&file, self->path, error);
+    enum ar_status status = output_open(&file, self->path, error);
     if (!status)
         status = measure(device, self->cold, environment, profile, error);
     if (status) {
@@ -187,73 +192,73 @@ static const char *place_of(const char *path)
 }
 
 /* Says how well the new profile tells what the card does. */
-static enum status verify(const char *path, struct device *device,
-                          const struct environment *environment, struct error *error)
+static enum ar_status verify(const char *path, struct ar_device *device,
+                             const struct environment *environment, struct ar_error *error)
 {
     char text[4096];
     struct check check;
-    struct device *model;
+    struct ar_device *model;
     printf("wrote %s\nuse it with -d sim:profile=%s%s\n", path, place_of(path), path);
     context_card_print(stdout, environment);
     putchar('\n');
-    struct spec spec;
+    struct ar_spec spec;
     snprintf(text, sizeof text, "sim:profile='%s%s'", place_of(path), path);
-    enum status status = spec_parse(text, &spec, error);
+    enum ar_status status = ar_spec_parse(text, &spec, error);
     if (status)
         return status;
-    status = device_open(&spec, &model, error);
-    spec_close(&spec);
+    status = ar_device_open(&spec, &model, error);
+    ar_spec_close(&spec);
     if (status)
         return status;
     status = check_devices(device, model, &check, error);
-    device_close(model);
+    ar_device_close(model);
     return status ? status : check_print(&check, stdout, error);
 }
 
 /* Why there is none, up to what `run` would do about it, and what there is to do here. */
-static enum status no_card(struct error *error)
+static enum ar_status no_card(struct ar_error *error)
 {
     char why[sizeof error->text];
     memcpy(why, error->text, sizeof why);
-    return error_set(error, STATUS_MISSING,
-                     "calibrate: it measures a real card, and there is none that can be used: "
-                     "%.*s; run it on the machine with the card and copy the profile here "
-                     "(-d sim:profile=FILE), or take one of those of `allocrig list devices`",
-                     (int)(strcspn(why, ";") < 240 ? strcspn(why, ";") : 240), why);
+    return ar_error_set(error, AR_MISSING,
+                        "calibrate: it measures a real card, and there is none that can be used: "
+                        "%.*s; run it on the machine with the card and copy the profile here "
+                        "(-d sim:profile=FILE), or take one of those of `allocrig list devices`",
+                        (int)(strcspn(why, ";") < 240 ? strcspn(why, ";") : 240), why);
 }
 
 /* Measures a device, and says how well that went. */
-static enum status measure_device(const struct calibrate_arguments *self, const char *name,
-                                  int argc, char **argv, struct error *error)
+static enum ar_status measure_device(const struct calibrate_arguments *self, const char *name,
+                                     int argc, char **argv, struct ar_error *error)
 {
     struct sim_profile profile = {0};
     struct environment environment;
-    struct device *device;
+    struct ar_device *device;
     const char *text = self->device ? self->device : "cuda";
     memcpy(profile.name, name, sizeof profile.name);
     environment_capture(&environment, argc, argv, 0);
     environment_card_before(&environment, text);
-    enum status status = device_open_text(text, &device, error);
+    enum ar_status status = ar_device_open_text(text, &device, error);
     if (status)
-        return status == STATUS_MISSING ? no_card(error) : status;
+        return status == AR_MISSING ? no_card(error) : status;
     status = make(self, device, &environment, &profile, error);
     if (!status && strcmp(self->path, "-") != 0)
         status = verify(self->path, device, &environment, error);
-    device_close(device);
+    ar_device_close(device);
     return status;
 }
 
 /* Writes the median of the calibrations. */
-static enum status write_median(const struct calibrate_arguments *self, const char *name,
-                                const struct calibration *calibrations, struct error *error)
+static enum ar_status write_median(const struct calibrate_arguments *self, const char *name,
+                                   const struct calibration *calibrations, struct ar_error *error)
 {
     struct median median;
     size_t count = self->profile_count;
     struct output_file file = {0};
-    enum status status =
+    enum ar_status status =
         median_of(calibrations, count, name, build_info()->version, &median, error);
     if (status)
-        return error_prefix(error, status, "calibrate");
+        return ar_error_prefix(error, status, "calibrate");
     status = output_open(&file, self->path, error);
     if (!status)
         status = median_write(&median, calibrations, count, file.stream, error);
@@ -275,28 +280,29 @@ static enum status write_median(const struct calibrate_arguments *self, const ch
     return status;
 }
 
-static enum status make_median(const struct calibrate_arguments *self, const char *name,
-                               struct error *error)
+static enum ar_status make_median(const struct calibrate_arguments *self, const char *name,
+                                  struct ar_error *error)
 {
     struct calibration *calibrations;
-    enum status status = median_load(self->profiles, self->profile_count, &calibrations, error);
+    enum ar_status status = median_load(self->profiles, self->profile_count, &calibrations, error);
     if (!status)
-        status = error_prefix(error,
-                              median_one_host(calibrations, self->profile_count,
-                                              (uint64_t)(1000 * self->host_clock_ns + 0.5), error),
-                              "calibrate");
+        status =
+            ar_error_prefix(error,
+                            median_one_host(calibrations, self->profile_count,
+                                            (uint64_t)(1000 * self->host_clock_ns + 0.5), error),
+                            "calibrate");
     if (!status)
         status = write_median(self, name, calibrations, error);
     free(calibrations);
     return status;
 }
 
-enum status cmd_calibrate(int argc, char **argv, struct error *error)
+enum ar_status cmd_calibrate(int argc, char **argv, struct ar_error *error)
 {
     struct calibrate_arguments self = {0};
     char name[SIM_PROFILE_ROOM(name)] = "";
     bool help = false;
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (!status && !help)
         status = check_arguments(&self, error);
     if (!status && !help)

@@ -71,40 +71,40 @@ struct answer {
     char why[256]; /* the policy cannot begin on the device; "": it can */
 };
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct capacity_arguments *self = argument;
     switch (key) {
     case CLI_ARGUMENT:
-        return error_set(error, STATUS_INVALID,
-                         "\"%s\" stands alone; policies go after -p, workloads after -w", value);
+        return ar_error_set(error, AR_INVALID,
+                            "\"%s\" stands alone; policies go after -p, workloads after -w", value);
     case 'p':
         return suite_add_policy(&self->suite, value, error);
     case 'w':
         return text_list_add(&self->suite.workloads, value, error);
     case KEY_JSON:
         self->json = value;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_CURVE:
         self->wants_curve = true;
-        return STATUS_OK;
+        return AR_OK;
     default:
         return suite_set(&self->suite, cli_option_name(&page, key), value, error);
     }
 }
 
-static enum status find_one(const struct plan *plan, const struct plan_cell *cell,
-                            struct answer *answer, struct error *error)
+static enum ar_status find_one(const struct plan *plan, const struct plan_cell *cell,
+                               struct answer *answer, struct ar_error *error)
 {
     struct trace_source *source = NULL;
-    struct spec device;
+    struct ar_spec device;
     const struct plan_workload *workload = &plan->workloads[cell->workload];
     *answer =
         (struct answer){&plan->policies[cell->policy], workload, cell->frees, cell->seed, {0}, ""};
-    enum status status = workload_open(cell->workload_text, &source, error);
+    enum ar_status status = workload_open(cell->workload_text, &source, error);
     if (status)
         return status;
-    status = spec_parse(cell->device_text, &device, error);
+    status = ar_spec_parse(cell->device_text, &device, error);
     if (!status) {
         const struct experiment experiment = {
             .policy = &answer->policy->spec,
@@ -117,14 +117,14 @@ static enum status find_one(const struct plan *plan, const struct plan_cell *cel
             .seed = cell->seed,
         };
         status = capacity_find(&experiment, plan_jobs(plan), &answer->result, error);
-        if (status == STATUS_UNSUPPORTED) { /* the others may begin */
+        if (status == AR_UNSUPPORTED) { /* the others may begin */
             snprintf(answer->why, sizeof answer->why, "not started: %.240s", error->text);
-            status = STATUS_OK;
+            status = AR_OK;
         }
         if (status)
-            status = error_prefix(error, status, "%s with policy %s", workload->info.name,
-                                  answer->policy->text);
-        spec_close(&device);
+            status = ar_error_prefix(error, status, "%s with policy %s", workload->info.name,
+                                     answer->policy->text);
+        ar_spec_close(&device);
     }
     trace_close(source);
     return status;
@@ -132,7 +132,7 @@ static enum status find_one(const struct plan *plan, const struct plan_cell *cel
 
 static int answer_place(const struct answer *answer)
 {
-    bool ranked = !(answer->policy->ops->capabilities & POLICY_UNRANKED);
+    bool ranked = !(answer->policy->ops->capabilities & AR_POLICY_UNRANKED);
     return answer->why[0] ? 3 : !ranked ? 2 : answer->result.safe_bytes ? 0 : 1;
 }
 
@@ -162,7 +162,7 @@ static void sort_answers(struct answer *answers, size_t count)
 static void capacity_cell(struct table *table, uint64_t bytes)
 {
     if (bytes)
-        table_cell(table, "%.1f", (double)bytes / (double)MIB);
+        table_cell(table, "%.1f", (double)bytes / (double)AR_MIB);
     else
         table_cell(table, "none");
 }
@@ -172,8 +172,8 @@ static void gaps_cell(struct table *table, const struct capacity_result *result)
     char text[80] = "";
     size_t used = 0;
     for (size_t i = 0; i < result->gap_count && used < sizeof text - 32; i++) {
-        double from = (double)result->gaps[i].from_bytes / (double)MIB;
-        double to = (double)result->gaps[i].to_bytes / (double)MIB;
+        double from = (double)result->gaps[i].from_bytes / (double)AR_MIB;
+        double to = (double)result->gaps[i].to_bytes / (double)AR_MIB;
         if (i == 2 && result->gap_count > 3) {
             snprintf(text + used, sizeof text - used, ", %zu more", result->gap_count - i);
             break;
@@ -211,7 +211,8 @@ static void add_row(struct table *table, const struct answer *answer, size_t ran
     gaps_cell(table, &answer->result);
 }
 
-static enum status print_table(const struct answer *answers, size_t count, struct error *error)
+static enum ar_status print_table(const struct answer *answers, size_t count,
+                                  struct ar_error *error)
 {
     static const struct table_column columns[] = {
         {"#", "", false, 0},
@@ -226,7 +227,7 @@ static enum status print_table(const struct answer *answers, size_t count, struc
     };
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     if (!table)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     size_t begin = 0;
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || answers[i].workload != answers[begin].workload ||
@@ -234,7 +235,7 @@ static enum status print_table(const struct answer *answers, size_t count, struc
             char live[32];
             begin = i;
             table_heading(table, "%s: live peak %s, frees %s", answers[i].workload->info.name,
-                          size_print(answers[i].result.live_peak_bytes, live, sizeof live),
+                          ar_size_print(answers[i].result.live_peak_bytes, live, sizeof live),
                           replay_frees_name(answers[i].frees));
         }
         size_t rank = i - begin + 1;
@@ -242,7 +243,7 @@ static enum status print_table(const struct answer *answers, size_t count, struc
             rank--;
         add_row(table, &answers[i], rank);
     }
-    enum status status = table_print(table, stdout, TABLE_TEXT, error);
+    enum ar_status status = table_print(table, stdout, TABLE_TEXT, error);
     table_close(table);
     return status;
 }
@@ -254,7 +255,7 @@ static struct statistic safe_of(const struct answer *answers, size_t draws, doub
 {
     size_t count = 0;
     for (size_t i = 0; i < draws; i++) {
-        drawn[i] = (double)answers[i].result.safe_bytes / (double)MIB;
+        drawn[i] = (double)answers[i].result.safe_bytes / (double)AR_MIB;
         if (answer_place(&answers[i]) == 0)
             values[count++] = drawn[i];
     }
@@ -265,8 +266,8 @@ static struct statistic safe_of(const struct answer *answers, size_t draws, doub
 
 /* Median and range of the safe capacity over the draws; places by pairs of draws (statistics.h).
  * The answers stand as the plan's cells do: the draws of a policy beside each other. */
-static enum status print_draws(const struct answer *answers, size_t count, size_t draws,
-                               struct error *error)
+static enum ar_status print_draws(const struct answer *answers, size_t count, size_t draws,
+                                  struct ar_error *error)
 {
     static const struct table_column columns[] = {
         {"#", "", false, 0},           {"policy", "", true, 30},
@@ -279,9 +280,9 @@ static enum status print_draws(const struct answer *answers, size_t count, size_
     double *drawn = calloc(count, sizeof *drawn);
     size_t *places = calloc(count, sizeof *places);
     bool *shared = calloc(count, sizeof *shared);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!table || !safe || !values || !drawn || !places || !shared)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
         size_t rows = 0;
         for (size_t i = begin; i < count && answers[i].workload == answers[begin].workload &&
@@ -360,27 +361,27 @@ struct curve {
     struct slowdown_curve slowdown;
 };
 
-static enum status find_curve(struct plan *plan, struct suite *suite, struct curve *curve,
-                              struct error *error)
+static enum ar_status find_curve(struct plan *plan, struct suite *suite, struct curve *curve,
+                                 struct ar_error *error)
 {
     static const double ratios[] = {1.00, 1.02, 1.05, 1.1, 1.25, 1.5, 2};
     curve->records = calloc(plan->cell_count + 1, sizeof *curve->records);
     if (!curve->records)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the slowdown curve");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the slowdown curve");
     suite->ratio_count = sizeof ratios / sizeof ratios[0];
     memcpy(suite->ratios, ratios, sizeof ratios);
-    enum status status =
+    enum ar_status status =
         matrix_run(plan, plan->cells, plan->cell_count, plan_jobs(plan), curve->records, error);
     return status ? status
                   : slowdown_run(plan, curve->records, plan_jobs(plan), &curve->slowdown, error);
 }
 
-static enum status print_curve(const struct slowdown_curve *curve, const struct suite *suite,
-                               struct error *error)
+static enum ar_status print_curve(const struct slowdown_curve *curve, const struct suite *suite,
+                                  struct ar_error *error)
 {
     if (curve->count == 0) {
         puts("\nNo slowdown: no workload has a time that an allocator could lengthen.");
-        return STATUS_OK;
+        return AR_OK;
     }
     puts("\nSlowdown at a capacity of so many live peaks; DNF: did not finish.\n");
     return slowdown_table_print(curve, suite, SLOWDOWN_TIME, stdout, TABLE_TEXT, error);
@@ -420,28 +421,29 @@ static void write_json(FILE *stream, const struct answer *answers, size_t count,
     json_end_object(&json);
 }
 
-static enum status report(const struct capacity_arguments *self, struct output_file *json,
-                          struct answer *answers, size_t count, const struct slowdown_curve *curve,
-                          struct error *error)
+static enum ar_status report(const struct capacity_arguments *self, struct output_file *json,
+                             struct answer *answers, size_t count,
+                             const struct slowdown_curve *curve, struct ar_error *error)
 {
     size_t draws = self->suite.draws;
     if (draws <= 1)
         sort_answers(answers, count);
     if (!self->json || strcmp(self->json, "-") != 0) {
-        enum status status = draws > 1 ? print_draws(answers, count, draws, error)
-                                       : print_table(answers, count, error);
+        enum ar_status status = draws > 1 ? print_draws(answers, count, draws, error)
+                                          : print_table(answers, count, error);
         if (!status && curve)
             status = print_curve(curve, &self->suite, error);
         if (status)
             return status;
     }
     if (!self->json)
-        return STATUS_OK;
+        return AR_OK;
     write_json(json->stream, answers, count, curve);
     return output_commit(json, error);
 }
 
-static enum status find_all(struct capacity_arguments *self, struct plan *plan, struct error *error)
+static enum ar_status find_all(struct capacity_arguments *self, struct plan *plan,
+                               struct ar_error *error)
 {
     struct output_file json = {0};
     struct progress progress;
@@ -449,9 +451,9 @@ static enum status find_all(struct capacity_arguments *self, struct plan *plan, 
     bool begun = false;
     struct curve curve = {0};
     struct answer *answers = calloc(plan->cell_count, sizeof *answers);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!answers)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the answers");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the answers");
     if (self->json)
         status = output_open(&json, self->json, error);
     progress_begin(&progress, plan->cell_count);
@@ -463,7 +465,7 @@ static enum status find_all(struct capacity_arguments *self, struct plan *plan, 
     }
     progress_end(&progress);
     if (!status && !begun)
-        status = error_set(error, STATUS_MISSING, "%s", answers[0].why);
+        status = ar_error_set(error, AR_MISSING, "%s", answers[0].why);
     if (!status && self->wants_curve)
         status = find_curve(plan, &self->suite, &curve, error);
     if (!status)
@@ -478,18 +480,19 @@ static enum status find_all(struct capacity_arguments *self, struct plan *plan, 
     return status;
 }
 
-static enum status plan_and_find(struct capacity_arguments *self, struct error *error)
+static enum ar_status plan_and_find(struct capacity_arguments *self, struct ar_error *error)
 {
     struct plan plan;
     if (self->wants_curve && self->suite.draws > 1)
-        return error_set(error, STATUS_INVALID,
-                         "capacity: --curve is of one draw; leave --draws out, or use `run` with a "
-                         "suite that has [slowdown]");
+        return ar_error_set(
+            error, AR_INVALID,
+            "capacity: --curve is of one draw; leave --draws out, or use `run` with a "
+            "suite that has [slowdown]");
     if (self->suite.policies.count == 0 || self->suite.workloads.count == 0)
-        return error_set(error, STATUS_INVALID,
-                         "capacity: no %s given; write capacity -p SPEC -w WORKLOAD",
-                         self->suite.policies.count ? "workload" : "policy");
-    enum status status = plan_make(&plan, &self->suite, error);
+        return ar_error_set(error, AR_INVALID,
+                            "capacity: no %s given; write capacity -p SPEC -w WORKLOAD",
+                            self->suite.policies.count ? "workload" : "policy");
+    enum ar_status status = plan_make(&plan, &self->suite, error);
     if (status)
         return status;
     status = find_all(self, &plan, error);
@@ -497,12 +500,12 @@ static enum status plan_and_find(struct capacity_arguments *self, struct error *
     return status;
 }
 
-enum status cmd_capacity(int argc, char **argv, struct error *error)
+enum ar_status cmd_capacity(int argc, char **argv, struct ar_error *error)
 {
     struct capacity_arguments self = {0};
     bool help = false;
     suite_init(&self.suite);
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (!status && !help)
         status = plan_and_find(&self, error);
     suite_close(&self.suite);

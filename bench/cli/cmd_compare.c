@@ -50,35 +50,35 @@ struct arguments {
     struct verdict_rules rules;
 };
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct arguments *self = argument;
-    enum status status;
+    enum ar_status status;
     switch (key) {
     case KEY_MARKDOWN:
         self->markdown = value;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_JUNIT:
         self->junit = value;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_WAIVERS:
         self->waivers = value;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_ALL:
         self->all = true;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_REQUIRE_ALL:
         self->require_all = true;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_ANNOTATIONS:
         self->annotations = true;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_TODAY:
         self->today = value;
         return waivers_is_date(value)
-                   ? STATUS_OK
-                   : error_set(error, STATUS_INVALID,
-                               "--today is \"%.40s\"; write a date such as 2027-01-31", value);
+                   ? AR_OK
+                   : ar_error_set(error, AR_INVALID,
+                                  "--today is \"%.40s\"; write a date such as 2027-01-31", value);
     case KEY_EFFECT:
         status = cli_number("effect", value, 1000, &self->rules.effect, error);
         self->rules.effect /= 100;
@@ -89,22 +89,22 @@ static enum status take(void *argument, int key, const char *value, struct error
         break;
     }
     if (self->new_)
-        return error_set(error, STATUS_INVALID, "\"%s\" is one result too many", value);
+        return ar_error_set(error, AR_INVALID, "\"%s\" is one result too many", value);
     *(self->old ? &self->new_ : &self->old) = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status write_files(const struct arguments *self, const struct verdicts *verdicts,
-                               const struct waivers *waivers, struct error *error)
+static enum ar_status write_files(const struct arguments *self, const struct verdicts *verdicts,
+                                  const struct waivers *waivers, struct ar_error *error)
 {
     struct output_set outputs = {0};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     FILE *markdown = NULL;
     FILE *junit = NULL;
     if (self->markdown && !(markdown = output_set_open(&outputs, self->markdown, error)))
-        status = STATUS_IO;
+        status = AR_IO;
     if (!status && self->junit && !(junit = output_set_open(&outputs, self->junit, error)))
-        status = STATUS_IO;
+        status = AR_IO;
     if (!status && markdown)
         status = compare_page(verdicts, waivers, self->all, markdown, TABLE_MARKDOWN, error);
     if (!status && junit)
@@ -115,43 +115,43 @@ static enum status write_files(const struct arguments *self, const struct verdic
     return status;
 }
 
-static enum status tell(const struct arguments *self, const struct verdicts *verdicts,
-                        const struct waivers *waivers, struct error *error)
+static enum ar_status tell(const struct arguments *self, const struct verdicts *verdicts,
+                           const struct waivers *waivers, struct ar_error *error)
 {
-    enum status status = write_files(self, verdicts, waivers, error);
+    enum ar_status status = write_files(self, verdicts, waivers, error);
     if (!status)
         status = compare_page(verdicts, waivers, self->all, stdout, TABLE_TEXT, error);
     if (!status && self->annotations)
         compare_annotations(verdicts, stdout);
     size_t worse = verdicts->figures[VERDICT_WORSE] - verdicts->waived;
     if (!status && !worse && self->require_all && verdicts->missing)
-        return error_set(error, STATUS_NEGATIVE, "compare: %zu run%s of %s %s missing in %s",
-                         verdicts->missing, verdicts->missing == 1 ? "" : "s", self->old,
-                         verdicts->missing == 1 ? "is" : "are", self->new_);
+        return ar_error_set(error, AR_NEGATIVE, "compare: %zu run%s of %s %s missing in %s",
+                            verdicts->missing, verdicts->missing == 1 ? "" : "s", self->old,
+                            verdicts->missing == 1 ? "is" : "are", self->new_);
     if (status || !worse)
         return status;
     const struct verdict_row *row = verdicts->rows;
     while (row->verdict != VERDICT_WORSE || (row->waiver && !row->waiver->expired))
         row++;
-    return error_set(
-        error, STATUS_NEGATIVE,
+    return ar_error_set(
+        error, AR_NEGATIVE,
         "compare: %zu figure%s worse, first %s of %s with policy %s: %s before, %s now", worse,
         worse == 1 ? " is" : "s are", row->figure, row->workload_name, row->policy, row->old,
         row->new_);
 }
 
-static enum status compare(const struct arguments *self, const struct side *old,
-                           const struct side *new_, struct error *error)
+static enum ar_status compare(const struct arguments *self, const struct side *old,
+                              const struct side *new_, struct ar_error *error)
 {
     char today[11] = "";
     struct waivers waivers = {0};
     struct verdicts verdicts;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (self->today || new_->time)
         snprintf(today, sizeof today, "%.10s", self->today ? self->today : new_->time);
     if (self->waivers && !waivers_is_date(today))
-        return error_set(error, STATUS_INVALID,
-                         "compare: NEW does not say when it was made; add --today YYYY-MM-DD");
+        return ar_error_set(error, AR_INVALID,
+                            "compare: NEW does not say when it was made; add --today YYYY-MM-DD");
     if (self->waivers)
         status = waivers_read(&waivers, self->waivers, today, error);
     if (!status)
@@ -164,17 +164,17 @@ static enum status compare(const struct arguments *self, const struct side *old,
     return status;
 }
 
-enum status cmd_compare(int argc, char **argv, struct error *error)
+enum ar_status cmd_compare(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.rules = {.alpha = 0.05, .effect = 0.05}};
     struct side old;
     struct side new_;
     bool help = false;
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
         return status;
     if (!self.new_)
-        return error_set(error, STATUS_INVALID, "compare: name two results: compare OLD NEW");
+        return ar_error_set(error, AR_INVALID, "compare: name two results: compare OLD NEW");
     status = side_read(&old, self.old, error);
     if (status)
         return status;

@@ -62,90 +62,93 @@ struct convert_arguments {
     bool has_device;
 };
 
-static enum status take_path(struct convert_arguments *self, const char *path, struct error *error)
+static enum ar_status take_path(struct convert_arguments *self, const char *path,
+                                struct ar_error *error)
 {
     const char **place = self->in ? &self->out : &self->in;
     if (*place)
-        return error_set(error, STATUS_INVALID,
-                         "\"%s\" is one file too many; traces to join go after --merge", path);
+        return ar_error_set(error, AR_INVALID,
+                            "\"%s\" is one file too many; traces to join go after --merge", path);
     *place = path;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_merge(struct convert_arguments *self, const char *path, struct error *error)
+static enum ar_status take_merge(struct convert_arguments *self, const char *path,
+                                 struct ar_error *error)
 {
     if (self->merge_count == MERGE_MOST)
-        return error_set(error, STATUS_INVALID, "--merge takes at most %d traces", MERGE_MOST);
+        return ar_error_set(error, AR_INVALID, "--merge takes at most %d traces", MERGE_MOST);
     self->merged[self->merge_count++] = path;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_device(struct convert_arguments *self, const char *value,
-                               struct error *error)
+static enum ar_status take_device(struct convert_arguments *self, const char *value,
+                                  struct ar_error *error)
 {
     uint64_t device;
-    enum status status = count_parse(value, &device, error);
+    enum ar_status status = ar_count_parse(value, &device, error);
     if (status)
-        return error_prefix(error, status, "--device");
+        return ar_error_prefix(error, status, "--device");
     if (device > UINT32_MAX)
-        return error_set(error, STATUS_INVALID, "--device %s: there is no such device", value);
+        return ar_error_set(error, AR_INVALID, "--device %s: there is no such device", value);
     self->device = (uint32_t)device;
     self->has_device = true;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status open_one(const struct convert_arguments *self, const char *path,
-                            struct trace_source **out, struct error *error)
+static enum ar_status open_one(const struct convert_arguments *self, const char *path,
+                               struct trace_source **out, struct ar_error *error)
 {
     return self->has_device ? trace_open_device(path, self->device, out, error)
                             : trace_open(path, out, error);
 }
 
 /* "0,2,5" */
-static enum status take_streams(struct convert_arguments *self, const char *list,
-                                struct error *error)
+static enum ar_status take_streams(struct convert_arguments *self, const char *list,
+                                   struct ar_error *error)
 {
     char *rest = NULL;
     char *copy = strdup(list);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!copy)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read --streams");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read --streams");
     for (char *word = strtok_r(copy, ",", &rest); word && !status;
          word = strtok_r(NULL, ",", &rest)) {
         uint64_t stream = 0;
-        status = count_parse(word, &stream, error);
+        status = ar_count_parse(word, &stream, error);
         if (status)
-            status = error_prefix(error, status, "--streams");
+            status = ar_error_prefix(error, status, "--streams");
         else if (stream >= TRACE_NO_STREAM || self->filter.stream_count == STREAMS_MOST)
-            status = error_set(error, STATUS_INVALID,
-                               "--streams takes at most %d streams, numbered from 0; %s is not one",
-                               STREAMS_MOST, word);
+            status =
+                ar_error_set(error, AR_INVALID,
+                             "--streams takes at most %d streams, numbered from 0; %s is not one",
+                             STREAMS_MOST, word);
         else
             self->streams[self->filter.stream_count++] = (uint32_t)stream;
     }
     free(copy);
     if (!status && self->filter.stream_count == 0)
-        status = error_set(error, STATUS_INVALID, "--streams \"%s\" names no stream", list);
+        status = ar_error_set(error, AR_INVALID, "--streams \"%s\" names no stream", list);
     return status;
 }
 
-static enum status take_repeat(struct convert_arguments *self, const char *value,
-                               struct error *error)
+static enum ar_status take_repeat(struct convert_arguments *self, const char *value,
+                                  struct ar_error *error)
 {
-    enum status status = count_parse(value, &self->filter.repeat, error);
+    enum ar_status status = ar_count_parse(value, &self->filter.repeat, error);
     if (status)
-        return error_prefix(error, status, "--repeat");
+        return ar_error_prefix(error, status, "--repeat");
     if (self->filter.repeat == 0)
-        return error_set(error, STATUS_INVALID, "--repeat 0 leaves nothing; write 1 or more");
+        return ar_error_set(error, AR_INVALID, "--repeat 0 leaves nothing; write 1 or more");
     if (self->filter.repeat > 1000000)
-        return error_set(error, STATUS_INVALID, "--repeat %s: up to 1000000 times", value);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID, "--repeat %s: up to 1000000 times", value);
+    return AR_OK;
 }
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct convert_arguments *self = argument;
-    enum status status;
+    enum ar_status status;
     self->filtered = self->filtered || (key >= KEY_STEPS && key <= KEY_AT_ONCE);
     switch (key) {
     case CLI_ARGUMENT:
@@ -155,13 +158,13 @@ static enum status take(void *argument, int key, const char *value, struct error
     case KEY_STREAMS:
         return take_streams(self, value, error);
     case KEY_MIN_BYTES:
-        status = size_parse(value, &self->filter.min_bytes, error);
-        return status ? error_prefix(error, status, "--min-bytes") : STATUS_OK;
+        status = ar_size_parse(value, &self->filter.min_bytes, error);
+        return status ? ar_error_prefix(error, status, "--min-bytes") : AR_OK;
     case KEY_EVENTS:
         return trace_filter_kinds(value, &self->filter.kinds, error);
     case KEY_AT_ONCE:
         self->filter.at_once = true;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_DEVICE:
         return take_device(self, value, error);
     case KEY_REPEAT:
@@ -170,17 +173,17 @@ static enum status take(void *argument, int key, const char *value, struct error
         return take_merge(self, value, error);
     default:
         self->format = value;
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
 /* The traces to merge, filtered like the first, as one source in place of `*source`. */
-static enum status merge(const struct convert_arguments *self, struct trace_source **source,
-                         struct error *error)
+static enum ar_status merge(const struct convert_arguments *self, struct trace_source **source,
+                            struct ar_error *error)
 {
     struct trace_source *sources[MERGE_MOST + 1] = {*source};
     size_t count = 1;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     *source = NULL;
     for (size_t i = 0; i < self->merge_count && !status; i++) {
         status = open_one(self, self->merged[i], &sources[count], error);
@@ -196,11 +199,11 @@ static enum status merge(const struct convert_arguments *self, struct trace_sour
 }
 
 /* What is to be written: read, joined, cut. The caller closes it. */
-static enum status open_source(const struct convert_arguments *self, struct trace_source **out,
-                               struct error *error)
+static enum ar_status open_source(const struct convert_arguments *self, struct trace_source **out,
+                                  struct ar_error *error)
 {
     struct trace_source *source = NULL;
-    enum status status = open_one(self, self->in, &source, error);
+    enum ar_status status = open_one(self, self->in, &source, error);
     if (status)
         return status;
     status = import_page_print(stdout, self->in, source, error);
@@ -214,23 +217,23 @@ static enum status open_source(const struct convert_arguments *self, struct trac
         return status;
     if (!self->filtered && self->filter.repeat <= 1) {
         *out = source;
-        return STATUS_OK;
+        return AR_OK;
     }
     status = trace_filter(source, &self->filter, out, error);
-    return status ? error_prefix(error, status, "%s", self->in) : STATUS_OK;
+    return status ? ar_error_prefix(error, status, "%s", self->in) : AR_OK;
 }
 
-enum status cmd_convert(int argc, char **argv, struct error *error)
+enum ar_status cmd_convert(int argc, char **argv, struct ar_error *error)
 {
     struct convert_arguments self = {0};
     struct trace_output_choice format;
     struct trace_source *source = NULL;
     bool help = false;
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
         return status;
     if (!self.out)
-        return error_set(error, STATUS_INVALID, "convert: name two files: convert IN OUT");
+        return ar_error_set(error, AR_INVALID, "convert: name two files: convert IN OUT");
     self.filter.streams = self.streams;
     status = trace_output_choose(self.out, self.format, &format, error);
     if (!status)

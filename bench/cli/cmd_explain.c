@@ -42,7 +42,7 @@ struct explain_arguments {
     struct suite suite;
 };
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct explain_arguments *self = argument;
     switch (key) {
@@ -52,10 +52,10 @@ static enum status take(void *argument, int key, const char *value, struct error
         return suite_add_policy(&self->suite, value, error);
     case KEY_MESSAGE:
         self->message = value;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_JSON:
         self->json = value;
-        return STATUS_OK;
+        return AR_OK;
     default:
         return suite_set(&self->suite, cli_option_name(&page, key), value, error);
     }
@@ -68,34 +68,34 @@ struct explain_output {
     struct json_writer json; /* without a stream: nothing was said yet */
 };
 
-static enum status open_output(struct explain_output *self,
-                               const struct explain_arguments *arguments, struct error *error)
+static enum ar_status open_output(struct explain_output *self,
+                                  const struct explain_arguments *arguments, struct ar_error *error)
 {
     *self = (struct explain_output){0};
     self->page = !arguments->json || strcmp(arguments->json, "-") != 0;
-    return arguments->json ? output_open(&self->file, arguments->json, error) : STATUS_OK;
+    return arguments->json ? output_open(&self->file, arguments->json, error) : AR_OK;
 }
 
-static enum status explain_message(const char *argument, struct explain_output *output,
-                                   struct error *error)
+static enum ar_status explain_message(const char *argument, struct explain_output *output,
+                                      struct ar_error *error)
 {
     struct message message;
     bool more = false;
-    enum status status = message_file_is_meant(argument)
-                             ? message_file_read(argument, &message, &more, error)
-                             : message_read(argument, strlen(argument), &message, error);
+    enum ar_status status = message_file_is_meant(argument)
+                                ? message_file_read(argument, &message, &more, error)
+                                : message_read(argument, strlen(argument), &message, error);
     if (status)
-        return error_prefix(error, status, "explain");
+        return ar_error_prefix(error, status, "explain");
     if (output->page)
         message_page_print(stdout, &message, more);
     if (output->file.stream)
         explain_json_message(output->file.stream, &message);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status explain_cell(const struct plan *plan, const struct plan_cell *cell,
-                                struct trace_source *source, const struct spec *device,
-                                struct explain_output *output, struct error *error)
+static enum ar_status explain_cell(const struct plan *plan, const struct plan_cell *cell,
+                                   struct trace_source *source, const struct ar_spec *device,
+                                   struct explain_output *output, struct ar_error *error)
 {
     struct trace_source *trace, *owned;
     struct explain_result result;
@@ -108,7 +108,7 @@ static enum status explain_cell(const struct plan *plan, const struct plan_cell 
         .stop_on_failure = true,
         .seed = cell->seed,
     };
-    enum status status = session_trace(&experiment, false, &trace, &owned, error);
+    enum ar_status status = session_trace(&experiment, false, &trace, &owned, error);
     if (status)
         return status;
     experiment.source = trace;
@@ -129,27 +129,28 @@ static enum status explain_cell(const struct plan *plan, const struct plan_cell 
 }
 
 /* One page for each way to free that the trace wants. */
-static enum status explain_trace(const struct plan *plan, struct explain_output *output,
-                                 struct error *error)
+static enum ar_status explain_trace(const struct plan *plan, struct explain_output *output,
+                                    struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < plan->cell_count && !status; i++) {
         const struct plan_cell *cell = &plan->cells[i];
         struct trace_source *source;
-        struct spec device;
+        struct ar_spec device;
         if (i && output->page)
             puts("");
         status = workload_open(plan->workloads[cell->workload].text, &source, error);
         if (status)
             return status;
-        status = spec_parse(cell->device_text, &device, error);
+        status = ar_spec_parse(cell->device_text, &device, error);
         if (!status) {
             if (strcmp(device.links[0].name, "cuda") == 0)
-                status = error_set(error, STATUS_INVALID,
-                                   "explain works on a simulated device; write -d sim:capacity=..");
+                status =
+                    ar_error_set(error, AR_INVALID,
+                                 "explain works on a simulated device; write -d sim:capacity=..");
             else
                 status = explain_cell(plan, cell, source, &device, output, error);
-            spec_close(&device);
+            ar_spec_close(&device);
         }
         trace_close(source);
     }
@@ -158,29 +159,29 @@ static enum status explain_trace(const struct plan *plan, struct explain_output 
     return status;
 }
 
-static enum status plan_and_explain(const struct explain_arguments *self,
-                                    struct explain_output *output, struct error *error)
+static enum ar_status plan_and_explain(const struct explain_arguments *self,
+                                       struct explain_output *output, struct ar_error *error)
 {
     struct plan plan;
     if (self->suite.workloads.count != 1 || self->suite.policies.count != 1)
-        return error_set(error, STATUS_INVALID,
-                         "explain: name one trace and one policy, explain TRACE -p SPEC, or a "
-                         "message, explain --message TEXT");
-    enum status status = plan_make(&plan, &self->suite, error);
+        return ar_error_set(error, AR_INVALID,
+                            "explain: name one trace and one policy, explain TRACE -p SPEC, or a "
+                            "message, explain --message TEXT");
+    enum ar_status status = plan_make(&plan, &self->suite, error);
     if (status)
         return status;
     status = explain_trace(&plan, output, error);
     plan_close(&plan);
-    return status ? error_prefix(error, status, "explain") : STATUS_OK;
+    return status ? ar_error_prefix(error, status, "explain") : AR_OK;
 }
 
-static enum status explain(const struct explain_arguments *self, struct error *error)
+static enum ar_status explain(const struct explain_arguments *self, struct ar_error *error)
 {
     struct explain_output output;
     if (self->message && (self->suite.workloads.count || self->suite.policies.count))
-        return error_set(error, STATUS_INVALID,
-                         "explain: a message needs no trace and no policy; give one of both");
-    enum status status = open_output(&output, self, error);
+        return ar_error_set(error, AR_INVALID,
+                            "explain: a message needs no trace and no policy; give one of both");
+    enum ar_status status = open_output(&output, self, error);
     if (status)
         return status;
     status = self->message ? explain_message(self->message, &output, error)
@@ -191,12 +192,12 @@ static enum status explain(const struct explain_arguments *self, struct error *e
     return status;
 }
 
-enum status cmd_explain(int argc, char **argv, struct error *error)
+enum ar_status cmd_explain(int argc, char **argv, struct ar_error *error)
 {
     struct explain_arguments self = {0};
     bool help = false;
     suite_init(&self.suite);
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (!status && !help)
         status = explain(&self, error);
     suite_close(&self.suite);

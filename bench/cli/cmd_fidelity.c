@@ -40,18 +40,18 @@ struct fidelity_arguments {
     char heading[24]; /* of one of several devices: before its name */
 };
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct fidelity_arguments *self = argument;
     const char **place = key == CLI_ARGUMENT ? &self->trace
                          : key == 'p'        ? &self->policy
                                              : &self->placements;
     if (*place)
-        return error_set(error, STATUS_INVALID,
-                         "\"%s\" and \"%s\": fidelity takes one recording, policy and file each",
-                         *place, value);
+        return ar_error_set(error, AR_INVALID,
+                            "\"%s\" and \"%s\": fidelity takes one recording, policy and file each",
+                            *place, value);
     *place = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The placements file, begun again with each replay. */
@@ -60,25 +60,26 @@ struct placements {
     struct output_file file;
 };
 
-static enum status placements_begin(void *argument, struct error *error)
+static enum ar_status placements_begin(void *argument, struct ar_error *error)
 {
     struct placements *self = argument;
     if (!self->path)
-        return STATUS_OK;
+        return AR_OK;
     output_abandon(&self->file);
-    enum status status = output_open(&self->file, self->path, error);
+    enum ar_status status = output_open(&self->file, self->path, error);
     if (!status)
         placements_csv_header(self->file.stream);
     return status;
 }
 
-static enum status placements_row(void *argument, const struct replay_row *row, struct error *error)
+static enum ar_status placements_row(void *argument, const struct replay_row *row,
+                                     struct ar_error *error)
 {
     struct placements *self = argument;
     (void)error;
     if (self->path)
         placements_csv_row(self->file.stream, row);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const char *verdict(bool agrees)
@@ -192,19 +193,19 @@ static void print_result(const struct trace_info *info, const char *heading, con
     print_figures(result);
 }
 
-static enum status hold(const struct fidelity_arguments *self, struct trace_source *source,
-                        const char *policy_text, struct error *error)
+static enum ar_status hold(const struct fidelity_arguments *self, struct trace_source *source,
+                           const char *policy_text, struct ar_error *error)
 {
     struct placements placements = {.path = self->placements};
     struct fidelity_result result = {0};
-    struct spec policy;
+    struct ar_spec policy;
     const struct trace_stats *stats = &source->stats;
     struct fidelity_stat *items = calloc(stats->count + 1, sizeof *items);
     if (!items)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for statistics");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for statistics");
     for (size_t i = 0; i < stats->count; i++)
         items[i] = (struct fidelity_stat){stats->items[i].name, stats->items[i].value};
-    enum status status = spec_parse(policy_text, &policy, error);
+    enum ar_status status = ar_spec_parse(policy_text, &policy, error);
     if (status) {
         free(items);
         return status;
@@ -225,22 +226,22 @@ static enum status hold(const struct fidelity_arguments *self, struct trace_sour
     if (!status) {
         print_result(&source->info, self->heading, policy_text, &result);
         if (!result.agrees)
-            status = error_set(error, STATUS_NEGATIVE, "%s: policy and recording differ",
-                               source->info.name);
+            status = ar_error_set(error, AR_NEGATIVE, "%s: policy and recording differ",
+                                  source->info.name);
     }
     fidelity_result_close(&result);
-    spec_close(&policy);
+    ar_spec_close(&policy);
     free(items);
     return status;
 }
 
-static enum status hold_source(const struct fidelity_arguments *self, struct trace_source *source,
-                               struct error *error)
+static enum ar_status hold_source(const struct fidelity_arguments *self,
+                                  struct trace_source *source, struct ar_error *error)
 {
     char policy[1024];
     if (self->policy)
         return hold(self, source, self->policy, error);
-    enum status status = fidelity_default_spec(&source->info, policy, sizeof policy, error);
+    enum ar_status status = fidelity_default_spec(&source->info, policy, sizeof policy, error);
     return status ? status : hold(self, source, policy, error);
 }
 
@@ -251,10 +252,11 @@ static enum status hold_source(const struct fidelity_arguments *self, struct tra
 /* Each device has an allocator of its own, which gives back what it holds itself and nothing else. Which
  * devices the trace tells of, as bits; 0 where its reader cannot take one of them with its notes, or
  * one is of a number too large. */
-static enum status devices_told(struct trace_source *source, uint64_t *devices, struct error *error)
+static enum ar_status devices_told(struct trace_source *source, uint64_t *devices,
+                                   struct ar_error *error)
 {
     const struct format_reader *reader = NULL;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     const struct trace_event *events = NULL;
     size_t count = 0;
     bool is_large = false;
@@ -263,7 +265,7 @@ static enum status devices_told(struct trace_source *source, uint64_t *devices, 
         if (strcmp(reader->name, source->info.format) == 0)
             break;
     if (!reader || !reader->open_device)
-        return STATUS_OK;
+        return AR_OK;
     do {
         status = trace_next(source, &events, &count, error);
         for (size_t i = 0; i < count && !status; i++) {
@@ -281,11 +283,12 @@ static enum status devices_told(struct trace_source *source, uint64_t *devices, 
     return status ? status : trace_rewind(source, error);
 }
 
-static enum status hold_each(struct fidelity_arguments *self, uint64_t devices, struct error *error)
+static enum ar_status hold_each(struct fidelity_arguments *self, uint64_t devices,
+                                struct ar_error *error)
 {
     uint32_t count = 0, differ = 0;
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < DEVICES_MOST && (!status || status == STATUS_NEGATIVE); i++) {
+    enum ar_status status = AR_OK;
+    for (uint32_t i = 0; i < DEVICES_MOST && (!status || status == AR_NEGATIVE); i++) {
         struct trace_source *source = NULL;
         if (!(devices >> i & 1))
             continue;
@@ -294,28 +297,28 @@ static enum status hold_each(struct fidelity_arguments *self, uint64_t devices, 
         status = trace_open_device(self->trace, i, &source, error);
         if (!status)
             status = hold_source(self, source, error);
-        differ += status == STATUS_NEGATIVE;
+        differ += status == AR_NEGATIVE;
         trace_close(source);
     }
-    if (differ && (!status || status == STATUS_NEGATIVE))
-        return error_set(error, STATUS_NEGATIVE,
-                         "%s: policy and recording differ on %" PRIu32 " of %" PRIu32 " devices",
-                         self->trace, differ, count);
+    if (differ && (!status || status == AR_NEGATIVE))
+        return ar_error_set(error, AR_NEGATIVE,
+                            "%s: policy and recording differ on %" PRIu32 " of %" PRIu32 " devices",
+                            self->trace, differ, count);
     return status;
 }
 
-enum status cmd_fidelity(int argc, char **argv, struct error *error)
+enum ar_status cmd_fidelity(int argc, char **argv, struct ar_error *error)
 {
     struct fidelity_arguments self = {0};
     struct trace_source *source = NULL;
     uint64_t devices = 0;
     bool help = false;
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
         return status;
     if (!self.trace)
-        return error_set(error, STATUS_INVALID,
-                         "fidelity: no recording is named; write fidelity TRACE");
+        return ar_error_set(error, AR_INVALID,
+                            "fidelity: no recording is named; write fidelity TRACE");
     status = trace_open_recording(self.trace, &source, error);
     if (!status && !self.placements)
         status = devices_told(source, &devices, error);

@@ -31,7 +31,7 @@ struct gen_arguments {
     const char *workload, *path, *format, *policy, *device;
 };
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct gen_arguments *self = argument;
     const char **place = key == CLI_ARGUMENT ? &self->workload
@@ -40,56 +40,57 @@ static enum status take(void *argument, int key, const char *value, struct error
                          : key == 'd'        ? &self->device
                                              : &self->format;
     if (*place)
-        return error_set(error, STATUS_INVALID,
-                         "\"%s\" and \"%s\": gen makes one trace in one way; give one of them",
-                         *place, value);
+        return ar_error_set(error, AR_INVALID,
+                            "\"%s\" and \"%s\": gen makes one trace in one way; give one of them",
+                            *place, value);
     *place = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Whether the workload asks for a policy, and whether it has one. */
-static enum status check_adaptive(const struct spec *workload, const char *policy, bool *adaptive,
-                                  struct error *error)
+static enum ar_status check_adaptive(const struct ar_spec *workload, const char *policy,
+                                     bool *adaptive, struct ar_error *error)
 {
     const struct gen_ops *ops = gen_find(workload->links[workload->link_count - 1].name);
     *adaptive = ops && (ops->capabilities & GEN_ADAPTIVE);
     if (*adaptive && !policy)
-        return error_set(error, STATUS_INVALID,
-                         "gen: what %s asks for depends on where its blocks went; add the policy "
-                         "to play it under, such as -p first-fit",
-                         ops->name);
+        return ar_error_set(
+            error, AR_INVALID,
+            "gen: what %s asks for depends on where its blocks went; add the policy "
+            "to play it under, such as -p first-fit",
+            ops->name);
     if (ops && !*adaptive && policy)
-        return error_set(error, STATUS_INVALID,
-                         "gen: %s is the same under every policy; leave -p out", ops->name);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            "gen: %s is the same under every policy; leave -p out", ops->name);
+    return AR_OK;
 }
 
-static enum status play(const struct gen_arguments *self, struct trace_source *source,
-                        struct trace_source **out, struct error *error)
+static enum ar_status play(const struct gen_arguments *self, struct trace_source *source,
+                           struct trace_source **out, struct ar_error *error)
 {
-    struct spec policy;
-    struct spec device;
-    enum status status = spec_parse(self->policy, &policy, error);
+    struct ar_spec policy;
+    struct ar_spec device;
+    enum ar_status status = ar_spec_parse(self->policy, &policy, error);
     if (status)
         return status;
-    status = spec_parse(self->device ? self->device : "sim", &device, error);
+    status = ar_spec_parse(self->device ? self->device : "sim", &device, error);
     if (!status) {
         const struct experiment experiment = {
             .policy = &policy, .device = &device, .source = source, .seed = 1};
         status = session_write_down(&experiment, out, error);
-        spec_close(&device);
+        ar_spec_close(&device);
     }
-    spec_close(&policy);
+    ar_spec_close(&policy);
     return status;
 }
 
-static enum status make(const struct gen_arguments *self, const struct spec *workload,
-                        const struct trace_output_choice *format, struct error *error)
+static enum ar_status make(const struct gen_arguments *self, const struct ar_spec *workload,
+                           const struct trace_output_choice *format, struct ar_error *error)
 {
     struct trace_source *source = NULL;
     struct trace_source *played = NULL;
     bool adaptive = false;
-    enum status status = check_adaptive(workload, self->policy, &adaptive, error);
+    enum ar_status status = check_adaptive(workload, self->policy, &adaptive, error);
     if (!status)
         status = gen_open(workload, &source, error);
     if (!status && adaptive)
@@ -103,25 +104,25 @@ static enum status make(const struct gen_arguments *self, const struct spec *wor
     return status;
 }
 
-enum status cmd_gen(int argc, char **argv, struct error *error)
+enum ar_status cmd_gen(int argc, char **argv, struct ar_error *error)
 {
     struct gen_arguments self = {0};
     struct trace_output_choice format;
-    struct spec workload;
+    struct ar_spec workload;
     bool help = false;
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
         return status;
     if (!self.workload || !self.path)
-        return error_set(error, STATUS_INVALID, "gen: %s; write gen WORKLOAD -o FILE",
-                         self.workload ? "no file is named to write the trace to"
-                                       : "no workload is named");
+        return ar_error_set(error, AR_INVALID, "gen: %s; write gen WORKLOAD -o FILE",
+                            self.workload ? "no file is named to write the trace to"
+                                          : "no workload is named");
     status = trace_output_choose(self.path, self.format, &format, error);
     if (!status)
-        status = spec_parse(self.workload, &workload, error);
+        status = ar_spec_parse(self.workload, &workload, error);
     if (status)
         return status;
     status = make(&self, &workload, &format, error);
-    spec_close(&workload);
+    ar_spec_close(&workload);
     return status;
 }

@@ -66,16 +66,17 @@ struct arguments {
     bool all, annotations;
 };
 
-static enum status whole_of(const char *key, const char *value, unsigned long most, size_t *whole,
-                            struct error *error)
+static enum ar_status whole_of(const char *key, const char *value, unsigned long most,
+                               size_t *whole, struct ar_error *error)
 {
     char *end = NULL;
     unsigned long number = strtoul(value, &end, 10);
     if (value[0] < '0' || value[0] > '9' || *end || number > most)
-        return error_set(error, STATUS_INVALID,
-                         "--%s is \"%.40s\"; it is a whole number, at most %lu", key, value, most);
+        return ar_error_set(error, AR_INVALID,
+                            "--%s is \"%.40s\"; it is a whole number, at most %lu", key, value,
+                            most);
     *whole = number;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Where the text of an option goes; NULL: it is none of these. */
@@ -111,13 +112,13 @@ static const char **text_of(struct arguments *self, int key)
     }
 }
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct arguments *self = argument;
     const char **text = text_of(self, key);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (key == CLI_ARGUMENT && self->file)
-        return error_set(error, STATUS_INVALID, "\"%s\" is one file too many", value);
+        return ar_error_set(error, AR_INVALID, "\"%s\" is one file too many", value);
     if (text)
         *text = value;
     if (key == KEY_ALL)
@@ -135,16 +136,16 @@ static enum status take(void *argument, int key, const char *value, struct error
     if (key == KEY_EFFECT)
         self->rules.effect /= 100;
     if (key == KEY_TODAY && !waivers_is_date(value))
-        return error_set(error, STATUS_INVALID,
-                         "--today is \"%.40s\"; write a date such as 2027-01-31", value);
+        return ar_error_set(error, AR_INVALID,
+                            "--today is \"%.40s\"; write a date such as 2027-01-31", value);
     return status;
 }
 
-static enum status append(const struct arguments *self, struct error *error)
+static enum ar_status append(const struct arguments *self, struct ar_error *error)
 {
     struct side results;
     struct history_added added;
-    enum status status = side_read(&results, self->append, error);
+    enum ar_status status = side_read(&results, self->append, error);
     if (status)
         return status;
     status = history_append(self->file, &results, &self->stamp, &added, error);
@@ -157,20 +158,20 @@ static enum status append(const struct arguments *self, struct error *error)
     return status;
 }
 
-static enum status write_files(const struct arguments *self, const struct history_view *view,
-                               struct error *error)
+static enum ar_status write_files(const struct arguments *self, const struct history_view *view,
+                                  struct ar_error *error)
 {
     struct output_set outputs = {0};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     FILE *markdown = NULL;
     FILE *json = NULL;
     FILE *csv = NULL;
     if (self->markdown && !(markdown = output_set_open(&outputs, self->markdown, error)))
-        status = STATUS_IO;
+        status = AR_IO;
     if (!status && self->json && !(json = output_set_open(&outputs, self->json, error)))
-        status = STATUS_IO;
+        status = AR_IO;
     if (!status && self->csv && !(csv = output_set_open(&outputs, self->csv, error)))
-        status = STATUS_IO;
+        status = AR_IO;
     if (!status && markdown)
         status = history_page(view, markdown, TABLE_MARKDOWN, error);
     if (!status && json)
@@ -183,11 +184,11 @@ static enum status write_files(const struct arguments *self, const struct histor
     return status;
 }
 
-static enum status tell(const struct arguments *self, const struct history_view *view,
-                        struct error *error)
+static enum ar_status tell(const struct arguments *self, const struct history_view *view,
+                           struct ar_error *error)
 {
     const struct history_judged *judged = view->judged;
-    enum status status = write_files(self, view, error);
+    enum ar_status status = write_files(self, view, error);
     if (!status)
         status = history_page(view, stdout, TABLE_TEXT, error);
     if (!status && self->annotations)
@@ -200,8 +201,8 @@ static enum status tell(const struct arguments *self, const struct history_view 
     const struct history_series *series = &judged->series[change->series];
     char before[40];
     char after[40];
-    return error_set(
-        error, STATUS_NEGATIVE,
+    return ar_error_set(
+        error, AR_NEGATIVE,
         "history: %zu figure%s worse, first %s of %s with policy %s: %s before, %s since %.12s",
         judged->counted, judged->counted == 1 ? " is" : "s are", series->figure,
         series->workload_name, series->policy, history_value_text(series, change->before, before),
@@ -209,13 +210,13 @@ static enum status tell(const struct arguments *self, const struct history_view 
         view->history->lines[change->line].commit);
 }
 
-static enum status judge(const struct arguments *self, const struct history *history,
-                         struct error *error)
+static enum ar_status judge(const struct arguments *self, const struct history *history,
+                            struct ar_error *error)
 {
     char today[11] = "0000-00-00";
     struct waivers waivers = {0};
     struct history_judged judged;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (self->today)
         snprintf(today, sizeof today, "%.10s", self->today);
     else if (history->count)
@@ -234,19 +235,19 @@ static enum status judge(const struct arguments *self, const struct history *his
     return status;
 }
 
-enum status cmd_history(int argc, char **argv, struct error *error)
+enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.rules = {.effect = 0.05, .alpha = 0.001, .last = 10}, .panels = 6};
     struct history history;
     bool help = false;
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
         return status;
     if (!self.file)
-        return error_set(error, STATUS_INVALID, "history: name its file: history FILE");
+        return ar_error_set(error, AR_INVALID, "history: name its file: history FILE");
     if (!self.append && (self.stamp.commit || self.stamp.time))
-        return error_set(error, STATUS_INVALID,
-                         "history: --commit and --time are of results; add --append RESULTS");
+        return ar_error_set(error, AR_INVALID,
+                            "history: --commit and --time are of results; add --append RESULTS");
     if (self.append)
         status = append(&self, error);
     if (status)

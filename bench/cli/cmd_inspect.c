@@ -17,36 +17,36 @@ static const struct cli_page page = {
     .options = options,
 };
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     const char **path = argument;
     (void)key; /* there are no options */
     if (*path)
-        return error_set(error, STATUS_INVALID, "\"%s\" is one file too many", value);
+        return ar_error_set(error, AR_INVALID, "\"%s\" is one file too many", value);
     *path = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status cmd_inspect(int argc, char **argv, struct error *error)
+enum ar_status cmd_inspect(int argc, char **argv, struct ar_error *error)
 {
     const char *path = NULL;
     struct trace_source *source = NULL;
     struct inspect inspect = {0};
     bool help = false;
-    enum status status = cli_parse(&page, argc, argv, take, &path, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &path, &help, error);
     if (status || help)
         return status;
     if (!path)
-        return error_set(error, STATUS_INVALID, "inspect: name a trace: inspect FILE");
+        return ar_error_set(error, AR_INVALID, "inspect: name a trace: inspect FILE");
     status = workload_open(path, &source, error);
     if (status)
         return status;
     if (source->ops->served) {
         trace_close(source);
-        return error_set(error, STATUS_INVALID,
-                         "inspect: what %s asks for depends on the policy; write it to a file "
-                         "first: gen %s -p POLICY -o FILE",
-                         path, path);
+        return ar_error_set(error, AR_INVALID,
+                            "inspect: what %s asks for depends on the policy; write it to a file "
+                            "first: gen %s -p POLICY -o FILE",
+                            path, path);
     }
     status = inspect_trace(source, &inspect, error);
     if (!status)

@@ -30,20 +30,20 @@ static const struct cli_page page = {
 /* ---- devices, metrics ------------------------------------------------------------------ */
 
 /* The cards that the simulated device knows by name. */
-static enum status print_profiles(struct error *error)
+static enum ar_status print_profiles(struct ar_error *error)
 {
     const char *names[SIM_PROFILES_MOST];
     size_t count = sim_profile_names(names, SIM_PROFILES_MOST);
     struct sim_profile profile;
     for (size_t i = 0; i < count; i++) {
-        enum status status =
+        enum ar_status status =
             sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, error);
         if (status)
             return status;
         printf("%s %s%s%s\n", i ? "        " : "Profiles:", names[i], profile.card[0] ? ": " : "",
                profile.card);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const char *device_name(size_t index)
@@ -51,18 +51,18 @@ static const char *device_name(size_t index)
     return device_kinds[index] ? device_kinds[index]->name : NULL;
 }
 
-static enum status list_devices(const char *name, struct error *error)
+static enum ar_status list_devices(const char *name, struct ar_error *error)
 {
     char why[512];
     for (size_t i = 0; device_kinds[i]; i++) {
-        const struct device_kind *kind = device_kinds[i];
+        const struct ar_device_kind *kind = device_kinds[i];
         if (name && strcmp(name, kind->name) != 0)
             continue;
         bool there = kind->available(why, sizeof why);
         fputs(!name && i ? "\n" : "", stdout);
         list_line("%s: %s", kind->name, kind->summary);
         list_line("%s: %s", there ? "Available" : "Not available", why);
-        enum status status = strcmp(kind->name, "sim") == 0 ? print_profiles(error) : STATUS_OK;
+        enum ar_status status = strcmp(kind->name, "sim") == 0 ? print_profiles(error) : AR_OK;
         if (status)
             return status;
         putchar('\n');
@@ -70,7 +70,7 @@ static enum status list_devices(const char *name, struct error *error)
         if (status || name)
             return status;
     }
-    return name ? list_unknown("device", name, device_name, error) : STATUS_OK;
+    return name ? list_unknown("device", name, device_name, error) : AR_OK;
 }
 
 static const char *better_name(enum metric_better better)
@@ -91,7 +91,7 @@ static const char *metric_name(size_t index)
     return index < METRIC_COUNT ? metric_info((enum metric)index)->name : NULL;
 }
 
-static enum status list_metrics(const char *name, struct error *error)
+static enum ar_status list_metrics(const char *name, struct ar_error *error)
 {
     static const struct table_column columns[] = {{"metric", "", true, 22},
                                                   {"unit", "", true, 0},
@@ -105,7 +105,7 @@ static enum status list_metrics(const char *name, struct error *error)
         const struct metric_info *info = metric_info((enum metric)i);
         if (name && strcmp(info->name, name) == 0) {
             show_metric(info);
-            return STATUS_OK;
+            return AR_OK;
         }
         if (!table)
             continue;
@@ -120,7 +120,7 @@ static enum status list_metrics(const char *name, struct error *error)
 
 /* ---- the command ----------------------------------------------------------------------- */
 
-typedef enum status list_kind(const char *name, struct error *error);
+typedef enum ar_status list_kind(const char *name, struct ar_error *error);
 
 struct kind {
     const char *name;
@@ -145,23 +145,23 @@ struct list_arguments {
     bool names;
 };
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct list_arguments *self = argument;
     if (key == KEY_NAMES) {
         self->names = true;
-        return STATUS_OK;
+        return AR_OK;
     }
     const char **place = self->kind ? &self->name : &self->kind;
     if (*place)
-        return error_set(error, STATUS_INVALID, "\"%s\" is one name too many", value);
+        return ar_error_set(error, AR_INVALID, "\"%s\" is one name too many", value);
     *place = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status list_all(struct error *error)
+static enum ar_status list_all(struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < KIND_COUNT && !status; i++) {
         if (kinds[i].is_part)
             continue;
@@ -178,7 +178,7 @@ static const char *kind_name(size_t index)
 
 /* For scripts: nothing but names, each a word that other commands take, and each once: a format
  * that is read and written has two lines in the list. */
-static enum status print_names(const struct kind *kind, struct error *error)
+static enum ar_status print_names(const struct kind *kind, struct ar_error *error)
 {
     if (!kind->at)
         return list_recording_paths(error);
@@ -189,19 +189,19 @@ static enum status print_names(const struct kind *kind, struct error *error)
         if (first == i)
             puts(kind->at(i));
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status cmd_list(int argc, char **argv, struct error *error)
+enum ar_status cmd_list(int argc, char **argv, struct ar_error *error)
 {
     struct list_arguments self = {0};
     bool help = false;
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
         return status;
     if (self.names && (!self.kind || self.name))
-        return error_set(
-            error, STATUS_INVALID,
+        return ar_error_set(
+            error, AR_INVALID,
             "list: --names goes with one kind alone: `allocrig list policies --names`");
     if (!self.kind)
         return list_all(error);

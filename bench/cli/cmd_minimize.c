@@ -42,7 +42,7 @@ struct minimize_arguments {
     const char *trace, *until, *policy, *device, *path;
 };
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct minimize_arguments *self = argument;
     const char **place = key == CLI_ARGUMENT ? &self->trace
@@ -54,20 +54,21 @@ static enum status take(void *argument, int key, const char *value, struct error
     if (!place)
         return suite_set(&self->suite, cli_option_name(&page, key), value, error);
     if (*place)
-        return error_set(error, STATUS_INVALID,
-                         "\"%s\" and \"%s\": minimize takes one trace, condition, policy, device "
-                         "and file each",
-                         *place, value);
+        return ar_error_set(
+            error, AR_INVALID,
+            "\"%s\" and \"%s\": minimize takes one trace, condition, policy, device "
+            "and file each",
+            *place, value);
     *place = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status report(const struct minimize_arguments *self, struct trace_source *smallest,
-                          const struct minimize_result *result,
-                          const struct trace_output_choice *format, struct error *error)
+static enum ar_status report(const struct minimize_arguments *self, struct trace_source *smallest,
+                             const struct minimize_result *result,
+                             const struct trace_output_choice *format, struct ar_error *error)
 {
     char text[512];
-    enum status status = trace_rewind(smallest, error);
+    enum ar_status status = trace_rewind(smallest, error);
     if (!status)
         status = trace_output_save(smallest, self->path, format, error);
     if (status)
@@ -79,16 +80,16 @@ static enum status report(const struct minimize_arguments *self, struct trace_so
              result->requests[1], result->runs);
     sentence_wrap(stdout, text, 0, 0, SENTENCE_WIDTH);
     printf("wrote %s\n", self->path);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status run(const struct minimize_arguments *self, const struct condition *condition,
-                       struct experiment *experiment, const struct trace_output_choice *format,
-                       struct error *error)
+static enum ar_status run(const struct minimize_arguments *self, const struct condition *condition,
+                          struct experiment *experiment, const struct trace_output_choice *format,
+                          struct ar_error *error)
 {
     struct trace_source *smallest = NULL;
     struct minimize_result result;
-    enum status status = workload_open(self->trace, &experiment->source, error);
+    enum ar_status status = workload_open(self->trace, &experiment->source, error);
     if (status)
         return status;
     enum replay_frees modes[2];
@@ -96,9 +97,9 @@ static enum status run(const struct minimize_arguments *self, const struct condi
     experiment->frees = modes[0];
     status = minimize(experiment, condition, &smallest, &result, error);
     if (!status && !result.shown)
-        status = error_set(error, STATUS_NEGATIVE,
-                           "minimize: the whole of %s does not show %s: nothing to minimize",
-                           experiment->source->info.name, self->until);
+        status = ar_error_set(error, AR_NEGATIVE,
+                              "minimize: the whole of %s does not show %s: nothing to minimize",
+                              experiment->source->info.name, self->until);
     if (!status)
         status = report(self, smallest, &result, format, error);
     trace_close(smallest);
@@ -107,26 +108,28 @@ static enum status run(const struct minimize_arguments *self, const struct condi
 }
 
 /* With device and policy made ready. */
-static enum status prepare(const struct minimize_arguments *self, const struct condition *condition,
-                           const struct trace_output_choice *format, struct error *error)
+static enum ar_status prepare(const struct minimize_arguments *self,
+                              const struct condition *condition,
+                              const struct trace_output_choice *format, struct ar_error *error)
 {
-    struct spec policy, device;
-    const struct policy_ops *ops;
+    struct ar_spec policy, device;
+    const struct ar_policy_ops *ops;
     bool own = condition->kind == CONDITION_DIFFERS;
     if (own && self->policy)
-        return error_set(error, STATUS_INVALID, "minimize: %s names its policies; leave -p out",
-                         self->until);
+        return ar_error_set(error, AR_INVALID, "minimize: %s names its policies; leave -p out",
+                            self->until);
     if (!own && !self->policy)
-        return error_set(error, STATUS_INVALID,
-                         "minimize: no policy is given; write minimize TRACE --until %s -p SPEC -o "
-                         "FILE",
-                         self->until);
-    enum status status = spec_parse(own ? "null" : self->policy, &policy, error);
+        return ar_error_set(
+            error, AR_INVALID,
+            "minimize: no policy is given; write minimize TRACE --until %s -p SPEC -o "
+            "FILE",
+            self->until);
+    enum ar_status status = ar_spec_parse(own ? "null" : self->policy, &policy, error);
     if (status)
         return status;
-    status = spec_parse(self->device ? self->device : "sim", &device, error);
+    status = ar_spec_parse(self->device ? self->device : "sim", &device, error);
     if (status) {
-        spec_close(&policy);
+        ar_spec_close(&policy);
         return status;
     }
     struct experiment experiment = {
@@ -139,12 +142,12 @@ static enum status prepare(const struct minimize_arguments *self, const struct c
     status = registry_lookup(&policy, &ops, error);
     if (!status)
         status = run(self, condition, &experiment, format, error);
-    spec_close(&device);
-    spec_close(&policy);
+    ar_spec_close(&device);
+    ar_spec_close(&policy);
     return status;
 }
 
-static enum status check_and_run(const struct minimize_arguments *self, struct error *error)
+static enum ar_status check_and_run(const struct minimize_arguments *self, struct ar_error *error)
 {
     struct trace_output_choice format;
     struct condition condition;
@@ -153,25 +156,26 @@ static enum status check_and_run(const struct minimize_arguments *self, struct e
                         : !self->path  ? "no file is named to write the trace to"
                                        : NULL;
     if (lacks)
-        return error_set(error, STATUS_INVALID,
-                         "minimize: %s; write minimize TRACE --until COND -p SPEC -o FILE", lacks);
-    enum status status = trace_output_choose(self->path, "text", &format, error);
+        return ar_error_set(error, AR_INVALID,
+                            "minimize: %s; write minimize TRACE --until COND -p SPEC -o FILE",
+                            lacks);
+    enum ar_status status = trace_output_choose(self->path, "text", &format, error);
     if (status)
         return status;
     status = condition_parse(self->until, &condition, error);
     if (status)
-        return error_prefix(error, status, "minimize: --until");
+        return ar_error_prefix(error, status, "minimize: --until");
     status = prepare(self, &condition, &format, error);
     condition_close(&condition);
     return status;
 }
 
-enum status cmd_minimize(int argc, char **argv, struct error *error)
+enum ar_status cmd_minimize(int argc, char **argv, struct ar_error *error)
 {
     struct minimize_arguments self = {0};
     bool help = false;
     suite_init(&self.suite);
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (!status && !help)
         status = check_and_run(&self, error);
     suite_close(&self.suite);

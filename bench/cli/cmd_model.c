@@ -38,31 +38,31 @@ struct arguments {
     const char *output;
 };
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct arguments *self = argument;
     if (key == 'o' ? self->output != NULL : self->count == REPETITIONS_MOST)
-        return error_set(error, STATUS_INVALID, "\"%s\" is one %s too many", value,
-                         key == 'o' ? "output" : "folder");
+        return ar_error_set(error, AR_INVALID, "\"%s\" is one %s too many", value,
+                            key == 'o' ? "output" : "folder");
     if (key == 'o')
         self->output = value;
     else
         self->folders[self->count++] = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Opens one file of a cell by one of the two readers. The page does not take its place. */
-static enum status read_one(const struct arguments *self, const char *folder, const char *cell,
-                            const char *name, struct call_list *calls, struct model_result *result,
-                            struct error *error)
+static enum ar_status read_one(const struct arguments *self, const char *folder, const char *cell,
+                               const char *name, struct call_list *calls,
+                               struct model_result *result, struct ar_error *error)
 {
     char *path = NULL;
     if (asprintf(&path, "%s/%s/%s", folder, cell, name) < 0)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a name");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a name");
     const struct cli_file files[] = {{&options[0], self->output}, {NULL, path}};
-    enum status status = self->output ? cli_files_check(files, 2, error) : STATUS_OK;
+    enum ar_status status = self->output ? cli_files_check(files, 2, error) : AR_OK;
     if (status)
-        (void)error_prefix(error, status, "model");
+        (void)ar_error_prefix(error, status, "model");
     else
         status =
             calls ? calls_csv_read(path, calls, error) : model_result_read(path, result, error);
@@ -87,10 +87,10 @@ static bool is_there(const char *folder, const char *cell)
     return there;
 }
 
-static enum status read_measured(const struct arguments *self, const char *name,
-                                 struct measured *out, struct error *error)
+static enum ar_status read_measured(const struct arguments *self, const char *name,
+                                    struct measured *out, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->count && !status; i++) {
         if (i && !is_there(self->folders[i], name))
             continue;
@@ -101,23 +101,24 @@ static enum status read_measured(const struct arguments *self, const char *name,
                               NULL, error);
         if (!status && (strcmp(result->policy, out->results[0].policy) != 0 ||
                         strcmp(result->workload, out->results[0].workload) != 0))
-            status = error_set(error, STATUS_INVALID,
-                               "%s/%s: card.csv is of %s with %s, and no repetition of %s with %s",
-                               self->folders[i], name, result->workload, result->policy,
-                               out->results[0].workload, out->results[0].policy);
+            status =
+                ar_error_set(error, AR_INVALID,
+                             "%s/%s: card.csv is of %s with %s, and no repetition of %s with %s",
+                             self->folders[i], name, result->workload, result->policy,
+                             out->results[0].workload, out->results[0].policy);
     }
     return status ? status : model_repeat_results(out->results, out->count, error);
 }
 
-static enum status read_cell(const struct arguments *self, const char *name,
-                             struct model_cell *cell, struct error *error)
+static enum ar_status read_cell(const struct arguments *self, const char *name,
+                                struct model_cell *cell, struct ar_error *error)
 {
     const char *folder = self->folders[0];
     struct measured *measured = calloc(1, sizeof *measured);
     struct call_list sim = {0};
     if (!measured)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the runs");
-    enum status status = read_measured(self, name, measured, error);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the runs");
+    enum ar_status status = read_measured(self, name, measured, error);
     cell->card = measured->results[0];
     if (!status)
         status = read_one(self, folder, name, "sim.csv", NULL, &cell->sim, error);
@@ -125,10 +126,9 @@ static enum status read_cell(const struct arguments *self, const char *name,
         status = read_one(self, folder, name, "sim.calls", &sim, NULL, error);
     if (!status && (strcmp(cell->card.policy, cell->sim.policy) != 0 ||
                     strcmp(cell->card.workload, cell->sim.workload) != 0))
-        status =
-            error_set(error, STATUS_INVALID,
-                      "%s/%s: card.csv is of %s with %s, sim.csv of %s with %s", folder, name,
-                      cell->card.workload, cell->card.policy, cell->sim.workload, cell->sim.policy);
+        status = ar_error_set(
+            error, AR_INVALID, "%s/%s: card.csv is of %s with %s, sim.csv of %s with %s", folder,
+            name, cell->card.workload, cell->card.policy, cell->sim.workload, cell->sim.policy);
     if (!status)
         status = model_repeat_compare(cell, measured->calls, measured->count, &sim, error);
     for (size_t i = 0; i < REPETITIONS_MOST; i++)
@@ -151,13 +151,14 @@ static int is_cell(const struct dirent *entry)
     return entry->d_name[0] != '.' && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN);
 }
 
-static enum status scan(const char *folder, struct dirent ***names, int *count, struct error *error)
+static enum ar_status scan(const char *folder, struct dirent ***names, int *count,
+                           struct ar_error *error)
 {
     *count = scandir(folder, names, is_cell, alphasort);
     if (*count >= 0)
-        return STATUS_OK;
+        return AR_OK;
     *count = 0;
-    return error_set(error, STATUS_IO, "%s: cannot be read: %s", folder, strerror(errno));
+    return ar_error_set(error, AR_IO, "%s: cannot be read: %s", folder, strerror(errno));
 }
 
 static void names_free(struct dirent **names, int count)
@@ -176,10 +177,10 @@ static bool is_among(struct dirent **names, int count, const char *name)
 }
 
 /* Says which runs of the folders of repetitions repeat nothing: they are on no page. */
-static enum status tell_left_out(const struct arguments *self, struct dirent **cells,
-                                 int cell_count, struct error *error)
+static enum ar_status tell_left_out(const struct arguments *self, struct dirent **cells,
+                                    int cell_count, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 1; i < self->count && !status; i++) {
         const char *first = NULL;
         int more = -1;
@@ -204,11 +205,11 @@ static enum status tell_left_out(const struct arguments *self, struct dirent **c
     return status;
 }
 
-static enum status write_page(const struct arguments *self, const struct model_cell *cells,
-                              size_t count, struct error *error)
+static enum ar_status write_page(const struct arguments *self, const struct model_cell *cells,
+                                 size_t count, struct ar_error *error)
 {
     struct output_file output = {0};
-    enum status status = output_open(&output, self->output ? self->output : "-", error);
+    enum ar_status status = output_open(&output, self->output ? self->output : "-", error);
     if (status)
         return status;
     model_page(output.stream, cells, count, self->count > 1);
@@ -216,37 +217,38 @@ static enum status write_page(const struct arguments *self, const struct model_c
 }
 
 /* A folder named twice, however it is written, would be a run that repeats itself to the byte. */
-static enum status refuse_twice(const struct arguments *self, struct error *error)
+static enum ar_status refuse_twice(const struct arguments *self, struct ar_error *error)
 {
     struct stat all[REPETITIONS_MOST];
     for (size_t i = 0; i < self->count; i++) {
         if (stat(self->folders[i], &all[i]) != 0)
-            return error_set(error, STATUS_IO, "%s: cannot be read: %s", self->folders[i],
-                             strerror(errno));
+            return ar_error_set(error, AR_IO, "%s: cannot be read: %s", self->folders[i],
+                                strerror(errno));
         for (size_t j = 0; j < i; j++)
             if (all[i].st_dev == all[j].st_dev && all[i].st_ino == all[j].st_ino)
-                return error_set(error, STATUS_INVALID,
-                                 "model: %s and %s are one folder: its runs are no repetitions of "
-                                 "themselves; name it once",
-                                 self->folders[j], self->folders[i]);
+                return ar_error_set(
+                    error, AR_INVALID,
+                    "model: %s and %s are one folder: its runs are no repetitions of "
+                    "themselves; name it once",
+                    self->folders[j], self->folders[i]);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status run(const struct arguments *self, struct error *error)
+static enum ar_status run(const struct arguments *self, struct ar_error *error)
 {
     struct dirent **names = NULL;
     int count = 0;
-    enum status status = refuse_twice(self, error);
+    enum ar_status status = refuse_twice(self, error);
     if (!status)
         status = scan(self->folders[0], &names, &count, error);
     if (status)
         return status;
     struct model_cell *cells = calloc(count ? (size_t)count : 1, sizeof *cells);
     if (!cells)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the runs");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the runs");
     else if (!count)
-        status = error_set(error, STATUS_INVALID, "%s: holds no folder of a run", self->folders[0]);
+        status = ar_error_set(error, AR_INVALID, "%s: holds no folder of a run", self->folders[0]);
     for (int i = 0; i < count && !status; i++)
         status = read_cell(self, names[i]->d_name, &cells[i], error);
     if (!status)
@@ -262,14 +264,14 @@ static enum status run(const struct arguments *self, struct error *error)
     return status;
 }
 
-enum status cmd_model(int argc, char **argv, struct error *error)
+enum ar_status cmd_model(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {0};
     bool help = false;
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
         return status;
     if (!self.count)
-        return error_set(error, STATUS_INVALID, "model: name a folder of runs: model FOLDER");
+        return ar_error_set(error, AR_INVALID, "model: name a folder of runs: model FOLDER");
     return run(&self, error);
 }

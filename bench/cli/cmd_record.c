@@ -40,48 +40,50 @@ struct record_arguments {
     char **command;
 };
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct record_arguments *self = argument;
     if (key == KEY_KERNELS) {
         self->kernels = true;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (key == CLI_ARGUMENT)
-        return error_set(error, STATUS_INVALID, "\"%s\": write -- before the command to record",
-                         value);
+        return ar_error_set(error, AR_INVALID, "\"%s\": write -- before the command to record",
+                            value);
     const char **place = key == 'o' ? &self->path : key == KEY_FORMAT ? &self->format : &self->from;
     if (*place)
-        return error_set(error, STATUS_INVALID,
-                         "\"%s\" and \"%s\": record writes one trace; give one of them", *place,
-                         value);
+        return ar_error_set(error, AR_INVALID,
+                            "\"%s\" and \"%s\": record writes one trace; give one of them", *place,
+                            value);
     *place = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* What comes before "--" is the recorder's, all behind it the command. */
-static enum status read_arguments(int argc, char **argv, struct record_arguments *self, bool *help,
-                                  struct error *error)
+static enum ar_status read_arguments(int argc, char **argv, struct record_arguments *self,
+                                     bool *help, struct ar_error *error)
 {
     int own = 1;
     while (own < argc && strcmp(argv[own], "--") != 0)
         own++;
     if (own + 1 < argc)
         self->command = argv + own + 1;
-    enum status status = cli_parse(&page, own, argv, take, self, help, error);
+    enum ar_status status = cli_parse(&page, own, argv, take, self, help, error);
     if (status || *help)
         return status;
     if (!self->path)
-        return error_set(error, STATUS_INVALID,
-                         "record: no file is named to write the trace to; write record -o FILE -- "
-                         "COMMAND");
+        return ar_error_set(
+            error, AR_INVALID,
+            "record: no file is named to write the trace to; write record -o FILE -- "
+            "COMMAND");
     if (!self->command == !self->from)
-        return error_set(error, STATUS_INVALID,
-                         self->command ? "record: --from reads what is there and runs no command; "
-                                         "leave one of them out"
-                                       : "record: no command is given; write record -o FILE -- "
-                                         "COMMAND");
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            self->command
+                                ? "record: --from reads what is there and runs no command; "
+                                  "leave one of them out"
+                                : "record: no command is given; write record -o FILE -- "
+                                  "COMMAND");
+    return AR_OK;
 }
 
 /* ---- report --------------------------------------------------------------------------------- */
@@ -121,20 +123,20 @@ static void report(const char *path, const struct recording_counts *counts,
 
 /* ---- spools into a trace -------------------------------------------------------------------- */
 
-static enum status write_trace(const char *folder, const struct record_arguments *self,
-                               const struct trace_output_choice *format, bool died,
-                               struct error *error)
+static enum ar_status write_trace(const char *folder, const struct record_arguments *self,
+                                  const struct trace_output_choice *format, bool died,
+                                  struct ar_error *error)
 {
     struct spools spools;
     struct recording_counts counts;
     struct trace_source *source = NULL;
-    enum status status = spools_open(folder, &spools, error);
+    enum ar_status status = spools_open(folder, &spools, error);
     if (!status && !spools.file_count)
         status = spools.unrecorded
-                     ? error_set(error, STATUS_MISSING, "nothing was recorded: %s", spools.why)
-                     : error_set(error, STATUS_MISSING,
-                                 "nothing was recorded: the program asked the CUDA driver for "
-                                 "nothing that is recorded");
+                     ? ar_error_set(error, AR_MISSING, "nothing was recorded: %s", spools.why)
+                     : ar_error_set(error, AR_MISSING,
+                                    "nothing was recorded: the program asked the CUDA driver for "
+                                    "nothing that is recorded");
     const char *name = self->command ? self->command[0] : "recording";
     const char *slash = strrchr(name, '/');
     if (!status)
@@ -149,56 +151,56 @@ static enum status write_trace(const char *folder, const struct record_arguments
 }
 
 /* A folder beside the output, so that it has the room that the trace needs. */
-static enum status make_folder(const char *path, char *folder, size_t room, struct error *error)
+static enum ar_status make_folder(const char *path, char *folder, size_t room,
+                                  struct ar_error *error)
 {
     char given[PATH_MAX];
     int used = snprintf(given, sizeof given, "%s.spool-XXXXXX", path);
     if (used < 0 || (size_t)used >= sizeof given || !mkdtemp(given))
-        return error_set(error, STATUS_IO, "%s: no folder can be made beside it: %s", path,
-                         strerror(errno));
+        return ar_error_set(error, AR_IO, "%s: no folder can be made beside it: %s", path,
+                            strerror(errno));
     char *whole = realpath(given, NULL);
     if (!whole || strlen(whole) >= room) {
         free(whole);
         (void)rmdir(given);
-        return error_set(error, STATUS_IO, "%s: its path is too long", path);
+        return ar_error_set(error, AR_IO, "%s: its path is too long", path);
     }
     strcpy(folder, whole);
     free(whole);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status finish(const char *folder, const struct record_arguments *self,
-                          const struct trace_output_choice *format, const struct record_end *end,
-                          struct error *error)
+static enum ar_status finish(const char *folder, const struct record_arguments *self,
+                             const struct trace_output_choice *format, const struct record_end *end,
+                             struct ar_error *error)
 {
     bool died = end->code != 0;
-    enum status status = write_trace(folder, self, format, died, error);
+    enum ar_status status = write_trace(folder, self, format, died, error);
     /* What cannot be written now may be later: only then the spools are worth keeping. */
-    if (status && status != STATUS_MISSING)
-        return error_prefix(error, status, "what was recorded is in %s (record -o FILE --from it)",
-                            folder);
+    if (status && status != AR_MISSING)
+        return ar_error_prefix(error, status,
+                               "what was recorded is in %s (record -o FILE --from it)", folder);
     spools_remove(folder);
     if (!died)
         return status;
     char why[sizeof error->text];
     snprintf(why, sizeof why, "%s", status ? error->text : "its trace is written");
     if (end->signal)
-        error_set(error, STATUS_OK, "%s was ended by signal %d (%s); %s", self->command[0],
-                  end->signal, strsignal(end->signal), why);
+        ar_error_set(error, AR_OK, "%s was ended by signal %d (%s); %s", self->command[0],
+                     end->signal, strsignal(end->signal), why);
     else
-        error_set(error, STATUS_OK, "%s ended with status %d; %s", self->command[0], end->code,
-                  why);
+        ar_error_set(error, AR_OK, "%s ended with status %d; %s", self->command[0], end->code, why);
     return cli_exit(end->code);
 }
 
-enum status cmd_record(int argc, char **argv, struct error *error)
+enum ar_status cmd_record(int argc, char **argv, struct ar_error *error)
 {
     struct record_arguments self = {0};
     struct trace_output_choice format;
     struct record_end end;
     char folder[400];
     bool help = false;
-    enum status status = read_arguments(argc, argv, &self, &help, error);
+    enum ar_status status = read_arguments(argc, argv, &self, &help, error);
     if (status || help)
         return status;
     status = trace_output_choose(self.path, self.format, &format, error);

@@ -98,30 +98,30 @@ struct run_arguments {
 };
 
 /* The first pass: the suite file, over which the options are set afterwards. */
-static enum status find_suite(void *argument, int key, const char *value, struct error *error)
+static enum ar_status find_suite(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct run_arguments *self = argument;
     if (key != CLI_ARGUMENT)
-        return STATUS_OK;
+        return AR_OK;
     if (self->suite_path)
-        return error_set(error, STATUS_INVALID,
-                         "\"%s\" is one suite file too many; policies and workloads go after -p "
-                         "and -w",
-                         value);
+        return ar_error_set(error, AR_INVALID,
+                            "\"%s\" is one suite file too many; policies and workloads go after -p "
+                            "and -w",
+                            value);
     self->suite_path = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status set_file(struct run_arguments *self, int key, const char *path,
-                            struct error *error)
+static enum ar_status set_file(struct run_arguments *self, int key, const char *path,
+                               struct ar_error *error)
 {
     const char **place = key == KEY_HDR_OF    ? &self->files.hdr_of
                          : key == KEY_JOURNAL ? &self->files.journal
                                               : &self->files.path[key - KEY_FILE];
     if (*place)
-        return error_set(error, STATUS_INVALID, "--%s is given twice", cli_option_name(&page, key));
+        return ar_error_set(error, AR_INVALID, "--%s is given twice", cli_option_name(&page, key));
     *place = path;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The first one given replaces what the suite file holds, further ones join it. */
@@ -132,16 +132,16 @@ static void begin_list(struct text_list *list, bool *given)
     *given = true;
 }
 
-static enum status set_option(void *argument, int key, const char *value, struct error *error)
+static enum ar_status set_option(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct run_arguments *self = argument;
     struct suite *suite = &self->suite;
-    enum status status;
+    enum ar_status status;
     if (key >= KEY_FILE && key < KEY_FILE + SUITE_FILE_COUNT)
         return set_file(self, key, value, error);
     switch (key) {
     case CLI_ARGUMENT:
-        return STATUS_OK;
+        return AR_OK;
     case 'p':
         begin_list(&suite->policies, &self->policies_given);
         return suite_add_policy(suite, value, error);
@@ -156,11 +156,11 @@ static enum status set_option(void *argument, int key, const char *value, struct
         return set_file(self, key, value, error);
     case KEY_CHROME_MOST:
         self->files.chrome_most = &self->chrome_most;
-        status = count_parse(value, &self->chrome_most, error);
-        return status ? error_prefix(error, status, "--chrome-most") : STATUS_OK;
+        status = ar_count_parse(value, &self->chrome_most, error);
+        return status ? ar_error_prefix(error, status, "--chrome-most") : AR_OK;
     case KEY_WIDE:
         suite->wide = true;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_REQUIRE_PASS:
     case KEY_TIME:
     case KEY_ISOLATE:
@@ -172,13 +172,13 @@ static enum status set_option(void *argument, int key, const char *value, struct
 }
 
 /* What nobody said: a card where one is, and what files that hold one run need. */
-static enum status fill_in(struct run_arguments *self, struct error *error)
+static enum ar_status fill_in(struct run_arguments *self, struct ar_error *error)
 {
     char why[sizeof error->text];
     self->suite.once = suite_files_of_one_run(&self->files) != SUITE_FILE_COUNT ||
                        self->files.path[SUITE_FILE_chrome];
     if (self->suite.devices.count)
-        return STATUS_OK;
+        return AR_OK;
     const char *device = probe_default(why, sizeof why);
     if (why[0]) /* up to what to do about it: that was done */
         snprintf(self->suite.device_note, sizeof self->suite.device_note,
@@ -197,7 +197,7 @@ static bool same_path(const char *left, const char *right)
     return strcmp(left, right) == 0;
 }
 
-static enum status check_files(const struct run_arguments *self, struct error *error)
+static enum ar_status check_files(const struct run_arguments *self, struct ar_error *error)
 {
     enum { COUNT = SUITE_FILE_COUNT + 2 };
     const char *paths[COUNT];
@@ -208,46 +208,47 @@ static enum status check_files(const struct run_arguments *self, struct error *e
         if (!paths[i])
             continue;
         if (!paths[i][0])
-            return error_set(error, STATUS_INVALID, "run: an output has an empty name; name a %s",
-                             i + 1 < COUNT ? "file, or - for standard output" : "folder");
+            return ar_error_set(error, AR_INVALID, "run: an output has an empty name; name a %s",
+                                i + 1 < COUNT ? "file, or - for standard output" : "folder");
         for (size_t j = 0; j < i; j++)
             if (paths[j] && strcmp(paths[i], "-") != 0 && same_path(paths[i], paths[j]))
-                return error_set(error, STATUS_INVALID,
-                                 "run: \"%s\" is named for two outputs; give each its own",
-                                 paths[i]);
+                return ar_error_set(error, AR_INVALID,
+                                    "run: \"%s\" is named for two outputs; give each its own",
+                                    paths[i]);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check(const struct run_arguments *self, struct error *error)
+static enum ar_status check(const struct run_arguments *self, struct ar_error *error)
 {
-    enum status status = check_files(self, error);
+    enum ar_status status = check_files(self, error);
     if (status)
         return status;
     if (self->suite.policies.count == 0)
-        return error_set(error, STATUS_INVALID,
-                         "run: no policy given; add -p NAME (`allocrig list policies`), or name a "
-                         "suite file");
+        return ar_error_set(
+            error, AR_INVALID,
+            "run: no policy given; add -p NAME (`allocrig list policies`), or name a "
+            "suite file");
     if (self->suite.workloads.count == 0)
-        return error_set(error, STATUS_INVALID,
-                         "run: no workload given; add -w FILE or -w NAME (`allocrig list "
-                         "workloads`)");
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            "run: no workload given; add -w FILE or -w NAME (`allocrig list "
+                            "workloads`)");
+    return AR_OK;
 }
 
-static enum status read_and_run(struct run_arguments *self, int argc, char **argv,
-                                struct error *error)
+static enum ar_status read_and_run(struct run_arguments *self, int argc, char **argv,
+                                   struct ar_error *error)
 {
     bool help = false;
-    enum status status = cli_parse(&page, argc, argv, find_suite, self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, find_suite, self, &help, error);
     if (status || help)
         return status;
     if (self->suite_path)
         status = suite_read(&self->suite, self->suite_path, error);
     if (!status && self->suite.axis_count)
-        status = error_set(error, STATUS_INVALID,
-                           "%s:%u: a suite with [grid] is run by `allocrig sweep %s`",
-                           self->suite_path, self->suite.axes[0].line, self->suite_path);
+        status = ar_error_set(error, AR_INVALID,
+                              "%s:%u: a suite with [grid] is run by `allocrig sweep %s`",
+                              self->suite_path, self->suite.axes[0].line, self->suite_path);
     if (!status)
         status = cli_parse(&page, argc, argv, set_option, self, &help, error);
     if (!status)
@@ -263,11 +264,11 @@ static enum status read_and_run(struct run_arguments *self, int argc, char **arg
     return suite_run(&self->suite, &self->files, &environment, stdout, error);
 }
 
-enum status cmd_run(int argc, char **argv, struct error *error)
+enum ar_status cmd_run(int argc, char **argv, struct ar_error *error)
 {
     struct run_arguments self = {0};
     suite_init(&self.suite);
-    enum status status = read_and_run(&self, argc, argv, error);
+    enum ar_status status = read_and_run(&self, argc, argv, error);
     suite_close(&self.suite);
     return status;
 }

@@ -31,7 +31,7 @@ struct arguments {
     const char *path, *jobs, *output;
 };
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct arguments *self = argument;
     const char **place = key == KEY_JSON      ? &self->files.json
@@ -41,25 +41,25 @@ static enum status take(void *argument, int key, const char *value, struct error
                          : key == KEY_OUTPUT  ? &self->output
                                               : &self->path;
     if (*place)
-        return error_set(error, STATUS_INVALID, "\"%s\" is one %s too many", value,
-                         key == CLI_ARGUMENT ? "suite" : cli_option_name(&page, key));
+        return ar_error_set(error, AR_INVALID, "\"%s\" is one %s too many", value,
+                            key == CLI_ARGUMENT ? "suite" : cli_option_name(&page, key));
     *place = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status cmd_sweep(int argc, char **argv, struct error *error)
+enum ar_status cmd_sweep(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.path = NULL};
     struct environment environment;
     char *journal = NULL;
     bool help = false;
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
         return status;
     if (!self.path)
-        return error_set(error, STATUS_INVALID, "sweep: name a suite: sweep SUITE.ini");
+        return ar_error_set(error, AR_INVALID, "sweep: name a suite: sweep SUITE.ini");
     if (!self.files.journal && asprintf(&journal, "%s.journal", self.path) < 0)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a name");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a name");
     if (journal)
         self.files.journal = journal;
     self.files.suite = self.path;

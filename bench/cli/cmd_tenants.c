@@ -68,56 +68,56 @@ struct job {
     struct tenant_result *alone;
 };
 
-static enum status take(void *argument, int key, const char *value, struct error *error)
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct tenants_arguments *self = argument;
     switch (key) {
     case 'd':
         self->device = strncmp(value, "cuda", 4) == 0 ? value : NULL;
         return self->device || !strcmp(value, "sim")
-                   ? STATUS_OK
-                   : error_set(error, STATUS_INVALID,
-                               "-d %s: the suite's cards are simulated (sim); cuda takes the "
-                               "driver's instead",
-                               value);
+                   ? AR_OK
+                   : ar_error_set(error, AR_INVALID,
+                                  "-d %s: the suite's cards are simulated (sim); cuda takes the "
+                                  "driver's instead",
+                                  value);
     case KEY_TIMEOUT:
-        if (count_parse(value, &self->timeout_s, NULL) || !self->timeout_s ||
+        if (ar_count_parse(value, &self->timeout_s, NULL) || !self->timeout_s ||
             self->timeout_s > 86400)
-            return error_set(error, STATUS_INVALID, "--timeout %s: seconds, 1 to 86400", value);
-        return STATUS_OK;
+            return ar_error_set(error, AR_INVALID, "--timeout %s: seconds, 1 to 86400", value);
+        return AR_OK;
     case KEY_CSV:
         self->csv = value;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_SERIES:
         self->series = value;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_MODE:
         self->mode_given = true;
         self->free = !strcmp(value, "free");
         return self->free || !strcmp(value, "barriered")
-                   ? STATUS_OK
-                   : error_set(error, STATUS_INVALID, "--mode %s: barriered or free", value);
+                   ? AR_OK
+                   : ar_error_set(error, AR_INVALID, "--mode %s: barriered or free", value);
     case KEY_WIDE:
         self->wide = true;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_ALONE:
         self->no_alone = true;
-        return STATUS_OK;
+        return AR_OK;
     case KEY_DRAWS:
         self->draws_given = true;
-        if (count_parse(value, &self->draws, NULL) || !self->draws || self->draws > 10000)
-            return error_set(error, STATUS_INVALID, "--draws %s: a number from 1 to 10000", value);
-        return STATUS_OK;
+        if (ar_count_parse(value, &self->draws, NULL) || !self->draws || self->draws > 10000)
+            return ar_error_set(error, AR_INVALID, "--draws %s: a number from 1 to 10000", value);
+        return AR_OK;
     case KEY_SEED:
         self->seed_given = true;
-        if (count_parse(value, &self->seed, NULL))
-            return error_set(error, STATUS_INVALID, "--seed %s: a number", value);
-        return STATUS_OK;
+        if (ar_count_parse(value, &self->seed, NULL))
+            return ar_error_set(error, AR_INVALID, "--seed %s: a number", value);
+        return AR_OK;
     default:
         if (self->path)
-            return error_set(error, STATUS_INVALID, "\"%s\" is one suite too many", value);
+            return ar_error_set(error, AR_INVALID, "\"%s\" is one suite too many", value);
         self->path = value;
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
@@ -126,8 +126,8 @@ struct series {
     const struct tenants_suite *suite;
 };
 
-static enum status add_sample(void *argument, const struct tenant_sample *sample,
-                              struct error *error)
+static enum ar_status add_sample(void *argument, const struct tenant_sample *sample,
+                                 struct ar_error *error)
 {
     struct series *self = argument;
     (void)error;
@@ -139,11 +139,11 @@ static enum status add_sample(void *argument, const struct tenant_sample *sample
         fprintf(self->stream, ",%" PRIu32, sample->card);
     fprintf(self->stream, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", sample->live_bytes,
             sample->reserved_bytes, sample->physical_bytes, sample->card_free_bytes);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status run_once(const struct job *self, const struct tenants *tenants,
-                            struct tenant_result *results, struct error *error)
+static enum ar_status run_once(const struct job *self, const struct tenants *tenants,
+                               struct tenant_result *results, struct ar_error *error)
 {
     const struct tenants_arguments *asked = self->asked;
     return asked->device
@@ -152,9 +152,10 @@ static enum status run_once(const struct job *self, const struct tenants *tenant
 }
 
 /* Each process by itself on the same machine, from the start. */
-static enum status run_alone(struct job *self, const struct tenants *together, struct error *error)
+static enum ar_status run_alone(struct job *self, const struct tenants *together,
+                                struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < together->count && !status; i++) {
         struct tenant_setup setup = together->setups[i];
         struct tenants tenants = *together;
@@ -170,7 +171,7 @@ static enum status run_alone(struct job *self, const struct tenants *together, s
 }
 
 /* Simulated, the file is there when it is whole; of a card, from the first trial on. */
-static enum status open_csv(struct job *self, struct error *error)
+static enum ar_status open_csv(struct job *self, struct ar_error *error)
 {
     const char *path = self->asked->csv;
     if (!strcmp(path, "-"))
@@ -178,20 +179,20 @@ static enum status open_csv(struct job *self, struct error *error)
     else if (!self->asked->device)
         self->csv = output_set_open(&self->files, path, error);
     else if (!(self->csv = fopen(path, "w")))
-        return error_set(error, STATUS_IO, "cannot write %s: %s", path, strerror(errno));
+        return ar_error_set(error, AR_IO, "cannot write %s: %s", path, strerror(errno));
     if (!self->csv)
-        return STATUS_IO;
+        return AR_IO;
     tenants_csv_head(self->csv);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Trials on a card take long, and may be ended in between: what is known is told at once. */
-static enum status tell_trial(struct job *self, size_t draw, struct error *error)
+static enum ar_status tell_trial(struct job *self, size_t draw, struct ar_error *error)
 {
-    enum status status = self->asked->csv && !self->csv ? open_csv(self, error) : STATUS_OK;
-    if (status == STATUS_OK && self->csv)
+    enum ar_status status = self->asked->csv && !self->csv ? open_csv(self, error) : AR_OK;
+    if (status == AR_OK && self->csv)
         tenants_csv_draw(self->csv, &self->page, draw);
-    if (status != STATUS_OK || !self->asked->device)
+    if (status != AR_OK || !self->asked->device)
         return status;
     if (self->csv != stdout && self->page.draws > 1) {
         char text[4096];
@@ -201,10 +202,10 @@ static enum status tell_trial(struct job *self, size_t draw, struct error *error
     fflush(stdout);
     if (self->csv)
         fflush(self->csv);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status run_draws(struct job *self, struct error *error)
+static enum ar_status run_draws(struct job *self, struct ar_error *error)
 {
     const struct tenants_suite *suite = self->suite;
     struct series series = {NULL, suite};
@@ -217,11 +218,11 @@ static enum status run_draws(struct job *self, struct error *error)
         .turn_events = suite->turn_events,
         .host_bytes = suite->host_bytes,
     };
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (self->asked->series) {
         series.stream = output_set_open(&self->files, self->asked->series, error);
         if (!series.stream)
-            return STATUS_IO;
+            return AR_IO;
         fputs("round,time_ns,process,card,live_bytes,reserved_bytes,physical_bytes,"
               "card_free_bytes\n",
               series.stream);
@@ -236,23 +237,23 @@ static enum status run_draws(struct job *self, struct error *error)
         if (!status)
             status = tell_trial(self, draw, error);
     }
-    return status ? error_prefix(error, status, "%s", self->asked->path) : STATUS_OK;
+    return status ? ar_error_prefix(error, status, "%s", self->asked->path) : AR_OK;
 }
 
-static enum status close_csv(struct job *self, struct error *error)
+static enum ar_status close_csv(struct job *self, struct ar_error *error)
 {
     FILE *stream = self->asked->device && self->csv != stdout ? self->csv : NULL;
     self->csv = NULL;
     if (!stream)
-        return STATUS_OK;
+        return AR_OK;
     bool bad = ferror(stream) != 0;
-    return fclose(stream) || bad ? error_set(error, STATUS_IO, "cannot write %s: %s",
-                                             self->asked->csv, strerror(errno))
-                                 : STATUS_OK;
+    return fclose(stream) || bad ? ar_error_set(error, AR_IO, "cannot write %s: %s",
+                                                self->asked->csv, strerror(errno))
+                                 : AR_OK;
 }
 
-static enum status run_suite(const struct tenants_arguments *asked, struct tenants_suite *suite,
-                             struct error *error)
+static enum ar_status run_suite(const struct tenants_arguments *asked, struct tenants_suite *suite,
+                                struct ar_error *error)
 {
     size_t draws = suite->free ? (size_t)suite->draws : 1;
     char title[256];
@@ -275,12 +276,12 @@ static enum status run_suite(const struct tenants_arguments *asked, struct tenan
         .wide = asked->wide,
         .results = self.results,
     };
-    enum status status =
+    enum ar_status status =
         self.results && self.alone
             ? run_draws(&self, error)
-            : error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu draws", draws);
+            : ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu draws", draws);
     bool to_output = self.csv == stdout;
-    enum status closed = close_csv(&self, status ? NULL : error);
+    enum ar_status closed = close_csv(&self, status ? NULL : error);
     status = status ? status : closed;
     if (!status && !to_output)
         status = tenants_page_print(stdout, &self.page, error);
@@ -292,16 +293,16 @@ static enum status run_suite(const struct tenants_arguments *asked, struct tenan
     return status;
 }
 
-enum status cmd_tenants(int argc, char **argv, struct error *error)
+enum ar_status cmd_tenants(int argc, char **argv, struct ar_error *error)
 {
     struct tenants_arguments self = {0};
     struct tenants_suite suite;
     bool help = false;
-    enum status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
         return status;
     if (!self.path)
-        return error_set(error, STATUS_INVALID, "tenants: name a suite: tenants SUITE.ini");
+        return ar_error_set(error, AR_INVALID, "tenants: name a suite: tenants SUITE.ini");
     status = tenants_suite_read(self.path, &suite, error);
     if (status)
         return status;
@@ -309,15 +310,15 @@ enum status cmd_tenants(int argc, char **argv, struct error *error)
     suite.draws = self.draws_given ? self.draws : suite.draws;
     suite.seed = self.seed_given ? self.seed : suite.seed;
     if (self.series && self.device)
-        status = error_set(error, STATUS_INVALID, "--series is of simulated processes only");
+        status = ar_error_set(error, AR_INVALID, "--series is of simulated processes only");
     for (size_t i = 0; i < suite.count && self.device && !status; i++)
         if (suite.setups[i].pinned)
-            status = error_set(error, STATUS_INVALID,
-                               "%s: process %s: pinned memory is of simulated processes only",
-                               self.path, suite.setups[i].name);
+            status = ar_error_set(error, AR_INVALID,
+                                  "%s: process %s: pinned memory is of simulated processes only",
+                                  self.path, suite.setups[i].name);
     if (!status && self.draws_given && !suite.free)
-        status = error_set(error, STATUS_INVALID,
-                           "--draws wants mode = free: barriered processes have one outcome");
+        status = ar_error_set(error, AR_INVALID,
+                              "--draws wants mode = free: barriered processes have one outcome");
     if (!status)
         status = run_suite(&self, &suite, error);
     tenants_suite_close(&suite);

@@ -38,7 +38,7 @@ static bool same_file(const char *left, const char *right)
     return there && stat(right, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-enum status cli_files_check(const struct cli_file *files, size_t count, struct error *error)
+enum ar_status cli_files_check(const struct cli_file *files, size_t count, struct ar_error *error)
 {
     for (size_t i = 0; i < count; i++) {
         if (!is_output(&files[i]))
@@ -48,18 +48,19 @@ enum status cli_files_check(const struct cli_file *files, size_t count, struct e
             if (k == i || (output && k > i))
                 continue;
             if (files[k].option == files[i].option)
-                return error_set(error, STATUS_INVALID, "--%s is given twice",
-                                 files[i].option->name);
+                return ar_error_set(error, AR_INVALID, "--%s is given twice",
+                                    files[i].option->name);
             if (!same_file(files[i].value, files[k].value))
                 continue;
             if (output)
-                return error_set(error, STATUS_INVALID,
-                                 "\"%s\" is named for two outputs; give each its own",
-                                 files[i].value);
-            return error_set(error, STATUS_INVALID,
-                             "--%s would write over \"%s\", which is read; give it another place",
-                             files[i].option->name, files[i].value);
+                return ar_error_set(error, AR_INVALID,
+                                    "\"%s\" is named for two outputs; give each its own",
+                                    files[i].value);
+            return ar_error_set(
+                error, AR_INVALID,
+                "--%s would write over \"%s\", which is read; give it another place",
+                files[i].option->name, files[i].value);
         }
     }
-    return STATUS_OK;
+    return AR_OK;
 }

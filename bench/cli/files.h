@@ -15,7 +15,7 @@ struct cli_file {
 
 /* INVALID where an output is named twice, or is also one of the others. Looks at files, opens
  * none. */
-enum status cli_files_check(const struct cli_file *files, size_t count,
-                            struct error *error) STATUS_CHECKED;
+enum ar_status cli_files_check(const struct cli_file *files, size_t count,
+                               struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

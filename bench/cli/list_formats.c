@@ -62,7 +62,7 @@ const char *list_format_name(size_t index)
     return format_at(index, &name, &text) ? name : NULL;
 }
 
-enum status list_formats(const char *name, struct error *error)
+enum ar_status list_formats(const char *name, struct ar_error *error)
 {
     const char *format, *text;
     struct table *table = table_create(list_columns, 2);

@@ -13,19 +13,20 @@
 const struct table_column list_columns[2] = {{"name", "", true, TEXT_WIDTH},
                                              {"what it is", "", true, 0}};
 
-enum status list_no_memory(struct error *error)
+enum ar_status list_no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "list: no host memory left for the table");
+    return ar_error_set(error, AR_HOST_MEMORY, "list: no host memory left for the table");
 }
 
-enum status list_print(struct table *table, struct error *error)
+enum ar_status list_print(struct table *table, struct ar_error *error)
 {
-    enum status status = table_print(table, stdout, TABLE_TEXT, error);
+    enum ar_status status = table_print(table, stdout, TABLE_TEXT, error);
     table_close(table);
     return status;
 }
 
-enum status list_unknown(const char *what, const char *name, list_name_at *at, struct error *error)
+enum ar_status list_unknown(const char *what, const char *name, list_name_at *at,
+                            struct ar_error *error)
 {
     const char *names[NAMES_MOST];
     size_t count = 0;

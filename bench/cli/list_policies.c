@@ -7,20 +7,20 @@
 #include "bench/cli/option_table.h"
 
 static const struct {
-    enum policy_capability bit;
+    enum ar_policy_capability bit;
     const char *text;
 } capabilities[] = {
-    {POLICY_STREAM_ORDERED, "keeps a block from other streams until that is safe"},
-    {POLICY_OPAQUE, "its inside cannot be seen: hole metrics are null"},
-    {POLICY_OFFLINE, "sees the whole trace before the first request"},
-    {POLICY_NEEDS_MAPPING, "needs virtual memory"},
-    {POLICY_WATCHES_FREE, "reports its holes: the unusable-free index is known"},
-    {POLICY_HONOURS_ALIGNMENT, "serves any power-of-two alignment"},
-    {POLICY_UNRANKED, "a harness check or a bound: shown, never ranked"},
-    {POLICY_OVERLAPS, "hands out memory that it never takes back"},
+    {AR_POLICY_STREAM_ORDERED, "keeps a block from other streams until that is safe"},
+    {AR_POLICY_OPAQUE, "its inside cannot be seen: hole metrics are null"},
+    {AR_POLICY_OFFLINE, "sees the whole trace before the first request"},
+    {AR_POLICY_NEEDS_MAPPING, "needs virtual memory"},
+    {AR_POLICY_WATCHES_FREE, "reports its holes: the unusable-free index is known"},
+    {AR_POLICY_HONOURS_ALIGNMENT, "serves any power-of-two alignment"},
+    {AR_POLICY_UNRANKED, "a harness check or a bound: shown, never ranked"},
+    {AR_POLICY_OVERLAPS, "hands out memory that it never takes back"},
 };
 
-static enum status show_policy(const struct policy_ops *ops, struct error *error)
+static enum ar_status show_policy(const struct ar_policy_ops *ops, struct ar_error *error)
 {
     list_line("%s: %s", ops->name, ops->summary);
     if (ops->reference)
@@ -35,7 +35,7 @@ static enum status show_policy(const struct policy_ops *ops, struct error *error
     return option_table_print(ops->options, error);
 }
 
-static enum status show_decorator(const struct decorator_ops *ops, struct error *error)
+static enum ar_status show_decorator(const struct decorator_ops *ops, struct ar_error *error)
 {
     list_line("%s: %s", ops->name, ops->summary);
     list_line("A decorator: write %s(key=value)+POLICY.", ops->name);
@@ -44,15 +44,15 @@ static enum status show_decorator(const struct decorator_ops *ops, struct error 
 }
 
 /* A policy from a shared object, named as -p names it. */
-static enum status show_object(const char *name, struct error *error)
+static enum ar_status show_object(const char *name, struct ar_error *error)
 {
-    struct spec spec;
-    const struct policy_ops *ops;
-    enum status status = spec_parse(name, &spec, error);
+    struct ar_spec spec;
+    const struct ar_policy_ops *ops;
+    enum ar_status status = ar_spec_parse(name, &spec, error);
     if (status)
         return status;
     status = registry_lookup(&spec, &ops, error);
-    spec_close(&spec);
+    ar_spec_close(&spec);
     return status ? status : show_policy(ops, error);
 }
 
@@ -64,7 +64,7 @@ static bool names_object(const char *name)
 
 const char *list_policy_name(size_t index)
 {
-    const struct policy_ops *ops = registry_policy(index);
+    const struct ar_policy_ops *ops = registry_policy(index);
     return ops ? ops->name : NULL;
 }
 
@@ -82,7 +82,7 @@ static void add_decorators(struct table *table)
     }
 }
 
-enum status list_decorators(const char *name, struct error *error)
+enum ar_status list_decorators(const char *name, struct ar_error *error)
 {
     for (size_t i = 0; name && registry_decorator(i); i++)
         if (strcmp(list_decorator_name(i), name) == 0)
@@ -105,7 +105,7 @@ static const char *policy_word(size_t index)
     return index < policies ? list_policy_name(index) : list_decorator_name(index - policies);
 }
 
-static enum status show_policy_word(const char *name, struct error *error)
+static enum ar_status show_policy_word(const char *name, struct ar_error *error)
 {
     if (names_object(name))
         return show_object(name, error);
@@ -118,7 +118,7 @@ static enum status show_policy_word(const char *name, struct error *error)
     return list_unknown("policy", name, policy_word, error);
 }
 
-enum status list_policies(const char *name, struct error *error)
+enum ar_status list_policies(const char *name, struct ar_error *error)
 {
     if (name)
         return show_policy_word(name, error);

@@ -11,7 +11,7 @@
 #include "workloads/gen/gen.h"
 #include "workloads/formats/torch/sidecar.h"
 
-static enum status show_workload(const struct gen_ops *ops, struct error *error)
+static enum ar_status show_workload(const struct gen_ops *ops, struct ar_error *error)
 {
     list_line("%s: %s", ops->name, ops->summary);
     if (ops->page)
@@ -34,7 +34,7 @@ static int is_recording(const struct dirent *entry)
 }
 
 /* The settings that were recorded, from the file beside it. */
-static enum status recording_row(struct table *table, const char *file, struct error *error)
+static enum ar_status recording_row(struct table *table, const char *file, struct ar_error *error)
 {
     char path[512];
     char limit[48] = "";
@@ -42,16 +42,16 @@ static enum status recording_row(struct table *table, const char *file, struct e
     struct trace_info info = {.recorder = ""};
     struct sidecar sidecar = {0};
     snprintf(path, sizeof path, RECORDINGS "/%s", file);
-    enum status status = sidecar_read(path, &info, &sidecar, error);
+    enum ar_status status = sidecar_read(path, &info, &sidecar, error);
     sidecar_close(&sidecar);
     if (status)
         return status;
     if (info.limit_bytes)
         snprintf(limit, sizeof limit, "%slimit %s", info.conf[0] ? ", " : "",
-                 size_print_exact(info.limit_bytes, bytes, sizeof bytes));
+                 ar_size_print_exact(info.limit_bytes, bytes, sizeof bytes));
     table_cell(table, "%s", path);
     table_cell(table, "%s%s", info.conf, info.conf[0] || limit[0] ? limit : "-");
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static bool is_named(const char *file, const char *name)
@@ -63,12 +63,12 @@ static bool is_named(const char *file, const char *name)
 
 /* Of the recordings that lie where the program was started, all or the one of that name: rows of
  * the table or, where it is NULL, lines with their paths. None where there is no such folder. */
-static enum status each_recording(struct table *table, const char *name, size_t *count,
-                                  struct error *error)
+static enum ar_status each_recording(struct table *table, const char *name, size_t *count,
+                                     struct ar_error *error)
 {
     struct dirent **files = NULL;
     int file_count = scandir(RECORDINGS, &files, is_recording, alphasort);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     *count = 0;
     for (int i = 0; i < file_count; i++) {
         bool wanted = !name || is_named(files[i]->d_name, name);
@@ -84,13 +84,14 @@ static enum status each_recording(struct table *table, const char *name, size_t 
 }
 
 /* `before` is printed first where there are any. */
-static enum status print_recordings(const char *name, const char *before, size_t *count,
-                                    struct error *error)
+static enum ar_status print_recordings(const char *name, const char *before, size_t *count,
+                                       struct ar_error *error)
 {
     static const struct table_column columns[] = {{"recording", "", true, 50},
                                                   {"settings of PyTorch", "", true, 0}};
     struct table *table = table_create(columns, 2);
-    enum status status = table ? each_recording(table, name, count, error) : list_no_memory(error);
+    enum ar_status status =
+        table ? each_recording(table, name, count, error) : list_no_memory(error);
     if (!status && *count > 0) {
         fputs(before, stdout);
         return list_print(table, error);
@@ -99,13 +100,13 @@ static enum status print_recordings(const char *name, const char *before, size_t
     return status;
 }
 
-enum status list_recordings(const char *name, struct error *error)
+enum ar_status list_recordings(const char *name, struct ar_error *error)
 {
     size_t count;
-    enum status status = print_recordings(name, "", &count, error);
+    enum ar_status status = print_recordings(name, "", &count, error);
     if (!status && name && count == 0)
-        status = error_set(error, STATUS_INVALID, "there is no recording \"%.60s\" in " RECORDINGS,
-                           name);
+        status =
+            ar_error_set(error, AR_INVALID, "there is no recording \"%.60s\" in " RECORDINGS, name);
     return status;
 }
 
@@ -115,7 +116,7 @@ const char *list_workload_name(size_t index)
     return ops ? ops->name : NULL;
 }
 
-enum status list_workloads(const char *name, struct error *error)
+enum ar_status list_workloads(const char *name, struct ar_error *error)
 {
     for (size_t i = 0; name && gen_at(i); i++)
         if (strcmp(list_workload_name(i), name) == 0)
@@ -130,14 +131,14 @@ enum status list_workloads(const char *name, struct error *error)
         table_cell(table, "%s", gen_at(i)->summary);
     }
     size_t recordings;
-    enum status status = list_print(table, error);
+    enum ar_status status = list_print(table, error);
     if (!status)
         status = print_recordings(NULL, "\n", &recordings, error);
     puts("\nA workload is also any trace file, by its path.");
     return status;
 }
 
-enum status list_recording_paths(struct error *error)
+enum ar_status list_recording_paths(struct ar_error *error)
 {
     size_t count;
     return each_recording(NULL, NULL, &count, error);

@@ -54,7 +54,7 @@ static const struct cli_command *find_command(const char *name)
     return NULL;
 }
 
-static enum status unknown_command(const char *word, struct error *error)
+static enum ar_status unknown_command(const char *word, struct ar_error *error)
 {
     const char *names[sizeof cli_commands / sizeof cli_commands[0] + 1];
     size_t count = 0;
@@ -64,13 +64,13 @@ static enum status unknown_command(const char *word, struct error *error)
     return cli_unknown("command", word, names, count, error);
 }
 
-static enum status run_command(int argc, char **argv, struct error *error)
+static enum ar_status run_command(int argc, char **argv, struct ar_error *error)
 {
     char help[] = "--help";
     const struct cli_command *command = find_command(argv[0]);
     if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0) {
         printf("allocrig %s\n", build_info()->version);
-        return STATUS_OK;
+        return AR_OK;
     }
     bool is_help = strcmp(argv[0], "help") == 0;
     if (is_help && argc > 1 && argv[1][0] != '-') {
@@ -80,22 +80,23 @@ static enum status run_command(int argc, char **argv, struct error *error)
     }
     if (is_help || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
         print_help();
-        return STATUS_OK;
+        return AR_OK;
     }
     return command ? command->run(argc, argv, error) : unknown_command(argv[0], error);
 }
 
 int main(int argc, char **argv)
 {
-    struct error error = {{0}};
+    struct ar_error error = {{0}};
     /* A file over the size limit is then a failed write like any other, with its sentence. */
     signal(SIGXFSZ, SIG_IGN);
-    enum status status = argc > 1 ? run_command(argc - 1, argv + 1, &error)
-                                  : error_set(&error, STATUS_INVALID,
-                                              "no command given; `allocrig help` lists them");
+    enum ar_status status =
+        argc > 1 ? run_command(argc - 1, argv + 1, &error)
+                 : ar_error_set(&error, AR_INVALID, "no command given; `allocrig help` lists them");
     if ((fflush(stdout) != 0 || ferror(stdout)) && !status)
-        status = error_set(&error, STATUS_IO, "standard output cannot be written");
+        status = ar_error_set(&error, AR_IO, "standard output cannot be written");
     if (status)
-        sentence_say(stderr, "allocrig: %s", error.text[0] ? error.text : status_meaning(status));
-    return (int)status > CLI_EXIT ? (int)status - CLI_EXIT : status_exit(status);
+        sentence_say(stderr, "allocrig: %s",
+                     error.text[0] ? error.text : ar_status_meaning(status));
+    return (int)status > CLI_EXIT ? (int)status - CLI_EXIT : ar_status_exit(status);
 }

@@ -26,20 +26,20 @@ struct window {
     bool ended;
 };
 
-static enum status grow(struct window *self, struct error *error)
+static enum ar_status grow(struct window *self, struct ar_error *error)
 {
     size_t room = self->room ? 2 * self->room : FIRST_BYTES;
     char *text = realloc(self->text, room);
     if (!text)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the message");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the message");
     self->text = text;
     self->room = room;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status fill(struct window *self, struct error *error)
+static enum ar_status fill(struct window *self, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     while (!self->ended && !status && self->bytes < WINDOW_BYTES) {
         if (self->bytes == self->room)
             status = grow(self, error);
@@ -49,7 +49,7 @@ static enum status fill(struct window *self, struct error *error)
         self->ended = !status && !got;
     }
     if (!status && ferror(self->file))
-        return error_set(error, STATUS_IO, "%s: cannot be read: %s", self->path, strerror(errno));
+        return ar_error_set(error, AR_IO, "%s: cannot be read: %s", self->path, strerror(errno));
     return status;
 }
 
@@ -60,28 +60,28 @@ static void move_on(struct window *self, size_t bytes)
 }
 
 /* Rule 2: `*whole` where the window holds a message, and more than half a window behind its beginning. */
-static enum status read_window(const struct window *self, struct message *out, bool *whole,
-                               struct error *error)
+static enum ar_status read_window(const struct window *self, struct message *out, bool *whole,
+                                  struct ar_error *error)
 {
     struct message half;
-    struct error ignored;
-    enum status status = message_read(self->text, self->bytes, out, error);
+    struct ar_error ignored;
+    enum ar_status status = message_read(self->text, self->bytes, out, error);
     *whole = !status;
     if (!status && !self->ended)
         *whole = !message_read(self->text, WINDOW_BYTES / 2, &half, &ignored);
     return status;
 }
 
-static enum status read_all(struct window *self, struct message *out, struct error *error)
+static enum ar_status read_all(struct window *self, struct message *out, struct ar_error *error)
 {
-    struct error first = {""}; /* of what is wrong with them */
+    struct ar_error first = {""}; /* of what is wrong with them */
     bool incomplete = false, whole = false;
     for (;;) {
-        enum status status = fill(self, error);
+        enum ar_status status = fill(self, error);
         if (status)
             return status;
         status = read_window(self, out, &whole, error);
-        if (whole || (status && status != STATUS_INVALID))
+        if (whole || (status && status != AR_INVALID))
             return status;
         if (status && !incomplete) {
             incomplete = out->incomplete;
@@ -92,17 +92,17 @@ static enum status read_all(struct window *self, struct message *out, struct err
         move_on(self, WINDOW_BYTES / 2 - BEFORE_BYTES);
     }
     *error = first;
-    return STATUS_INVALID;
+    return AR_INVALID;
 }
 
-enum status message_file_read(const char *path, struct message *out, bool *more,
-                              struct error *error)
+enum ar_status message_file_read(const char *path, struct message *out, bool *more,
+                                 struct ar_error *error)
 {
     struct window window = {.path = path};
     window.file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     if (!window.file)
-        return error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
-    enum status status = read_all(&window, out, error);
+        return ar_error_set(error, AR_IO, "%s: cannot be read: %s", path, strerror(errno));
+    enum ar_status status = read_all(&window, out, error);
     *more = !window.ended;
     if (window.file != stdin)
         fclose(window.file);

@@ -6,26 +6,26 @@
 #include "allocators/base/size.h"
 #include "bench/report/table.h"
 
-static const char *type_name(const struct option *option)
+static const char *type_name(const struct ar_option *option)
 {
     static const char *const names[] = {
-        [OPTION_BYTES] = "bytes", [OPTION_COUNT] = "count", [OPTION_FRACTION] = "number",
-        [OPTION_BOOL] = "bool",   [OPTION_CHOICE] = "",     [OPTION_TEXT] = "text",
+        [AR_OPTION_BYTES] = "bytes", [AR_OPTION_COUNT] = "count", [AR_OPTION_FRACTION] = "number",
+        [AR_OPTION_BOOL] = "bool",   [AR_OPTION_CHOICE] = "",     [AR_OPTION_TEXT] = "text",
     };
-    return option->type == OPTION_CHOICE ? option->choices : names[option->type];
+    return option->type == AR_OPTION_CHOICE ? option->choices : names[option->type];
 }
 
 /* One end of a range in the option's own unit. */
-static const char *bound_text(const struct option *option, double bound, char *text,
+static const char *bound_text(const struct ar_option *option, double bound, char *text,
                               size_t text_bytes)
 {
-    if (option->type == OPTION_BYTES)
-        return size_print_exact((uint64_t)bound, text, text_bytes);
-    snprintf(text, text_bytes, option->type == OPTION_COUNT ? "%.0f" : "%.15g", bound);
+    if (option->type == AR_OPTION_BYTES)
+        return ar_size_print_exact((uint64_t)bound, text, text_bytes);
+    snprintf(text, text_bytes, option->type == AR_OPTION_COUNT ? "%.0f" : "%.15g", bound);
     return text;
 }
 
-static void range_cell(struct table *table, const struct option *option)
+static void range_cell(struct table *table, const struct ar_option *option)
 {
     char least[32];
     char most[32];
@@ -36,7 +36,7 @@ static void range_cell(struct table *table, const struct option *option)
                    bound_text(option, option->most, most, sizeof most));
 }
 
-enum status option_table_print(const struct option *list, struct error *error)
+enum ar_status option_table_print(const struct ar_option *list, struct ar_error *error)
 {
     static const struct table_column columns[] = {{"option", "", true, 13},
                                                   {"type", "", true, 8},
@@ -45,11 +45,11 @@ enum status option_table_print(const struct option *list, struct error *error)
                                                   {"what it is", "", true, 0}};
     if (!list || !list->name) {
         puts("No options.");
-        return STATUS_OK;
+        return AR_OK;
     }
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     if (!table)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table of options");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table of options");
     for (; list->name; list++) {
         table_cell(table, "%s", list->name);
         table_cell(table, "%s", type_name(list));
@@ -57,7 +57,7 @@ enum status option_table_print(const struct option *list, struct error *error)
         range_cell(table, list);
         table_cell(table, "%s", list->help);
     }
-    enum status status = table_print(table, stdout, TABLE_TEXT, error);
+    enum ar_status status = table_print(table, stdout, TABLE_TEXT, error);
     table_close(table);
     return status;
 }

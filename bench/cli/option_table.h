@@ -7,6 +7,7 @@
 
 /* Prints them to standard output, or that there are none: `list` is NULL or ends with an option
  * without a name. HOST_MEMORY where the table found none. */
-enum status option_table_print(const struct option *list, struct error *error) STATUS_CHECKED;
+enum ar_status option_table_print(const struct ar_option *list,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

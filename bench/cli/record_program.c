@@ -24,14 +24,14 @@
 #define INJECTION "CUDA_INJECTION64_PATH"
 
 /* Beside the program, or where `make install` puts it. */
-static enum status find_library(char *path, size_t room, struct error *error)
+static enum ar_status find_library(char *path, size_t room, struct ar_error *error)
 {
     static const char *const places[] = {"", "../lib/"};
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length <= 0)
-        return error_set(error, STATUS_MISSING, "this program's own place is not known: %s",
-                         strerror(errno));
+        return ar_error_set(error, AR_MISSING, "this program's own place is not known: %s",
+                            strerror(errno));
     self[length] = '\0';
     char *name = strrchr(self, '/');
     name = name ? name + 1 : self;
@@ -39,31 +39,34 @@ static enum status find_library(char *path, size_t room, struct error *error)
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         int used = snprintf(path, room, "%s%s" LIBRARY, self, places[i]);
         if (used > 0 && (size_t)used < room && access(path, R_OK) == 0)
-            return STATUS_OK;
+            return AR_OK;
     }
-    return error_set(error, STATUS_MISSING,
-                     LIBRARY " is not in %s: it is built where cuda.h and cupti.h of CUDA 12 or "
-                             "later are found; install the CUDA toolkit (or set CUDA_HOME), then "
-                             "`make`",
-                     self);
+    return ar_error_set(error, AR_MISSING,
+                        LIBRARY
+                        " is not in %s: it is built where cuda.h and cupti.h of CUDA 12 or "
+                        "later are found; install the CUDA toolkit (or set CUDA_HOME), then "
+                        "`make`",
+                        self);
 }
 
-static enum status check_driver(struct error *error)
+static enum ar_status check_driver(struct ar_error *error)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
     if (!driver)
-        return error_set(error, STATUS_MISSING,
-                         "there is no NVIDIA driver on this machine, so that no program can use a "
-                         "card: %s",
-                         dlerror());
+        return ar_error_set(
+            error, AR_MISSING,
+            "there is no NVIDIA driver on this machine, so that no program can use a "
+            "card: %s",
+            dlerror());
     dlclose(driver);
     const char *other = getenv(INJECTION);
     if (other && *other)
-        return error_set(error, STATUS_INVALID,
-                         INJECTION " is %s: another tool records, and the driver takes one; unset "
-                                   "it",
-                         other);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            INJECTION
+                            " is %s: another tool records, and the driver takes one; unset "
+                            "it",
+                            other);
+    return AR_OK;
 }
 
 /* In the child. Returns where the command could not be executed. */
@@ -100,13 +103,13 @@ static void wait_for(pid_t child, const sigset_t *waited, struct record_end *end
     end->code = end->signal ? 128 + end->signal : WEXITSTATUS(state);
 }
 
-static enum status start_and_wait(const struct record_program *program, const char *library,
-                                  struct record_end *end, struct error *error)
+static enum ar_status start_and_wait(const struct record_program *program, const char *library,
+                                     struct record_end *end, struct ar_error *error)
 {
     int pipe_ends[2], why = 0;
     sigset_t waited, before;
     if (pipe2(pipe_ends, O_CLOEXEC) != 0)
-        return error_set(error, STATUS_IO, "no pipe can be made: %s", strerror(errno));
+        return ar_error_set(error, AR_IO, "no pipe can be made: %s", strerror(errno));
     sigemptyset(&waited);
     sigaddset(&waited, SIGCHLD);
     sigaddset(&waited, SIGINT);
@@ -134,19 +137,19 @@ static enum status start_and_wait(const struct record_program *program, const ch
         wait_for(child, &waited, end);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (child < 0)
-        return error_set(error, STATUS_IO, "no process can be made: %s", strerror(fork_errno));
+        return ar_error_set(error, AR_IO, "no process can be made: %s", strerror(fork_errno));
     if (told == (ssize_t)sizeof why)
-        return error_set(error, STATUS_INVALID, "%s: cannot be run: %s", program->command[0],
-                         strerror(why));
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID, "%s: cannot be run: %s", program->command[0],
+                            strerror(why));
+    return AR_OK;
 }
 
-enum status record_program_run(const struct record_program *program, struct record_end *end,
-                               struct error *error)
+enum ar_status record_program_run(const struct record_program *program, struct record_end *end,
+                                  struct ar_error *error)
 {
     char library[PATH_MAX];
     *end = (struct record_end){0};
-    enum status status = check_driver(error);
+    enum ar_status status = check_driver(error);
     if (!status)
         status = find_library(library, sizeof library, error);
     return status ? status : start_and_wait(program, library, end, error);

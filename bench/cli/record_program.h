@@ -19,7 +19,7 @@ struct record_end {
 
 /* INVALID: there is no such command, or it cannot be executed. MISSING: there is no driver, or the
  * library is not beside this program. A folder from mkdtemp is left empty then. */
-enum status record_program_run(const struct record_program *program, struct record_end *end,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status record_program_run(const struct record_program *program, struct record_end *end,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

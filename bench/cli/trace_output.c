@@ -13,19 +13,20 @@ static bool ends_in(const char *text, size_t length, const char *ending)
     return length > size && strncmp(text + length - size, ending, size) == 0;
 }
 
-static enum status by_name(const char *format, struct trace_output_choice *out, struct error *error)
+static enum ar_status by_name(const char *format, struct trace_output_choice *out,
+                              struct ar_error *error)
 {
     const char *names[NAMES_MOST] = {"text", "binary"};
     const struct format_writer *writer;
     size_t count = 2;
     if (!strcmp(format, names[0]) || !strcmp(format, names[1])) {
         out->own.format = strcmp(format, names[0]) ? TRACE_FORMAT_BINARY : TRACE_FORMAT_TEXT;
-        return STATUS_OK;
+        return AR_OK;
     }
     for (size_t i = 0; (writer = format_writer_at(i)) && count < NAMES_MOST; i++) {
         if (!strcmp(format, writer->name)) {
             out->foreign = writer;
-            return STATUS_OK;
+            return AR_OK;
         }
         names[count++] = writer->name;
     }
@@ -45,15 +46,16 @@ static bool by_ending(const char *path, size_t length, struct trace_output_choic
     return false;
 }
 
-enum status trace_output_choose(const char *path, const char *format,
-                                struct trace_output_choice *out, struct error *error)
+enum ar_status trace_output_choose(const char *path, const char *format,
+                                   struct trace_output_choice *out, struct ar_error *error)
 {
     size_t length = strlen(path);
     *out = (struct trace_output_choice){0};
     if (strcmp(path, "-") == 0)
-        return error_set(error, STATUS_INVALID,
-                         "a trace is written whole or not at all, so not to standard output; name "
-                         "a file, such as out.trace");
+        return ar_error_set(
+            error, AR_INVALID,
+            "a trace is written whole or not at all, so not to standard output; name "
+            "a file, such as out.trace");
     if (ends_in(path, length, ".zst")) {
         out->own.compress = true;
         length -= 4;
@@ -61,16 +63,17 @@ enum status trace_output_choose(const char *path, const char *format,
     if (format)
         return by_name(format, out, error);
     if (by_ending(path, length, out))
-        return STATUS_OK;
-    return error_set(error, STATUS_INVALID,
-                     "%s: its ending does not say which format it shall have; end it in .txt, "
-                     ".trace or .bin, with .zst behind it to compress, or add --format (`allocrig "
-                     "list formats`)",
-                     path);
+        return AR_OK;
+    return ar_error_set(
+        error, AR_INVALID,
+        "%s: its ending does not say which format it shall have; end it in .txt, "
+        ".trace or .bin, with .zst behind it to compress, or add --format (`allocrig "
+        "list formats`)",
+        path);
 }
 
-enum status trace_output_save(struct trace_source *source, const char *path,
-                              const struct trace_output_choice *choice, struct error *error)
+enum ar_status trace_output_save(struct trace_source *source, const char *path,
+                                 const struct trace_output_choice *choice, struct ar_error *error)
 {
     return choice->foreign ? choice->foreign->write(source, path, choice->own.compress, error)
                            : trace_write(source, path, &choice->own, error);

@@ -13,13 +13,13 @@ struct trace_output_choice {
 /* `format` is "text", "binary", the name of a writer, or NULL: by the ending, .txt or .trace for text,
  * .bin for binary, that of a writer, each with .zst behind it for a compressed file. INVALID where
  * neither says it. */
-enum status trace_output_choose(const char *path, const char *format,
-                                struct trace_output_choice *out,
-                                struct error *error) STATUS_CHECKED;
+enum ar_status trace_output_choose(const char *path, const char *format,
+                                   struct trace_output_choice *out,
+                                   struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Writes all of `source`. */
-enum status trace_output_save(struct trace_source *source, const char *path,
-                              const struct trace_output_choice *choice,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status trace_output_save(struct trace_source *source, const char *path,
+                                 const struct trace_output_choice *choice,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

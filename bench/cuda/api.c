@@ -28,18 +28,19 @@ static void set_pointer(void *pointer, void *address)
     memcpy(pointer, &address, sizeof address);
 }
 
-static enum status too_old(int driver_version, const char *name, int least, struct error *error)
+static enum ar_status too_old(int driver_version, const char *name, int least,
+                              struct ar_error *error)
 {
-    return error_set(error, STATUS_MISSING,
-                     "the NVIDIA driver offers CUDA %d.%d, which has no %s as it is needed here: "
-                     "that takes a driver for CUDA %d.%d or later; update the driver, or use the "
-                     "simulated device, sim",
-                     driver_version / 1000, driver_version % 1000 / 10, name, least / 1000,
-                     least % 1000 / 10);
+    return ar_error_set(
+        error, AR_MISSING,
+        "the NVIDIA driver offers CUDA %d.%d, which has no %s as it is needed here: "
+        "that takes a driver for CUDA %d.%d or later; update the driver, or use the "
+        "simulated device, sim",
+        driver_version / 1000, driver_version % 1000 / 10, name, least / 1000, least % 1000 / 10);
 }
 
-static enum status row_fill(struct cuda_api *api, const struct row *row,
-                            __typeof__(cuGetProcAddress) *look_up, struct error *error)
+static enum ar_status row_fill(struct cuda_api *api, const struct row *row,
+                               __typeof__(cuGetProcAddress) *look_up, struct ar_error *error)
 {
     void *address = NULL;
     CUdriverProcAddressQueryResult why = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
@@ -47,57 +48,60 @@ static enum status row_fill(struct cuda_api *api, const struct row *row,
         look_up(row->name, &address, row->version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &why);
     if (result == CUDA_SUCCESS && address) {
         set_pointer((char *)api + row->offset, address);
-        return STATUS_OK;
+        return AR_OK;
     }
     if (row->kind == OPTIONAL)
-        return STATUS_OK;
+        return AR_OK;
     if (api->driver_version < row->version || why == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT)
         return too_old(api->driver_version, row->name, row->version, error);
-    return error_set(error, STATUS_MISSING,
-                     "the NVIDIA driver (CUDA %d.%d) lacks the function %s, which it should have "
-                     "from CUDA %d.%d on; reinstall the driver, or use the simulated device, sim",
-                     api->driver_version / 1000, api->driver_version % 1000 / 10, row->name,
-                     row->version / 1000, row->version % 1000 / 10);
+    return ar_error_set(
+        error, AR_MISSING,
+        "the NVIDIA driver (CUDA %d.%d) lacks the function %s, which it should have "
+        "from CUDA %d.%d on; reinstall the driver, or use the simulated device, sim",
+        api->driver_version / 1000, api->driver_version % 1000 / 10, row->name, row->version / 1000,
+        row->version % 1000 / 10);
 }
 
-static enum status driver_start(const struct cuda_api *api, struct error *error)
+static enum ar_status driver_start(const struct cuda_api *api, struct ar_error *error)
 {
     CUresult result = api->init(0);
     if (result == CUDA_SUCCESS)
-        return STATUS_OK;
+        return AR_OK;
     if (result == CUDA_ERROR_NO_DEVICE)
-        return error_set(error, STATUS_MISSING,
-                         "the NVIDIA driver sees no card (cuInit: CUDA_ERROR_NO_DEVICE); see what "
-                         "CUDA_VISIBLE_DEVICES hides, or use the simulated device, sim");
-    return error_set(error, STATUS_MISSING,
-                     "the NVIDIA driver does not start (cuInit: %s); see what nvidia-smi says, or "
-                     "use the simulated device, sim",
-                     cuda_result_name(api, result));
+        return ar_error_set(
+            error, AR_MISSING,
+            "the NVIDIA driver sees no card (cuInit: CUDA_ERROR_NO_DEVICE); see what "
+            "CUDA_VISIBLE_DEVICES hides, or use the simulated device, sim");
+    return ar_error_set(
+        error, AR_MISSING,
+        "the NVIDIA driver does not start (cuInit: %s); see what nvidia-smi says, or "
+        "use the simulated device, sim",
+        cuda_result_name(api, result));
 }
 
-enum status cuda_api_open(struct cuda_api *api, struct error *error)
+enum ar_status cuda_api_open(struct cuda_api *api, struct ar_error *error)
 {
     memset(api, 0, sizeof *api);
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library)
-        return error_set(error, STATUS_MISSING,
-                         "there is no NVIDIA driver on this machine: %s; use the simulated "
-                         "device, sim",
-                         dlerror());
+        return ar_error_set(error, AR_MISSING,
+                            "there is no NVIDIA driver on this machine: %s; use the simulated "
+                            "device, sim",
+                            dlerror());
     __typeof__(cuDriverGetVersion) *get_version;
     __typeof__(cuGetProcAddress) *look_up;
     set_pointer(&get_version, dlsym(library, "cuDriverGetVersion"));
     set_pointer(&look_up, dlsym(library, "cuGetProcAddress_v2"));
     if (!get_version || get_version(&api->driver_version) != CUDA_SUCCESS)
-        return error_set(error, STATUS_MISSING,
-                         "%s does not tell its version (cuDriverGetVersion); reinstall the "
-                         "driver, or use the simulated device, sim",
-                         LIBRARY);
+        return ar_error_set(error, AR_MISSING,
+                            "%s does not tell its version (cuDriverGetVersion); reinstall the "
+                            "driver, or use the simulated device, sim",
+                            LIBRARY);
     if (!look_up || api->driver_version < CUDA_DRIVER_LEAST)
         return too_old(api->driver_version, "cuGetProcAddress", CUDA_DRIVER_LEAST, error);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        enum status status = row_fill(api, &rows[i], look_up, error);
-        if (status != STATUS_OK)
+        enum ar_status status = row_fill(api, &rows[i], look_up, error);
+        if (status != AR_OK)
             return status;
     }
     return driver_start(api, error);

@@ -29,7 +29,7 @@ struct blas {
     void *library;
     struct handle *handle;
     uint64_t held_bytes;
-    bool used[DEVICE_I64 + 1]; /* by type: its kernels are loaded */
+    bool used[AR_DEVICE_I64 + 1]; /* by type: its kernels are loaded */
     char name[96];
 #define X(field, function, type) __typeof__(type) field;
     BLAS_FUNCTIONS(X)
@@ -71,26 +71,26 @@ static void *load(const char *name)
 }
 
 /* One version of the library. MISSING: the next may do. */
-static enum status open_version(struct blas *self, const char *name, struct error *error)
+static enum ar_status open_version(struct blas *self, const char *name, struct ar_error *error)
 {
     self->library = load(name);
     if (!self->library)
-        return error_set(error, STATUS_MISSING, "%s", dlerror());
+        return ar_error_set(error, AR_MISSING, "%s", dlerror());
 #define X(field, function, type)                                                                   \
     if (!find(self->library, #function, &self->field))                                             \
-        return error_set(error, STATUS_MISSING, "%s has no function %s", name, #function);
+        return ar_error_set(error, AR_MISSING, "%s has no function %s", name, #function);
     BLAS_FUNCTIONS(X)
 #undef X
     uint64_t before = card_free(self->api);
     int result = self->create(&self->handle);
     if (result == BLAS_NO_MEMORY)
-        return error_set(error, STATUS_REFUSED,
-                         "%s finds no memory on the card for itself (cublasCreate, %llu bytes "
-                         "free); leave it some, with a capacity or a limit",
-                         name, (unsigned long long)before);
+        return ar_error_set(error, AR_REFUSED,
+                            "%s finds no memory on the card for itself (cublasCreate, %llu bytes "
+                            "free); leave it some, with a capacity or a limit",
+                            name, (unsigned long long)before);
     if (result != BLAS_OK)
-        return error_set(error, STATUS_MISSING, "%s does not start (cublasCreate: error %d)", name,
-                         result);
+        return ar_error_set(error, AR_MISSING, "%s does not start (cublasCreate: error %d)", name,
+                            result);
     count_held(self, before);
     int version = 0;
     self->get_version(self->handle, &version);
@@ -99,23 +99,23 @@ static enum status open_version(struct blas *self, const char *name, struct erro
     int minor = version < 100000 ? version / 100 % 10 : version / 100 % 100;
     snprintf(self->name, sizeof self->name, "cuBLAS %d.%d.%d (%s)", major, minor, version % 100,
              name);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status blas_open(const struct cuda_api *api, struct blas **out, struct error *error)
+enum ar_status blas_open(const struct cuda_api *api, struct blas **out, struct ar_error *error)
 {
     static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
     *out = NULL;
     struct blas *self = calloc(1, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "the host has no memory left for cuBLAS");
-    struct error first = {""};
-    enum status status = STATUS_MISSING;
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && status == STATUS_MISSING; i++) {
-        struct error why = {""};
+        return ar_error_set(error, AR_HOST_MEMORY, "the host has no memory left for cuBLAS");
+    struct ar_error first = {""};
+    enum ar_status status = AR_MISSING;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && status == AR_MISSING; i++) {
+        struct ar_error why = {""};
         self->api = api;
         status = open_version(self, names[i], &why);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             break;
         /* The library stays loaded if it started: it may have threads. */
         if (self->library && !self->handle)
@@ -125,12 +125,12 @@ enum status blas_open(const struct cuda_api *api, struct blas **out, struct erro
             first = why;
         memset(self, 0, sizeof *self);
     }
-    if (status == STATUS_OK) {
+    if (status == AR_OK) {
         *out = self;
-        return STATUS_OK;
+        return AR_OK;
     }
     free(self);
-    return error_set(error, status, "%s", first.text);
+    return ar_error_set(error, status, "%s", first.text);
 }
 
 void blas_close(struct blas *self)
@@ -142,15 +142,15 @@ void blas_close(struct blas *self)
 }
 
 /* cuBLAS has columns where we have rows: what it takes for b^T * a^T is our a * b. */
-enum status blas_matmul(struct blas *self, const struct blas_product *p, CUstream stream,
-                        struct error *error)
+enum ar_status blas_matmul(struct blas *self, const struct blas_product *p, CUstream stream,
+                           struct ar_error *error)
 {
-    static const int data[] = {[DEVICE_F32] = DATA_F32,
-                               [DEVICE_TF32] = DATA_F32,
-                               [DEVICE_F16] = DATA_F16,
-                               [DEVICE_BF16] = DATA_BF16};
+    static const int data[] = {[AR_DEVICE_F32] = DATA_F32,
+                               [AR_DEVICE_TF32] = DATA_F32,
+                               [AR_DEVICE_F16] = DATA_F16,
+                               [AR_DEVICE_BF16] = DATA_BF16};
     const float one = 1, zero = 0;
-    int type = data[p->type], compute = p->type == DEVICE_TF32 ? COMPUTE_TF32 : COMPUTE_F32;
+    int type = data[p->type], compute = p->type == AR_DEVICE_TF32 ? COMPUTE_TF32 : COMPUTE_F32;
     uint64_t before = self->used[p->type] ? 0 : card_free(self->api);
     const char *call = "cublasSetStream";
     int result = self->set_stream(self->handle, stream);
@@ -165,12 +165,12 @@ enum status blas_matmul(struct blas *self, const struct blas_product *p, CUstrea
         if (before)
             count_held(self, before);
         self->used[p->type] = true;
-        return STATUS_OK;
+        return AR_OK;
     }
-    return error_set(error, result == BLAS_NO_MEMORY ? STATUS_REFUSED : STATUS_INVALID,
-                     "%s: %s of a product %llu x %llu x %llu failed with error %d", self->name,
-                     call, (unsigned long long)p->m, (unsigned long long)p->n,
-                     (unsigned long long)p->k, result);
+    return ar_error_set(error, result == BLAS_NO_MEMORY ? AR_REFUSED : AR_INVALID,
+                        "%s: %s of a product %llu x %llu x %llu failed with error %d", self->name,
+                        call, (unsigned long long)p->m, (unsigned long long)p->n,
+                        (unsigned long long)p->k, result);
 }
 
 const char *blas_name(const struct blas *self)

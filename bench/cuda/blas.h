@@ -13,20 +13,20 @@
 struct blas;
 
 struct blas_product {
-    enum device_type type;     /* F32, TF32, F16 or BF16; sums are 32-bit floats */
+    enum ar_device_type type;  /* F32, TF32, F16 or BF16; sums are 32-bit floats */
     uint64_t out, a, b;        /* addresses */
     uint64_t m, n, k, pitch_a; /* row major; elements from row to row of a; each < 2^31 */
 };
 
 /* For the current context. MISSING: no cuBLAS is found, or none that works with the driver.
  * REFUSED: it finds no memory on the card. */
-enum status blas_open(const struct cuda_api *api, struct blas **out,
-                      struct error *error) STATUS_CHECKED;
+enum ar_status blas_open(const struct cuda_api *api, struct blas **out,
+                         struct ar_error *error) AR_STATUS_CHECKED;
 void blas_close(struct blas *self); /* NULL does nothing */
 
 /* Queues out (m x n) = a (m x k) * b (k x n). REFUSED: no memory; INVALID: any other error. */
-enum status blas_matmul(struct blas *self, const struct blas_product *product, CUstream stream,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status blas_matmul(struct blas *self, const struct blas_product *product, CUstream stream,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 /* "cuBLAS 13.0.2 (libcublas.so.13)" */
 const char *blas_name(const struct blas *self);

@@ -13,13 +13,13 @@
 
 /* ---- hooks of the device -------------------------------------------------------------------- */
 
-static uint64_t hook_now(struct device *device)
+static uint64_t hook_now(struct ar_device *device)
 {
     return cuda_now(cuda_of(device));
 }
 
 /* The program's own wait. */
-static void hook_sync(struct device *device, uint32_t stream)
+static void hook_sync(struct ar_device *device, uint32_t stream)
 {
     struct cuda_device *self = cuda_of(device);
     if (stream != CUDA_ALL_STREAMS && !cuda_stream(self, stream))
@@ -28,16 +28,16 @@ static void hook_sync(struct device *device, uint32_t stream)
     cuda_pool_charge(self);
 }
 
-static uint64_t hook_idle_at(struct device *device)
+static uint64_t hook_idle_at(struct ar_device *device)
 {
     hook_sync(device, CUDA_ALL_STREAMS);
     return hook_now(device);
 }
 
-static void hook_advance(struct device *device, uint64_t nanoseconds)
+static void hook_advance(struct ar_device *device, uint64_t nanoseconds)
 {
     struct cuda_device *self = cuda_of(device);
-    const struct device_counters *counters = &device->counters;
+    const struct ar_device_counters *counters = &device->counters;
     uint64_t taken_ns = counters->driver_ns + counters->stall_ns + self->program_waited_ns;
     uint64_t due_ns = cuda_schedule_gap(&self->schedule, cuda_now(self), taken_ns, nanoseconds);
     while (cuda_now(self) < due_ns)
@@ -45,29 +45,30 @@ static void hook_advance(struct device *device, uint64_t nanoseconds)
 }
 
 /* What the kernels say of a launch, as this device's own answer. */
-static enum status launched(struct cuda_device *self, struct cuda_stream *stream,
-                            enum status status)
+static enum ar_status launched(struct cuda_device *self, struct cuda_stream *stream,
+                               enum ar_status status)
 {
     if (stream)
         stream->sequence++;
-    if (status == STATUS_OK || status == STATUS_REFUSED || self->base.failed)
+    if (status == AR_OK || status == AR_REFUSED || self->base.failed)
         return status;
     (void)cuda_misuse(self,
                       "the driver failed: %s; run it again under compute-sanitizer, and see dmesg",
                       kernels_problem(self->kernels));
     self->base.failed = true;
-    return STATUS_INVALID;
+    return AR_INVALID;
 }
 
-static void hook_kernel(struct device *device, uint32_t ordinal, uint64_t nanoseconds)
+static void hook_kernel(struct ar_device *device, uint32_t ordinal, uint64_t nanoseconds)
 {
     struct cuda_device *self = cuda_of(device);
     struct cuda_stream *stream = cuda_stream(self, ordinal);
     if (!stream || device->failed)
         return;
     uint64_t begun_ns = self->schedule.begun ? latency_clock_ns() : 0;
-    enum status status = kernels_spin(self->kernels, &stream->owed_ns, nanoseconds, stream->handle);
-    if (launched(self, stream, status) == STATUS_REFUSED)
+    enum ar_status status =
+        kernels_spin(self->kernels, &stream->owed_ns, nanoseconds, stream->handle);
+    if (launched(self, stream, status) == AR_REFUSED)
         (void)cuda_worked(self, CUDA_ERROR_OUT_OF_MEMORY, "cuLaunchKernel");
     if (!self->schedule.begun)
         return;
@@ -76,42 +77,43 @@ static void hook_kernel(struct device *device, uint32_t ordinal, uint64_t nanose
         self->program_waited_ns += took_ns;
 }
 
-static void hook_event_record(struct device *device, uint64_t event, uint32_t stream)
+static void hook_event_record(struct ar_device *device, uint64_t event, uint32_t stream)
 {
     cuda_stream_event_record(cuda_of(device), event, stream);
 }
 
-static void hook_stream_wait(struct device *device, uint32_t stream, uint64_t event)
+static void hook_stream_wait(struct ar_device *device, uint32_t stream, uint64_t event)
 {
     cuda_stream_event_wait(cuda_of(device), stream, event);
 }
 
-static const char *hook_race_text(struct device *device)
+static const char *hook_race_text(struct ar_device *device)
 {
     (void)device;
     return "";
 }
 
-static bool hook_segment_of(struct device *device, uint64_t address, struct device_segment *out)
+static bool hook_segment_of(struct ar_device *device, uint64_t address,
+                            struct ar_device_segment *out)
 {
     const struct cuda_device *self = cuda_of(device);
     const struct memory_segment *segment = memory_segment_find(&self->memory, address);
     if (segment)
-        *out = (struct device_segment){
+        *out = (struct ar_device_segment){
             .ordinal = segment->ordinal, .address = segment->range.start, .bytes = segment->bytes};
     else if (cuda_pool_has(self, address))
-        *out = (struct device_segment){.ordinal = self->pool.ordinal, .bytes = UINT64_MAX};
+        *out = (struct ar_device_segment){.ordinal = self->pool.ordinal, .bytes = UINT64_MAX};
     else
         return false;
     return true;
 }
 
-static const char *hook_problem(struct device *device)
+static const char *hook_problem(struct ar_device *device)
 {
     return cuda_of(device)->problem;
 }
 
-static uint64_t hook_card_bytes(struct device *device)
+static uint64_t hook_card_bytes(struct ar_device *device)
 {
     struct cuda_device *self = cuda_of(device);
     size_t free_bytes = 0, total_bytes = 0;
@@ -124,8 +126,8 @@ static uint64_t hook_card_bytes(struct device *device)
 
 /* ---- real work ------------------------------------------------------------------------------ */
 
-static enum status hook_fill(struct device *device, uint64_t address, uint64_t bytes,
-                             uint64_t block, uint32_t ordinal)
+static enum ar_status hook_fill(struct ar_device *device, uint64_t address, uint64_t bytes,
+                                uint64_t block, uint32_t ordinal)
 {
     struct cuda_device *self = cuda_of(device);
     struct cuda_stream *stream = cuda_stream(self, ordinal);
@@ -135,8 +137,8 @@ static enum status hook_fill(struct device *device, uint64_t address, uint64_t b
                     kernels_fill(self->kernels, address, bytes, block, stream->handle));
 }
 
-static enum status hook_verify(struct device *device, uint64_t address, uint64_t bytes,
-                               uint64_t block, uint32_t ordinal)
+static enum ar_status hook_verify(struct ar_device *device, uint64_t address, uint64_t bytes,
+                                  uint64_t block, uint32_t ordinal)
 {
     struct cuda_device *self = cuda_of(device);
     struct cuda_stream *stream = cuda_stream(self, ordinal);
@@ -146,16 +148,16 @@ static enum status hook_verify(struct device *device, uint64_t address, uint64_t
                     kernels_verify(self->kernels, address, bytes, block, stream->handle));
 }
 
-static enum status hook_wrong(struct device *device, struct device_wrong *out)
+static enum ar_status hook_wrong(struct ar_device *device, struct ar_device_wrong *out)
 {
     struct cuda_device *self = cuda_of(device);
-    *out = (struct device_wrong){0};
+    *out = (struct ar_device_wrong){0};
     return device->failed ? cuda_ready(self)
                           : launched(self, NULL, kernels_wrong(self->kernels, out));
 }
 
-static enum status hook_touch(struct device *device, uint64_t address, uint64_t bytes,
-                              uint32_t ordinal)
+static enum ar_status hook_touch(struct ar_device *device, uint64_t address, uint64_t bytes,
+                                 uint32_t ordinal)
 {
     struct cuda_device *self = cuda_of(device);
     struct cuda_stream *stream = cuda_stream(self, ordinal);
@@ -164,7 +166,7 @@ static enum status hook_touch(struct device *device, uint64_t address, uint64_t 
     return launched(self, stream, kernels_touch(self->kernels, address, bytes, stream->handle));
 }
 
-static enum status hook_kernel_op(struct device *device, const struct kernel_op *op)
+static enum ar_status hook_kernel_op(struct ar_device *device, const struct ar_kernel_op *op)
 {
     struct cuda_device *self = cuda_of(device);
     struct cuda_stream *stream = cuda_stream(self, op->stream);
@@ -175,46 +177,46 @@ static enum status hook_kernel_op(struct device *device, const struct kernel_op 
 
 /* ---- order, for policies -------------------------------------------------------------------- */
 
-static struct backing_ticket hook_fence(struct backing *backing, uint32_t stream)
+static struct ar_backing_ticket hook_fence(struct ar_backing *backing, uint32_t stream)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     uint64_t begun_ns = cuda_clock_ns(self);
     uint64_t sequence = cuda_stream_fence(self, stream);
-    cuda_count(self, DEVICE_CALL_event, 0, begun_ns, 0, false);
-    return (struct backing_ticket){.stream = stream, .value = sequence};
+    cuda_count(self, AR_DEVICE_CALL_event, 0, begun_ns, 0, false);
+    return (struct ar_backing_ticket){.stream = stream, .value = sequence};
 }
 
 /* Polls come often: one whose answer is known reads no clock. */
-static bool hook_done(struct backing *backing, struct backing_ticket ticket)
+static bool hook_done(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     if (ticket.stream >= self->streams.count ||
         ticket.value <= self->streams.streams[ticket.stream].known) {
-        device_count(&self->base, DEVICE_CALL_event, 0, 0, 0, false);
+        ar_device_count(&self->base, AR_DEVICE_CALL_event, 0, 0, 0, false);
         return true;
     }
     uint64_t begun_ns = cuda_clock_ns(self);
     bool done = cuda_stream_done(self, ticket.stream, ticket.value);
-    cuda_count(self, DEVICE_CALL_event, 0, begun_ns, 0, false);
+    cuda_count(self, AR_DEVICE_CALL_event, 0, begun_ns, 0, false);
     return done;
 }
 
-static void hook_wait(struct backing *backing, struct backing_ticket ticket)
+static void hook_wait(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     uint64_t begun_ns = cuda_clock_ns(self);
     cuda_stream_await(self, ticket.stream, ticket.value);
     uint64_t waited_ns = cuda_clock_ns(self) - begun_ns;
-    device_count(&self->base, DEVICE_CALL_event, 0, 0, waited_ns, false);
+    ar_device_count(&self->base, AR_DEVICE_CALL_event, 0, 0, waited_ns, false);
     cuda_pool_charge(self);
 }
 
-static void hook_order(struct backing *backing, uint32_t stream, struct backing_ticket ticket)
+static void hook_order(struct ar_backing *backing, uint32_t stream, struct ar_backing_ticket ticket)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     uint64_t begun_ns = cuda_clock_ns(self);
     cuda_stream_order(self, ticket.stream, ticket.value, stream);
-    cuda_count(self, DEVICE_CALL_event, 0, begun_ns, 0, false);
+    cuda_count(self, AR_DEVICE_CALL_event, 0, begun_ns, 0, false);
 }
 
 /* Beside the context, what is not this process's is others'. */
@@ -227,7 +229,7 @@ static void look_at_others(struct cuda_device *self, uint64_t used_bytes)
 }
 
 /* Without a capacity of its own, what the card has left now, where that is less. */
-static void hook_memory(struct backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
+static void hook_memory(struct ar_backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     size_t card_free_bytes = 0, card_total_bytes = 0;
@@ -244,12 +246,12 @@ static void hook_memory(struct backing *backing, uint64_t *free_bytes, uint64_t 
         look_at_others(self, card_total_bytes - card_free_bytes);
 }
 
-static const char *hook_backing_problem(struct backing *backing)
+static const char *hook_backing_problem(struct ar_backing *backing)
 {
     return cuda_of_backing(backing)->problem;
 }
 
-const struct device_ops cuda_device_ops = {
+const struct ar_device_ops cuda_device_ops = {
     .close = cuda_close,
     .outside = cuda_outside,
     .advance = hook_advance,
@@ -275,7 +277,7 @@ const struct device_ops cuda_device_ops = {
     .flush = cuda_record_flush,
 };
 
-const struct backing_ops cuda_backing_ops = {
+const struct ar_backing_ops cuda_backing_ops = {
     .segment_alloc = cuda_segment_alloc,
     .segment_free = cuda_segment_free,
     .reserve = cuda_reserve,

@@ -4,7 +4,7 @@
 
 #include "sim/device.h"
 
-extern const struct device_kind cuda_device_kind;
+extern const struct ar_device_kind cuda_device_kind;
 
 struct cuda_options {
     uint64_t ordinal;
@@ -20,19 +20,19 @@ struct cuda_options {
 
 /* What the kind's hooks call in a build that has cuda.h. Statuses: MISSING where there is no
  * driver or no such card, INVALID for options that the card cannot meet. */
-enum status cuda_device_open(const struct cuda_options *options, struct device **out,
-                             struct error *error) STATUS_CHECKED;
+enum ar_status cuda_device_open(const struct cuda_options *options, struct ar_device **out,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 bool cuda_device_available(char *text, size_t text_bytes);
 
 /* The thread that opened a device may use it at once; another one says this first. One thread at a
  * time. */
-void cuda_device_enter(struct device *device);
+void cuda_device_enter(struct ar_device *device);
 
 /* The same in every build, for a program with devices on several cards: before it turns to another one. */
-void cuda_kind_enter(struct device *device);
+void cuda_kind_enter(struct ar_device *device);
 
 /* For an embedded device: the ordinal stands for a stream of the program, a CUstream, which may be
  * the default one, NULL. False: no host memory, or too many. */
-bool cuda_device_adopt_stream(struct device *device, uint32_t ordinal, void *stream);
+bool cuda_device_adopt_stream(struct ar_device *device, uint32_t ordinal, void *stream);
 
 #endif

@@ -10,22 +10,22 @@
 
 #include "bench/cuda/state.h"
 
-enum status cuda_misuse(struct cuda_device *self, const char *format, ...)
+enum ar_status cuda_misuse(struct cuda_device *self, const char *format, ...)
 {
     if (self->base.failed)
-        return STATUS_INVALID;
+        return AR_INVALID;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(self->problem, sizeof self->problem, format, arguments);
     va_end(arguments);
-    return STATUS_INVALID;
+    return AR_INVALID;
 }
 
-static enum status driver_failed(struct cuda_device *self, CUresult result, const char *call,
-                                 uint64_t bytes)
+static enum ar_status driver_failed(struct cuda_device *self, CUresult result, const char *call,
+                                    uint64_t bytes)
 {
     if (self->base.failed) /* the first error is the cause of the others */
-        return STATUS_INVALID;
+        return AR_INVALID;
     const char *meaning = NULL;
     char size[48] = "";
     if (self->api.get_error_string(result, &meaning) != CUDA_SUCCESS || !meaning)
@@ -37,33 +37,34 @@ static enum status driver_failed(struct cuda_device *self, CUresult result, cons
                       "before it; run it again under compute-sanitizer, and see dmesg",
                       call, size, cuda_result_name(&self->api, result), meaning);
     self->base.failed = true; /* from here on the sentence stays */
-    return STATUS_INVALID;
+    return AR_INVALID;
 }
 
-enum status cuda_answer(struct cuda_device *self, CUresult result, const char *call, uint64_t bytes)
+enum ar_status cuda_answer(struct cuda_device *self, CUresult result, const char *call,
+                           uint64_t bytes)
 {
     if (result == CUDA_SUCCESS)
-        return STATUS_OK;
+        return AR_OK;
     if (result == CUDA_ERROR_OUT_OF_MEMORY && !self->base.failed)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     return driver_failed(self, result, call, bytes);
 }
 
 bool cuda_worked(struct cuda_device *self, CUresult result, const char *call)
 {
-    return result == CUDA_SUCCESS || driver_failed(self, result, call, 0) == STATUS_OK;
+    return result == CUDA_SUCCESS || driver_failed(self, result, call, 0) == AR_OK;
 }
 
-enum status cuda_ready(struct cuda_device *self)
+enum ar_status cuda_ready(struct cuda_device *self)
 {
     if (self->base.failed)
-        return STATUS_INVALID;
-    return self->out_of_host_memory || self->memory.lost ? STATUS_HOST_MEMORY : STATUS_OK;
+        return AR_INVALID;
+    return self->out_of_host_memory || self->memory.lost ? AR_HOST_MEMORY : AR_OK;
 }
 
 void cuda_show_memory(struct cuda_device *self)
 {
-    struct device_counters *counters = &self->base.counters;
+    struct ar_device_counters *counters = &self->base.counters;
     counters->physical_bytes = self->ledger.physical_bytes;
     counters->peak_physical_bytes = self->ledger.peak_physical_bytes;
     counters->outside_bytes = self->ledger.outside_bytes;

@@ -42,13 +42,14 @@ static const char *const kernel_names[KERNEL_COUNT] = {
 
 /* ---- launching ---------------------------------------------------------------------------------- */
 
-enum status kernels_result(struct kernels *self, CUresult result, const char *call, uint64_t bytes)
+enum ar_status kernels_result(struct kernels *self, CUresult result, const char *call,
+                              uint64_t bytes)
 {
     if (result == CUDA_SUCCESS)
-        return STATUS_OK;
+        return AR_OK;
     snprintf(self->problem, sizeof self->problem, "%s of %llu bytes failed: %s", call,
              (unsigned long long)bytes, cuda_result_name(self->api, result));
-    return result == CUDA_ERROR_OUT_OF_MEMORY ? STATUS_REFUSED : STATUS_INVALID;
+    return result == CUDA_ERROR_OUT_OF_MEMORY ? AR_REFUSED : AR_INVALID;
 }
 
 struct kernel_grid kernels_grid(const struct kernels *self, uint64_t items)
@@ -59,13 +60,13 @@ struct kernel_grid kernels_grid(const struct kernels *self, uint64_t items)
     return (struct kernel_grid){(unsigned)blocks, THREADS, 1};
 }
 
-enum status kernels_launch(struct kernels *self, enum kernel kernel, struct kernel_grid grid,
-                           CUstream stream, void **arguments, uint64_t bytes)
+enum ar_status kernels_launch(struct kernels *self, enum kernel kernel, struct kernel_grid grid,
+                              CUstream stream, void **arguments, uint64_t bytes)
 {
     CUresult result = self->api->launch_kernel(self->function[kernel], grid.blocks, 1, 1, grid.x,
                                                grid.y, 1, 0, stream, arguments, NULL);
     if (result == CUDA_SUCCESS)
-        return STATUS_OK;
+        return AR_OK;
     char call[96];
     snprintf(call, sizeof call, "a launch (cuLaunchKernel) of the kernel %s on a range",
              kernel_names[kernel]);
@@ -74,88 +75,89 @@ enum status kernels_launch(struct kernels *self, enum kernel kernel, struct kern
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
-static enum status find_record(struct kernels *self, const char *name, size_t bytes,
-                               CUdeviceptr *out)
+static enum ar_status find_record(struct kernels *self, const char *name, size_t bytes,
+                                  CUdeviceptr *out)
 {
     size_t found = 0;
-    enum status status =
+    enum ar_status status =
         kernels_result(self, self->api->module_get_global(out, &found, self->module, name),
                        "cuModuleGetGlobal", bytes);
-    if (status == STATUS_OK && found != bytes) {
+    if (status == AR_OK && found != bytes) {
         snprintf(self->problem, sizeof self->problem,
                  "the kernels' record %s has %zu bytes where the program expects %zu: build again "
                  "after make clean",
                  name, found, bytes);
-        return STATUS_CORRUPT;
+        return AR_CORRUPT;
     }
     return status;
 }
 
-static enum status load(struct kernels *self, CUdevice card)
+static enum ar_status load(struct kernels *self, CUdevice card)
 {
     const struct cuda_api *api = self->api;
     int processors = 0;
-    enum status status = kernels_result(
+    enum ar_status status = kernels_result(
         self,
         api->device_get_attribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, card),
         "cuDeviceGetAttribute", 0);
     self->processors = processors > 0 ? (unsigned)processors : 1;
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = kernels_result(self, api->module_load_data(&self->module, image()),
                                 "loading the kernels (cuModuleLoadData)", 0);
-    for (int i = 0; i < KERNEL_COUNT && status == STATUS_OK; i++)
+    for (int i = 0; i < KERNEL_COUNT && status == AR_OK; i++)
         status = kernels_result(
             self, api->module_get_function(&self->function[i], self->module, kernel_names[i]),
             kernel_names[i], 0);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = find_record(self, "kernels_wrong", sizeof(struct kernels_wrong), &self->wrong);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = find_record(self, "kernels_timer", sizeof(struct kernels_timer), &self->timer);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = kernels_result(self, api->stream_create(&self->stream, CU_STREAM_NON_BLOCKING),
                                 "cuStreamCreate", 0);
     return status;
 }
 
 /* Every kernel's arguments are no larger than this; all zero, each finds nothing to do. */
-static enum status launch_all(struct kernels *self)
+static enum ar_status launch_all(struct kernels *self)
 {
     uint64_t zero[8] = {0};
     void *arguments[] = {zero, zero, zero, zero};
-    enum status status = STATUS_OK;
-    for (int i = 0; i < KERNEL_COUNT && status == STATUS_OK; i++)
+    enum ar_status status = AR_OK;
+    for (int i = 0; i < KERNEL_COUNT && status == AR_OK; i++)
         status = kernels_launch(self, (enum kernel)i, (struct kernel_grid){1, 32, 1}, self->stream,
                                 arguments, 0);
-    return status == STATUS_OK
+    return status == AR_OK
                ? kernels_result(self, self->api->stream_synchronize(self->stream),
                                 "the first launch of all kernels (cuStreamSynchronize)", 0)
                : status;
 }
 
-enum status kernels_open(const struct cuda_api *api, CUdevice card, struct kernels **out,
-                         struct error *error)
+enum ar_status kernels_open(const struct cuda_api *api, CUdevice card, struct kernels **out,
+                            struct ar_error *error)
 {
     *out = NULL;
     if (!kernels_built())
-        return error_set(error, STATUS_MISSING,
-                         "this build holds no kernels, since nvcc was not found when it was made; "
-                         "install a CUDA toolkit and build again, or use the simulated device, "
-                         "sim");
+        return ar_error_set(
+            error, AR_MISSING,
+            "this build holds no kernels, since nvcc was not found when it was made; "
+            "install a CUDA toolkit and build again, or use the simulated device, "
+            "sim");
     struct kernels *self = calloc(1, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "the host has no memory left for kernels");
+        return ar_error_set(error, AR_HOST_MEMORY, "the host has no memory left for kernels");
     self->api = api;
-    enum status status = load(self, card);
-    if (status == STATUS_OK)
+    enum ar_status status = load(self, card);
+    if (status == AR_OK)
         status = launch_all(self);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = spin_calibrate(self);
-    if (status == STATUS_OK) {
+    if (status == AR_OK) {
         *out = self;
-        return STATUS_OK;
+        return AR_OK;
     }
-    status = error_set(error, status, "the kernels of device cuda cannot be made ready: %s",
-                       self->problem);
+    status = ar_error_set(error, status, "the kernels of device cuda cannot be made ready: %s",
+                          self->problem);
     kernels_close(self);
     return status;
 }
@@ -192,46 +194,46 @@ const char *kernels_problem(const struct kernels *self)
 
 /* ---- fill, verify, touch ------------------------------------------------------------------------ */
 
-enum status kernels_fill(struct kernels *self, uint64_t address, uint64_t bytes, uint64_t block,
-                         CUstream stream)
+enum ar_status kernels_fill(struct kernels *self, uint64_t address, uint64_t bytes, uint64_t block,
+                            CUstream stream)
 {
     void *arguments[] = {&address, &bytes, &block};
     if (!bytes)
-        return STATUS_OK;
+        return AR_OK;
     return kernels_launch(self, KERNEL_fill, kernels_grid(self, bytes / 16), stream, arguments,
                           bytes);
 }
 
-enum status kernels_verify(struct kernels *self, uint64_t address, uint64_t bytes, uint64_t block,
-                           CUstream stream)
+enum ar_status kernels_verify(struct kernels *self, uint64_t address, uint64_t bytes,
+                              uint64_t block, CUstream stream)
 {
     uint64_t number = ++self->verifications;
     void *arguments[] = {&address, &bytes, &block, &number};
     if (!bytes)
-        return STATUS_OK;
+        return AR_OK;
     return kernels_launch(self, KERNEL_verify, kernels_grid(self, bytes / 16), stream, arguments,
                           bytes);
 }
 
-enum status kernels_wrong(struct kernels *self, struct device_wrong *out)
+enum ar_status kernels_wrong(struct kernels *self, struct ar_device_wrong *out)
 {
     struct kernels_wrong record = {0};
     const struct cuda_api *api = self->api;
     memset(out, 0, sizeof *out);
-    enum status status = kernels_result(self, api->ctx_synchronize(),
-                                        "waiting for verifications "
-                                        "(cuCtxSynchronize)",
-                                        0);
-    if (status == STATUS_OK)
+    enum ar_status status = kernels_result(self, api->ctx_synchronize(),
+                                           "waiting for verifications "
+                                           "(cuCtxSynchronize)",
+                                           0);
+    if (status == AR_OK)
         status = kernels_result(
             self, api->memcpy_dtoh_async(&record, self->wrong, sizeof record, self->stream),
             "cuMemcpyDtoHAsync", sizeof record);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = kernels_result(self, api->stream_synchronize(self->stream), "cuStreamSynchronize",
                                 sizeof record);
-    if (status != STATUS_OK || !record.count)
+    if (status != AR_OK || !record.count)
         return status;
-    *out = (struct device_wrong){
+    *out = (struct ar_device_wrong){
         .count = record.count,
         .address = record.address,
         .block = record.block,
@@ -239,28 +241,29 @@ enum status kernels_wrong(struct kernels *self, struct device_wrong *out)
         .expected = (uint8_t)record.expected,
         .found = (uint8_t)record.found,
     };
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status kernels_forget_wrong(struct kernels *self)
+enum ar_status kernels_forget_wrong(struct kernels *self)
 {
     const struct cuda_api *api = self->api;
-    enum status status = kernels_result(self, api->ctx_synchronize(),
-                                        "waiting for verifications (cuCtxSynchronize)", 0);
-    if (status == STATUS_OK)
+    enum ar_status status = kernels_result(self, api->ctx_synchronize(),
+                                           "waiting for verifications (cuCtxSynchronize)", 0);
+    if (status == AR_OK)
         status = kernels_result(
             self, api->memset_d8_async(self->wrong, 0, sizeof(struct kernels_wrong), self->stream),
             "cuMemsetD8Async", sizeof(struct kernels_wrong));
-    return status == STATUS_OK ? kernels_result(self, api->stream_synchronize(self->stream),
-                                                "cuStreamSynchronize", sizeof(struct kernels_wrong))
-                               : status;
+    return status == AR_OK ? kernels_result(self, api->stream_synchronize(self->stream),
+                                            "cuStreamSynchronize", sizeof(struct kernels_wrong))
+                           : status;
 }
 
-enum status kernels_touch(struct kernels *self, uint64_t address, uint64_t bytes, CUstream stream)
+enum ar_status kernels_touch(struct kernels *self, uint64_t address, uint64_t bytes,
+                             CUstream stream)
 {
     void *arguments[] = {&address, &bytes};
     if (!bytes)
-        return STATUS_OK;
+        return AR_OK;
     return kernels_launch(self, KERNEL_touch, kernels_grid(self, bytes / TOUCH_BYTES), stream,
                           arguments, bytes);
 }

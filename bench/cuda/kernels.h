@@ -32,8 +32,8 @@ bool kernels_built(void);
 
 /* Loads the module, makes the driver load every kernel now rather than in the midst of a run, and
  * measures the overhead of timed kernels: about 0.1 s, on an idle card. */
-enum status kernels_open(const struct cuda_api *api, CUdevice card, struct kernels **out,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status kernels_open(const struct cuda_api *api, CUdevice card, struct kernels **out,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 /* Queued work must be done. NULL does nothing. */
 void kernels_close(struct kernels *self);
 
@@ -41,26 +41,27 @@ void kernels_facts(const struct kernels *self, struct kernels_facts *out);
 const char *kernels_problem(const struct kernels *self);
 
 /* The pattern of pattern.h; any address, any size. */
-enum status kernels_fill(struct kernels *self, uint64_t address, uint64_t bytes, uint64_t block,
-                         CUstream stream);
-enum status kernels_verify(struct kernels *self, uint64_t address, uint64_t bytes, uint64_t block,
-                           CUstream stream);
+enum ar_status kernels_fill(struct kernels *self, uint64_t address, uint64_t bytes, uint64_t block,
+                            CUstream stream);
+enum ar_status kernels_verify(struct kernels *self, uint64_t address, uint64_t bytes,
+                              uint64_t block, CUstream stream);
 /* Waits for all work of the context. What all verifications so far found: the count of wrong
  * bytes and the first, of the earliest verification (in the order queued) that found any. */
-enum status kernels_wrong(struct kernels *self, struct device_wrong *out);
+enum ar_status kernels_wrong(struct kernels *self, struct ar_device_wrong *out);
 /* Waits as well, and forgets it: for another run on the same card. */
-enum status kernels_forget_wrong(struct kernels *self);
+enum ar_status kernels_forget_wrong(struct kernels *self);
 
 /* Reads one word of each 4 KiB and writes it back: proves that pages are usable, and contents
  * stay. */
-enum status kernels_touch(struct kernels *self, uint64_t address, uint64_t bytes, CUstream stream);
+enum ar_status kernels_touch(struct kernels *self, uint64_t address, uint64_t bytes,
+                             CUstream stream);
 
 /* Keeps the stream busy for so many nanoseconds, launch included, where it is busy already: n
  * such kernels in a row take the sum of their lengths. What is shorter than the least length, and
  * what the clock's steps leave over, is carried in *owed_ns (0 at first, one for each stream)
  * into the next. */
-enum status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nanoseconds,
-                         CUstream stream);
+enum ar_status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nanoseconds,
+                            CUstream stream);
 
 /* Work on memory, cut to what its operands hold (sim/device.h). Nothing is done where an operand
  * that it takes is not there or not aligned to its type.
@@ -71,7 +72,7 @@ enum status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nanosec
  *  gather       names of rows are 8 bytes wide, or 4 where in[1] is too small for that; taken
  *  scatter_add  modulo the rows of the table, so that any contents will do
  *  copy, set    the constant is 1 */
-enum status kernels_op(struct kernels *self, const struct kernel_op *op, CUstream stream);
+enum ar_status kernels_op(struct kernels *self, const struct ar_kernel_op *op, CUstream stream);
 
 /* Who does the products of floats. cuBLAS is opened at the first of them, as programs do; early: now,
  * so that its memory is there before a pool takes the card's. No cuBLAS is no error: then, and if
@@ -79,6 +80,6 @@ enum status kernels_op(struct kernels *self, const struct kernel_op *op, CUstrea
 enum kernels_matmul { KERNELS_CUBLAS, KERNELS_CUBLAS_EARLY, KERNELS_PLAIN };
 
 /* CUBLAS at first. REFUSED: cuBLAS is there but finds no memory on the card. */
-enum status kernels_choose_matmul(struct kernels *self, enum kernels_matmul choice);
+enum ar_status kernels_choose_matmul(struct kernels *self, enum kernels_matmul choice);
 
 #endif

@@ -35,26 +35,26 @@ enum {
 #define TIMER_STEP_MOST_NS 100.0
 #define LEAST_MARGIN       1.1 /* so that the card's own pace is not what counts */
 
-static enum status spin(struct kernels *self, uint64_t units, CUstream stream)
+static enum ar_status spin(struct kernels *self, uint64_t units, CUstream stream)
 {
     void *arguments[] = {&units};
     return kernels_launch(self, self->spin.by_cycles ? KERNEL_spin_clock : KERNEL_spin_timer,
                           (struct kernel_grid){1, 1, 1}, stream, arguments, 0);
 }
 
-static enum status choose_clock(struct kernels *self)
+static enum ar_status choose_clock(struct kernels *self)
 {
     const struct cuda_api *api = self->api;
     struct kernels_timer record = {0};
     uint64_t wanted = TIMER_CHANGES;
     void *arguments[] = {&wanted};
-    enum status status = kernels_launch(self, KERNEL_time_timer, (struct kernel_grid){1, 1, 1},
-                                        self->stream, arguments, 0);
-    if (status == STATUS_OK)
+    enum ar_status status = kernels_launch(self, KERNEL_time_timer, (struct kernel_grid){1, 1, 1},
+                                           self->stream, arguments, 0);
+    if (status == AR_OK)
         status = kernels_result(
             self, api->memcpy_dtoh_async(&record, self->timer, sizeof record, self->stream),
             "cuMemcpyDtoHAsync", sizeof record);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = kernels_result(self, api->stream_synchronize(self->stream), "cuStreamSynchronize",
                                 sizeof record);
     double mean_ns =
@@ -66,23 +66,23 @@ static enum status choose_clock(struct kernels *self)
 }
 
 /* Nanoseconds from one kernel of `units` to the next, of `count` behind each other. */
-static enum status period(struct kernels *self, const CUevent event[2], bool hold, unsigned count,
-                          uint64_t units, double *out)
+static enum ar_status period(struct kernels *self, const CUevent event[2], bool hold,
+                             unsigned count, uint64_t units, double *out)
 {
     const struct cuda_api *api = self->api;
     float milliseconds = 0;
-    enum status status = hold ? spin(self, HOLD_UNITS, self->stream) : STATUS_OK;
-    if (status == STATUS_OK)
+    enum ar_status status = hold ? spin(self, HOLD_UNITS, self->stream) : AR_OK;
+    if (status == AR_OK)
         status =
             kernels_result(self, api->event_record(event[0], self->stream), "cuEventRecord", 0);
-    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
+    for (unsigned i = 0; i < count && status == AR_OK; i++)
         status = spin(self, units, self->stream);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status =
             kernels_result(self, api->event_record(event[1], self->stream), "cuEventRecord", 0);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = kernels_result(self, api->event_synchronize(event[1]), "cuEventSynchronize", 0);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = kernels_result(self, api->event_elapsed_time(&milliseconds, event[0], event[1]),
                                 "cuEventElapsedTime", 0);
     *out = (double)milliseconds * 1e6 / count;
@@ -101,21 +101,21 @@ static double median(double *values)
     return values[ROUNDS / 2];
 }
 
-static enum status measure(struct kernels *self, const CUevent event[2])
+static enum ar_status measure(struct kernels *self, const CUevent event[2])
 {
     double empties[ROUNDS] = {0}, shorts[ROUNDS] = {0}; /* ns */
     double longs[ROUNDS] = {0}, usual[ROUNDS] = {0};
-    enum status status = spin(self, WARM_UNITS, self->stream);
-    for (int i = 0; i < ROUNDS && status == STATUS_OK; i++) {
+    enum ar_status status = spin(self, WARM_UNITS, self->stream);
+    for (int i = 0; i < ROUNDS && status == AR_OK; i++) {
         status = period(self, event, true, EMPTY_COUNT, 0, &empties[i]);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             status = period(self, event, true, SHORT_COUNT, SHORT_UNITS, &shorts[i]);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             status = period(self, event, false, USUAL_COUNT, SHORT_UNITS, &usual[i]);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             status = period(self, event, true, LONG_COUNT, LONG_UNITS, &longs[i]);
     }
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     double brief = median(shorts), lasting = median(longs);
     double ns_per_unit = 1;
@@ -125,18 +125,18 @@ static enum status measure(struct kernels *self, const CUevent event[2])
     self->spin.units_per_ns = 1 / ns_per_unit;
     self->spin.overhead_ns = overhead > 0 ? overhead : 0;
     self->spin.least_ns = fmax(self->spin.overhead_ns, median(empties) * LEAST_MARGIN);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status spin_calibrate(struct kernels *self)
+enum ar_status spin_calibrate(struct kernels *self)
 {
     const struct cuda_api *api = self->api;
     CUevent event[2] = {NULL, NULL};
-    enum status status = choose_clock(self);
-    for (int i = 0; i < 2 && status == STATUS_OK; i++)
+    enum ar_status status = choose_clock(self);
+    for (int i = 0; i < 2 && status == AR_OK; i++)
         status = kernels_result(self, api->event_create(&event[i], CU_EVENT_DEFAULT),
                                 "cuEventCreate", 0);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = measure(self, event);
     for (int i = 0; i < 2; i++)
         if (event[i])
@@ -144,18 +144,18 @@ enum status spin_calibrate(struct kernels *self)
     return status;
 }
 
-enum status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nanoseconds,
-                         CUstream stream)
+enum ar_status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nanoseconds,
+                            CUstream stream)
 {
     const struct spin *how = &self->spin;
     *owed_ns += (double)nanoseconds;
     if (*owed_ns < how->least_ns)
-        return STATUS_OK;
+        return AR_OK;
     double wait_ns = *owed_ns - how->overhead_ns;
     double steps = floor(wait_ns * how->units_per_ns / how->step_units + 0.5);
     double units = steps * how->step_units;
-    enum status status = spin(self, (uint64_t)units, stream);
-    if (status == STATUS_OK)
+    enum ar_status status = spin(self, (uint64_t)units, stream);
+    if (status == AR_OK)
         *owed_ns = wait_ns - units / how->units_per_ns;
     return status;
 }

@@ -47,13 +47,14 @@ struct kernel_grid {
 /* As many blocks of 256 threads as `items` fill, up to what the card runs at once. */
 struct kernel_grid kernels_grid(const struct kernels *self, uint64_t items);
 
-enum status kernels_launch(struct kernels *self, enum kernel kernel, struct kernel_grid grid,
-                           CUstream stream, void **arguments, uint64_t bytes);
+enum ar_status kernels_launch(struct kernels *self, enum kernel kernel, struct kernel_grid grid,
+                              CUstream stream, void **arguments, uint64_t bytes);
 
 /* Translates what a driver call said; `bytes` is the size that the call was about. */
-enum status kernels_result(struct kernels *self, CUresult result, const char *call, uint64_t bytes);
+enum ar_status kernels_result(struct kernels *self, CUresult result, const char *call,
+                              uint64_t bytes);
 
 /* kernels_spin.c */
-enum status spin_calibrate(struct kernels *self);
+enum ar_status spin_calibrate(struct kernels *self);
 
 #endif

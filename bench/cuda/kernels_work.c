@@ -7,11 +7,12 @@
 
 #include "sim/kernel_shape.h"
 
-static enum kernel_format format_of(enum device_type type)
+static enum kernel_format format_of(enum ar_device_type type)
 {
     static const enum kernel_format formats[] = {
-        [DEVICE_F32] = FORMAT_F32,   [DEVICE_TF32] = FORMAT_F32, [DEVICE_F16] = FORMAT_F16,
-        [DEVICE_BF16] = FORMAT_BF16, [DEVICE_I8] = FORMAT_I8,    [DEVICE_I64] = FORMAT_I64};
+        [AR_DEVICE_F32] = FORMAT_F32, [AR_DEVICE_TF32] = FORMAT_F32,
+        [AR_DEVICE_F16] = FORMAT_F16, [AR_DEVICE_BF16] = FORMAT_BF16,
+        [AR_DEVICE_I8] = FORMAT_I8,   [AR_DEVICE_I64] = FORMAT_I64};
     return formats[type];
 }
 
@@ -21,12 +22,13 @@ static enum kernel of_set(enum kernel first, enum kernel_format format)
     return (enum kernel)((int)first + (int)format);
 }
 
-static enum status elementwise(struct kernels *self, const struct kernel_op *op, CUstream stream)
+static enum ar_status elementwise(struct kernels *self, const struct ar_kernel_op *op,
+                                  CUstream stream)
 {
     struct kernel_shape_elementwise shape = kernel_shape_elementwise(op);
     struct kernels_inputs in = {.count = shape.input_count};
     if (!shape.element_count)
-        return STATUS_OK;
+        return AR_OK;
     for (uint32_t i = 0; i < shape.input_count; i++)
         in.address[i] = op->in[shape.inputs[i]].address;
     uint64_t out = op->out.address;
@@ -36,13 +38,13 @@ static enum status elementwise(struct kernels *self, const struct kernel_op *op,
                           shape.operand_bytes);
 }
 
-static enum status reduce(struct kernels *self, const struct kernel_op *op, CUstream stream)
+static enum ar_status reduce(struct kernels *self, const struct ar_kernel_op *op, CUstream stream)
 {
     struct kernel_shape_reduce cut = kernel_shape_reduce(op);
     struct kernels_matrix shape = {
         .rows = cut.row_count, .columns = cut.column_count, .pitch = cut.pitch_elements};
     if (!shape.rows)
-        return STATUS_OK;
+        return AR_OK;
     unsigned width = 1;
     while (width < 32 && width < shape.columns)
         width *= 2;
@@ -63,7 +65,7 @@ static struct kernel_grid grid_of_rows(const struct kernels *self, uint64_t rows
     return grid;
 }
 
-static struct kernels_rows rows_of(const struct kernel_op *op,
+static struct kernels_rows rows_of(const struct ar_kernel_op *op,
                                    const struct kernel_shape_rows *shape)
 {
     return (struct kernels_rows){
@@ -76,13 +78,13 @@ static struct kernels_rows rows_of(const struct kernel_op *op,
 }
 
 /* In the widest words that both ends and the length of a row allow. */
-static enum status gather(struct kernels *self, const struct kernel_op *op, CUstream stream)
+static enum ar_status gather(struct kernels *self, const struct ar_kernel_op *op, CUstream stream)
 {
     struct kernel_shape_rows shape = kernel_shape_gather(op);
     struct kernels_rows rows = rows_of(op, &shape);
     uint64_t out = op->out.address, table = op->in[0].address;
     if (!rows.rows)
-        return STATUS_OK;
+        return AR_OK;
     uint64_t together = out | table | shape.row_bytes, word_bytes = 1;
     enum kernel kernel = KERNEL_gather_1;
     if (together % 16 == 0) {
@@ -98,32 +100,33 @@ static enum status gather(struct kernels *self, const struct kernel_op *op, CUst
                           rows.rows * shape.row_bytes);
 }
 
-static enum status scatter_add(struct kernels *self, const struct kernel_op *op, CUstream stream)
+static enum ar_status scatter_add(struct kernels *self, const struct ar_kernel_op *op,
+                                  CUstream stream)
 {
     struct kernel_shape_rows shape = kernel_shape_scatter_add(op);
     struct kernels_rows rows = rows_of(op, &shape);
     uint64_t table = op->out.address, in = op->in[0].address;
     if (!rows.rows)
-        return STATUS_OK;
+        return AR_OK;
     void *arguments[] = {&table, &in, &rows};
     return kernels_launch(self, of_set(KERNEL_scatter_add_f32, format_of(op->type)),
                           grid_of_rows(self, rows.rows), stream, arguments,
                           rows.rows * shape.row_bytes);
 }
 
-static enum status copy(struct kernels *self, const struct kernel_op *op, CUstream stream)
+static enum ar_status copy(struct kernels *self, const struct ar_kernel_op *op, CUstream stream)
 {
     uint64_t bytes = kernel_shape_copy_bytes(op);
     uint64_t out = op->out.address, in = op->in[0].address;
     void *arguments[] = {&out, &in, &bytes};
     if (!bytes)
-        return STATUS_OK;
+        return AR_OK;
     return kernels_launch(self, KERNEL_copy, kernels_grid(self, bytes / 16), stream, arguments,
                           bytes);
 }
 
 /* The kernel repeats 8 bytes, counted from the address on. */
-static enum status set(struct kernels *self, const struct kernel_op *op, CUstream stream)
+static enum ar_status set(struct kernels *self, const struct ar_kernel_op *op, CUstream stream)
 {
     static const uint64_t ones[] = {
         [FORMAT_F32] = 0x3f8000003f800000,
@@ -136,25 +139,25 @@ static enum status set(struct kernels *self, const struct kernel_op *op, CUstrea
     uint64_t out = op->out.address, one = ones[format_of(op->type)];
     void *arguments[] = {&out, &bytes, &one};
     if (!bytes)
-        return STATUS_OK;
+        return AR_OK;
     return kernels_launch(self, KERNEL_set, kernels_grid(self, bytes / 16), stream, arguments,
                           bytes);
 }
 
 /* ---- matrix products ---------------------------------------------------------------------------- */
 
-static enum status open_matmul(struct kernels *self)
+static enum ar_status open_matmul(struct kernels *self)
 {
-    struct error why;
+    struct ar_error why;
     if (self->blas_tried)
-        return STATUS_OK;
-    enum status status = blas_open(self->api, &self->blas, &why);
-    if (status == STATUS_OK) {
+        return AR_OK;
+    enum ar_status status = blas_open(self->api, &self->blas, &why);
+    if (status == AR_OK) {
         snprintf(self->matmul, sizeof self->matmul, "%s", blas_name(self->blas));
-    } else if (status == STATUS_MISSING) {
+    } else if (status == AR_MISSING) {
         snprintf(self->matmul, sizeof self->matmul,
                  "a plain kernel of this program, slower than cuBLAS: %.160s", why.text);
-        status = STATUS_OK;
+        status = AR_OK;
     } else { /* no memory: the next product tries again */
         snprintf(self->problem, sizeof self->problem, "%.500s", why.text);
         return status;
@@ -163,18 +166,18 @@ static enum status open_matmul(struct kernels *self)
     return status;
 }
 
-enum status kernels_choose_matmul(struct kernels *self, enum kernels_matmul choice)
+enum ar_status kernels_choose_matmul(struct kernels *self, enum kernels_matmul choice)
 {
     blas_close(self->blas);
     self->blas = NULL;
     self->blas_tried = choice == KERNELS_PLAIN;
     snprintf(self->matmul, sizeof self->matmul, "%s",
              choice == KERNELS_PLAIN ? "a plain kernel of this program, as asked for" : "");
-    return choice == KERNELS_CUBLAS_EARLY ? open_matmul(self) : STATUS_OK;
+    return choice == KERNELS_CUBLAS_EARLY ? open_matmul(self) : AR_OK;
 }
 
-static enum status plain_matmul(struct kernels *self, const struct kernel_op *op,
-                                struct kernels_product *shape, CUstream stream)
+static enum ar_status plain_matmul(struct kernels *self, const struct ar_kernel_op *op,
+                                   struct kernels_product *shape, CUstream stream)
 {
     uint64_t out = op->out.address, a = op->in[0].address, b = op->in[1].address;
     uint64_t tiles = kernel_shape_times((shape->m + 15) / 16, (shape->n + 15) / 16);
@@ -186,19 +189,19 @@ static enum status plain_matmul(struct kernels *self, const struct kernel_op *op
                           arguments, op->out.bytes);
 }
 
-static enum status matmul(struct kernels *self, const struct kernel_op *op, CUstream stream)
+static enum ar_status matmul(struct kernels *self, const struct ar_kernel_op *op, CUstream stream)
 {
     struct kernel_shape_matmul cut = kernel_shape_matmul(op);
     struct kernels_product shape = {
         .m = cut.m, .n = cut.n, .k = cut.k, .pitch_a = cut.pitch_elements};
     if (!shape.m)
-        return STATUS_OK;
+        return AR_OK;
     bool small = op->m <= INT_MAX && op->n <= INT_MAX && op->k <= INT_MAX;
-    bool floats = op->type != DEVICE_I8 && op->type != DEVICE_I64;
+    bool floats = op->type != AR_DEVICE_I8 && op->type != AR_DEVICE_I64;
     if (!small || !floats)
         return plain_matmul(self, op, &shape, stream);
-    enum status status = open_matmul(self);
-    if (status != STATUS_OK)
+    enum ar_status status = open_matmul(self);
+    if (status != AR_OK)
         return status;
     if (!self->blas)
         return plain_matmul(self, op, &shape, stream);
@@ -212,24 +215,24 @@ static enum status matmul(struct kernels *self, const struct kernel_op *op, CUst
         .k = shape.k,
         .pitch_a = shape.pitch_a,
     };
-    struct error why;
+    struct ar_error why;
     status = blas_matmul(self->blas, &product, stream, &why);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         snprintf(self->problem, sizeof self->problem, "%.500s", why.text);
     return status;
 }
 
-enum status kernels_op(struct kernels *self, const struct kernel_op *op, CUstream stream)
+enum ar_status kernels_op(struct kernels *self, const struct ar_kernel_op *op, CUstream stream)
 {
-    typedef enum status (*function)(struct kernels *, const struct kernel_op *, CUstream);
-    static const function functions[KERNEL_OP_COUNT] = {
-        [KERNEL_OP_matmul] = matmul,
-        [KERNEL_OP_elementwise] = elementwise,
-        [KERNEL_OP_reduce] = reduce,
-        [KERNEL_OP_gather] = gather,
-        [KERNEL_OP_scatter_add] = scatter_add,
-        [KERNEL_OP_copy] = copy,
-        [KERNEL_OP_set] = set,
+    typedef enum ar_status (*function)(struct kernels *, const struct ar_kernel_op *, CUstream);
+    static const function functions[AR_KERNEL_OP_COUNT] = {
+        [AR_KERNEL_OP_matmul] = matmul,
+        [AR_KERNEL_OP_elementwise] = elementwise,
+        [AR_KERNEL_OP_reduce] = reduce,
+        [AR_KERNEL_OP_gather] = gather,
+        [AR_KERNEL_OP_scatter_add] = scatter_add,
+        [AR_KERNEL_OP_copy] = copy,
+        [AR_KERNEL_OP_set] = set,
     };
     return functions[op->kind](self, op, stream);
 }

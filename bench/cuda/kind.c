@@ -5,24 +5,24 @@
 
 #include "bench/cuda/cuda_device.h"
 
-static const struct option cuda_options[] = {
-    {"ordinal", OPTION_COUNT, offsetof(struct cuda_options, ordinal), "0", 0, 1023, NULL,
+static const struct ar_option cuda_options[] = {
+    {"ordinal", AR_OPTION_COUNT, offsetof(struct cuda_options, ordinal), "0", 0, 1023, NULL,
      "which of the visible cards, from 0"},
-    {"capacity", OPTION_BYTES, offsetof(struct cuda_options, capacity_bytes), "0", 0, 0, NULL,
+    {"capacity", AR_OPTION_BYTES, offsetof(struct cuda_options, capacity_bytes), "0", 0, 0, NULL,
      "bytes that the process may have; 0: all that the card has free"},
-    {"record_addresses", OPTION_TEXT, offsetof(struct cuda_options, record_addresses), NULL, 0, 0,
-     NULL, "a file for the segments' addresses (CSV ordinal,bytes,address), as sim's addresses"},
-    {"record_ranges", OPTION_TEXT, offsetof(struct cuda_options, record_ranges), NULL, 0, 0, NULL,
-     "a file for those of reserved ranges, as sim's ranges"},
-    {"matmul", OPTION_CHOICE, offsetof(struct cuda_options, matmul), "cublas", 0, 0,
+    {"record_addresses", AR_OPTION_TEXT, offsetof(struct cuda_options, record_addresses), NULL, 0,
+     0, NULL, "a file for the segments' addresses (CSV ordinal,bytes,address), as sim's addresses"},
+    {"record_ranges", AR_OPTION_TEXT, offsetof(struct cuda_options, record_ranges), NULL, 0, 0,
+     NULL, "a file for those of reserved ranges, as sim's ranges"},
+    {"matmul", AR_OPTION_CHOICE, offsetof(struct cuda_options, matmul), "cublas", 0, 0,
      "cublas|early|plain",
      "who does matrix products: cuBLAS, opened at the first one; early: opened with the device, so "
      "that its memory is taken before a policy asks; plain: a slow kernel of this program"},
-    {"shared", OPTION_BOOL, offsetof(struct cuda_options, shared), "no", 0, 0, NULL,
+    {"shared", AR_OPTION_BOOL, offsetof(struct cuda_options, shared), "no", 0, 0, NULL,
      "other processes come and go: it may have whatever the driver gives, now or later, not what "
      "was "
      "free when it was opened"},
-    {NULL, OPTION_BOOL, 0, NULL, 0, 0, NULL, NULL},
+    {NULL, AR_OPTION_BOOL, 0, NULL, 0, 0, NULL, NULL},
 };
 
 #if HAVE_CUDA
@@ -32,21 +32,22 @@ static bool kind_available(char *text, size_t text_bytes)
     return cuda_device_available(text, text_bytes);
 }
 
-static enum status kind_open(const struct spec_link *link, struct device **out, struct error *error)
+static enum ar_status kind_open(const struct ar_spec_link *link, struct ar_device **out,
+                                struct ar_error *error)
 {
     struct cuda_options options = {0};
-    enum status status = options_read(cuda_options, link, "device cuda", &options, error);
-    return status == STATUS_OK ? cuda_device_open(&options, out, error) : status;
+    enum ar_status status = ar_options_read(cuda_options, link, "device cuda", &options, error);
+    return status == AR_OK ? cuda_device_open(&options, out, error) : status;
 }
 
-void cuda_kind_enter(struct device *device)
+void cuda_kind_enter(struct ar_device *device)
 {
     cuda_device_enter(device);
 }
 
 #else
 
-void cuda_kind_enter(struct device *device)
+void cuda_kind_enter(struct ar_device *device)
 {
     (void)device; /* there is none */
 }
@@ -59,21 +60,22 @@ static bool kind_available(char *text, size_t text_bytes)
     return false;
 }
 
-static enum status kind_open(const struct spec_link *link, struct device **out, struct error *error)
+static enum ar_status kind_open(const struct ar_spec_link *link, struct ar_device **out,
+                                struct ar_error *error)
 {
     struct cuda_options options = {0};
-    enum status status = options_read(cuda_options, link, "device cuda", &options, error);
-    if (status != STATUS_OK)
+    enum ar_status status = ar_options_read(cuda_options, link, "device cuda", &options, error);
+    if (status != AR_OK)
         return status;
     char why[256];
     *out = NULL;
     (void)kind_available(why, sizeof why);
-    return error_set(error, STATUS_MISSING, "%s", why);
+    return ar_error_set(error, AR_MISSING, "%s", why);
 }
 
 #endif
 
-const struct device_kind cuda_device_kind = {
+const struct ar_device_kind cuda_device_kind = {
     .name = "cuda",
     .summary = "a real card through the CUDA driver",
     .options = cuda_options,

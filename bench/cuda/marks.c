@@ -158,7 +158,7 @@ static bool settle_next(struct cuda_device *device, bool wait)
     return true;
 }
 
-uint64_t cuda_mark(struct device *base)
+uint64_t cuda_mark(struct ar_device *base)
 {
     struct cuda_device *device = cuda_of(base);
     struct cuda_marks *self = &device->marks;
@@ -181,7 +181,7 @@ uint64_t cuda_mark(struct device *base)
     return mark;
 }
 
-uint64_t cuda_mark_ns(struct device *base, uint64_t mark)
+uint64_t cuda_mark_ns(struct ar_device *base, uint64_t mark)
 {
     struct cuda_device *device = cuda_of(base);
     struct cuda_marks *self = &device->marks;

@@ -37,7 +37,7 @@ struct cuda_marks {
 /* False: the device has failed. */
 bool cuda_marks_open(struct cuda_device *device);
 void cuda_marks_close(struct cuda_device *device);
-uint64_t cuda_mark(struct device *device);
-uint64_t cuda_mark_ns(struct device *device, uint64_t mark);
+uint64_t cuda_mark(struct ar_device *device);
+uint64_t cuda_mark_ns(struct ar_device *device, uint64_t mark);
 
 #endif

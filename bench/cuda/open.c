@@ -12,37 +12,38 @@
 
 #define GRANULE_BYTES UINT64_C(512)
 
-static enum status no_card(const struct cuda_api *api, CUresult result, struct error *error)
+static enum ar_status no_card(const struct cuda_api *api, CUresult result, struct ar_error *error)
 {
     const char *name = result == CUDA_SUCCESS ? "none is visible" : cuda_result_name(api, result);
-    return error_set(error, STATUS_MISSING,
-                     "the NVIDIA driver sees no card (%s); see what CUDA_VISIBLE_DEVICES hides, or "
-                     "use the simulated device, sim",
-                     name);
+    return ar_error_set(
+        error, AR_MISSING,
+        "the NVIDIA driver sees no card (%s); see what CUDA_VISIBLE_DEVICES hides, or "
+        "use the simulated device, sim",
+        name);
 }
 
-static enum status cards_count(const struct cuda_api *api, int *count, struct error *error)
+static enum ar_status cards_count(const struct cuda_api *api, int *count, struct ar_error *error)
 {
     *count = 0;
     CUresult result = api->device_get_count(count);
-    return result == CUDA_SUCCESS && *count ? STATUS_OK : no_card(api, result, error);
+    return result == CUDA_SUCCESS && *count ? AR_OK : no_card(api, result, error);
 }
 
 bool cuda_device_available(char *text, size_t text_bytes)
 {
     struct cuda_api api;
-    struct error error;
+    struct ar_error error;
     int count;
     CUdevice card;
     char name[128] = "";
-    enum status status = cuda_api_open(&api, &error);
-    if (status == STATUS_OK)
+    enum ar_status status = cuda_api_open(&api, &error);
+    if (status == AR_OK)
         status = cards_count(&api, &count, &error);
-    if (status == STATUS_OK && !kernels_built())
-        status = error_set(&error, STATUS_MISSING,
-                           "this build was made without nvcc and has no kernels for the card; "
-                           "install a CUDA toolkit and build again");
-    if (status != STATUS_OK) {
+    if (status == AR_OK && !kernels_built())
+        status = ar_error_set(&error, AR_MISSING,
+                              "this build was made without nvcc and has no kernels for the card; "
+                              "install a CUDA toolkit and build again");
+    if (status != AR_OK) {
         snprintf(text, text_bytes, "%s", error.text);
         return false;
     }
@@ -55,11 +56,11 @@ bool cuda_device_available(char *text, size_t text_bytes)
 }
 
 /* A step of opening that failed: the sentence is the device's. */
-static enum status open_failed(const struct cuda_device *self, struct error *error)
+static enum ar_status open_failed(const struct cuda_device *self, struct ar_error *error)
 {
     if (self->out_of_host_memory)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a device");
-    return error_set(error, STATUS_MISSING, "device cuda cannot be opened: %s", self->problem);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a device");
+    return ar_error_set(error, AR_MISSING, "device cuda cannot be opened: %s", self->problem);
 }
 
 /* False: the driver does not tell. */
@@ -72,20 +73,20 @@ static bool card_has(struct cuda_device *self, CUdevice_attribute attribute, boo
 }
 
 /* Which card, and what it is. */
-static enum status card_find(struct cuda_device *self, const struct cuda_options *options,
-                             struct error *error)
+static enum ar_status card_find(struct cuda_device *self, const struct cuda_options *options,
+                                struct ar_error *error)
 {
     const struct cuda_api *api = &self->api;
-    struct device_props *props = &self->base.props;
+    struct ar_device_props *props = &self->base.props;
     int count;
-    enum status status = cards_count(api, &count, error);
-    if (status != STATUS_OK)
+    enum ar_status status = cards_count(api, &count, error);
+    if (status != AR_OK)
         return status;
     if (options->ordinal >= (uint64_t)count)
-        return error_set(error, STATUS_MISSING,
-                         "device cuda: there is no card %" PRIu64
-                         "; %d %s visible, numbered from 0",
-                         options->ordinal, count, count == 1 ? "is" : "are");
+        return ar_error_set(error, AR_MISSING,
+                            "device cuda: there is no card %" PRIu64
+                            "; %d %s visible, numbered from 0",
+                            options->ordinal, count, count == 1 ? "is" : "are");
     size_t total_bytes = 0;
     char name[sizeof props->profile] = "";
     bool has_virtual_memory, has_pool;
@@ -103,27 +104,27 @@ static enum status card_find(struct cuda_device *self, const struct cuda_options
     props->has_virtual_memory = has_virtual_memory && cuda_has_virtual_memory(api);
     props->has_pool = has_pool && cuda_has_pool(api);
     props->has_timing = true;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status capacity_check(const struct cuda_device *self, uint64_t capacity_bytes,
-                                  struct error *error)
+static enum ar_status capacity_check(const struct cuda_device *self, uint64_t capacity_bytes,
+                                     struct ar_error *error)
 {
-    const struct device_props *props = &self->base.props;
+    const struct ar_device_props *props = &self->base.props;
     if (capacity_bytes > props->total_bytes)
-        return error_set(error, STATUS_INVALID,
-                         "device cuda: capacity=%" PRIu64 " is more than the %" PRIu64
-                         " bytes that the card %s has; ask for less, or leave it out",
-                         capacity_bytes, props->total_bytes, props->profile);
-    if (capacity_bytes && capacity_bytes < 2 * MIB)
-        return error_set(error, STATUS_INVALID,
-                         "device cuda: capacity=%" PRIu64 " is less than one page of %" PRIu64
-                         " bytes, so nothing could be allocated; ask for more, or leave it out",
-                         capacity_bytes, 2 * MIB);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            "device cuda: capacity=%" PRIu64 " is more than the %" PRIu64
+                            " bytes that the card %s has; ask for less, or leave it out",
+                            capacity_bytes, props->total_bytes, props->profile);
+    if (capacity_bytes && capacity_bytes < 2 * AR_MIB)
+        return ar_error_set(error, AR_INVALID,
+                            "device cuda: capacity=%" PRIu64 " is less than one page of %" PRIu64
+                            " bytes, so nothing could be allocated; ask for more, or leave it out",
+                            capacity_bytes, 2 * AR_MIB);
+    return AR_OK;
 }
 
-static enum status context_open(struct cuda_device *self, struct error *error)
+static enum ar_status context_open(struct cuda_device *self, struct ar_error *error)
 {
     const struct cuda_api *api = &self->api;
     (void)api->ctx_get_current(&self->context_before);
@@ -131,34 +132,36 @@ static enum status context_open(struct cuda_device *self, struct error *error)
     if (result != CUDA_SUCCESS)
         self->context = NULL;
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
-        return error_set(error, STATUS_MISSING,
-                         "device cuda cannot be opened: cuDevicePrimaryCtxRetain returned "
-                         "CUDA_ERROR_OUT_OF_MEMORY: other processes hold so much of the card that "
-                         "not even a context fits; nvidia-smi shows them. End one, or take another "
-                         "card with ordinal=N");
+        return ar_error_set(
+            error, AR_MISSING,
+            "device cuda cannot be opened: cuDevicePrimaryCtxRetain returned "
+            "CUDA_ERROR_OUT_OF_MEMORY: other processes hold so much of the card that "
+            "not even a context fits; nvidia-smi shows them. End one, or take another "
+            "card with ordinal=N");
     if (cuda_worked(self, result, "cuDevicePrimaryCtxRetain") &&
         cuda_worked(self, api->ctx_set_current(self->context), "cuCtxSetCurrent"))
-        return STATUS_OK;
+        return AR_OK;
     return open_failed(self, error);
 }
 
-static enum status matmul_open(struct cuda_device *self, const struct cuda_options *options,
-                               struct error *error)
+static enum ar_status matmul_open(struct cuda_device *self, const struct cuda_options *options,
+                                  struct ar_error *error)
 {
-    enum status status = kernels_choose_matmul(self->kernels, (enum kernels_matmul)options->matmul);
-    return status == STATUS_OK ? status
-                               : error_set(error, status, "%s", kernels_problem(self->kernels));
+    enum ar_status status =
+        kernels_choose_matmul(self->kernels, (enum kernels_matmul)options->matmul);
+    return status == AR_OK ? status
+                           : ar_error_set(error, status, "%s", kernels_problem(self->kernels));
 }
 
 /* The page, and the ledger: what the card has left, or the capacity that was asked for. */
-static enum status memory_open(struct cuda_device *self, const struct cuda_options *options,
-                               struct error *error)
+static enum ar_status memory_open(struct cuda_device *self, const struct cuda_options *options,
+                                  struct ar_error *error)
 {
     uint64_t capacity_bytes = options->capacity_bytes;
     const struct cuda_api *api = &self->api;
-    struct device_props *props = &self->base.props;
+    struct ar_device_props *props = &self->base.props;
     struct sim_ledger *ledger = &self->ledger;
-    size_t free_bytes = 0, total_bytes = 0, page_bytes = 2 * MIB;
+    size_t free_bytes = 0, total_bytes = 0, page_bytes = 2 * AR_MIB;
     if (!cuda_worked(self, api->mem_get_info(&free_bytes, &total_bytes), "cuMemGetInfo"))
         return open_failed(self, error);
     const CUmemAllocationProp kind = cuda_memory_kind(self);
@@ -173,15 +176,15 @@ static enum status memory_open(struct cuda_device *self, const struct cuda_optio
     self->page_bytes = ledger->unit_bytes = page_bytes;
     /* Where others come and go, as inside a program, the driver alone knows what is left. */
     bool driver_knows = options->embedded || options->shared;
-    uint64_t left_bytes = size_round_down(driver_knows ? total_bytes : free_bytes, page_bytes);
+    uint64_t left_bytes = ar_size_round_down(driver_knows ? total_bytes : free_bytes, page_bytes);
     props->capacity_bytes = self->capacity_given ? capacity_bytes : left_bytes;
     if (self->capacity_given) /* it stands for a smaller card */
         props->total_bytes = capacity_bytes;
-    ledger->capacity_bytes = size_round_down(props->capacity_bytes, page_bytes);
+    ledger->capacity_bytes = ar_size_round_down(props->capacity_bytes, page_bytes);
     if (ledger->capacity_bytes > left_bytes)
         ledger->others_bytes = ledger->capacity_bytes - left_bytes;
     cuda_show_memory(self);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Whose memory is in the way, for the cause of a failure: where no capacity is given, that of
@@ -196,8 +199,8 @@ static void others_open(struct cuda_device *self, int64_t before_bytes, int64_t 
 
 static void describe(struct cuda_device *self)
 {
-    const struct device_props *props = &self->base.props;
-    struct backing_ops *ops = &self->backing_ops;
+    const struct ar_device_props *props = &self->base.props;
+    struct ar_backing_ops *ops = &self->backing_ops;
     *ops = cuda_backing_ops;
     if (!props->has_virtual_memory) {
         ops->reserve = NULL;
@@ -217,77 +220,76 @@ static void describe(struct cuda_device *self)
     }
     self->base.ops = &cuda_device_ops;
     self->base.backing = &self->backing;
-    self->backing = (struct backing){
+    self->backing = (struct ar_backing){
         .ops = ops,
         .granule_bytes = GRANULE_BYTES,
         .page_bytes = props->has_virtual_memory ? self->page_bytes : 0,
     };
 }
 
-static enum status parts_open(struct cuda_device *self, const struct cuda_options *options,
-                              struct error *error)
+static enum ar_status parts_open(struct cuda_device *self, const struct cuda_options *options,
+                                 struct ar_error *error)
 {
-    enum status status = capacity_check(self, options->capacity_bytes, error);
-    if (status == STATUS_OK)
+    enum ar_status status = capacity_check(self, options->capacity_bytes, error);
+    if (status == AR_OK)
         status = cuda_record_open(&self->record_segments, options->record_addresses, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = cuda_record_open(&self->record_ranges, options->record_ranges, error);
-    bool looks = status == STATUS_OK && !options->embedded;
+    bool looks = status == AR_OK && !options->embedded;
     int64_t before_bytes = looks ? cuda_others_look(options->ordinal) : -1;
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = context_open(self, error);
-    if (status == STATUS_OK && !options->embedded)
+    if (status == AR_OK && !options->embedded)
         status = kernels_open(&self->api, self->card, &self->kernels, error);
-    if (status == STATUS_OK && !options->embedded) {
+    if (status == AR_OK && !options->embedded) {
         struct kernels_facts facts;
         kernels_facts(self->kernels, &facts);
         self->base.props.kernel_least_ns = (uint64_t)(facts.spin_least_ns + 0.5);
         status = matmul_open(self, options, error);
     }
-    if (status == STATUS_OK && !cuda_streams_open(self))
+    if (status == AR_OK && !cuda_streams_open(self))
         status = open_failed(self, error);
     self->streams.embedded = options->embedded;
     self->shared = options->shared;
-    if (status == STATUS_OK && !options->embedded && !cuda_marks_open(self))
+    if (status == AR_OK && !options->embedded && !cuda_marks_open(self))
         status = open_failed(self, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = memory_open(self, options, error);
-    if (status == STATUS_OK && looks)
+    if (status == AR_OK && looks)
         others_open(self, before_bytes, cuda_others_look(options->ordinal));
     /* Whatever the driver says while a device is set up, there is none. */
-    return status == STATUS_REFUSED || (status == STATUS_INVALID && self->context) ? STATUS_MISSING
-                                                                                   : status;
+    return status == AR_REFUSED || (status == AR_INVALID && self->context) ? AR_MISSING : status;
 }
 
-enum status cuda_device_open(const struct cuda_options *options, struct device **out,
-                             struct error *error)
+enum ar_status cuda_device_open(const struct cuda_options *options, struct ar_device **out,
+                                struct ar_error *error)
 {
     struct cuda_device *self = calloc(1, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a device");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a device");
     self->opened_ns = latency_clock_ns();
     device_memory_open(&self->memory);
-    enum status status = cuda_api_open(&self->api, error);
-    if (status == STATUS_OK)
+    enum ar_status status = cuda_api_open(&self->api, error);
+    if (status == AR_OK)
         status = card_find(self, options, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = parts_open(self, options, error);
-    if (status != STATUS_OK) {
+    if (status != AR_OK) {
         cuda_close(&self->base);
         return status;
     }
     describe(self);
     *out = &self->base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-void cuda_device_enter(struct device *device)
+void cuda_device_enter(struct ar_device *device)
 {
     struct cuda_device *self = cuda_of(device);
     (void)cuda_worked(self, self->api.ctx_set_current(self->context), "cuCtxSetCurrent");
 }
 
-void cuda_close(struct device *device)
+void cuda_close(struct ar_device *device)
 {
     struct cuda_device *self = cuda_of(device);
     const struct cuda_api *api = &self->api;

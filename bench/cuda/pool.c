@@ -49,7 +49,7 @@ static bool pool_set(struct cuda_device *self, CUmemPool_attribute attribute, vo
     return cuda_worked(self, result, "cuMemPoolSetAttribute");
 }
 
-static bool pool_settings(struct cuda_device *self, const struct backing_pool *settings)
+static bool pool_settings(struct cuda_device *self, const struct ar_backing_pool *settings)
 {
     cuuint64_t threshold = settings->release_threshold_bytes;
     int follow = settings->follow_events, opportunistic = settings->opportunistic;
@@ -60,11 +60,11 @@ static bool pool_settings(struct cuda_device *self, const struct backing_pool *s
            pool_set(self, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &internal);
 }
 
-enum status cuda_pool_open(struct backing *backing, const struct backing_pool *settings)
+enum ar_status cuda_pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum status status = cuda_ready(self);
-    if (status != STATUS_OK)
+    enum ar_status status = cuda_ready(self);
+    if (status != AR_OK)
         return status;
     if (!self->pool.handle) {
         uint64_t most_bytes = settings->most_bytes, left_bytes = sim_ledger_free(&self->ledger);
@@ -80,37 +80,37 @@ enum status cuda_pool_open(struct backing *backing, const struct backing_pool *s
         if (result != CUDA_SUCCESS)
             self->pool.handle = NULL;
         if (!cuda_worked(self, result, "cuMemPoolCreate"))
-            return STATUS_INVALID;
+            return AR_INVALID;
         self->pool.ordinal = self->base.counters.segments_made++;
     }
-    return pool_settings(self, settings) ? STATUS_OK : STATUS_INVALID;
+    return pool_settings(self, settings) ? AR_OK : AR_INVALID;
 }
 
-enum status cuda_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t ordinal,
-                            uint64_t *address)
+enum ar_status cuda_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32_t ordinal,
+                               uint64_t *address)
 {
-    static const struct backing_pool as_the_driver = {
+    static const struct ar_backing_pool as_the_driver = {
         .follow_events = true, .opportunistic = true, .internal = true};
     struct cuda_device *self = cuda_of_backing(backing);
-    enum status status = cuda_ready(self);
+    enum ar_status status = cuda_ready(self);
     if (bytes == 0)
         return cuda_misuse(self, "a stream-ordered allocation of no bytes");
-    if (status == STATUS_OK && !self->pool.handle)
+    if (status == AR_OK && !self->pool.handle)
         status = cuda_pool_open(backing, &as_the_driver);
-    struct cuda_stream *stream = status == STATUS_OK ? cuda_stream(self, ordinal) : NULL;
+    struct cuda_stream *stream = status == AR_OK ? cuda_stream(self, ordinal) : NULL;
     if (!stream)
-        return status == STATUS_OK ? cuda_ready(self) : status;
+        return status == AR_OK ? cuda_ready(self) : status;
     struct range *block = malloc(sizeof *block);
     if (!block)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     CUdeviceptr pointer;
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result =
         self->api.mem_alloc_from_pool_async(&pointer, bytes, self->pool.handle, stream->handle);
     status = cuda_answer(self, result, "cuMemAllocFromPoolAsync", bytes);
-    if (status != STATUS_INVALID)
-        cuda_count(self, DEVICE_CALL_pool_alloc, bytes, begun_ns, 0, status == STATUS_REFUSED);
-    if (status != STATUS_OK) {
+    if (status != AR_INVALID)
+        cuda_count(self, AR_DEVICE_CALL_pool_alloc, bytes, begun_ns, 0, status == AR_REFUSED);
+    if (status != AR_OK) {
         self->pool.changed = true; /* it may have given back what it could not use */
         free(block);
         return status;
@@ -121,10 +121,10 @@ enum status cuda_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t or
     self->pool.used_bytes += bytes;
     cuda_pool_charge(self);
     *address = pointer;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status cuda_pool_free(struct backing *backing, uint64_t address, uint32_t ordinal)
+enum ar_status cuda_pool_free(struct ar_backing *backing, uint64_t address, uint32_t ordinal)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct range *block = ranges_find(&self->pool.blocks, address);
@@ -133,40 +133,40 @@ enum status cuda_pool_free(struct backing *backing, uint64_t address, uint32_t o
                            "a stream-ordered free of %" PRIu64 ", where no block of the pool "
                            "starts: it was freed before, or never allocated",
                            address);
-    enum status status = cuda_ready(self);
-    struct cuda_stream *stream = status == STATUS_OK ? cuda_stream(self, ordinal) : NULL;
+    enum ar_status status = cuda_ready(self);
+    struct cuda_stream *stream = status == AR_OK ? cuda_stream(self, ordinal) : NULL;
     if (!stream)
-        return status == STATUS_OK ? cuda_ready(self) : status;
+        return status == AR_OK ? cuda_ready(self) : status;
     uint64_t begun_ns = cuda_clock_ns(self);
     if (!cuda_worked(self, self->api.mem_free_async(address, stream->handle), "cuMemFreeAsync"))
-        return STATUS_INVALID;
-    cuda_count(self, DEVICE_CALL_pool_free, block->end - block->start, begun_ns, 0, false);
+        return AR_INVALID;
+    cuda_count(self, AR_DEVICE_CALL_pool_free, block->end - block->start, begun_ns, 0, false);
     self->pool.used_bytes -= block->end - block->start;
     stream->sequence++;
     ranges_remove(&self->pool.blocks, block);
     free(block);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status cuda_pool_trim(struct backing *backing, uint64_t keep_bytes)
+enum ar_status cuda_pool_trim(struct ar_backing *backing, uint64_t keep_bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum status status = cuda_ready(self);
-    if (status != STATUS_OK || !self->pool.handle) {
-        if (status == STATUS_OK)
-            device_count(&self->base, DEVICE_CALL_pool_trim, 0, 0, 0, false);
+    enum ar_status status = cuda_ready(self);
+    if (status != AR_OK || !self->pool.handle) {
+        if (status == AR_OK)
+            ar_device_count(&self->base, AR_DEVICE_CALL_pool_trim, 0, 0, 0, false);
         return status;
     }
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_pool_trim_to(self->pool.handle, keep_bytes);
     if (!cuda_worked(self, result, "cuMemPoolTrimTo"))
-        return STATUS_INVALID;
-    cuda_count(self, DEVICE_CALL_pool_trim, 0, begun_ns, 0, false);
+        return AR_INVALID;
+    cuda_count(self, AR_DEVICE_CALL_pool_trim, 0, begun_ns, 0, false);
     cuda_pool_charge(self);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-void cuda_pool_memory(struct backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes)
+void cuda_pool_memory(struct ar_backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     if (self->pool.changed)

@@ -17,21 +17,22 @@
 #define RECORDS_MOST 10000
 #define ROWS_MOST    65536u
 
-enum status cuda_record_open(struct cuda_record *record, const char *path, struct error *error)
+enum ar_status cuda_record_open(struct cuda_record *record, const char *path,
+                                struct ar_error *error)
 {
     if (!path)
-        return STATUS_OK;
+        return AR_OK;
     record->path = strdup(path);
     record->rows = malloc(ROWS_MOST * sizeof *record->rows);
     if (!record->path || !record->rows)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a device");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a device");
     /* Pages that are touched here need not come within a call. */
     for (size_t i = 0; i < ROWS_MOST; i++)
         record->rows[i] = (struct cuda_record_row){.bytes = UINT64_MAX};
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status record_failed(struct cuda_device *self, const struct cuda_record *record)
+static enum ar_status record_failed(struct cuda_device *self, const struct cuda_record *record)
 {
     self->base.bad_input = true;
     return cuda_misuse(self, "the addresses cannot be written to %s: %s", record->path,
@@ -52,18 +53,18 @@ static FILE *open_new(const struct cuda_record *record, char *path, size_t path_
     return file;
 }
 
-static enum status record_begin(struct cuda_device *self, struct cuda_record *record)
+static enum ar_status record_begin(struct cuda_device *self, struct cuda_record *record)
 {
     size_t length = strlen(record->path) + 16;
     char *path = malloc(length);
     if (!path)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     record->file = open_new(record, path, length);
     free(path);
     if (!record->file || fputs("ordinal,bytes,address\n", record->file) < 0 ||
         fflush(record->file) != 0)
         return record_failed(self, record);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Writes the rows that are kept. False: they are not all there, and errno says why. */
@@ -77,31 +78,31 @@ static bool rows_write(struct cuda_record *record)
     return fflush(record->file) == 0;
 }
 
-enum status cuda_record_row(struct cuda_device *self, struct cuda_record *record, uint64_t bytes,
-                            uint64_t address)
+enum ar_status cuda_record_row(struct cuda_device *self, struct cuda_record *record, uint64_t bytes,
+                               uint64_t address)
 {
     if (!record->path)
-        return STATUS_OK;
+        return AR_OK;
     if (!record->file) {
-        enum status status = record_begin(self, record);
-        if (status != STATUS_OK)
+        enum ar_status status = record_begin(self, record);
+        if (status != AR_OK)
             return status;
     }
     if (record->count == ROWS_MOST && !rows_write(record))
         return record_failed(self, record);
     record->rows[record->count++] = (struct cuda_record_row){bytes, address};
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status cuda_record_flush(struct device *device, struct error *error)
+enum ar_status cuda_record_flush(struct ar_device *device, struct ar_error *error)
 {
     struct cuda_device *self = cuda_of(device);
     struct cuda_record *const records[] = {&self->record_segments, &self->record_ranges};
     for (int i = 0; i < 2; i++)
         if (records[i]->file && !rows_write(records[i]))
-            return error_set(error, STATUS_IO, "the addresses cannot be written to %s: %s",
-                             records[i]->path, strerror(errno));
-    return STATUS_OK;
+            return ar_error_set(error, AR_IO, "the addresses cannot be written to %s: %s",
+                                records[i]->path, strerror(errno));
+    return AR_OK;
 }
 
 void cuda_record_close(struct cuda_record *record)

@@ -24,7 +24,7 @@ static struct cuda_small_page *page_of(const struct cuda_device *self, uint64_t 
  * in, or UINT64_MAX: the host has no memory, nothing changed. */
 static uint64_t pages_enter(struct cuda_device *self, uint64_t address, uint64_t bytes)
 {
-    uint64_t first = size_round_down(address, self->page_bytes), new_bytes = 0;
+    uint64_t first = ar_size_round_down(address, self->page_bytes), new_bytes = 0;
     for (uint64_t at = first; at < address + bytes; at += self->page_bytes) {
         struct cuda_small_page *page = page_of(self, at);
         if (!page && !(page = calloc(1, sizeof *page)))
@@ -42,7 +42,7 @@ static uint64_t pages_enter(struct cuda_device *self, uint64_t address, uint64_t
 /* Returns the bytes of the pages that nothing lies in any more. */
 static uint64_t pages_leave(struct cuda_device *self, uint64_t address, uint64_t bytes)
 {
-    uint64_t first = size_round_down(address, self->page_bytes), left_bytes = 0;
+    uint64_t first = ar_size_round_down(address, self->page_bytes), left_bytes = 0;
     for (uint64_t at = first; at < address + bytes; at += self->page_bytes) {
         struct cuda_small_page *page = page_of(self, at);
         if (page && !--page->segments) {
@@ -57,8 +57,8 @@ static uint64_t pages_leave(struct cuda_device *self, uint64_t address, uint64_t
 /* ---- allocation ----------------------------------------------------------------------------- */
 
 /* What the driver gave goes into all books, or back. */
-static enum status take(struct cuda_device *self, struct memory_segment *segment, uint64_t address,
-                        uint64_t bytes, uint64_t begun_ns, uint64_t ended_ns)
+static enum ar_status take(struct cuda_device *self, struct memory_segment *segment,
+                           uint64_t address, uint64_t bytes, uint64_t begun_ns, uint64_t ended_ns)
 {
     uint64_t charge_bytes = sim_ledger_units(&self->ledger, bytes);
     uint64_t end = address + charge_bytes;
@@ -72,44 +72,44 @@ static enum status take(struct cuda_device *self, struct memory_segment *segment
             (void)pages_leave(self, address, bytes);
         free(segment);
         (void)cuda_worked(self, self->api.mem_free(address), "cuMemFree");
-        return host ? STATUS_HOST_MEMORY : cuda_refuse(self, DEVICE_CALL_alloc);
+        return host ? AR_HOST_MEMORY : cuda_refuse(self, AR_DEVICE_CALL_alloc);
     }
     memory_segment_enter(&self->memory, segment, self->base.counters.segments_made++, address, end,
                          bytes, false);
     sim_ledger_charge(&self->ledger, charge_bytes);
-    device_count(&self->base, DEVICE_CALL_alloc, bytes, ended_ns - begun_ns, 0, false);
+    ar_device_count(&self->base, AR_DEVICE_CALL_alloc, bytes, ended_ns - begun_ns, 0, false);
     cuda_show_memory(self);
     return cuda_record_row(self, &self->record_segments, bytes, address);
 }
 
-enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address)
+enum ar_status cuda_segment_alloc(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     if (bytes == 0)
         return cuda_misuse(self, "a driver allocation of no bytes");
-    enum status status = cuda_ready(self);
-    if (status != STATUS_OK)
+    enum ar_status status = cuda_ready(self);
+    if (status != AR_OK)
         return status;
     if (bytes >= self->page_bytes &&
         sim_ledger_units(&self->ledger, bytes) > sim_ledger_free(&self->ledger))
-        return cuda_refuse(self, DEVICE_CALL_alloc);
+        return cuda_refuse(self, AR_DEVICE_CALL_alloc);
     struct memory_segment *segment = malloc(sizeof *segment);
     if (!segment)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     *segment = (struct memory_segment){0}; /* calloc takes longer, within what is measured */
     CUdeviceptr pointer;
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_alloc(&pointer, bytes);
     uint64_t ended_ns = cuda_clock_ns(self);
     status = cuda_answer(self, result, "cuMemAlloc", bytes);
-    if (status != STATUS_OK) {
+    if (status != AR_OK) {
         free(segment);
-        if (status == STATUS_REFUSED)
-            device_count(&self->base, DEVICE_CALL_alloc, 0, ended_ns - begun_ns, 0, true);
+        if (status == AR_REFUSED)
+            ar_device_count(&self->base, AR_DEVICE_CALL_alloc, 0, ended_ns - begun_ns, 0, true);
         return status;
     }
     status = take(self, segment, pointer, bytes, begun_ns, ended_ns);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         *address = pointer;
     return status;
 }
@@ -117,7 +117,7 @@ enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t
 /* ---- freeing -------------------------------------------------------------------------------- */
 
 /* Why an address cannot be freed. */
-static enum status free_misuse(struct cuda_device *self, uint64_t address)
+static enum ar_status free_misuse(struct cuda_device *self, uint64_t address)
 {
     const struct memory_segment *segment = memory_segment_find(&self->memory, address);
     if (!segment)
@@ -130,29 +130,29 @@ static enum status free_misuse(struct cuda_device *self, uint64_t address)
                        segment->ordinal);
 }
 
-enum status cuda_segment_free(struct backing *backing, uint64_t address)
+enum ar_status cuda_segment_free(struct ar_backing *backing, uint64_t address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_segment *segment = memory_segment_find(&self->memory, address);
     if (!segment || segment->reserved || segment->range.start != address)
         return free_misuse(self, address);
     uint64_t waited_ns = cuda_stream_sync(self, CUDA_ALL_STREAMS);
-    enum status status = cuda_ready(self);
-    if (status != STATUS_OK)
+    enum ar_status status = cuda_ready(self);
+    if (status != AR_OK)
         return status;
     uint64_t bytes = segment->bytes, begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_free(address);
     uint64_t ended_ns = cuda_clock_ns(self);
     if (!cuda_worked(self, result, "cuMemFree"))
-        return STATUS_INVALID;
+        return AR_INVALID;
     uint64_t back_bytes = bytes < self->page_bytes ? pages_leave(self, address, bytes)
                                                    : segment->range.end - segment->range.start;
     memory_segment_remove(&self->memory, segment);
-    device_count(&self->base, DEVICE_CALL_free, bytes, ended_ns - begun_ns, waited_ns, false);
+    ar_device_count(&self->base, AR_DEVICE_CALL_free, bytes, ended_ns - begun_ns, waited_ns, false);
     sim_ledger_give_back(&self->ledger, back_bytes, 0);
     cuda_pool_charge(self);
     cuda_show_memory(self);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void cuda_segments_close(struct cuda_device *self)

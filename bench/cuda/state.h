@@ -56,9 +56,9 @@ struct cuda_record {
 };
 
 struct cuda_device {
-    struct device base;
-    struct backing backing;
-    struct backing_ops backing_ops; /* without what this card has not */
+    struct ar_device base;
+    struct ar_backing backing;
+    struct ar_backing_ops backing_ops; /* without what this card has not */
     struct cuda_api api;
     CUdevice card;
     CUcontext context, context_before; /* NULL: not retained */
@@ -85,12 +85,12 @@ struct cuda_device {
     char problem[512];
 };
 
-static inline struct cuda_device *cuda_of(struct device *device)
+static inline struct cuda_device *cuda_of(struct ar_device *device)
 {
     return (struct cuda_device *)device;
 }
 
-static inline struct cuda_device *cuda_of_backing(struct backing *backing)
+static inline struct cuda_device *cuda_of_backing(struct ar_backing *backing)
 {
     return (struct cuda_device *)((char *)backing - offsetof(struct cuda_device, backing));
 }
@@ -112,78 +112,78 @@ static inline uint64_t cuda_clock_ns(struct cuda_device *self)
 
 /* Writes the sentence for an INVALID and returns that. Once the device has failed the sentence of
  * that stays. */
-enum status cuda_misuse(struct cuda_device *self, const char *format, ...)
+enum ar_status cuda_misuse(struct cuda_device *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* What the driver answered. OK, or REFUSED where memory was what it lacked; else the device has
  * failed, for good: INVALID with a sentence. `bytes` 0: the call has no size. */
-enum status cuda_answer(struct cuda_device *self, CUresult result, const char *call,
-                        uint64_t bytes);
+enum ar_status cuda_answer(struct cuda_device *self, CUresult result, const char *call,
+                           uint64_t bytes);
 /* The same for calls that no lack of memory may stop. False: the device has failed. */
 bool cuda_worked(struct cuda_device *self, CUresult result, const char *call);
 /* OK while the device can be asked for anything. */
-enum status cuda_ready(struct cuda_device *self);
+enum ar_status cuda_ready(struct cuda_device *self);
 
 /* Counts a call that began at `begun_ns` of the host's clock and is over now. */
-static inline void cuda_count(struct cuda_device *self, enum device_call call, uint64_t bytes,
+static inline void cuda_count(struct cuda_device *self, enum ar_device_call call, uint64_t bytes,
                               uint64_t begun_ns, uint64_t waited_ns, bool refused)
 {
     uint64_t ns = cuda_clock_ns(self) - begun_ns;
-    device_count(&self->base, call, refused ? 0 : bytes, ns, waited_ns, refused);
+    ar_device_count(&self->base, call, refused ? 0 : bytes, ns, waited_ns, refused);
 }
 
 /* A call that the capacity forbids: counted as the driver's refusal would be, which was not asked. */
-static inline enum status cuda_refuse(struct cuda_device *self, enum device_call call)
+static inline enum ar_status cuda_refuse(struct cuda_device *self, enum ar_device_call call)
 {
-    device_count(&self->base, call, 0, 0, 0, true);
-    return STATUS_REFUSED;
+    ar_device_count(&self->base, call, 0, 0, 0, true);
+    return AR_REFUSED;
 }
 
 /* The ledger's figures go into the counters. */
 void cuda_show_memory(struct cuda_device *self);
 
 /* cuda_device.c */
-extern const struct device_ops cuda_device_ops;
-extern const struct backing_ops cuda_backing_ops;
+extern const struct ar_device_ops cuda_device_ops;
+extern const struct ar_backing_ops cuda_backing_ops;
 
 /* open.c: in any state, half open too. */
-void cuda_close(struct device *device);
+void cuda_close(struct ar_device *device);
 
 /* record.c */
-enum status cuda_record_open(struct cuda_record *record, const char *path,
-                             struct error *error) STATUS_CHECKED;
-enum status cuda_record_row(struct cuda_device *self, struct cuda_record *record, uint64_t bytes,
-                            uint64_t address);
-enum status cuda_record_flush(struct device *device, struct error *error);
+enum ar_status cuda_record_open(struct cuda_record *record, const char *path,
+                                struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status cuda_record_row(struct cuda_device *self, struct cuda_record *record, uint64_t bytes,
+                               uint64_t address);
+enum ar_status cuda_record_flush(struct ar_device *device, struct ar_error *error);
 /* Writes what is left, where that can be. */
 void cuda_record_close(struct cuda_record *record);
 
 /* segments.c */
-enum status cuda_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address);
-enum status cuda_segment_free(struct backing *backing, uint64_t address);
+enum ar_status cuda_segment_alloc(struct ar_backing *backing, uint64_t bytes, uint64_t *address);
+enum ar_status cuda_segment_free(struct ar_backing *backing, uint64_t address);
 void cuda_segments_close(struct cuda_device *self);
 
 /* outside.c */
-enum status cuda_outside(struct device *device, uint64_t bytes);
+enum ar_status cuda_outside(struct ar_device *device, uint64_t bytes);
 void cuda_outside_close(struct cuda_device *self);
 
 /* virtual_memory.c */
-enum status cuda_reserve(struct backing *backing, uint64_t bytes, uint64_t *address);
-enum status cuda_release(struct backing *backing, uint64_t address);
-enum status cuda_create(struct backing *backing, uint64_t bytes, backing_handle *handle);
-enum status cuda_destroy(struct backing *backing, backing_handle handle);
-enum status cuda_map(struct backing *backing, uint64_t address, backing_handle handle);
-enum status cuda_access(struct backing *backing, uint64_t address, uint64_t bytes);
-enum status cuda_unmap(struct backing *backing, uint64_t address, uint64_t bytes);
+enum ar_status cuda_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address);
+enum ar_status cuda_release(struct ar_backing *backing, uint64_t address);
+enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, backing_handle *handle);
+enum ar_status cuda_destroy(struct ar_backing *backing, backing_handle handle);
+enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, backing_handle handle);
+enum ar_status cuda_access(struct ar_backing *backing, uint64_t address, uint64_t bytes);
+enum ar_status cuda_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes);
 CUmemAllocationProp cuda_memory_kind(const struct cuda_device *self);
 void cuda_virtual_memory_close(struct cuda_device *self);
 
 /* pool.c */
-enum status cuda_pool_open(struct backing *backing, const struct backing_pool *settings);
-enum status cuda_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t stream,
-                            uint64_t *address);
-enum status cuda_pool_free(struct backing *backing, uint64_t address, uint32_t stream);
-enum status cuda_pool_trim(struct backing *backing, uint64_t keep_bytes);
-void cuda_pool_memory(struct backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes);
+enum ar_status cuda_pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings);
+enum ar_status cuda_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32_t stream,
+                               uint64_t *address);
+enum ar_status cuda_pool_free(struct ar_backing *backing, uint64_t address, uint32_t stream);
+enum ar_status cuda_pool_trim(struct ar_backing *backing, uint64_t keep_bytes);
+void cuda_pool_memory(struct ar_backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes);
 /* What the pool holds may have changed: the ledger is told. */
 void cuda_pool_charge(struct cuda_device *self);
 bool cuda_pool_has(const struct cuda_device *self, uint64_t address);
@@ -198,9 +198,9 @@ int64_t cuda_others_look(uint64_t ordinal);
 uint64_t cuda_others_bytes(int64_t before_bytes, int64_t now_bytes, uint64_t driver_bytes);
 
 /* uses.c */
-void cuda_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
+void cuda_used(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t stream,
                uint64_t event);
-uint64_t cuda_handed_out(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
-                         bool order, uint64_t event);
+uint64_t cuda_handed_out(struct ar_device *device, uint64_t address, uint64_t bytes,
+                         uint32_t stream, bool order, uint64_t event);
 
 #endif

@@ -164,7 +164,7 @@ struct cuda_stream *cuda_stream(struct cuda_device *device, uint32_t ordinal)
     return NULL;
 }
 
-bool cuda_device_adopt_stream(struct device *device, uint32_t ordinal, void *handle)
+bool cuda_device_adopt_stream(struct ar_device *device, uint32_t ordinal, void *handle)
 {
     struct cuda_stream *stream = stream_place(cuda_of(device), ordinal);
     if (!stream)

@@ -10,7 +10,7 @@
  *    here (--verify). From then on uses need not be kept. */
 #include "bench/cuda/state.h"
 
-void cuda_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t ordinal,
+void cuda_used(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t ordinal,
                uint64_t event)
 {
     struct cuda_device *self = cuda_of(device);
@@ -38,8 +38,8 @@ static bool hand_out_visit(void *argument, const struct sim_use *use, uint64_t s
     return true;
 }
 
-uint64_t cuda_handed_out(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
-                         bool order, uint64_t event)
+uint64_t cuda_handed_out(struct ar_device *device, uint64_t address, uint64_t bytes,
+                         uint32_t stream, bool order, uint64_t event)
 {
     struct cuda_device *self = cuda_of(device);
     (void)event;

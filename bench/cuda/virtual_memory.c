@@ -18,7 +18,7 @@ CUmemAllocationProp cuda_memory_kind(const struct cuda_device *self)
 }
 
 /* A multiple of the page, above 0, and the device can be asked. */
-static enum status check_bytes(struct cuda_device *self, const char *what, uint64_t bytes)
+static enum ar_status check_bytes(struct cuda_device *self, const char *what, uint64_t bytes)
 {
     if (bytes == 0 || bytes % self->page_bytes)
         return cuda_misuse(self,
@@ -27,22 +27,22 @@ static enum status check_bytes(struct cuda_device *self, const char *what, uint6
     return cuda_ready(self);
 }
 
-enum status cuda_reserve(struct backing *backing, uint64_t bytes, uint64_t *address)
+enum ar_status cuda_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum status status = check_bytes(self, "a reservation", bytes);
-    if (status != STATUS_OK)
+    enum ar_status status = check_bytes(self, "a reservation", bytes);
+    if (status != AR_OK)
         return status;
     struct memory_segment *segment = calloc(1, sizeof *segment);
     if (!segment)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     CUdeviceptr pointer;
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_address_reserve(&pointer, bytes, 0, 0, 0);
     status = cuda_answer(self, result, "cuMemAddressReserve", bytes);
-    if (status != STATUS_INVALID)
-        cuda_count(self, DEVICE_CALL_reserve, bytes, begun_ns, 0, status == STATUS_REFUSED);
-    if (status != STATUS_OK) {
+    if (status != AR_INVALID)
+        cuda_count(self, AR_DEVICE_CALL_reserve, bytes, begun_ns, 0, status == AR_REFUSED);
+    if (status != AR_OK) {
         free(segment);
         return status;
     }
@@ -52,7 +52,7 @@ enum status cuda_reserve(struct backing *backing, uint64_t bytes, uint64_t *addr
     return cuda_record_row(self, &self->record_ranges, bytes, pointer);
 }
 
-enum status cuda_release(struct backing *backing, uint64_t address)
+enum ar_status cuda_release(struct ar_backing *backing, uint64_t address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_segment *range = memory_segment_find(&self->memory, address);
@@ -64,36 +64,36 @@ enum status cuda_release(struct backing *backing, uint64_t address)
                            "a release of the range at %" PRIu64 " while %" PRIu64
                            " bytes of it are mapped; unmap them first",
                            address, range->mapped_bytes);
-    enum status status = cuda_ready(self);
-    if (status != STATUS_OK)
+    enum ar_status status = cuda_ready(self);
+    if (status != AR_OK)
         return status;
     uint64_t begun_ns = cuda_clock_ns(self);
     if (!cuda_worked(self, self->api.mem_address_free(address, range->bytes), "cuMemAddressFree"))
-        return STATUS_INVALID;
-    cuda_count(self, DEVICE_CALL_release, range->bytes, begun_ns, 0, false);
+        return AR_INVALID;
+    cuda_count(self, AR_DEVICE_CALL_release, range->bytes, begun_ns, 0, false);
     memory_segment_remove(&self->memory, range);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status cuda_create(struct backing *backing, uint64_t bytes, backing_handle *handle)
+enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, backing_handle *handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum status status = check_bytes(self, "physical memory", bytes);
-    if (status != STATUS_OK)
+    enum ar_status status = check_bytes(self, "physical memory", bytes);
+    if (status != AR_OK)
         return status;
     if (bytes > sim_ledger_free(&self->ledger))
-        return cuda_refuse(self, DEVICE_CALL_create);
+        return cuda_refuse(self, AR_DEVICE_CALL_create);
     struct memory_physical *physical = calloc(1, sizeof *physical);
     if (!physical)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     const CUmemAllocationProp kind = cuda_memory_kind(self);
     CUmemGenericAllocationHandle driver_handle = 0;
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_create(&driver_handle, bytes, &kind, 0);
     status = cuda_answer(self, result, "cuMemCreate", bytes);
-    if (status != STATUS_INVALID)
-        cuda_count(self, DEVICE_CALL_create, bytes, begun_ns, 0, status == STATUS_REFUSED);
-    if (status != STATUS_OK) {
+    if (status != AR_INVALID)
+        cuda_count(self, AR_DEVICE_CALL_create, bytes, begun_ns, 0, status == AR_REFUSED);
+    if (status != AR_OK) {
         free(physical);
         return status;
     }
@@ -102,7 +102,7 @@ enum status cuda_create(struct backing *backing, uint64_t bytes, backing_handle 
     sim_ledger_charge(&self->ledger, bytes);
     cuda_show_memory(self);
     *handle = physical->handle.start;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Memory that is given up and mapped nowhere is the card's again. */
@@ -115,7 +115,7 @@ static void physical_settle(struct cuda_device *self, struct memory_physical *ph
     cuda_show_memory(self);
 }
 
-enum status cuda_destroy(struct backing *backing, backing_handle handle)
+enum ar_status cuda_destroy(struct ar_backing *backing, backing_handle handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_physical *physical = memory_physical_find(&self->memory, handle);
@@ -124,22 +124,22 @@ enum status cuda_destroy(struct backing *backing, backing_handle handle)
                            "physical memory %" PRIu64 " is given up, but it was given up before, "
                            "or never made",
                            handle);
-    enum status status = cuda_ready(self);
-    if (status != STATUS_OK)
+    enum ar_status status = cuda_ready(self);
+    if (status != AR_OK)
         return status;
     uint64_t begun_ns = cuda_clock_ns(self);
     if (!cuda_worked(self, self->api.mem_release(physical->driver_handle), "cuMemRelease"))
-        return STATUS_INVALID;
-    cuda_count(self, DEVICE_CALL_destroy, physical->bytes, begun_ns, 0, false);
+        return AR_INVALID;
+    cuda_count(self, AR_DEVICE_CALL_destroy, physical->bytes, begun_ns, 0, false);
     physical->destroyed = true;
     physical_settle(self, physical);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* What speaks against mapping the piece there; OK: nothing. */
-static enum status check_map(struct cuda_device *self, uint64_t address,
-                             const struct memory_physical *physical,
-                             const struct memory_segment *range)
+static enum ar_status check_map(struct cuda_device *self, uint64_t address,
+                                const struct memory_physical *physical,
+                                const struct memory_segment *range)
 {
     if (!range || !range->reserved || physical->bytes > range->range.end - address)
         return cuda_misuse(
@@ -152,7 +152,7 @@ static enum status check_map(struct cuda_device *self, uint64_t address,
     return cuda_ready(self);
 }
 
-enum status cuda_map(struct backing *backing, uint64_t address, backing_handle handle)
+enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, backing_handle handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_physical *physical = memory_physical_find(&self->memory, handle);
@@ -161,32 +161,32 @@ enum status cuda_map(struct backing *backing, uint64_t address, backing_handle h
             self, "a map of physical memory %" PRIu64 ", which was given up before, or never made",
             handle);
     struct memory_segment *range = memory_segment_find(&self->memory, address);
-    enum status status = check_map(self, address, physical, range);
-    if (status != STATUS_OK)
+    enum ar_status status = check_map(self, address, physical, range);
+    if (status != AR_OK)
         return status;
     struct memory_mapping *mapping = calloc(1, sizeof *mapping);
     if (!mapping)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     uint64_t bytes = physical->bytes, begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_map(address, bytes, 0, physical->driver_handle, 0);
     status = cuda_answer(self, result, "cuMemMap", bytes);
-    if (status != STATUS_INVALID)
-        cuda_count(self, DEVICE_CALL_map, bytes, begun_ns, 0, status == STATUS_REFUSED);
-    if (status != STATUS_OK) {
+    if (status != AR_INVALID)
+        cuda_count(self, AR_DEVICE_CALL_map, bytes, begun_ns, 0, status == AR_REFUSED);
+    if (status != AR_OK) {
         free(mapping);
         return status;
     }
     mapping->usable = true; /* whether access was given the driver knows */
     memory_mapping_enter(&self->memory, mapping, physical, range, address);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Checks that whole mappings fill the range. */
-static enum status check_run(struct cuda_device *self, const char *what, uint64_t address,
-                             uint64_t bytes)
+static enum ar_status check_run(struct cuda_device *self, const char *what, uint64_t address,
+                                uint64_t bytes)
 {
-    enum status status = check_bytes(self, what, bytes);
-    if (status != STATUS_OK)
+    enum ar_status status = check_bytes(self, what, bytes);
+    if (status != AR_OK)
         return status;
     for (uint64_t at = address; at < address + bytes;) {
         const struct range *mapping = ranges_find(&self->memory.mappings, at);
@@ -197,14 +197,14 @@ static enum status check_run(struct cuda_device *self, const char *what, uint64_
                                what, address, address + bytes, at);
         at = mapping->end;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status cuda_access(struct backing *backing, uint64_t address, uint64_t bytes)
+enum ar_status cuda_access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum status status = check_run(self, "an access", address, bytes);
-    if (status != STATUS_OK)
+    enum ar_status status = check_run(self, "an access", address, bytes);
+    if (status != AR_OK)
         return status;
     const CUmemAccessDesc access = {
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = self->card},
@@ -213,27 +213,27 @@ enum status cuda_access(struct backing *backing, uint64_t address, uint64_t byte
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_set_access(address, bytes, &access, 1);
     status = cuda_answer(self, result, "cuMemSetAccess", bytes);
-    if (status != STATUS_INVALID)
-        cuda_count(self, DEVICE_CALL_access, bytes, begun_ns, 0, status == STATUS_REFUSED);
+    if (status != AR_INVALID)
+        cuda_count(self, AR_DEVICE_CALL_access, bytes, begun_ns, 0, status == AR_REFUSED);
     return status;
 }
 
-enum status cuda_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
+enum ar_status cuda_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum status status = check_run(self, "an unmap", address, bytes);
-    if (status != STATUS_OK)
+    enum ar_status status = check_run(self, "an unmap", address, bytes);
+    if (status != AR_OK)
         return status;
     uint64_t begun_ns = cuda_clock_ns(self);
     if (!cuda_worked(self, self->api.mem_unmap(address, bytes), "cuMemUnmap"))
-        return STATUS_INVALID;
-    cuda_count(self, DEVICE_CALL_unmap, bytes, begun_ns, 0, false);
+        return AR_INVALID;
+    cuda_count(self, AR_DEVICE_CALL_unmap, bytes, begun_ns, 0, false);
     for (uint64_t at = address; at < address + bytes;) {
         struct memory_mapping *mapping = memory_mapping_find(&self->memory, at);
         at = mapping->range.end;
         physical_settle(self, memory_mapping_remove(&self->memory, mapping));
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void cuda_virtual_memory_close(struct cuda_device *self)

@@ -2,14 +2,14 @@
 
 #define FIRST_BITS 6u
 
-void address_map_open(struct address_map *map, struct host *host)
+void address_map_open(struct address_map *map, struct ar_host *host)
 {
     *map = (struct address_map){.host = host};
 }
 
 void address_map_close(struct address_map *map)
 {
-    host_free(map->host, map->entries, map->room * sizeof *map->entries);
+    ar_host_free(map->host, map->entries, map->room * sizeof *map->entries);
     *map = (struct address_map){.host = map->host};
 }
 
@@ -33,42 +33,42 @@ static size_t probe(const struct address_map *map, uint64_t address)
     return place;
 }
 
-enum status address_map_reserve(struct address_map *map)
+enum ar_status address_map_reserve(struct address_map *map)
 {
     if (map->room && 2 * (map->count + 1) <= map->room)
-        return STATUS_OK;
+        return AR_OK;
     struct address_map grown = {
         .host = map->host,
         .room = map->room ? 2 * map->room : (size_t)1 << FIRST_BITS,
         .count = map->count,
         .shift = map->room ? map->shift - 1 : 64 - FIRST_BITS,
     };
-    grown.entries = host_alloc(map->host, grown.room * sizeof *grown.entries);
+    grown.entries = ar_host_alloc(map->host, grown.room * sizeof *grown.entries);
     if (!grown.entries)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     for (size_t i = 0; i < grown.room; i++)
         grown.entries[i].address = ADDRESS_MAP_NONE;
     for (size_t i = 0; i < map->room; i++)
         if (map->entries[i].address != ADDRESS_MAP_NONE)
             grown.entries[probe(&grown, map->entries[i].address)] = map->entries[i];
-    host_free(map->host, map->entries, map->room * sizeof *map->entries);
+    ar_host_free(map->host, map->entries, map->room * sizeof *map->entries);
     *map = grown;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status address_map_insert(struct address_map *map, const struct policy_block *block)
+enum ar_status address_map_insert(struct address_map *map, const struct ar_policy_block *block)
 {
     if (block->address == ADDRESS_MAP_NONE)
-        return STATUS_CORRUPT;
+        return AR_CORRUPT;
     size_t place = probe(map, block->address);
     if (map->entries[place].address != ADDRESS_MAP_NONE)
-        return STATUS_CORRUPT;
+        return AR_CORRUPT;
     map->entries[place] = *block;
     map->count++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-const struct policy_block *address_map_find(const struct address_map *map, uint64_t address)
+const struct ar_policy_block *address_map_find(const struct address_map *map, uint64_t address)
 {
     if (!map->count || address == ADDRESS_MAP_NONE)
         return NULL;
@@ -91,7 +91,7 @@ static void close_free_block(struct address_map *map, size_t free_block)
     map->entries[free_block].address = ADDRESS_MAP_NONE;
 }
 
-bool address_map_remove(struct address_map *map, uint64_t address, struct policy_block *out)
+bool address_map_remove(struct address_map *map, uint64_t address, struct ar_policy_block *out)
 {
     if (!map->count || address == ADDRESS_MAP_NONE)
         return false;

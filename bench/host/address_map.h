@@ -18,29 +18,29 @@
 #define ADDRESS_MAP_NONE UINT64_MAX
 
 struct address_map {
-    struct host *host;
-    struct policy_block *entries; /* address ADDRESS_MAP_NONE: not taken */
-    size_t room, count;           /* room: a power of two, or 0 */
-    unsigned shift;               /* 64 - log2(room) */
+    struct ar_host *host;
+    struct ar_policy_block *entries; /* address ADDRESS_MAP_NONE: not taken */
+    size_t room, count;              /* room: a power of two, or 0 */
+    unsigned shift;                  /* 64 - log2(room) */
 };
 
 /* An empty map whose memory comes from `host`, which stays the caller's. */
-void address_map_open(struct address_map *map, struct host *host);
+void address_map_open(struct address_map *map, struct ar_host *host);
 void address_map_close(struct address_map *map);
 
 /* Makes room for one more, so that the next insertion cannot fail. HOST_MEMORY: the map is as it
  * was. */
-enum status address_map_reserve(struct address_map *map) STATUS_CHECKED;
+enum ar_status address_map_reserve(struct address_map *map) AR_STATUS_CHECKED;
 
 /* Adds a block, after address_map_reserve. CORRUPT where a block with that address is there
  * already. */
-enum status address_map_insert(struct address_map *map,
-                               const struct policy_block *block) STATUS_CHECKED;
+enum ar_status address_map_insert(struct address_map *map,
+                                  const struct ar_policy_block *block) AR_STATUS_CHECKED;
 
 /* The block that starts at `address`, or NULL. It stays the map's, valid until the next change. */
-const struct policy_block *address_map_find(const struct address_map *map, uint64_t address);
+const struct ar_policy_block *address_map_find(const struct address_map *map, uint64_t address);
 
 /* Takes it out into `out`. False: there is none. */
-bool address_map_remove(struct address_map *map, uint64_t address, struct policy_block *out);
+bool address_map_remove(struct address_map *map, uint64_t address, struct ar_policy_block *out);
 
 #endif

@@ -17,7 +17,7 @@ struct bout {
     struct replay_result last; /* of the engine */
     double *step_ns;           /* room for the steps of a run */
     uint64_t *mark_ns;
-    struct error *error;
+    struct ar_error *error;
 };
 
 /* ---- statistics ------------------------------------------------------------------------------ */
@@ -58,100 +58,101 @@ static double steady_ns(struct bout *bout, const uint64_t *end_ns, uint64_t begu
 /* ---- runs ------------------------------------------------------------------------------------ */
 
 /* One run of the engine with a new policy; its result stays in the bout. */
-static enum status run_engine(struct bout *bout)
+static enum ar_status run_engine(struct bout *bout)
 {
     const struct harness_config *config = bout->config;
-    struct host host = {0};
-    struct policy_context context = {.backing = config->device->backing, .host = &host};
-    struct policy *policy = NULL;
+    struct ar_host host = {0};
+    struct ar_policy_context context = {.backing = config->device->backing, .host = &host};
+    struct ar_policy *policy = NULL;
     replay_result_close(&bout->last);
-    enum status status = trace_rewind(bout->source, bout->error);
-    if (status == STATUS_OK)
+    enum ar_status status = trace_rewind(bout->source, bout->error);
+    if (status == AR_OK)
         status = registry_create(config->policy, &context, &policy, bout->error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     struct replay_config replay = {
         .policy = policy, .device = config->device, .source = bout->source, .policy_host = &host};
     status = replay_run(&replay, &bout->last, bout->error);
     config->device->ops->sync(config->device, TRACE_NO_STREAM);
-    policy_destroy(policy);
-    if (status == STATUS_OK && !bout->last.passed)
-        status = error_set(bout->error, STATUS_NEGATIVE,
-                           "event %llu of %s could not be served; give the card to this alone, or "
-                           "take a smaller workload",
-                           (unsigned long long)bout->last.first_failed_event, config->workload);
+    ar_policy_destroy(policy);
+    if (status == AR_OK && !bout->last.passed)
+        status =
+            ar_error_set(bout->error, AR_NEGATIVE,
+                         "event %llu of %s could not be served; give the card to this alone, or "
+                         "take a smaller workload",
+                         (unsigned long long)bout->last.first_failed_event, config->workload);
     return status;
 }
 
-static enum status time_engine(struct bout *bout, double *ns)
+static enum ar_status time_engine(struct bout *bout, double *ns)
 {
-    enum status status = run_engine(bout);
-    if (status == STATUS_OK)
+    enum ar_status status = run_engine(bout);
+    if (status == AR_OK)
         *ns = steady_ns(bout, bout->last.step_end_ns, bout->last.begun_ns, bout->last.steps);
     return status;
 }
 
 /* The marks are those of the engine: one at the beginning, one at the end of each step. */
-static enum status time_loop(struct bout *bout, double *ns)
+static enum ar_status time_loop(struct bout *bout, double *ns)
 {
-    enum status status =
+    enum ar_status status =
         launches_run(&bout->launches, bout->config->device, bout->mark_ns, bout->error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         *ns = steady_ns(bout, bout->mark_ns + 1, bout->mark_ns[0], bout->last.steps);
     return status;
 }
 
 /* Rule 1. */
-static enum status prepare(struct bout *bout)
+static enum ar_status prepare(struct bout *bout)
 {
-    struct device *device = bout->config->device;
+    struct ar_device *device = bout->config->device;
     struct launch_recorder recorder;
     launches_record(&recorder, &bout->launches, device);
-    enum status status = run_engine(bout);
-    enum status ended = launches_end(&recorder, device, status == STATUS_OK ? bout->error : NULL);
-    if (status == STATUS_OK)
+    enum ar_status status = run_engine(bout);
+    enum ar_status ended = launches_end(&recorder, device, status == AR_OK ? bout->error : NULL);
+    if (status == AR_OK)
         status = ended;
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     if (bout->last.steps < 2 || bout->launches.marks < bout->last.steps + 1)
-        return error_set(bout->error, STATUS_INVALID,
-                         "%s: at least two steps are needed, that is, marks called \"step\"",
-                         bout->config->workload);
+        return ar_error_set(bout->error, AR_INVALID,
+                            "%s: at least two steps are needed, that is, marks called \"step\"",
+                            bout->config->workload);
     bout->step_ns = calloc((size_t)bout->last.steps, sizeof *bout->step_ns);
     bout->mark_ns = calloc(bout->launches.marks, sizeof *bout->mark_ns);
     if (!bout->step_ns || !bout->mark_ns)
-        return error_set(bout->error, STATUS_HOST_MEMORY, "no host memory for %llu steps",
-                         (unsigned long long)bout->last.steps);
+        return ar_error_set(bout->error, AR_HOST_MEMORY, "no host memory for %llu steps",
+                            (unsigned long long)bout->last.steps);
     return launches_fix(&bout->launches, device, bout->error);
 }
 
 /* Rule 2. */
-static enum status run_block(struct bout *bout, struct harness_block *block)
+static enum ar_status run_block(struct bout *bout, struct harness_block *block)
 {
-    enum status status = time_engine(bout, &block->engine_ns[0]);
-    if (status == STATUS_OK)
+    enum ar_status status = time_engine(bout, &block->engine_ns[0]);
+    if (status == AR_OK)
         status = time_loop(bout, &block->loop_ns[0]);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = time_loop(bout, &block->loop_ns[1]);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = time_engine(bout, &block->engine_ns[1]);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     double loop_ns = block->loop_ns[0] + block->loop_ns[1];
     if (loop_ns <= 0)
-        return error_set(bout->error, STATUS_INVALID, "%s: its steps take no time",
-                         bout->config->workload);
+        return ar_error_set(bout->error, AR_INVALID, "%s: its steps take no time",
+                            bout->config->workload);
     block->added = (block->engine_ns[0] + block->engine_ns[1]) / loop_ns - 1;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Rule 3. */
-static enum status conclude(const struct bout *bout, struct harness_result *result)
+static enum ar_status conclude(const struct bout *bout, struct harness_result *result)
 {
     size_t count = result->block_count;
     double *values = calloc(2 * count, sizeof *values);
     if (!values)
-        return error_set(bout->error, STATUS_HOST_MEMORY, "no host memory for %zu blocks", count);
+        return ar_error_set(bout->error, AR_HOST_MEMORY, "no host memory for %zu blocks", count);
     for (size_t i = 0; i < 2 * count; i++)
         values[i] = result->blocks[i / 2].engine_ns[i % 2];
     result->engine_ns = harness_median(values, 2 * count);
@@ -167,45 +168,45 @@ static enum status conclude(const struct bout *bout, struct harness_result *resu
     result->kernel_ops = bout->launches.kernel_op_count;
     result->kernels = bout->launches.kernels;
     result->fixed_bytes = bout->launches.fixed_bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status measure(struct bout *bout, struct harness_result *result)
+static enum ar_status measure(struct bout *bout, struct harness_result *result)
 {
     const struct harness_config *config = bout->config;
     double warm_ns;
     if (!config->blocks)
-        return error_set(bout->error, STATUS_INVALID, "0 blocks of runs: choose at least 1");
+        return ar_error_set(bout->error, AR_INVALID, "0 blocks of runs: choose at least 1");
     result->blocks = calloc(config->blocks, sizeof *result->blocks);
     if (!result->blocks)
-        return error_set(bout->error, STATUS_HOST_MEMORY, "no host memory for %u blocks",
-                         config->blocks);
-    enum status status = workload_open(config->workload, &bout->source, bout->error);
-    if (status == STATUS_OK)
+        return ar_error_set(bout->error, AR_HOST_MEMORY, "no host memory for %u blocks",
+                            config->blocks);
+    enum ar_status status = workload_open(config->workload, &bout->source, bout->error);
+    if (status == AR_OK)
         status = prepare(bout);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = time_loop(bout, &warm_ns);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = time_engine(bout, &warm_ns);
-    for (unsigned i = 0; status == STATUS_OK && i < config->blocks; i++) {
+    for (unsigned i = 0; status == AR_OK && i < config->blocks; i++) {
         status = run_block(bout, &result->blocks[i]);
         result->block_count = i + 1;
     }
-    return status == STATUS_OK ? conclude(bout, result) : status;
+    return status == AR_OK ? conclude(bout, result) : status;
 }
 
-enum status harness_measure(const struct harness_config *config, struct harness_result *result,
-                            struct error *error)
+enum ar_status harness_measure(const struct harness_config *config, struct harness_result *result,
+                               struct ar_error *error)
 {
     struct bout bout = {.config = config, .error = error};
     *result = (struct harness_result){0};
-    enum status status = measure(&bout, result);
+    enum ar_status status = measure(&bout, result);
     launches_close(&bout.launches, config->device);
     replay_result_close(&bout.last);
     trace_close(bout.source);
     free(bout.step_ns);
     free(bout.mark_ns);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         harness_close(result);
     return status;
 }

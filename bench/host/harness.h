@@ -17,10 +17,10 @@
 #include "sim/device.h"
 
 struct harness_config {
-    const struct spec *policy;
+    const struct ar_spec *policy;
     const char *workload;
-    struct device *device; /* nothing else may run on it */
-    unsigned blocks;       /* at least 1 */
+    struct ar_device *device; /* nothing else may run on it */
+    unsigned blocks;          /* at least 1 */
 };
 
 struct harness_block {
@@ -41,8 +41,8 @@ struct harness_result {
 
 /* INVALID: bad input, or a workload without steps; NEGATIVE: a request was not served; and what the
  * device answers. Nothing is left on the device. */
-enum status harness_measure(const struct harness_config *config, struct harness_result *result,
-                            struct error *error) STATUS_CHECKED;
+enum ar_status harness_measure(const struct harness_config *config, struct harness_result *result,
+                               struct ar_error *error) AR_STATUS_CHECKED;
 void harness_close(struct harness_result *result);
 
 /* The median of `count` values, and the interval of the order statistics that holds the true one

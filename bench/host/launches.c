@@ -6,13 +6,13 @@
 #include "allocators/base/size.h"
 #include "workloads/trace/event.h"
 
-#define PLACE_BYTES (2 * MIB) /* operands keep their place within it */
+#define PLACE_BYTES (2 * AR_MIB) /* operands keep their place within it */
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
 static void add(struct launches *self, enum launch_kind kind, uint32_t stream, uint64_t value)
 {
-    struct launch *items = array_grow(self->items, self->count, &self->room, sizeof *items);
+    struct launch *items = ar_array_grow(self->items, self->count, &self->room, sizeof *items);
     self->lost |= !items;
     if (!items)
         return;
@@ -23,40 +23,40 @@ static void add(struct launches *self, enum launch_kind kind, uint32_t stream, u
 }
 
 /* The table that the device has now is the first member of the recorder. */
-static struct launch_recorder *recorder_of(const struct device *device)
+static struct launch_recorder *recorder_of(const struct ar_device *device)
 {
     return (struct launch_recorder *)device->ops;
 }
 
-static void record_kernel(struct device *device, uint32_t stream, uint64_t nanoseconds)
+static void record_kernel(struct ar_device *device, uint32_t stream, uint64_t nanoseconds)
 {
     struct launch_recorder *recorder = recorder_of(device);
     add(recorder->launches, LAUNCH_KERNEL, stream, nanoseconds);
     recorder->device_ops->kernel(device, stream, nanoseconds);
 }
 
-static void record_event(struct device *device, uint64_t event, uint32_t stream)
+static void record_event(struct ar_device *device, uint64_t event, uint32_t stream)
 {
     struct launch_recorder *recorder = recorder_of(device);
     add(recorder->launches, LAUNCH_RECORD, stream, event);
     recorder->device_ops->event_record(device, event, stream);
 }
 
-static void record_wait(struct device *device, uint32_t stream, uint64_t event)
+static void record_wait(struct ar_device *device, uint32_t stream, uint64_t event)
 {
     struct launch_recorder *recorder = recorder_of(device);
     add(recorder->launches, LAUNCH_WAIT, stream, event);
     recorder->device_ops->stream_wait(device, stream, event);
 }
 
-static void record_sync(struct device *device, uint32_t stream)
+static void record_sync(struct ar_device *device, uint32_t stream)
 {
     struct launch_recorder *recorder = recorder_of(device);
     add(recorder->launches, LAUNCH_SYNC, stream, 0);
     recorder->device_ops->sync(device, stream);
 }
 
-static uint64_t record_mark(struct device *device)
+static uint64_t record_mark(struct ar_device *device)
 {
     struct launch_recorder *recorder = recorder_of(device);
     add(recorder->launches, LAUNCH_MARK, 0, 0);
@@ -64,15 +64,15 @@ static uint64_t record_mark(struct device *device)
 }
 
 /* Work that the device refused is no part of the program. */
-static enum status record_kernel_op(struct device *device, const struct kernel_op *op)
+static enum ar_status record_kernel_op(struct ar_device *device, const struct ar_kernel_op *op)
 {
     struct launch_recorder *recorder = recorder_of(device);
     struct launches *self = recorder->launches;
-    enum status status = recorder->device_ops->kernel_op(device, op);
-    if (status != STATUS_OK)
+    enum ar_status status = recorder->device_ops->kernel_op(device, op);
+    if (status != AR_OK)
         return status;
-    struct kernel_op *kernel_ops =
-        array_grow(self->kernel_ops, self->kernel_op_count, &self->work_room, sizeof *kernel_ops);
+    struct ar_kernel_op *kernel_ops = ar_array_grow(self->kernel_ops, self->kernel_op_count,
+                                                    &self->work_room, sizeof *kernel_ops);
     self->lost |= !kernel_ops;
     if (!kernel_ops)
         return status;
@@ -83,7 +83,7 @@ static enum status record_kernel_op(struct device *device, const struct kernel_o
 }
 
 void launches_record(struct launch_recorder *recorder, struct launches *launches,
-                     struct device *device)
+                     struct ar_device *device)
 {
     *recorder = (struct launch_recorder){
         .ops = *device->ops, .device_ops = device->ops, .launches = launches};
@@ -97,22 +97,22 @@ void launches_record(struct launch_recorder *recorder, struct launches *launches
     device->ops = &recorder->ops;
 }
 
-enum status launches_end(struct launch_recorder *recorder, struct device *device,
-                         struct error *error)
+enum ar_status launches_end(struct launch_recorder *recorder, struct ar_device *device,
+                            struct ar_error *error)
 {
     device->ops = recorder->device_ops;
     if (recorder->launches->lost)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the launches of a run");
-    return STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the launches of a run");
+    return AR_OK;
 }
 
 /* ---- fixing ---------------------------------------------------------------------------------- */
 
 static void visit_operands(struct launches *self,
-                           void (*visit)(struct launches *, struct device_operand *))
+                           void (*visit)(struct launches *, struct ar_device_operand *))
 {
     for (size_t i = 0; i < self->kernel_op_count; i++) {
-        struct kernel_op *op = &self->kernel_ops[i];
+        struct ar_kernel_op *op = &self->kernel_ops[i];
         if (op->out.bytes)
             visit(self, &op->out);
         for (uint32_t k = 0; k < op->input_count; k++)
@@ -121,7 +121,7 @@ static void visit_operands(struct launches *self,
     }
 }
 
-static void add_extent(struct launches *self, struct device_operand *operand)
+static void add_extent(struct launches *self, struct ar_device_operand *operand)
 {
     self->extents[self->extent_count++] =
         (struct launch_extent){.begin = operand->address, .end = operand->address + operand->bytes};
@@ -150,7 +150,7 @@ static void join(struct launches *self)
     self->extent_count = kept;
 }
 
-static void move_operand(struct launches *self, struct device_operand *operand)
+static void move_operand(struct launches *self, struct ar_device_operand *operand)
 {
     size_t low = 0, high = self->extent_count;
     while (high - low > 1) { /* the last that begins no later */
@@ -163,40 +163,42 @@ static void move_operand(struct launches *self, struct device_operand *operand)
     operand->address += self->extents[low].moved;
 }
 
-enum status launches_fix(struct launches *launches, struct device *device, struct error *error)
+enum ar_status launches_fix(struct launches *launches, struct ar_device *device,
+                            struct ar_error *error)
 {
-    size_t most = launches->kernel_op_count * (1 + KERNEL_OP_INPUTS);
+    size_t most = launches->kernel_op_count * (1 + AR_KERNEL_OP_INPUTS);
     launches->extents = calloc(most ? most : 1, sizeof *launches->extents);
     if (!launches->extents)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu operands", most);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu operands", most);
     visit_operands(launches, add_extent);
     join(launches);
     for (size_t i = 0; i < launches->extent_count; i++) {
         struct launch_extent *extent = &launches->extents[i];
         uint64_t place = extent->begin % PLACE_BYTES;
         uint64_t bytes = extent->end - extent->begin + 2 * PLACE_BYTES;
-        if (backing_segment_alloc(device->backing, bytes, &extent->segment) != STATUS_OK)
-            return error_set(error, STATUS_NO_MEMORY,
-                             "the device has no %llu bytes more for the hand-written loop; %llu "
-                             "are its already",
-                             (unsigned long long)bytes, (unsigned long long)launches->fixed_bytes);
+        if (ar_backing_segment_alloc(device->backing, bytes, &extent->segment) != AR_OK)
+            return ar_error_set(error, AR_NO_MEMORY,
+                                "the device has no %llu bytes more for the hand-written loop; %llu "
+                                "are its already",
+                                (unsigned long long)bytes,
+                                (unsigned long long)launches->fixed_bytes);
         extent->held = true;
-        extent->moved = size_round_up(extent->segment, PLACE_BYTES) + place - extent->begin;
+        extent->moved = ar_size_round_up(extent->segment, PLACE_BYTES) + place - extent->begin;
         launches->fixed_bytes += bytes;
     }
     visit_operands(launches, move_operand);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static enum status launch_all(const struct launches *launches, struct device *device,
-                              uint64_t *marks)
+static enum ar_status launch_all(const struct launches *launches, struct ar_device *device,
+                                 uint64_t *marks)
 {
-    const struct device_ops *ops = device->ops;
+    const struct ar_device_ops *ops = device->ops;
     size_t marked = 0;
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < launches->count && status == STATUS_OK; i++) {
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < launches->count && status == AR_OK; i++) {
         const struct launch *launch = &launches->items[i];
         switch (launch->kind) {
         case LAUNCH_WORK:
@@ -222,26 +224,26 @@ static enum status launch_all(const struct launches *launches, struct device *de
     return status;
 }
 
-enum status launches_run(const struct launches *launches, struct device *device, uint64_t *mark_ns,
-                         struct error *error)
+enum ar_status launches_run(const struct launches *launches, struct ar_device *device,
+                            uint64_t *mark_ns, struct ar_error *error)
 {
-    enum status status = launch_all(launches, device, mark_ns);
-    if (status != STATUS_OK) {
+    enum ar_status status = launch_all(launches, device, mark_ns);
+    if (status != AR_OK) {
         device->ops->sync(device, TRACE_NO_STREAM);
-        return error_set(error, status, "the hand-written loop could not launch its work: %s",
-                         device->ops->problem(device));
+        return ar_error_set(error, status, "the hand-written loop could not launch its work: %s",
+                            device->ops->problem(device));
     }
     for (size_t i = 0; i < launches->marks; i++)
         mark_ns[i] = device->ops->mark_ns(device, mark_ns[i]);
     device->ops->sync(device, TRACE_NO_STREAM);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-void launches_close(struct launches *launches, struct device *device)
+void launches_close(struct launches *launches, struct ar_device *device)
 {
     for (size_t i = 0; i < launches->extent_count; i++)
         if (launches->extents[i].held)
-            (void)backing_segment_free(device->backing, launches->extents[i].segment);
+            (void)ar_backing_segment_free(device->backing, launches->extents[i].segment);
     free(launches->items);
     free(launches->kernel_ops);
     free(launches->extents);

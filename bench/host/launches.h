@@ -40,7 +40,7 @@ struct launch_extent {
 struct launches {
     struct launch *items;
     size_t count, room;
-    struct kernel_op *kernel_ops;
+    struct ar_kernel_op *kernel_ops;
     size_t kernel_op_count, work_room;
     size_t marks, kernels;
     struct launch_extent *extents;
@@ -51,28 +51,28 @@ struct launches {
 
 /* One recording; it stays where it is until it is ended. */
 struct launch_recorder {
-    struct device_ops ops; /* first: found again from the device's table */
-    const struct device_ops *device_ops;
+    struct ar_device_ops ops; /* first: found again from the device's table */
+    const struct ar_device_ops *device_ops;
     struct launches *launches;
 };
 
 /* From here on what the device is asked for is added to `launches` (all zero at first). */
 void launches_record(struct launch_recorder *recorder, struct launches *launches,
-                     struct device *device);
+                     struct ar_device *device);
 /* The device has its own table again. HOST_MEMORY where the list is not whole. */
-enum status launches_end(struct launch_recorder *recorder, struct device *device,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status launches_end(struct launch_recorder *recorder, struct ar_device *device,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Rule 2. NO_MEMORY where the device has no room; what it got until then goes at the close. */
-enum status launches_fix(struct launches *launches, struct device *device,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status launches_fix(struct launches *launches, struct ar_device *device,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Rule 3. Writes the time of each mark, in their order, nanoseconds since the device was opened;
  * there is room for `launches->marks`. Waits for all that was launched. */
-enum status launches_run(const struct launches *launches, struct device *device, uint64_t *mark_ns,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status launches_run(const struct launches *launches, struct ar_device *device,
+                            uint64_t *mark_ns, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Frees all, the segments on the device too. */
-void launches_close(struct launches *launches, struct device *device);
+void launches_close(struct launches *launches, struct ar_device *device);
 
 #endif

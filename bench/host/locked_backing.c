@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-static struct locked_backing *enter(struct backing *base)
+static struct locked_backing *enter(struct ar_backing *base)
 {
     struct locked_backing *self = (struct locked_backing *)base;
     pthread_mutex_lock(self->lock);
@@ -15,77 +15,77 @@ static void leave(struct locked_backing *self)
 }
 
 /* The sentence is the device's, which other threads may change: it is kept while it is ours. */
-static enum status answer(struct locked_backing *self, enum status status)
+static enum ar_status answer(struct locked_backing *self, enum ar_status status)
 {
-    if (status == STATUS_INVALID)
-        snprintf(self->problem, sizeof self->problem, "%s", backing_problem(self->inner));
+    if (status == AR_INVALID)
+        snprintf(self->problem, sizeof self->problem, "%s", ar_backing_problem(self->inner));
     leave(self);
     return status;
 }
 
-static enum status segment_alloc(struct backing *base, uint64_t bytes, uint64_t *address)
+static enum ar_status segment_alloc(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->segment_alloc(self->inner, bytes, address));
 }
 
-static enum status segment_free(struct backing *base, uint64_t address)
+static enum ar_status segment_free(struct ar_backing *base, uint64_t address)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->segment_free(self->inner, address));
 }
 
-static enum status reserve(struct backing *base, uint64_t bytes, uint64_t *address)
+static enum ar_status reserve(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->reserve(self->inner, bytes, address));
 }
 
-static enum status release(struct backing *base, uint64_t address)
+static enum ar_status release(struct ar_backing *base, uint64_t address)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->release(self->inner, address));
 }
 
-static enum status create(struct backing *base, uint64_t bytes, backing_handle *handle)
+static enum ar_status create(struct ar_backing *base, uint64_t bytes, backing_handle *handle)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->create(self->inner, bytes, handle));
 }
 
-static enum status destroy(struct backing *base, backing_handle handle)
+static enum ar_status destroy(struct ar_backing *base, backing_handle handle)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->destroy(self->inner, handle));
 }
 
-static enum status map(struct backing *base, uint64_t address, backing_handle handle)
+static enum ar_status map(struct ar_backing *base, uint64_t address, backing_handle handle)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->map(self->inner, address, handle));
 }
 
-static enum status access_run(struct backing *base, uint64_t address, uint64_t bytes)
+static enum ar_status access_run(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->access(self->inner, address, bytes));
 }
 
-static enum status unmap(struct backing *base, uint64_t address, uint64_t bytes)
+static enum ar_status unmap(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->unmap(self->inner, address, bytes));
 }
 
-static struct backing_ticket fence(struct backing *base, uint32_t stream)
+static struct ar_backing_ticket fence(struct ar_backing *base, uint32_t stream)
 {
     struct locked_backing *self = enter(base);
-    struct backing_ticket ticket = self->inner->ops->fence(self->inner, stream);
+    struct ar_backing_ticket ticket = self->inner->ops->fence(self->inner, stream);
     leave(self);
     return ticket;
 }
 
-static bool done(struct backing *base, struct backing_ticket ticket)
+static bool done(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
     struct locked_backing *self = enter(base);
     bool is_done = self->inner->ops->done(self->inner, ticket);
@@ -93,68 +93,69 @@ static bool done(struct backing *base, struct backing_ticket ticket)
     return is_done;
 }
 
-static void wait_for(struct backing *base, struct backing_ticket ticket)
+static void wait_for(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
     struct locked_backing *self = enter(base);
     self->inner->ops->wait(self->inner, ticket);
     leave(self);
 }
 
-static void order(struct backing *base, uint32_t stream, struct backing_ticket ticket)
+static void order(struct ar_backing *base, uint32_t stream, struct ar_backing_ticket ticket)
 {
     struct locked_backing *self = enter(base);
     self->inner->ops->order(self->inner, stream, ticket);
     leave(self);
 }
 
-static void memory(struct backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
+static void memory(struct ar_backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     struct locked_backing *self = enter(base);
     self->inner->ops->memory(self->inner, free_bytes, total_bytes);
     leave(self);
 }
 
-static enum status pool_open(struct backing *base, const struct backing_pool *settings)
+static enum ar_status pool_open(struct ar_backing *base, const struct ar_backing_pool *settings)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->pool_open(self->inner, settings));
 }
 
-static enum status pool_alloc(struct backing *base, uint64_t bytes, uint32_t stream,
-                              uint64_t *address)
+static enum ar_status pool_alloc(struct ar_backing *base, uint64_t bytes, uint32_t stream,
+                                 uint64_t *address)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->pool_alloc(self->inner, bytes, stream, address));
 }
 
-static enum status pool_free(struct backing *base, uint64_t address, uint32_t stream)
+static enum ar_status pool_free(struct ar_backing *base, uint64_t address, uint32_t stream)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->pool_free(self->inner, address, stream));
 }
 
-static enum status pool_trim(struct backing *base, uint64_t keep_bytes)
+static enum ar_status pool_trim(struct ar_backing *base, uint64_t keep_bytes)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->pool_trim(self->inner, keep_bytes));
 }
 
-static void pool_memory(struct backing *base, uint64_t *used_bytes, uint64_t *reserved_bytes)
+static void pool_memory(struct ar_backing *base, uint64_t *used_bytes, uint64_t *reserved_bytes)
 {
     struct locked_backing *self = enter(base);
     self->inner->ops->pool_memory(self->inner, used_bytes, reserved_bytes);
     leave(self);
 }
 
-static const char *problem(struct backing *base)
+static const char *problem(struct ar_backing *base)
 {
     return ((struct locked_backing *)base)->problem;
 }
 
-void locked_backing_open(struct locked_backing *self, struct backing *inner, pthread_mutex_t *lock)
+void locked_backing_open(struct locked_backing *self, struct ar_backing *inner,
+                         pthread_mutex_t *lock)
 {
     *self = (struct locked_backing){.base = *inner, .inner = inner, .lock = lock};
-    self->ops = (struct backing_ops){
+    self->ops = (struct ar_backing_ops){
         .segment_alloc = segment_alloc,
         .segment_free = segment_free,
         .reserve = reserve,
@@ -176,6 +177,6 @@ void locked_backing_open(struct locked_backing *self, struct backing *inner, pth
         .problem = problem,
         .pool_open = pool_open,
     };
-    backing_ops_offer(&self->ops, inner->ops);
+    ar_backing_ops_offer(&self->ops, inner->ops);
     self->base.ops = &self->ops;
 }

@@ -10,15 +10,16 @@
 #include "allocators/backing.h"
 
 struct locked_backing {
-    struct backing base; /* what the policy is given */
-    struct backing_ops ops;
-    struct backing *inner;
+    struct ar_backing base; /* what the policy is given */
+    struct ar_backing_ops ops;
+    struct ar_backing *inner;
     pthread_mutex_t *lock;
     char problem[512]; /* of the last call of this policy that was INVALID */
 };
 
 /* Around `inner`; `lock` is the same for all policies on it. Both stay the caller's and outlive
  * it, and `self` does not move. There is nothing to close. */
-void locked_backing_open(struct locked_backing *self, struct backing *inner, pthread_mutex_t *lock);
+void locked_backing_open(struct locked_backing *self, struct ar_backing *inner,
+                         pthread_mutex_t *lock);
 
 #endif

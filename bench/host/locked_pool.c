@@ -12,12 +12,12 @@ _Static_assert(LOCKED_POOL_NO_BLOCK == ADDRESS_MAP_NONE, "no block starts there"
 
 struct locked_pool {
     pthread_mutex_t lock; /* for all below */
-    struct policy *policy;
+    struct ar_policy *policy;
     struct address_map map;
     struct locked_pool_counts counts; /* `blocks` is the map's own count */
 };
 
-struct locked_pool *locked_pool_open(struct policy *policy, struct host *host)
+struct locked_pool *locked_pool_open(struct ar_policy *policy, struct ar_host *host)
 {
     struct locked_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
@@ -37,7 +37,7 @@ void locked_pool_close(struct locked_pool *pool)
         return;
     for (size_t i = 0; i < pool->map.room; i++)
         if (pool->map.entries[i].address != ADDRESS_MAP_NONE)
-            policy_free(pool->policy, &pool->map.entries[i], 0);
+            ar_policy_free(pool->policy, &pool->map.entries[i], 0);
     address_map_close(&pool->map);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
@@ -58,88 +58,88 @@ static void leave(struct locked_pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-static enum status serve(struct locked_pool *pool, const struct policy_request *request,
-                         uint64_t *address)
+static enum ar_status serve(struct locked_pool *pool, const struct ar_policy_request *request,
+                            uint64_t *address)
 {
-    struct policy_block block;
+    struct ar_policy_block block;
     /* Room first: a block that the map cannot keep would be lost. */
-    enum status status = address_map_reserve(&pool->map);
-    if (status == STATUS_OK)
-        status = policy_alloc(pool->policy, request, &block);
-    if (status == STATUS_OK)
+    enum ar_status status = address_map_reserve(&pool->map);
+    if (status == AR_OK)
+        status = ar_policy_alloc(pool->policy, request, &block);
+    if (status == AR_OK)
         status = address_map_insert(&pool->map, &block);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         *address = block.address;
     return status;
 }
 
-enum status locked_pool_alloc(struct locked_pool *pool, const struct policy_request *request,
-                              uint64_t *address)
+enum ar_status locked_pool_alloc(struct locked_pool *pool, const struct ar_policy_request *request,
+                                 uint64_t *address)
 {
     if (request->bytes >= BYTES_LIMIT)
-        return STATUS_INVALID;
+        return AR_INVALID;
     if (!request->bytes) {
         *address = LOCKED_POOL_NO_BLOCK;
-        return STATUS_OK;
+        return AR_OK;
     }
     enter(pool);
-    enum status status = serve(pool, request, address);
+    enum ar_status status = serve(pool, request, address);
     leave(pool);
     return status;
 }
 
-enum status locked_pool_free(struct locked_pool *pool, uint64_t address, uint32_t stream)
+enum ar_status locked_pool_free(struct locked_pool *pool, uint64_t address, uint32_t stream)
 {
-    struct policy_block block;
+    struct ar_policy_block block;
     if (address == LOCKED_POOL_NO_BLOCK)
-        return STATUS_OK;
+        return AR_OK;
     enter(pool);
-    enum status status = STATUS_INVALID;
+    enum ar_status status = AR_INVALID;
     if (address_map_remove(&pool->map, address, &block))
-        status = policy_free(pool->policy, &block, stream);
+        status = ar_policy_free(pool->policy, &block, stream);
     else
         pool->counts.unknown++;
     leave(pool);
     return status;
 }
 
-enum status locked_pool_use(struct locked_pool *pool, uint64_t address, uint32_t stream)
+enum ar_status locked_pool_use(struct locked_pool *pool, uint64_t address, uint32_t stream)
 {
     if (address == LOCKED_POOL_NO_BLOCK)
-        return STATUS_OK;
+        return AR_OK;
     enter(pool);
-    enum status status = STATUS_INVALID;
-    const struct policy_block *block = address_map_find(&pool->map, address);
+    enum ar_status status = AR_INVALID;
+    const struct ar_policy_block *block = address_map_find(&pool->map, address);
     if (block)
-        status = policy_use(pool->policy, block, stream);
+        status = ar_policy_use(pool->policy, block, stream);
     else
         pool->counts.unknown++;
     leave(pool);
     return status;
 }
 
-bool locked_pool_find(struct locked_pool *pool, uint64_t address, struct policy_block *out)
+bool locked_pool_find(struct locked_pool *pool, uint64_t address, struct ar_policy_block *out)
 {
     pthread_mutex_lock(&pool->lock);
-    const struct policy_block *block = address_map_find(&pool->map, address);
+    const struct ar_policy_block *block = address_map_find(&pool->map, address);
     if (block)
         *out = *block;
     pthread_mutex_unlock(&pool->lock);
     return block;
 }
 
-enum status locked_pool_trim(struct locked_pool *pool, uint64_t keep_bytes)
+enum ar_status locked_pool_trim(struct locked_pool *pool, uint64_t keep_bytes)
 {
     pthread_mutex_lock(&pool->lock);
-    enum status status = policy_trim(pool->policy, keep_bytes);
+    enum ar_status status = ar_policy_trim(pool->policy, keep_bytes);
     pthread_mutex_unlock(&pool->lock);
     return status;
 }
 
-void locked_pool_stats(struct locked_pool *pool, struct policy_stats *out)
+void locked_pool_stats(struct locked_pool *pool, struct ar_policy_stats *out)
 {
     pthread_mutex_lock(&pool->lock);
-    policy_stats(pool->policy, out);
+    ar_policy_stats(pool->policy, out);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -154,7 +154,7 @@ void locked_pool_counts(struct locked_pool *pool, struct locked_pool_counts *out
 const char *locked_pool_problem(struct locked_pool *pool, char *text, size_t text_bytes)
 {
     pthread_mutex_lock(&pool->lock);
-    snprintf(text, text_bytes, "%s", policy_problem(pool->policy));
+    snprintf(text, text_bytes, "%s", ar_policy_problem(pool->policy));
     pthread_mutex_unlock(&pool->lock);
     return text;
 }

@@ -23,27 +23,27 @@ struct locked_pool_counts {
 
 /* Around `policy`, which stays the caller's and outlives the pool, as does `host`, from which the
  * map takes its memory; no one else may use `host` meanwhile but the policy. NULL: no host memory. */
-struct locked_pool *locked_pool_open(struct policy *policy, struct host *host);
+struct locked_pool *locked_pool_open(struct ar_policy *policy, struct ar_host *host);
 /* Frees every block that is still live, on stream 0. No other thread may be inside. */
 void locked_pool_close(struct locked_pool *pool);
 
 /* Sets `*address` on OK. Zero bytes are OK with LOCKED_POOL_NO_BLOCK. NO_MEMORY: cannot be served;
  * INVALID: 2^60 bytes or more; HOST_MEMORY, CORRUPT: see locked_pool_problem. */
-enum status locked_pool_alloc(struct locked_pool *pool, const struct policy_request *request,
-                              uint64_t *address);
+enum ar_status locked_pool_alloc(struct locked_pool *pool, const struct ar_policy_request *request,
+                                 uint64_t *address);
 
 /* The program lets the block at `address` go on `stream`. INVALID where none starts there. */
-enum status locked_pool_free(struct locked_pool *pool, uint64_t address, uint32_t stream);
+enum ar_status locked_pool_free(struct locked_pool *pool, uint64_t address, uint32_t stream);
 
 /* The block is used on another stream too. INVALID as above. */
-enum status locked_pool_use(struct locked_pool *pool, uint64_t address, uint32_t stream);
+enum ar_status locked_pool_use(struct locked_pool *pool, uint64_t address, uint32_t stream);
 
 /* The block that starts at `address`. False: none. */
-bool locked_pool_find(struct locked_pool *pool, uint64_t address, struct policy_block *out);
+bool locked_pool_find(struct locked_pool *pool, uint64_t address, struct ar_policy_block *out);
 
 /* As the policy's hooks. */
-enum status locked_pool_trim(struct locked_pool *pool, uint64_t keep_bytes);
-void locked_pool_stats(struct locked_pool *pool, struct policy_stats *out);
+enum ar_status locked_pool_trim(struct locked_pool *pool, uint64_t keep_bytes);
+void locked_pool_stats(struct locked_pool *pool, struct ar_policy_stats *out);
 
 void locked_pool_counts(struct locked_pool *pool, struct locked_pool_counts *out);
 

@@ -32,7 +32,7 @@ struct worker {
     uint64_t *addresses; /* by place */
     uint64_t clock_ns, sink;
     pthread_t thread;
-    enum status status;
+    enum ar_status status;
     uint64_t begun_ns, ended_ns;
     struct threads_result counts; /* its own part */
 } __attribute__((aligned(CACHE_LINE)));
@@ -49,18 +49,18 @@ uint64_t threads_think(uint64_t rounds, uint64_t value)
 /* ---- one thread ------------------------------------------------------------------------------ */
 
 /* Rule 1. Places hold blocks of this sequence only, so the addresses array tells which. */
-static enum status make_turns(struct worker *worker, unsigned number)
+static enum ar_status make_turns(struct worker *worker, unsigned number)
 {
     const struct threads_config *config = worker->config;
-    struct rng rng;
-    rng_seed(&rng, config->seed + number);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, config->seed + number);
     worker->addresses = calloc(config->live, sizeof *worker->addresses);
     worker->turns = calloc((size_t)config->turns + config->live, sizeof *worker->turns);
     bool *taken = calloc(config->live, sizeof *taken);
     if (worker->addresses && worker->turns && taken) {
         for (uint64_t i = 0; i < config->turns; i++) {
-            uint32_t place = (uint32_t)rng_below(&rng, config->live);
-            uint64_t bytes = rng_log_uniform(&rng, config->least_bytes, config->most_bytes);
+            uint32_t place = (uint32_t)ar_rng_below(&rng, config->live);
+            uint64_t bytes = ar_rng_log_uniform(&rng, config->least_bytes, config->most_bytes);
             worker->turns[worker->turn_count++] =
                 (struct turn){.bytes = taken[place] ? 0 : bytes, .place = place};
             taken[place] = !taken[place];
@@ -69,48 +69,47 @@ static enum status make_turns(struct worker *worker, unsigned number)
             if (taken[place])
                 worker->turns[worker->turn_count++] = (struct turn){.place = place};
     }
-    enum status status =
-        worker->addresses && worker->turns && taken ? STATUS_OK : STATUS_HOST_MEMORY;
+    enum ar_status status = worker->addresses && worker->turns && taken ? AR_OK : AR_HOST_MEMORY;
     free(taken);
     return status;
 }
 
-static enum status take_turn(struct worker *worker, const struct turn *turn)
+static enum ar_status take_turn(struct worker *worker, const struct turn *turn)
 {
     uint64_t *address = &worker->addresses[turn->place];
-    enum status status;
+    enum ar_status status;
     if (turn->bytes) {
-        struct policy_request request = {.bytes = turn->bytes};
+        struct ar_policy_request request = {.bytes = turn->bytes};
         status = locked_pool_alloc(worker->pool, &request, address);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             worker->counts.allocs++;
-        else if (status == STATUS_NO_MEMORY)
+        else if (status == AR_NO_MEMORY)
             *address = LOCKED_POOL_NO_BLOCK;
     } else {
         status = locked_pool_free(worker->pool, *address, 0);
-        if (status == STATUS_OK && *address != LOCKED_POOL_NO_BLOCK)
+        if (status == AR_OK && *address != LOCKED_POOL_NO_BLOCK)
             worker->counts.frees++;
     }
-    if (status != STATUS_NO_MEMORY)
+    if (status != AR_NO_MEMORY)
         return status;
     worker->counts.failed++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status timed_turn(struct worker *worker, const struct turn *turn)
+static enum ar_status timed_turn(struct worker *worker, const struct turn *turn)
 {
     uint64_t begun_ns = latency_clock_ns();
-    enum status status = take_turn(worker, turn);
+    enum ar_status status = take_turn(worker, turn);
     uint64_t passed_ns = latency_clock_ns() - begun_ns;
     passed_ns = passed_ns > worker->clock_ns ? passed_ns - worker->clock_ns : 0;
-    hist_add(turn->bytes ? &worker->counts.alloc_ns : &worker->counts.free_ns, passed_ns, 1);
+    ar_hist_add(turn->bytes ? &worker->counts.alloc_ns : &worker->counts.free_ns, passed_ns, 1);
     return status;
 }
 
 static void take_all(struct worker *worker)
 {
     const struct threads_config *config = worker->config;
-    for (uint64_t i = 0; worker->status == STATUS_OK && i < worker->turn_count; i++) {
+    for (uint64_t i = 0; worker->status == AR_OK && i < worker->turn_count; i++) {
         const struct turn *turn = &worker->turns[i];
         worker->status = config->latency ? timed_turn(worker, turn) : take_turn(worker, turn);
         if (config->think)
@@ -137,19 +136,19 @@ static void *work(void *argument)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static enum status check(const struct threads_config *config, struct error *error)
+static enum ar_status check(const struct threads_config *config, struct ar_error *error)
 {
     if (!config->threads || config->threads > THREADS_MOST)
-        return error_set(error, STATUS_INVALID, "%u threads: choose 1 to %u", config->threads,
-                         THREADS_MOST);
+        return ar_error_set(error, AR_INVALID, "%u threads: choose 1 to %u", config->threads,
+                            THREADS_MOST);
     if (!config->live || !config->least_bytes || config->least_bytes > config->most_bytes)
-        return error_set(error, STATUS_INVALID,
-                         "threads need at least one place and sizes from 1 byte upward");
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            "threads need at least one place and sizes from 1 byte upward");
+    return AR_OK;
 }
 
-static enum status prepare(struct worker *workers, const struct threads_config *config,
-                           struct gate *gate, struct error *error)
+static enum ar_status prepare(struct worker *workers, const struct threads_config *config,
+                              struct gate *gate, struct ar_error *error)
 {
     uint64_t clock_ns = config->latency ? latency_clock_cost_ns() : 0;
     for (unsigned i = 0; i < config->threads; i++) {
@@ -159,15 +158,15 @@ static enum status prepare(struct worker *workers, const struct threads_config *
         worker->pool = config->pools[i];
         worker->clock_ns = clock_ns;
         worker->sink = i;
-        if (make_turns(worker, i) != STATUS_OK)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %llu calls of a thread",
-                             (unsigned long long)config->turns);
+        if (make_turns(worker, i) != AR_OK)
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %llu calls of a thread",
+                                (unsigned long long)config->turns);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status start_and_join(struct worker *workers, unsigned count, struct gate *gate,
-                                  struct error *error)
+static enum ar_status start_and_join(struct worker *workers, unsigned count, struct gate *gate,
+                                     struct ar_error *error)
 {
     unsigned started = 0;
     while (started < count &&
@@ -179,28 +178,28 @@ static enum status start_and_join(struct worker *workers, unsigned count, struct
     for (unsigned i = 0; i < started; i++)
         pthread_join(workers[i].thread, NULL);
     if (started < count)
-        return error_set(error, STATUS_HOST_MEMORY, "thread %u of %u could not be started",
-                         started + 1, count);
-    return STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "thread %u of %u could not be started",
+                            started + 1, count);
+    return AR_OK;
 }
 
-static enum status add_up(const struct worker *workers, unsigned count,
-                          struct threads_result *result, struct error *error)
+static enum ar_status add_up(const struct worker *workers, unsigned count,
+                             struct threads_result *result, struct ar_error *error)
 {
     uint64_t begun_ns = UINT64_MAX, ended_ns = 0;
     for (unsigned i = 0; i < count; i++) {
         const struct worker *worker = &workers[i];
-        if (worker->status != STATUS_OK) {
+        if (worker->status != AR_OK) {
             char problem[256];
             (void)locked_pool_problem(worker->pool, problem, sizeof problem);
-            return error_set(error, worker->status, "thread %u: %s%s%s", i + 1,
-                             status_meaning(worker->status), problem[0] ? ": " : "", problem);
+            return ar_error_set(error, worker->status, "thread %u: %s%s%s", i + 1,
+                                ar_status_meaning(worker->status), problem[0] ? ": " : "", problem);
         }
         result->allocs += worker->counts.allocs;
         result->frees += worker->counts.frees;
         result->failed += worker->counts.failed;
-        hist_merge(&result->alloc_ns, &worker->counts.alloc_ns);
-        hist_merge(&result->free_ns, &worker->counts.free_ns);
+        ar_hist_merge(&result->alloc_ns, &worker->counts.alloc_ns);
+        ar_hist_merge(&result->free_ns, &worker->counts.free_ns);
         if (worker->begun_ns < begun_ns)
             begun_ns = worker->begun_ns;
         if (worker->ended_ns > ended_ns)
@@ -208,27 +207,27 @@ static enum status add_up(const struct worker *workers, unsigned count,
     }
     result->wall_ns = ended_ns - begun_ns;
     result->clock_ns = workers[0].clock_ns;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status threads_run(const struct threads_config *config, struct threads_result *result,
-                        struct error *error)
+enum ar_status threads_run(const struct threads_config *config, struct threads_result *result,
+                           struct ar_error *error)
 {
     struct gate gate = {0};
     *result = (struct threads_result){0};
-    enum status status = check(config, error);
-    if (status != STATUS_OK)
+    enum ar_status status = check(config, error);
+    if (status != AR_OK)
         return status;
     struct worker *workers = aligned_alloc(CACHE_LINE, config->threads * sizeof *workers);
     if (!workers)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %u threads",
-                         config->threads);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u threads",
+                            config->threads);
     for (unsigned i = 0; i < config->threads; i++)
         workers[i] = (struct worker){0};
     status = prepare(workers, config, &gate, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = start_and_join(workers, config->threads, &gate, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = add_up(workers, config->threads, result, error);
     for (unsigned i = 0; i < config->threads; i++) {
         free(workers[i].turns);

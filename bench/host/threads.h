@@ -40,14 +40,14 @@ struct threads_result {
     uint64_t allocs, frees; /* of all threads; failed ones are not among them */
     uint64_t failed;        /* requests that a policy could not serve; the thread went on */
     uint64_t wall_ns;
-    uint64_t clock_ns;             /* of two readings; subtracted from each latency */
-    struct hist alloc_ns, free_ns; /* empty without `latency` */
+    uint64_t clock_ns;                /* of two readings; subtracted from each latency */
+    struct ar_hist alloc_ns, free_ns; /* empty without `latency` */
 };
 
 /* Runs the threads to their end; the pools are as full afterwards as before. INVALID: the
  * configuration; HOST_MEMORY; CORRUPT or what else a pool returned that is no outcome. */
-enum status threads_run(const struct threads_config *config, struct threads_result *result,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status threads_run(const struct threads_config *config, struct threads_result *result,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 /* `rounds` of work that only the processor sees; returns something that depends on all of it. */
 uint64_t threads_think(uint64_t rounds, uint64_t value);

@@ -14,12 +14,12 @@
 
 enum { PAIR_SIZES = 3, PAIRS_A_ROUND = 256 };
 
-static const uint64_t pair_bytes[PAIR_SIZES] = {512, 64 * KIB, 4 * MIB};
+static const uint64_t pair_bytes[PAIR_SIZES] = {512, 64 * AR_KIB, 4 * AR_MIB};
 
 struct own_cell {
-    const struct policy_ops *policy; /* NULL: the loop only */
-    const struct micro_ops *ops;     /* NULL: pairs */
-    uint64_t bytes;                  /* of pairs */
+    const struct ar_policy_ops *policy; /* NULL: the loop only */
+    const struct micro_ops *ops;        /* NULL: pairs */
+    uint64_t bytes;                     /* of pairs */
 };
 
 /* The compiler must not leave the stores of the reference loop out. */
@@ -28,30 +28,30 @@ static void keep(void *memory)
     __asm__ volatile("" : : "g"(memory) : "memory");
 }
 
-static bool replay_pass(struct policy *policy, const struct micro_ops *ops,
-                        struct policy_block *blocks)
+static bool replay_pass(struct ar_policy *policy, const struct micro_ops *ops,
+                        struct ar_policy_block *blocks)
 {
     for (size_t i = 0; i < ops->count; i++) {
         const struct micro_op *op = &ops->at[i];
-        enum status status;
+        enum ar_status status;
         if (op->bytes) {
-            struct policy_request request = {.bytes = op->bytes, .stream = op->stream};
-            status = policy_alloc(policy, &request, &blocks[op->slot]);
+            struct ar_policy_request request = {.bytes = op->bytes, .stream = op->stream};
+            status = ar_policy_alloc(policy, &request, &blocks[op->slot]);
         } else {
-            status = policy_free(policy, &blocks[op->slot], op->stream);
+            status = ar_policy_free(policy, &blocks[op->slot], op->stream);
         }
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             return false;
     }
     return true;
 }
 
-static void loop_pass(const struct micro_ops *ops, struct policy_block *blocks)
+static void loop_pass(const struct micro_ops *ops, struct ar_policy_block *blocks)
 {
     for (size_t i = 0; i < ops->count; i++) {
         const struct micro_op *op = &ops->at[i];
         if (op->bytes)
-            blocks[op->slot] = (struct policy_block){
+            blocks[op->slot] = (struct ar_policy_block){
                 .address = i, .granted_bytes = op->bytes, .requested_bytes = op->bytes};
         else
             keep(&blocks[op->slot]);
@@ -60,9 +60,9 @@ static void loop_pass(const struct micro_ops *ops, struct policy_block *blocks)
 }
 
 static void run_replay(struct micro_state *state, const struct own_cell *cell,
-                       struct policy *policy)
+                       struct ar_policy *policy)
 {
-    struct policy_block *blocks = calloc(cell->ops->slots, sizeof *blocks);
+    struct ar_policy_block *blocks = calloc(cell->ops->slots, sizeof *blocks);
     if (!blocks) {
         micro_fail(state, "no host memory for the table of blocks");
         return;
@@ -82,22 +82,23 @@ static void run_replay(struct micro_state *state, const struct own_cell *cell,
     free(blocks);
 }
 
-static void run_pairs(struct micro_state *state, const struct own_cell *cell, struct policy *policy)
+static void run_pairs(struct micro_state *state, const struct own_cell *cell,
+                      struct ar_policy *policy)
 {
-    struct policy_request request = {.bytes = cell->bytes};
-    struct policy_block block = {0};
-    if (policy && policy_alloc(policy, &request, &block) == STATUS_OK &&
-        policy_free(policy, &block, 0) != STATUS_OK) {
+    struct ar_policy_request request = {.bytes = cell->bytes};
+    struct ar_policy_block block = {0};
+    if (policy && ar_policy_alloc(policy, &request, &block) == AR_OK &&
+        ar_policy_free(policy, &block, 0) != AR_OK) {
         micro_fail(state, "a block could not be freed");
         return;
     }
     while (micro_next(state)) {
         for (int i = 0; i < PAIRS_A_ROUND; i++) {
             if (!policy) {
-                block = (struct policy_block){.granted_bytes = request.bytes};
+                block = (struct ar_policy_block){.granted_bytes = request.bytes};
                 keep(&block);
-            } else if (policy_alloc(policy, &request, &block) != STATUS_OK ||
-                       policy_free(policy, &block, 0) != STATUS_OK) {
+            } else if (ar_policy_alloc(policy, &request, &block) != AR_OK ||
+                       ar_policy_free(policy, &block, 0) != AR_OK) {
                 micro_fail(state, "a request could not be served");
                 break;
             }
@@ -110,10 +111,10 @@ static void run(struct micro_state *state, void *argument)
 {
     const struct own_cell *cell = argument;
     struct rig rig = {0};
-    struct error error = {0};
+    struct ar_error error = {0};
     char spec[64];
     if (cell->policy &&
-        rig_open(&rig, rig_spec(cell->policy, spec, sizeof spec), &error) != STATUS_OK) {
+        rig_open(&rig, rig_spec(cell->policy, spec, sizeof spec), &error) != AR_OK) {
         micro_fail(state, error.text);
         return;
     }
@@ -126,8 +127,8 @@ static void run(struct micro_state *state, void *argument)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static void add_row(struct sections *sections, struct grid *grid, const struct policy_ops *policy,
-                    const struct micro_ops *traces)
+static void add_row(struct sections *sections, struct grid *grid,
+                    const struct ar_policy_ops *policy, const struct micro_ops *traces)
 {
     size_t row = grid_row(grid, policy ? policy->name : "(loop only)");
     for (size_t i = 0; row < GRID_ROWS && i < grid->columns; i++) {
@@ -154,12 +155,12 @@ void bookkeeping_register(struct sections *sections, const struct micro_ops *tra
         return;
     for (size_t i = 0; i < PAIR_SIZES; i++) {
         char size[24];
-        grid_column(grid, size_print_exact(pair_bytes[i], size, sizeof size));
+        grid_column(grid, ar_size_print_exact(pair_bytes[i], size, sizeof size));
     }
     for (size_t i = 0; i < count; i++)
         grid_column(grid, traces[i].name);
     add_row(sections, grid, NULL, traces);
-    const struct policy_ops *policy;
+    const struct ar_policy_ops *policy;
     for (size_t i = 0; (policy = sections_policy(i)); i++)
         add_row(sections, grid, policy, traces);
 }

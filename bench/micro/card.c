@@ -7,7 +7,7 @@
 
 enum { CLOCK_TRIALS = 101 };
 
-static struct card_sums sums_of(const struct device *device)
+static struct card_sums sums_of(const struct ar_device *device)
 {
     return (struct card_sums){.driver_ns = device->counters.driver_ns,
                               .stall_ns = device->counters.stall_ns,
@@ -15,7 +15,7 @@ static struct card_sums sums_of(const struct device *device)
 }
 
 /* The least of many: an interrupt only adds. */
-static uint64_t clock_cost(struct device *device)
+static uint64_t clock_cost(struct ar_device *device)
 {
     uint64_t least_ns = UINT64_MAX;
     for (int i = 0; i < CLOCK_TRIALS; i++) {
@@ -27,7 +27,7 @@ static uint64_t clock_cost(struct device *device)
     return least_ns;
 }
 
-void card_begin(struct card *card, struct device *device, bool busy)
+void card_begin(struct card *card, struct ar_device *device, bool busy)
 {
     device->ops->sync(device, TRACE_NO_STREAM);
     *card = (struct card){.device = device, .busy = busy, .clock_ns = clock_cost(device)};
@@ -35,10 +35,10 @@ void card_begin(struct card *card, struct device *device, bool busy)
 
 void card_start(struct card *card)
 {
-    struct device *device = card->device;
-    if (card->busy && (!card->queued || backing_done(device->backing, card->kernel))) {
+    struct ar_device *device = card->device;
+    if (card->busy && (!card->queued || ar_backing_done(device->backing, card->kernel))) {
         device->ops->kernel(device, CARD_BUSY_STREAM, CARD_KERNEL_NS);
-        card->kernel = backing_fence(device->backing, CARD_BUSY_STREAM);
+        card->kernel = ar_backing_fence(device->backing, CARD_BUSY_STREAM);
         card->queued = true;
     }
     card->before = sums_of(device);
@@ -61,7 +61,7 @@ uint64_t card_stop(struct card *card)
 void card_report(struct card *card, struct samples *samples, struct micro_state *state,
                  uint64_t operations)
 {
-    struct device *device = card->device;
+    struct ar_device *device = card->device;
     double count = (double)samples->count;
     device->ops->sync(device, TRACE_NO_STREAM);
     samples_report(samples, state, operations);
@@ -70,13 +70,14 @@ void card_report(struct card *card, struct samples *samples, struct micro_state 
     micro_counter(state, "driver_calls", (double)card->all.calls / count);
 }
 
-void card_fail(struct card *card, struct micro_state *state, enum status status,
+void card_fail(struct card *card, struct micro_state *state, enum ar_status status,
                const char *sentence)
 {
     char text[320];
     if (!sentence || !*sentence)
         sentence = card->device->ops->problem(card->device);
-    snprintf(text, sizeof text, "%s%s%s", status_meaning(status), *sentence ? ": " : "", sentence);
+    snprintf(text, sizeof text, "%s%s%s", ar_status_meaning(status), *sentence ? ": " : "",
+             sentence);
     card->device->ops->sync(card->device, TRACE_NO_STREAM);
     micro_fail(state, text);
 }

@@ -16,10 +16,10 @@ enum { CARD_STREAM = 0, CARD_BUSY_STREAM = 1, CARD_OTHER_STREAM = 2 };
 #define CARD_LEAST     5u
 
 struct card {
-    struct device *device;
+    struct ar_device *device;
     bool busy;
     bool queued; /* `kernel` is a fence behind the last kernel */
-    struct backing_ticket kernel;
+    struct ar_backing_ticket kernel;
     uint64_t clock_ns; /* of reading the device's clock twice */
     uint64_t begun_ns; /* of the call that is timed */
     /* Of the device's counters: at card_start, what the last timed call added, and all of them. */
@@ -29,7 +29,7 @@ struct card {
 };
 
 /* Ready for one benchmark: nothing runs on the device. */
-void card_begin(struct card *card, struct device *device, bool busy);
+void card_begin(struct card *card, struct ar_device *device, bool busy);
 /* Before each call: sees to it that a kernel runs, if one is to, and starts the time. */
 void card_start(struct card *card);
 /* After it: the time since card_start, less the clock's. What the device itself counted for the
@@ -40,7 +40,7 @@ uint64_t card_stop(struct card *card);
 void card_report(struct card *card, struct samples *samples, struct micro_state *state,
                  uint64_t operations);
 /* Ends the benchmark with a sentence: that of the device, of the policy, or what the status means. */
-void card_fail(struct card *card, struct micro_state *state, enum status status,
+void card_fail(struct card *card, struct micro_state *state, enum ar_status status,
                const char *sentence);
 
 #endif

@@ -19,9 +19,9 @@
 enum pool_use { POOL_ONE, POOL_TWO };
 
 struct call_cell {
-    struct device *device;
-    enum device_call call; /* of plain and virtual memory */
-    enum pool_use use;     /* of the pool */
+    struct ar_device *device;
+    enum ar_device_call call; /* of plain and virtual memory */
+    enum pool_use use;        /* of the pool */
     uint64_t bytes;
     bool busy;
 };
@@ -34,145 +34,145 @@ struct piece {
     bool held, created, reserved, mapped;
 };
 
-static enum status call_once(struct backing *backing, enum device_call call, uint64_t bytes,
-                             struct piece *piece)
+static enum ar_status call_once(struct ar_backing *backing, enum ar_device_call call,
+                                uint64_t bytes, struct piece *piece)
 {
-    enum status status = STATUS_UNSUPPORTED;
+    enum ar_status status = AR_UNSUPPORTED;
     bool *changes = NULL, to = false;
     switch (call) {
-    case DEVICE_CALL_alloc:
-        status = backing_segment_alloc(backing, bytes, &piece->address);
+    case AR_DEVICE_CALL_alloc:
+        status = ar_backing_segment_alloc(backing, bytes, &piece->address);
         changes = &piece->held, to = true;
         break;
-    case DEVICE_CALL_free:
-        status = backing_segment_free(backing, piece->address);
+    case AR_DEVICE_CALL_free:
+        status = ar_backing_segment_free(backing, piece->address);
         changes = &piece->held;
         break;
-    case DEVICE_CALL_create:
-        status = backing_create(backing, bytes, &piece->handle);
+    case AR_DEVICE_CALL_create:
+        status = ar_backing_create(backing, bytes, &piece->handle);
         changes = &piece->created, to = true;
         break;
-    case DEVICE_CALL_reserve:
-        status = backing_reserve(backing, bytes, &piece->address);
+    case AR_DEVICE_CALL_reserve:
+        status = ar_backing_reserve(backing, bytes, &piece->address);
         changes = &piece->reserved, to = true;
         break;
-    case DEVICE_CALL_map:
-        status = backing_map(backing, piece->address, piece->handle);
+    case AR_DEVICE_CALL_map:
+        status = ar_backing_map(backing, piece->address, piece->handle);
         changes = &piece->mapped, to = true;
         break;
-    case DEVICE_CALL_access:
-        return backing_access(backing, piece->address, bytes);
-    case DEVICE_CALL_unmap:
-        status = backing_unmap(backing, piece->address, bytes);
+    case AR_DEVICE_CALL_access:
+        return ar_backing_access(backing, piece->address, bytes);
+    case AR_DEVICE_CALL_unmap:
+        status = ar_backing_unmap(backing, piece->address, bytes);
         changes = &piece->mapped;
         break;
-    case DEVICE_CALL_release:
-        status = backing_release(backing, piece->address);
+    case AR_DEVICE_CALL_release:
+        status = ar_backing_release(backing, piece->address);
         changes = &piece->reserved;
         break;
-    case DEVICE_CALL_destroy:
-        status = backing_destroy(backing, piece->handle);
+    case AR_DEVICE_CALL_destroy:
+        status = ar_backing_destroy(backing, piece->handle);
         changes = &piece->created;
         break;
     default:
         break;
     }
-    if (status == STATUS_OK && changes)
+    if (status == AR_OK && changes)
         *changes = to;
     return status;
 }
 
 /* After a failure: what is there goes back. */
-static void put_back(struct backing *backing, uint64_t bytes, struct piece *piece)
+static void put_back(struct ar_backing *backing, uint64_t bytes, struct piece *piece)
 {
     if (piece->mapped)
-        (void)call_once(backing, DEVICE_CALL_unmap, bytes, piece);
+        (void)call_once(backing, AR_DEVICE_CALL_unmap, bytes, piece);
     if (piece->reserved)
-        (void)call_once(backing, DEVICE_CALL_release, bytes, piece);
+        (void)call_once(backing, AR_DEVICE_CALL_release, bytes, piece);
     if (piece->created)
-        (void)call_once(backing, DEVICE_CALL_destroy, bytes, piece);
+        (void)call_once(backing, AR_DEVICE_CALL_destroy, bytes, piece);
     if (piece->held)
-        (void)call_once(backing, DEVICE_CALL_free, bytes, piece);
+        (void)call_once(backing, AR_DEVICE_CALL_free, bytes, piece);
 }
 
-static bool is_plain(enum device_call call)
+static bool is_plain(enum ar_device_call call)
 {
-    return call == DEVICE_CALL_alloc || call == DEVICE_CALL_free;
+    return call == AR_DEVICE_CALL_alloc || call == AR_DEVICE_CALL_free;
 }
 
-static const enum device_call plain_calls[] = {DEVICE_CALL_alloc, DEVICE_CALL_free};
-static const enum device_call virtual_calls[] = {
-    DEVICE_CALL_create, DEVICE_CALL_reserve, DEVICE_CALL_map,    DEVICE_CALL_access,
-    DEVICE_CALL_unmap,  DEVICE_CALL_release, DEVICE_CALL_destroy};
+static const enum ar_device_call plain_calls[] = {AR_DEVICE_CALL_alloc, AR_DEVICE_CALL_free};
+static const enum ar_device_call virtual_calls[] = {
+    AR_DEVICE_CALL_create, AR_DEVICE_CALL_reserve, AR_DEVICE_CALL_map,    AR_DEVICE_CALL_access,
+    AR_DEVICE_CALL_unmap,  AR_DEVICE_CALL_release, AR_DEVICE_CALL_destroy};
 enum {
     PLAIN_CALLS = sizeof plain_calls / sizeof *plain_calls,
     VIRTUAL_CALLS = sizeof virtual_calls / sizeof *virtual_calls
 };
 
 /* Rule 1. */
-static enum status round_of_calls(struct card *card, const struct call_cell *cell, uint64_t *ns)
+static enum ar_status round_of_calls(struct card *card, const struct call_cell *cell, uint64_t *ns)
 {
-    struct backing *backing = cell->device->backing;
-    const enum device_call *calls = is_plain(cell->call) ? plain_calls : virtual_calls;
+    struct ar_backing *backing = cell->device->backing;
+    const enum ar_device_call *calls = is_plain(cell->call) ? plain_calls : virtual_calls;
     size_t count = is_plain(cell->call) ? PLAIN_CALLS : VIRTUAL_CALLS;
     struct piece piece = {0};
     for (size_t i = 0; i < count; i++) {
         bool timed = calls[i] == cell->call;
         if (timed)
             card_start(card);
-        enum status status = call_once(backing, calls[i], cell->bytes, &piece);
+        enum ar_status status = call_once(backing, calls[i], cell->bytes, &piece);
         if (timed) {
             (void)card_stop(card);
             *ns = card->last.driver_ns + card->last.stall_ns;
         }
-        if (status != STATUS_OK) {
+        if (status != AR_OK) {
             put_back(backing, cell->bytes, &piece);
             return status;
         }
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* ---- the pool -------------------------------------------------------------------------------- */
 
-static enum status pool_pair(struct backing *backing, uint64_t bytes, uint32_t stream,
-                             uint64_t *address)
+static enum ar_status pool_pair(struct ar_backing *backing, uint64_t bytes, uint32_t stream,
+                                uint64_t *address)
 {
-    enum status status = backing->ops->pool_alloc(backing, bytes, stream, address);
-    return status == STATUS_OK ? backing->ops->pool_free(backing, *address, stream) : status;
+    enum ar_status status = backing->ops->pool_alloc(backing, bytes, stream, address);
+    return status == AR_OK ? backing->ops->pool_free(backing, *address, stream) : status;
 }
 
 /* Rule 2. */
-static enum status round_of_pool(struct card *card, const struct call_cell *cell, uint64_t *ns,
-                                 uint64_t *reused)
+static enum ar_status round_of_pool(struct card *card, const struct call_cell *cell, uint64_t *ns,
+                                    uint64_t *reused)
 {
-    struct backing *backing = cell->device->backing;
+    struct ar_backing *backing = cell->device->backing;
     uint64_t first = 0, second = 0;
     uint32_t stream = cell->use == POOL_TWO ? CARD_OTHER_STREAM
                       : cell->busy          ? CARD_BUSY_STREAM
                                             : CARD_STREAM;
     if (cell->use == POOL_TWO) {
         card_start(card); /* so that the kernel stands before the free */
-        enum status status = pool_pair(backing, cell->bytes, CARD_BUSY_STREAM, &first);
-        if (status != STATUS_OK)
+        enum ar_status status = pool_pair(backing, cell->bytes, CARD_BUSY_STREAM, &first);
+        if (status != AR_OK)
             return status;
     }
     card_start(card);
-    enum status status = pool_pair(backing, cell->bytes, stream, &second);
+    enum ar_status status = pool_pair(backing, cell->bytes, stream, &second);
     (void)card_stop(card);
     *ns = card->last.driver_ns;
     *reused += cell->use == POOL_TWO && first == second;
     return status;
 }
 
-static enum status pool_ready(struct device *device)
+static enum ar_status pool_ready(struct ar_device *device)
 {
-    static const struct backing_pool settings = {.release_threshold_bytes = UINT64_MAX,
-                                                 .follow_events = true,
-                                                 .opportunistic = true,
-                                                 .internal = true};
-    const struct backing_ops *ops = device->backing->ops;
-    return ops->pool_open ? ops->pool_open(device->backing, &settings) : STATUS_OK;
+    static const struct ar_backing_pool settings = {.release_threshold_bytes = UINT64_MAX,
+                                                    .follow_events = true,
+                                                    .opportunistic = true,
+                                                    .internal = true};
+    const struct ar_backing_ops *ops = device->backing->ops;
+    return ops->pool_open ? ops->pool_open(device->backing, &settings) : AR_OK;
 }
 
 /* ---- benchmarks ------------------------------------------------------------------------------ */
@@ -182,16 +182,16 @@ static void run_call(struct micro_state *state, void *argument)
     const struct call_cell *cell = argument;
     struct card card;
     struct samples samples;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     while (micro_next(state)) {
         card_begin(&card, cell->device, cell->busy);
         samples_begin(&samples, CARD_BUDGET_NS, CARD_LEAST);
-        while (status == STATUS_OK && samples_more(&samples)) {
+        while (status == AR_OK && samples_more(&samples)) {
             uint64_t ns = 0;
             status = round_of_calls(&card, cell, &ns);
             samples_add(&samples, ns, 0);
         }
-        if (status != STATUS_OK) {
+        if (status != AR_OK) {
             card_fail(&card, state, status, "");
             return;
         }
@@ -205,19 +205,19 @@ static void run_pool(struct micro_state *state, void *argument)
     struct card card;
     struct samples samples;
     uint64_t address;
-    enum status status = pool_ready(cell->device);
-    if (status == STATUS_OK)
+    enum ar_status status = pool_ready(cell->device);
+    if (status == AR_OK)
         status = pool_pair(cell->device->backing, cell->bytes, CARD_STREAM, &address);
     while (micro_next(state)) {
         uint64_t reused = 0;
         card_begin(&card, cell->device, cell->busy);
         samples_begin(&samples, CARD_BUDGET_NS, CARD_LEAST);
-        while (status == STATUS_OK && samples_more(&samples)) {
+        while (status == AR_OK && samples_more(&samples)) {
             uint64_t ns = 0;
             status = round_of_pool(&card, cell, &ns, &reused);
             samples_add(&samples, ns, 0);
         }
-        if (status != STATUS_OK) {
+        if (status != AR_OK) {
             card_fail(&card, state, status, "");
             return;
         }
@@ -231,14 +231,14 @@ static void run_pool(struct micro_state *state, void *argument)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static const uint64_t call_sizes[] = {2 * MIB, 64 * MIB, GIB};
-static const uint64_t pool_sizes[] = {512, 64 * KIB, 4 * MIB, 64 * MIB};
+static const uint64_t call_sizes[] = {2 * AR_MIB, 64 * AR_MIB, AR_GIB};
+static const uint64_t pool_sizes[] = {512, 64 * AR_KIB, 4 * AR_MIB, 64 * AR_MIB};
 
 static void add_columns(struct grid *grid, const uint64_t *sizes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         char size[24];
-        grid_column(grid, size_print_exact(sizes[i], size, sizeof size));
+        grid_column(grid, ar_size_print_exact(sizes[i], size, sizeof size));
     }
 }
 
@@ -259,14 +259,14 @@ static void add_row(struct sections *sections, struct grid *grid, const char *ro
     }
 }
 
-static void add_calls(struct sections *sections, struct grid *grid, const enum device_call *calls,
-                      size_t count)
+static void add_calls(struct sections *sections, struct grid *grid,
+                      const enum ar_device_call *calls, size_t count)
 {
     for (size_t i = 0; i < 2 * count; i++) {
         struct call_cell what = {
             .device = sections->device, .call = calls[i / 2], .busy = i % 2 != 0};
         char row[32], way[48];
-        const char *call = device_call_name(what.call), *load = what.busy ? "busy" : "idle";
+        const char *call = ar_device_call_name(what.call), *load = what.busy ? "busy" : "idle";
         snprintf(row, sizeof row, "%s %s", call, load);
         snprintf(way, sizeof way, "call/%s/%s", call, load);
         add_row(sections, grid, row, way, what, call_sizes, run_call);
@@ -275,7 +275,7 @@ static void add_calls(struct sections *sections, struct grid *grid, const enum d
 
 void card_calls_register(struct sections *sections)
 {
-    struct device *device = sections->device;
+    struct ar_device *device = sections->device;
     struct grid *calls = sections_grid(sections, "nanoseconds of one driver call, waiting included",
                                        "call", "ns_per_op");
     if (!calls)

@@ -9,44 +9,43 @@
 /* What a policy may hold of a card: more than its threads ask for, and all of them fit. */
 #define CARD_LIMIT "2GiB"
 
-static enum status member_open(struct crowd *crowd, struct crowd_member *member,
-                               const struct policy_ops *policy, struct error *error)
+static enum ar_status member_open(struct crowd *crowd, struct crowd_member *member,
+                                  const struct ar_policy_ops *policy, struct ar_error *error)
 {
     char spec[64];
-    enum status status;
+    enum ar_status status;
     if (crowd->device) {
-        bool limited = !(policy->capabilities & POLICY_OVERLAPS);
+        bool limited = !(policy->capabilities & AR_POLICY_OVERLAPS);
         snprintf(spec, sizeof spec, "%s%s", policy->name, limited ? ":limit=" CARD_LIMIT : "");
         locked_backing_open(&member->backing, crowd->device->backing, &crowd->lock);
         status = rig_open_on(&member->rig, spec, &member->backing.base, error);
     } else {
         status = rig_open(&member->rig, rig_spec(policy, spec, sizeof spec), error);
     }
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     crowd->count++;
     member->pool = locked_pool_open(member->rig.policy, &member->rig.host);
-    return member->pool ? STATUS_OK
-                        : error_set(error, STATUS_HOST_MEMORY, "no host memory for a pool");
+    return member->pool ? AR_OK : ar_error_set(error, AR_HOST_MEMORY, "no host memory for a pool");
 }
 
-enum status crowd_open(struct crowd *crowd, const struct policy_ops *policy, unsigned threads,
-                       bool own, struct device *device, struct error *error)
+enum ar_status crowd_open(struct crowd *crowd, const struct ar_policy_ops *policy, unsigned threads,
+                          bool own, struct ar_device *device, struct ar_error *error)
 {
     unsigned pools = own ? threads : 1;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     *crowd = (struct crowd){.members = calloc(pools, sizeof *crowd->members), .device = device};
     if (!crowd->members)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %u pools", pools);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u pools", pools);
     if (pthread_mutex_init(&crowd->lock, NULL) != 0) {
         free(crowd->members);
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a lock");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a lock");
     }
-    for (unsigned i = 0; status == STATUS_OK && i < pools; i++)
+    for (unsigned i = 0; status == AR_OK && i < pools; i++)
         status = member_open(crowd, &crowd->members[i], policy, error);
-    for (unsigned i = 0; status == STATUS_OK && i < threads; i++)
+    for (unsigned i = 0; status == AR_OK && i < threads; i++)
         crowd->of_thread[i] = crowd->members[own ? i : 0].pool;
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         crowd_close(crowd);
     return status;
 }

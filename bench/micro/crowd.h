@@ -16,14 +16,15 @@ struct crowd {
         struct locked_pool *pool;
     } * members;
     struct locked_pool *of_thread[THREADS_MOST];
-    struct device *device; /* NULL: none that is shared */
-    pthread_mutex_t lock;  /* of the device */
+    struct ar_device *device; /* NULL: none that is shared */
+    pthread_mutex_t lock;     /* of the device */
 };
 
 /* `device` may be NULL, else it stays the caller's, and nobody else enters it meanwhile. The crowd
  * does not move while it is open. */
-enum status crowd_open(struct crowd *crowd, const struct policy_ops *policy, unsigned threads,
-                       bool own, struct device *device, struct error *error) STATUS_CHECKED;
+enum ar_status crowd_open(struct crowd *crowd, const struct ar_policy_ops *policy, unsigned threads,
+                          bool own, struct ar_device *device,
+                          struct ar_error *error) AR_STATUS_CHECKED;
 void crowd_close(struct crowd *crowd);
 
 /* What each thread says first (threads_config.enter), with the crowd: that it uses the device. */

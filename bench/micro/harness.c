@@ -41,7 +41,7 @@ static bool read_percent(const char *text, double *fraction)
 /* One option with its value. False after a message. */
 static bool read_option(struct arguments *arguments, const char *name, const char *value)
 {
-    struct error error;
+    struct ar_error error;
     if (strcmp(name, "-p") == 0 && arguments->policy_count < MOST_POLICIES) {
         arguments->policies[arguments->policy_count++] = value;
     } else if (strcmp(name, "-w") == 0) {
@@ -51,7 +51,7 @@ static bool read_option(struct arguments *arguments, const char *name, const cha
     } else if (strcmp(name, "--csv") == 0) {
         arguments->csv = value;
     } else if (strcmp(name, "--blocks") == 0) {
-        if (count_parse(value, &arguments->blocks, &error) != STATUS_OK || !arguments->blocks ||
+        if (ar_count_parse(value, &arguments->blocks, &error) != AR_OK || !arguments->blocks ||
             arguments->blocks > 1000) {
             fprintf(stderr, "harness: --blocks takes a number from 1 to 1000\n");
             return false;
@@ -90,7 +90,7 @@ static bool read_arguments(struct arguments *arguments, int argc, char **argv)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static void print_head(const struct arguments *arguments, const struct device *device)
+static void print_head(const struct arguments *arguments, const struct ar_device *device)
 {
     const struct build_info *build = build_info();
     printf("allocrig %s, commit %.12s%s, %s\n", build->version, build->commit,
@@ -122,7 +122,7 @@ static void print_result(const char *policy, const struct harness_result *result
            " timed kernels in %" PRIu64 " steps, %s fixed; under %.1f %% at %.1f %%: %s\n",
            policy, result->engine_ns / 1e3, result->loop_ns / 1e3, 100 * result->added, interval,
            result->kernel_ops, result->kernels, result->steps,
-           size_print(result->fixed_bytes, held, sizeof held), 100 * limit,
+           ar_size_print(result->fixed_bytes, held, sizeof held), 100 * limit,
            100 * result->confidence, verdict(result, limit));
     fflush(stdout);
 }
@@ -138,48 +138,49 @@ static void write_rows(FILE *stream, const char *policy, const struct harness_re
 
 /* ---- main ------------------------------------------------------------------------------------ */
 
-static enum status run_policy(const struct arguments *arguments, const char *policy,
-                              struct device *device, FILE *csv, bool *met, struct error *error)
+static enum ar_status run_policy(const struct arguments *arguments, const char *policy,
+                                 struct ar_device *device, FILE *csv, bool *met,
+                                 struct ar_error *error)
 {
-    struct spec spec;
+    struct ar_spec spec;
     struct harness_result result;
-    enum status status = spec_parse(policy, &spec, error);
-    if (status != STATUS_OK)
+    enum ar_status status = ar_spec_parse(policy, &spec, error);
+    if (status != AR_OK)
         return status;
     struct harness_config config = {.policy = &spec,
                                     .workload = arguments->workload,
                                     .device = device,
                                     .blocks = (unsigned)arguments->blocks};
     status = harness_measure(&config, &result, error);
-    spec_close(&spec);
-    if (status != STATUS_OK)
-        return error_prefix(error, status, "%s", policy);
+    ar_spec_close(&spec);
+    if (status != AR_OK)
+        return ar_error_prefix(error, status, "%s", policy);
     print_result(policy, &result, arguments->limit);
     if (csv)
         write_rows(csv, policy, &result);
     *met &= result.most < arguments->limit;
     harness_close(&result);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status run_all(const struct arguments *arguments, struct output_file *csv, bool *met,
-                           struct error *error)
+static enum ar_status run_all(const struct arguments *arguments, struct output_file *csv, bool *met,
+                              struct ar_error *error)
 {
-    struct device *device = NULL;
-    enum status status = device_open_text(arguments->device, &device, error);
-    if (status != STATUS_OK)
+    struct ar_device *device = NULL;
+    enum ar_status status = ar_device_open_text(arguments->device, &device, error);
+    if (status != AR_OK)
         return status;
     if (arguments->csv)
         status = output_open(csv, arguments->csv, error);
-    if (status == STATUS_OK && csv->stream)
+    if (status == AR_OK && csv->stream)
         fprintf(csv->stream,
                 "policy,block,engine_ns,loop_ns,loop_again_ns,engine_again_ns,added\n");
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         print_head(arguments, device);
-    for (size_t i = 0; status == STATUS_OK && i < arguments->policy_count; i++)
+    for (size_t i = 0; status == AR_OK && i < arguments->policy_count; i++)
         status = run_policy(arguments, arguments->policies[i], device, csv->stream, met, error);
-    device_close(device);
-    if (status == STATUS_OK && arguments->csv)
+    ar_device_close(device);
+    if (status == AR_OK && arguments->csv)
         return output_commit(csv, error);
     output_abandon(csv);
     return status;
@@ -189,14 +190,14 @@ int main(int argc, char **argv)
 {
     struct arguments arguments;
     struct output_file csv = {0};
-    struct error error = {{0}};
+    struct ar_error error = {{0}};
     bool met = true;
     if (!read_arguments(&arguments, argc, argv))
         return 2;
-    enum status status = run_all(&arguments, &csv, &met, &error);
-    if (status != STATUS_OK) {
+    enum ar_status status = run_all(&arguments, &csv, &met, &error);
+    if (status != AR_OK) {
         fprintf(stderr, "harness: %s\n", error.text);
-        return status_exit(status);
+        return ar_status_exit(status);
     }
     return met ? 0 : 1;
 }

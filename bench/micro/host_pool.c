@@ -28,7 +28,7 @@ enum { SOME_COLUMNS = 4 };
 #define COLD_NS (40 * UINT64_C(1000000))
 
 struct pool_cell {
-    const struct policy_ops *policy;
+    const struct ar_policy_ops *policy;
     uint64_t bytes;
     bool cold;
     unsigned char *buffer; /* of the sections; to drive everything else out of the caches */
@@ -40,7 +40,7 @@ struct pool_cell {
 static size_t cold_bytes(void)
 {
     long caches = sysconf(_SC_LEVEL2_CACHE_SIZE) + sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return caches > 0 ? 2 * (size_t)caches : 64 * MIB; /* 0: the system does not say */
+    return caches > 0 ? 2 * (size_t)caches : 64 * AR_MIB; /* 0: the system does not say */
 }
 
 static void evict(const struct pool_cell *cell)
@@ -52,57 +52,57 @@ static void evict(const struct pool_cell *cell)
 
 /* ---- one benchmark --------------------------------------------------------------------------- */
 
-static enum status pair(struct locked_pool *pool, uint64_t bytes)
+static enum ar_status pair(struct locked_pool *pool, uint64_t bytes)
 {
-    struct policy_request request = {.bytes = bytes};
+    struct ar_policy_request request = {.bytes = bytes};
     uint64_t address;
-    enum status status = locked_pool_alloc(pool, &request, &address);
-    return status == STATUS_OK ? locked_pool_free(pool, address, 0) : status;
+    enum ar_status status = locked_pool_alloc(pool, &request, &address);
+    return status == AR_OK ? locked_pool_free(pool, address, 0) : status;
 }
 
 /* Rule 1. What stays live is freed with the pool. */
-static enum status furnish(struct locked_pool *pool)
+static enum ar_status furnish(struct locked_pool *pool)
 {
     uint64_t addresses[BLOCKS];
-    struct rng rng;
-    enum status status = STATUS_OK;
-    rng_seed(&rng, 1);
-    for (size_t i = 0; status == STATUS_OK && i < BLOCKS; i++) {
-        struct policy_request request = {.bytes = rng_log_uniform(&rng, 512, MIB)};
+    struct ar_rng rng;
+    enum ar_status status = AR_OK;
+    ar_rng_seed(&rng, 1);
+    for (size_t i = 0; status == AR_OK && i < BLOCKS; i++) {
+        struct ar_policy_request request = {.bytes = ar_rng_log_uniform(&rng, 512, AR_MIB)};
         status = locked_pool_alloc(pool, &request, &addresses[i]);
     }
-    for (size_t i = 0; status == STATUS_OK && i < BLOCKS; i += 2)
+    for (size_t i = 0; status == AR_OK && i < BLOCKS; i += 2)
         status = locked_pool_free(pool, addresses[i], 0);
     return status;
 }
 
-static enum status sample_warm(struct samples *samples, struct locked_pool *pool,
-                               const struct pool_cell *cell, uint64_t clock_ns)
+static enum ar_status sample_warm(struct samples *samples, struct locked_pool *pool,
+                                  const struct pool_cell *cell, uint64_t clock_ns)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     samples_begin(samples, WARM_NS, 5);
-    while (status == STATUS_OK && samples_more(samples)) {
+    while (status == AR_OK && samples_more(samples)) {
         uint64_t begun_ns = latency_clock_ns();
-        for (int i = 0; status == STATUS_OK && i < BATCH; i++)
+        for (int i = 0; status == AR_OK && i < BATCH; i++)
             status = pair(pool, cell->bytes);
         samples_add(samples, latency_clock_ns() - begun_ns, clock_ns);
     }
     return status;
 }
 
-static enum status sample_cold(struct samples *samples, struct locked_pool *pool,
-                               const struct pool_cell *cell, uint64_t clock_ns)
+static enum ar_status sample_cold(struct samples *samples, struct locked_pool *pool,
+                                  const struct pool_cell *cell, uint64_t clock_ns)
 {
-    struct policy_request request = {.bytes = cell->bytes};
-    enum status status = STATUS_OK;
+    struct ar_policy_request request = {.bytes = cell->bytes};
+    enum ar_status status = AR_OK;
     uint64_t address = LOCKED_POOL_NO_BLOCK;
     samples_begin(samples, COLD_NS, 2);
-    while (status == STATUS_OK && samples_more(samples)) {
+    while (status == AR_OK && samples_more(samples)) {
         evict(cell);
         uint64_t begun_ns = latency_clock_ns();
         status = locked_pool_alloc(pool, &request, &address);
         uint64_t alloc_ns = latency_clock_ns() - begun_ns;
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             break;
         evict(cell);
         begun_ns = latency_clock_ns();
@@ -112,16 +112,16 @@ static enum status sample_cold(struct samples *samples, struct locked_pool *pool
     return status;
 }
 
-static enum status sample(struct samples *samples, struct rig *rig, const struct pool_cell *cell)
+static enum ar_status sample(struct samples *samples, struct rig *rig, const struct pool_cell *cell)
 {
     struct locked_pool *pool = locked_pool_open(rig->policy, &rig->host);
     if (!pool)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     uint64_t clock_ns = latency_clock_cost_ns();
-    enum status status = furnish(pool);
-    if (status == STATUS_OK)
+    enum ar_status status = furnish(pool);
+    if (status == AR_OK)
         status = pair(pool, cell->bytes);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = (cell->cold ? sample_cold : sample_warm)(samples, pool, cell, clock_ns);
     locked_pool_close(pool);
     return status;
@@ -131,18 +131,18 @@ static void run(struct micro_state *state, void *argument)
 {
     const struct pool_cell *cell = argument;
     struct rig rig;
-    struct error error = {{0}};
+    struct ar_error error = {{0}};
     struct samples samples;
     char spec[64];
     while (micro_next(state)) {
-        if (rig_open(&rig, rig_spec(cell->policy, spec, sizeof spec), &error) != STATUS_OK) {
+        if (rig_open(&rig, rig_spec(cell->policy, spec, sizeof spec), &error) != AR_OK) {
             micro_fail(state, error.text);
             return;
         }
-        enum status status = sample(&samples, &rig, cell);
+        enum ar_status status = sample(&samples, &rig, cell);
         rig_close(&rig);
-        if (status != STATUS_OK) {
-            micro_fail(state, status_meaning(status));
+        if (status != AR_OK) {
+            micro_fail(state, ar_status_meaning(status));
             return;
         }
         samples_report(&samples, state, cell->cold ? 2 : 2 * BATCH);
@@ -152,7 +152,7 @@ static void run(struct micro_state *state, void *argument)
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 static void add_row(struct sections *sections, struct grid *grid, const struct pool_cell *columns,
-                    const struct policy_ops *policy)
+                    const struct ar_policy_ops *policy)
 {
     size_t row = grid_row(grid, policy->name);
     for (size_t i = 0; row < GRID_ROWS && i < grid->columns; i++) {
@@ -163,7 +163,7 @@ static void add_row(struct sections *sections, struct grid *grid, const struct p
         if (!cell)
             return;
         micro_register_timed(grid_name(grid, row, i, "pool/%s/%s/%s",
-                                       size_print_exact(what.bytes, size, sizeof size),
+                                       ar_size_print_exact(what.bytes, size, sizeof size),
                                        what.cold ? "cold" : "warm", policy->name),
                              run, cell);
     }
@@ -173,11 +173,11 @@ void host_pool_register(struct sections *sections)
 {
     static const struct pool_cell columns[] = {
         {.bytes = 512},
-        {.bytes = 64 * KIB},
-        {.bytes = 4 * MIB},
-        {.bytes = 64 * KIB, .cold = true},
+        {.bytes = 64 * AR_KIB},
+        {.bytes = 4 * AR_MIB},
+        {.bytes = 64 * AR_KIB, .cold = true},
         {.bytes = 512, .cold = true},
-        {.bytes = 4 * MIB, .cold = true},
+        {.bytes = 4 * AR_MIB, .cold = true},
     };
     enum { COLUMNS = sizeof columns / sizeof *columns };
     size_t count = sections->all ? COLUMNS : SOME_COLUMNS, buffer_bytes = cold_bytes();
@@ -195,11 +195,12 @@ void host_pool_register(struct sections *sections)
         filled[i] = columns[i];
         filled[i].buffer = sections->cold_buffer;
         filled[i].buffer_bytes = buffer_bytes;
-        snprintf(name, sizeof name, "%s %s", size_print_exact(columns[i].bytes, size, sizeof size),
+        snprintf(name, sizeof name, "%s %s",
+                 ar_size_print_exact(columns[i].bytes, size, sizeof size),
                  columns[i].cold ? "cold" : "warm");
         grid_column(grid, name);
     }
-    const struct policy_ops *policy;
+    const struct ar_policy_ops *policy;
     for (size_t p = 0; (policy = sections_policy(p)); p++)
         add_row(sections, grid, filled, policy);
 }

@@ -31,10 +31,10 @@ struct preparing {
     struct trace_source *source;
     bool all;
     uint64_t *live; /* by slot: id + 1 of the block that lives there, or 0 */
-    struct error *error;
+    struct ar_error *error;
 };
 
-static enum status copy_event(struct preparing *job, struct trace_event event)
+static enum ar_status copy_event(struct preparing *job, struct trace_event event)
 {
     const struct trace_attributes *attributes = NULL;
     const char *text = NULL;
@@ -46,12 +46,12 @@ static enum status copy_event(struct preparing *job, struct trace_event event)
             job->live[event.slot] = 0;
         if (!job->all) {
             if (!first) /* the completion of what was let go before */
-                return STATUS_OK;
+                return AR_OK;
             event.kind = TRACE_FREE_COMPLETED;
             event.flags = TRACE_WHOLE;
         }
     } else if (!job->all) {
-        return STATUS_OK;
+        return AR_OK;
     }
     if (event.attributes)
         attributes = trace_attributes_of(job->source, event.attributes);
@@ -61,10 +61,10 @@ static enum status copy_event(struct preparing *job, struct trace_event event)
 }
 
 /* Frees what the trace leaves live, so that it can be replayed again on the same policy. */
-static enum status free_the_rest(struct preparing *job)
+static enum ar_status free_the_rest(struct preparing *job)
 {
-    enum status status = STATUS_OK;
-    for (uint32_t slot = 0; status == STATUS_OK && slot < job->source->info.slots; slot++) {
+    enum ar_status status = AR_OK;
+    for (uint32_t slot = 0; status == AR_OK && slot < job->source->info.slots; slot++) {
         if (!job->live[slot])
             continue;
         struct trace_event event = {.kind = TRACE_FREE_COMPLETED,
@@ -76,36 +76,36 @@ static enum status free_the_rest(struct preparing *job)
     return status;
 }
 
-static enum status fill_memory(struct preparing *job)
+static enum ar_status fill_memory(struct preparing *job)
 {
     const struct trace_event *events;
     size_t count = 0;
     do {
-        enum status status = trace_next(job->source, &events, &count, job->error);
-        for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        enum ar_status status = trace_next(job->source, &events, &count, job->error);
+        for (size_t i = 0; status == AR_OK && i < count; i++)
             status = copy_event(job, events[i]);
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             return status;
     } while (count > 0);
     return free_the_rest(job);
 }
 
-static enum status prepare(const char *in, const char *out, bool all, struct error *error)
+static enum ar_status prepare(const char *in, const char *out, bool all, struct ar_error *error)
 {
     struct preparing job = {.all = all, .error = error};
     struct trace_source *copy = NULL;
-    enum status status = trace_open(in, &job.source, error);
-    if (status != STATUS_OK)
+    enum ar_status status = trace_open(in, &job.source, error);
+    if (status != AR_OK)
         return status;
     job.live = calloc((size_t)job.source->info.slots + 1, sizeof *job.live);
     job.memory = trace_memory_create(&job.source->info);
     if (!job.live || !job.memory)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for %s", in);
-    if (status == STATUS_OK)
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for %s", in);
+    if (status == AR_OK)
         status = fill_memory(&job);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = trace_memory_open(job.memory, &copy, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = trace_write(copy, out,
                              &(struct trace_write_options){.format = TRACE_FORMAT_BINARY}, error);
     trace_close(copy);
@@ -116,15 +116,15 @@ static enum status prepare(const char *in, const char *out, bool all, struct err
 
 /* ---- replay ---------------------------------------------------------------------------------- */
 
-__attribute__((noinline)) static enum status measured_replay(const struct replay_config *config,
-                                                             struct replay_result *result,
-                                                             struct error *error)
+__attribute__((noinline)) static enum ar_status measured_replay(const struct replay_config *config,
+                                                                struct replay_result *result,
+                                                                struct ar_error *error)
 {
     return replay_run(config, result, error);
 }
 
-static enum status replay_twice(struct rig *rig, struct trace_source *source,
-                                enum replay_measure measure, struct error *error)
+static enum ar_status replay_twice(struct rig *rig, struct trace_source *source,
+                                   enum replay_measure measure, struct ar_error *error)
 {
     struct replay_config config = {.policy = rig->policy,
                                    .device = rig->device,
@@ -132,34 +132,34 @@ static enum status replay_twice(struct rig *rig, struct trace_source *source,
                                    .measure = measure,
                                    .policy_host = &rig->host};
     struct replay_result result = {0};
-    enum status status = replay_run(&config, &result, error);
-    if (status != STATUS_OK)
+    enum ar_status status = replay_run(&config, &result, error);
+    if (status != AR_OK)
         return status;
     replay_result_close(&result);
     status = trace_rewind(source, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = measured_replay(&config, &result, error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     if (!result.passed)
-        status = error_set(error, STATUS_NEGATIVE, "event %llu could not be served",
-                           (unsigned long long)result.first_failed_event);
+        status = ar_error_set(error, AR_NEGATIVE, "event %llu could not be served",
+                              (unsigned long long)result.first_failed_event);
     replay_result_close(&result);
     printf("operations %llu\n",
            (unsigned long long)(source->info.allocs + source->info.probes + source->info.frees));
     return status;
 }
 
-static enum status replay(const char *spec, const char *path, enum replay_measure measure,
-                          struct error *error)
+static enum ar_status replay(const char *spec, const char *path, enum replay_measure measure,
+                             struct ar_error *error)
 {
     struct rig rig;
     struct trace_source *source = NULL;
-    enum status status = rig_open(&rig, spec, error);
-    if (status != STATUS_OK)
+    enum ar_status status = rig_open(&rig, spec, error);
+    if (status != AR_OK)
         return status;
     status = trace_open(path, &source, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = replay_twice(&rig, source, measure, error);
     trace_close(source);
     rig_close(&rig);
@@ -168,49 +168,49 @@ static enum status replay(const char *spec, const char *path, enum replay_measur
 
 /* ---- pairs among holes ----------------------------------------------------------------------- */
 
-__attribute__((noinline)) static enum status measured_pairs(struct policy *policy)
+__attribute__((noinline)) static enum ar_status measured_pairs(struct ar_policy *policy)
 {
-    struct policy_request request = {.bytes = KIB};
-    struct policy_block block;
+    struct ar_policy_request request = {.bytes = AR_KIB};
+    struct ar_policy_block block;
     for (int i = 0; i < PAIRS; i++) {
-        enum status status = policy_alloc(policy, &request, &block);
-        if (status == STATUS_OK)
-            status = policy_free(policy, &block, 0);
-        if (status != STATUS_OK)
+        enum ar_status status = ar_policy_alloc(policy, &request, &block);
+        if (status == AR_OK)
+            status = ar_policy_free(policy, &block, 0);
+        if (status != AR_OK)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* 2 * holes blocks of 256 B to 4 KiB side by side, then every second one freed. */
-static enum status make_free_blocks(struct policy *policy, struct policy_block *blocks,
-                                    uint64_t free_blocks)
+static enum ar_status make_free_blocks(struct ar_policy *policy, struct ar_policy_block *blocks,
+                                       uint64_t free_blocks)
 {
-    struct rng rng;
-    enum status status = STATUS_OK;
-    rng_seed(&rng, 1);
-    for (uint64_t i = 0; status == STATUS_OK && i < 2 * free_blocks; i++) {
-        struct policy_request request = {.bytes = 256 * rng_between(&rng, 1, 16)};
-        status = policy_alloc(policy, &request, &blocks[i]);
+    struct ar_rng rng;
+    enum ar_status status = AR_OK;
+    ar_rng_seed(&rng, 1);
+    for (uint64_t i = 0; status == AR_OK && i < 2 * free_blocks; i++) {
+        struct ar_policy_request request = {.bytes = 256 * ar_rng_between(&rng, 1, 16)};
+        status = ar_policy_alloc(policy, &request, &blocks[i]);
     }
-    for (uint64_t i = 0; status == STATUS_OK && i < 2 * free_blocks; i += 2)
-        status = policy_free(policy, &blocks[i], 0);
+    for (uint64_t i = 0; status == AR_OK && i < 2 * free_blocks; i += 2)
+        status = ar_policy_free(policy, &blocks[i], 0);
     return status;
 }
 
-static enum status pairs(const char *spec, uint64_t free_blocks, struct error *error)
+static enum ar_status pairs(const char *spec, uint64_t free_blocks, struct ar_error *error)
 {
     struct rig rig;
-    enum status status = rig_open(&rig, spec, error);
-    if (status != STATUS_OK)
+    enum ar_status status = rig_open(&rig, spec, error);
+    if (status != AR_OK)
         return status;
-    struct policy_block *blocks = calloc(2 * free_blocks, sizeof *blocks);
-    status = blocks ? make_free_blocks(rig.policy, blocks, free_blocks) : STATUS_HOST_MEMORY;
-    if (status == STATUS_OK)
+    struct ar_policy_block *blocks = calloc(2 * free_blocks, sizeof *blocks);
+    status = blocks ? make_free_blocks(rig.policy, blocks, free_blocks) : AR_HOST_MEMORY;
+    if (status == AR_OK)
         status = measured_pairs(rig.policy);
-    if (status != STATUS_OK)
-        error_set(error, status, "%s with %llu holes: %s", spec, (unsigned long long)free_blocks,
-                  status_meaning(status));
+    if (status != AR_OK)
+        ar_error_set(error, status, "%s with %llu holes: %s", spec, (unsigned long long)free_blocks,
+                     ar_status_meaning(status));
     printf("operations %d\n", 2 * PAIRS);
     printf("metadata %.1f\n", (double)rig.host.peak_bytes / (double)(2 * free_blocks));
     free(blocks);
@@ -220,52 +220,52 @@ static enum status pairs(const char *spec, uint64_t free_blocks, struct error *e
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-__attribute__((noinline)) static enum status measured_streams(struct policy *policy,
-                                                              uint32_t streams)
+__attribute__((noinline)) static enum ar_status measured_streams(struct ar_policy *policy,
+                                                                 uint32_t streams)
 {
-    struct policy_request request = {.bytes = 12 * MIB};
-    struct policy_block block;
+    struct ar_policy_request request = {.bytes = 12 * AR_MIB};
+    struct ar_policy_block block;
     for (uint32_t i = 0; i < PAIRS; i++) {
         request.stream = i * 7919u % streams;
-        enum status status = policy_alloc(policy, &request, &block);
-        if (status == STATUS_OK)
-            status = policy_free(policy, &block, request.stream);
-        if (status != STATUS_OK)
+        enum ar_status status = ar_policy_alloc(policy, &request, &block);
+        if (status == AR_OK)
+            status = ar_policy_free(policy, &block, request.stream);
+        if (status != AR_OK)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* One block holds what the limit leaves; the streams have the rest, 8 MiB each, all free. */
-static enum status fill_streams(struct policy *policy, struct policy_block *blocks,
-                                uint32_t streams)
+static enum ar_status fill_streams(struct ar_policy *policy, struct ar_policy_block *blocks,
+                                   uint32_t streams)
 {
-    struct policy_request request = {.bytes = 64 * GIB - streams * 8 * MIB};
-    struct policy_block filler;
-    enum status status = policy_alloc(policy, &request, &filler);
-    request.bytes = 8 * MIB;
-    for (uint32_t i = 0; status == STATUS_OK && i < streams; i++) {
+    struct ar_policy_request request = {.bytes = 64 * AR_GIB - streams * 8 * AR_MIB};
+    struct ar_policy_block filler;
+    enum ar_status status = ar_policy_alloc(policy, &request, &filler);
+    request.bytes = 8 * AR_MIB;
+    for (uint32_t i = 0; status == AR_OK && i < streams; i++) {
         request.stream = i;
-        status = policy_alloc(policy, &request, &blocks[i]);
+        status = ar_policy_alloc(policy, &request, &blocks[i]);
     }
-    for (uint32_t i = 0; status == STATUS_OK && i < streams; i++)
-        status = policy_free(policy, &blocks[i], i);
+    for (uint32_t i = 0; status == AR_OK && i < streams; i++)
+        status = ar_policy_free(policy, &blocks[i], i);
     return status;
 }
 
-static enum status by_turns(const char *spec, uint32_t streams, struct error *error)
+static enum ar_status by_turns(const char *spec, uint32_t streams, struct ar_error *error)
 {
     struct rig rig;
-    enum status status = rig_open(&rig, spec, error);
-    if (status != STATUS_OK)
+    enum ar_status status = rig_open(&rig, spec, error);
+    if (status != AR_OK)
         return status;
-    struct policy_block *blocks = calloc((size_t)streams + 1, sizeof *blocks);
-    status = blocks ? fill_streams(rig.policy, blocks, streams) : STATUS_HOST_MEMORY;
-    if (status == STATUS_OK)
+    struct ar_policy_block *blocks = calloc((size_t)streams + 1, sizeof *blocks);
+    status = blocks ? fill_streams(rig.policy, blocks, streams) : AR_HOST_MEMORY;
+    if (status == AR_OK)
         status = measured_streams(rig.policy, streams);
-    if (status != STATUS_OK)
-        error_set(error, status, "%s with %u streams: %s", spec, (unsigned)streams,
-                  status_meaning(status));
+    if (status != AR_OK)
+        ar_error_set(error, status, "%s with %u streams: %s", spec, (unsigned)streams,
+                     ar_status_meaning(status));
     printf("operations %d\n", 2 * PAIRS);
     free(blocks);
     rig_close(&rig);
@@ -277,16 +277,16 @@ static enum status by_turns(const char *spec, uint32_t streams, struct error *er
 static void print_policies(void)
 {
     char spec[64];
-    const struct policy_ops *ops;
+    const struct ar_policy_ops *ops;
     for (size_t i = 0; (ops = registry_policy(i)); i++)
-        if (!(ops->capabilities & POLICY_OFFLINE))
+        if (!(ops->capabilities & AR_POLICY_OFFLINE))
             printf("%s %s\n", ops->name, rig_spec(ops, spec, sizeof spec));
 }
 
 int main(int argc, char **argv)
 {
-    struct error error = {{0}};
-    enum status status;
+    struct ar_error error = {{0}};
+    enum ar_status status;
     if (argc == 2 && strcmp(argv[1], "policies") == 0) {
         print_policies();
         return 0;
@@ -306,7 +306,7 @@ int main(int argc, char **argv)
                 "usage: instructions prepare|replay|pairs|streams|policies ...: see its source\n");
         return 2;
     }
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         fprintf(stderr, "instructions: %s\n", error.text);
-    return status_exit(status);
+    return ar_status_exit(status);
 }

@@ -36,12 +36,12 @@ static void column_name(const char *path, char *name, size_t name_bytes)
 static bool read_trace(struct arguments *arguments, const char *path)
 {
     struct micro_ops *ops = &arguments->traces[arguments->trace_count];
-    struct error error;
+    struct ar_error error;
     if (arguments->trace_count == MOST_TRACES) {
         fprintf(stderr, "micro: more than %d traces\n", MOST_TRACES);
         return false;
     }
-    if (micro_ops_read(path, ops, &error) != STATUS_OK) {
+    if (micro_ops_read(path, ops, &error) != AR_OK) {
         fprintf(stderr, "micro: %s\n", error.text);
         return false;
     }
@@ -71,26 +71,26 @@ static bool read_arguments(struct arguments *arguments, int *argc, char **argv)
 
 /* The device of the card's sections. Where none was named and there is no card, they are left out
  * with one line. */
-static enum status open_device(struct sections *sections, const char *name)
+static enum ar_status open_device(struct sections *sections, const char *name)
 {
-    struct error error;
-    enum status status = device_open_text(name ? name : "cuda", &sections->device, &error);
-    if (status == STATUS_OK)
-        return STATUS_OK;
+    struct ar_error error;
+    enum ar_status status = ar_device_open_text(name ? name : "cuda", &sections->device, &error);
+    if (status == AR_OK)
+        return AR_OK;
     sections->device = NULL;
-    if (!name && status == STATUS_MISSING) {
+    if (!name && status == AR_MISSING) {
         printf("left out: what needs a card: %s\n", error.text);
-        return STATUS_OK;
+        return AR_OK;
     }
     fprintf(stderr, "micro: %s\n", error.text);
     return status;
 }
 
-static enum status register_all(struct sections *sections, const struct arguments *arguments)
+static enum ar_status register_all(struct sections *sections, const struct arguments *arguments)
 {
     sections->all = arguments->all;
-    enum status status = open_device(sections, arguments->device);
-    if (status != STATUS_OK)
+    enum ar_status status = open_device(sections, arguments->device);
+    if (status != AR_OK)
         return status;
     bookkeeping_register(sections, arguments->traces, arguments->trace_count);
     host_pool_register(sections);
@@ -102,9 +102,9 @@ static enum status register_all(struct sections *sections, const struct argument
         card_calls_register(sections);
     }
     if (!sections->full)
-        return STATUS_OK;
+        return AR_OK;
     fprintf(stderr, "micro: no room for all benchmarks\n");
-    return STATUS_HOST_MEMORY;
+    return AR_HOST_MEMORY;
 }
 
 static void take_report(void *argument, const struct micro_report *report)
@@ -136,8 +136,8 @@ int main(int argc, char **argv)
     struct sections sections = {0};
     int exit_status = 2;
     if (read_arguments(&arguments, &argc, argv)) {
-        enum status status = register_all(&sections, &arguments);
-        exit_status = status == STATUS_OK ? run_all(&sections, argc, argv) : status_exit(status);
+        enum ar_status status = register_all(&sections, &arguments);
+        exit_status = status == AR_OK ? run_all(&sections, argc, argv) : ar_status_exit(status);
     }
     for (size_t i = 0; i < arguments.trace_count; i++)
         micro_ops_close(&arguments.traces[i]);

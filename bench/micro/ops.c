@@ -12,29 +12,29 @@ struct reading {
     struct micro_ops *ops;
     size_t capacity;
     bool *live; /* by slot */
-    struct error *error;
+    struct ar_error *error;
 };
 
-static enum status append(struct reading *reading, struct micro_op op)
+static enum ar_status append(struct reading *reading, struct micro_op op)
 {
     struct micro_ops *ops = reading->ops;
-    struct micro_op *grown = array_grow(ops->at, ops->count, &reading->capacity, sizeof *grown);
+    struct micro_op *grown = ar_array_grow(ops->at, ops->count, &reading->capacity, sizeof *grown);
     if (!grown)
-        return error_set(reading->error, STATUS_HOST_MEMORY, "no host memory for %zu operations",
-                         ops->count);
+        return ar_error_set(reading->error, AR_HOST_MEMORY, "no host memory for %zu operations",
+                            ops->count);
     ops->at = grown;
     ops->at[ops->count++] = op;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status read_event(struct reading *reading, const struct trace_event *event)
+static enum ar_status read_event(struct reading *reading, const struct trace_event *event)
 {
     struct micro_op op = {.slot = event->slot, .stream = event->stream};
     switch (event->kind) {
     case TRACE_ALLOC:
     case TRACE_PROBE:
         if (event->value == 0)
-            return STATUS_OK;
+            return AR_OK;
         op.bytes = event->value;
         reading->live[event->slot] = true;
         return append(reading, op);
@@ -42,40 +42,40 @@ static enum status read_event(struct reading *reading, const struct trace_event 
     case TRACE_FREE_COMPLETED:
         /* A completion after a let-go finds the slot free already. */
         if (!reading->live[event->slot])
-            return STATUS_OK;
+            return AR_OK;
         reading->live[event->slot] = false;
         return append(reading, op);
     default:
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
-static enum status read_all(struct reading *reading, struct trace_source *source)
+static enum ar_status read_all(struct reading *reading, struct trace_source *source)
 {
     const struct trace_event *events;
     size_t count = 0;
     do {
-        enum status status = trace_next(source, &events, &count, reading->error);
-        for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        enum ar_status status = trace_next(source, &events, &count, reading->error);
+        for (size_t i = 0; status == AR_OK && i < count; i++)
             status = read_event(reading, &events[i]);
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             return status;
     } while (count > 0);
     for (uint32_t slot = 0; slot < reading->ops->slots; slot++) {
         if (!reading->live[slot])
             continue;
-        enum status status = append(reading, (struct micro_op){.slot = slot});
-        if (status != STATUS_OK)
+        enum ar_status status = append(reading, (struct micro_op){.slot = slot});
+        if (status != AR_OK)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status micro_ops_read(const char *path, struct micro_ops *out, struct error *error)
+enum ar_status micro_ops_read(const char *path, struct micro_ops *out, struct ar_error *error)
 {
     struct trace_source *source = NULL;
-    enum status status = trace_open(path, &source, error);
-    if (status != STATUS_OK)
+    enum ar_status status = trace_open(path, &source, error);
+    if (status != AR_OK)
         return status;
     *out = (struct micro_ops){.slots = source->info.slots};
     struct reading reading = {.ops = out, .error = error};
@@ -83,10 +83,10 @@ enum status micro_ops_read(const char *path, struct micro_ops *out, struct error
     if (reading.live)
         status = read_all(&reading, source);
     else
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for %u slots", out->slots);
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u slots", out->slots);
     free(reading.live);
     trace_close(source);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         micro_ops_close(out);
     return status;
 }

@@ -24,8 +24,8 @@ struct micro_ops {
 
 /* Reads a trace of any format. Frees stand where the program lets go; zero-byte requests are left
  * out. The caller closes `out`. */
-enum status micro_ops_read(const char *path, struct micro_ops *out,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status micro_ops_read(const char *path, struct micro_ops *out,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 void micro_ops_close(struct micro_ops *ops);
 
 #endif

@@ -5,56 +5,56 @@
 
 #include "allocators/registry.h"
 
-const char *rig_spec(const struct policy_ops *ops, char *text, size_t text_bytes)
+const char *rig_spec(const struct ar_policy_ops *ops, char *text, size_t text_bytes)
 {
-    bool limited = !(ops->capabilities & POLICY_OVERLAPS);
+    bool limited = !(ops->capabilities & AR_POLICY_OVERLAPS);
     snprintf(text, text_bytes, "%s%s", ops->name, limited ? ":limit=64GiB" : "");
     return text;
 }
 
-static enum status make_on(struct rig *rig, const char *device, struct error *error)
+static enum ar_status make_on(struct rig *rig, const char *device, struct ar_error *error)
 {
-    enum status status = device_open_text(device, &rig->device, error);
-    if (status != STATUS_OK)
+    enum ar_status status = ar_device_open_text(device, &rig->device, error);
+    if (status != AR_OK)
         return status;
-    struct policy_context context = {.backing = rig->device->backing, .host = &rig->host};
+    struct ar_policy_context context = {.backing = rig->device->backing, .host = &rig->host};
     return registry_create(&rig->spec, &context, &rig->policy, error);
 }
 
-enum status rig_open(struct rig *rig, const char *spec, struct error *error)
+enum ar_status rig_open(struct rig *rig, const char *spec, struct ar_error *error)
 {
     *rig = (struct rig){0};
-    enum status status = spec_parse(spec, &rig->spec, error);
-    if (status != STATUS_OK)
+    enum ar_status status = ar_spec_parse(spec, &rig->spec, error);
+    if (status != AR_OK)
         return status;
     status = make_on(rig, "sim:profile=bump", error);
-    if (status == STATUS_UNSUPPORTED) {
-        device_close(rig->device);
+    if (status == AR_UNSUPPORTED) {
+        ar_device_close(rig->device);
         rig->device = NULL;
         status = make_on(rig, "sim:profile=h100", error);
     }
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         rig_close(rig);
     return status;
 }
 
-enum status rig_open_on(struct rig *rig, const char *spec, struct backing *backing,
-                        struct error *error)
+enum ar_status rig_open_on(struct rig *rig, const char *spec, struct ar_backing *backing,
+                           struct ar_error *error)
 {
     *rig = (struct rig){0};
-    struct policy_context context = {.backing = backing, .host = &rig->host};
-    enum status status = spec_parse(spec, &rig->spec, error);
-    if (status == STATUS_OK)
+    struct ar_policy_context context = {.backing = backing, .host = &rig->host};
+    enum ar_status status = ar_spec_parse(spec, &rig->spec, error);
+    if (status == AR_OK)
         status = registry_create(&rig->spec, &context, &rig->policy, error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         rig_close(rig);
     return status;
 }
 
 void rig_close(struct rig *rig)
 {
-    policy_destroy(rig->policy);
-    device_close(rig->device);
-    spec_close(&rig->spec);
+    ar_policy_destroy(rig->policy);
+    ar_device_close(rig->device);
+    ar_spec_close(&rig->spec);
     *rig = (struct rig){0};
 }

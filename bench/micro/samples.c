@@ -33,7 +33,7 @@ static double quantile(const struct samples *samples, double fraction)
 
 void samples_report(struct samples *samples, struct micro_state *state, uint64_t operations)
 {
-    array_sort(samples->ns, samples->count);
+    ar_array_sort(samples->ns, samples->count);
     double median_ns = quantile(samples, 0.5);
     micro_time(state, median_ns);
     micro_counter(state, "ns_per_op", median_ns / (double)operations);

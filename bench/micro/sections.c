@@ -36,15 +36,15 @@ void sections_close(struct sections *sections)
     for (size_t i = 0; i < sections->cell_count; i++)
         free(sections->cells[i]);
     free(sections->cold_buffer);
-    device_close(sections->device);
+    ar_device_close(sections->device);
     *sections = (struct sections){0};
 }
 
-const struct policy_ops *sections_policy(size_t index)
+const struct ar_policy_ops *sections_policy(size_t index)
 {
-    const struct policy_ops *ops;
+    const struct ar_policy_ops *ops;
     for (size_t i = 0; (ops = registry_policy(i)); i++)
-        if (!(ops->capabilities & POLICY_OFFLINE) && index-- == 0)
+        if (!(ops->capabilities & AR_POLICY_OFFLINE) && index-- == 0)
             return ops;
     return NULL;
 }

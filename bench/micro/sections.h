@@ -17,7 +17,7 @@ struct sections {
     void *cells[SECTION_CELLS]; /* on the heap, freed with the sections */
     size_t cell_count;
     bool all;                   /* every policy and number of threads, also where that takes long */
-    struct device *device;      /* of the card's sections; NULL: there is none */
+    struct ar_device *device;   /* of the card's sections; NULL: there is none */
     unsigned char *cold_buffer; /* host_pool.c's */
     bool full;                  /* no room or no host memory: what is there is not complete */
 };
@@ -31,7 +31,7 @@ void sections_close(struct sections *sections);
 
 /* Policies that can be measured here: all but the offline ones, which need a plan. NULL past the
  * last. */
-const struct policy_ops *sections_policy(size_t index);
+const struct ar_policy_ops *sections_policy(size_t index);
 
 /* bookkeeping.c: the policy alone. The traces outlive the sections. */
 void bookkeeping_register(struct sections *sections, const struct micro_ops *traces, size_t count);

@@ -23,10 +23,10 @@ static const unsigned thread_counts[COUNTS] = {1, 2, 4, 8, 16};
 static const char *const some_policies[] = {"null", "growth", "torch", "cupy", "rmm-arena", "vmm"};
 
 struct thread_cell {
-    const struct policy_ops *policy;
+    const struct ar_policy_ops *policy;
     unsigned threads;
     bool own, spaced;
-    struct device *device; /* NULL: simulated ones of the pools' own */
+    struct ar_device *device; /* NULL: simulated ones of the pools' own */
 };
 
 /* A way to run threads: what is shown of it, and its names. */
@@ -36,71 +36,71 @@ struct thread_mode {
 };
 
 /* Rule 1. */
-static enum status measure(struct micro_state *state, struct crowd *crowd,
-                           const struct thread_cell *cell, struct threads_result *result,
-                           struct error *error)
+static enum ar_status measure(struct micro_state *state, struct crowd *crowd,
+                              const struct thread_cell *cell, struct threads_result *result,
+                              struct ar_error *error)
 {
     struct threads_config config = {.threads = cell->threads,
                                     .pools = crowd->of_thread,
                                     .turns = TURNS,
                                     .live = LIVE,
                                     .least_bytes = 512,
-                                    .most_bytes = 4 * MIB,
+                                    .most_bytes = 4 * AR_MIB,
                                     .think = cell->spaced ? SPACED_ROUNDS : 0,
                                     .seed = 1,
                                     .enter = crowd_enter,
                                     .argument = crowd};
-    enum status status = threads_run(&config, result, error);
-    if (status == STATUS_OK)
+    enum ar_status status = threads_run(&config, result, error);
+    if (status == AR_OK)
         status = threads_run(&config, result, error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     double calls = (double)(result->allocs + result->frees);
     double failed = (double)result->failed;
     double wall_ns = (double)(result->wall_ns ? result->wall_ns : 1);
     config.latency = true;
     status = threads_run(&config, result, error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
-    hist_merge(&result->alloc_ns, &result->free_ns);
+    ar_hist_merge(&result->alloc_ns, &result->free_ns);
     micro_time(state, wall_ns);
     micro_counter(state, "ns_per_op", wall_ns / calls);
     micro_counter(state, "ops_per_s", calls * 1e9 / wall_ns);
-    micro_counter(state, "p50_ns", (double)hist_quantile(&result->alloc_ns, 0.5));
-    micro_counter(state, "p99_ns", (double)hist_quantile(&result->alloc_ns, 0.99));
-    micro_counter(state, "p999_ns", (double)hist_quantile(&result->alloc_ns, 0.999));
+    micro_counter(state, "p50_ns", (double)ar_hist_quantile(&result->alloc_ns, 0.5));
+    micro_counter(state, "p99_ns", (double)ar_hist_quantile(&result->alloc_ns, 0.99));
+    micro_counter(state, "p999_ns", (double)ar_hist_quantile(&result->alloc_ns, 0.999));
     micro_counter(state, "waits", crowd_waits(crowd));
     micro_counter(state, "failed", failed);
     micro_counter(state, "clock_ns", (double)result->clock_ns);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void run(struct micro_state *state, void *argument)
 {
     const struct thread_cell *cell = argument;
-    struct error error = {{0}};
+    struct ar_error error = {{0}};
     struct threads_result *result = malloc(sizeof *result);
-    enum status status = STATUS_OK;
-    while (result && status == STATUS_OK && micro_next(state)) {
+    enum ar_status status = AR_OK;
+    while (result && status == AR_OK && micro_next(state)) {
         struct crowd crowd;
         status = crowd_open(&crowd, cell->policy, cell->threads, cell->own, cell->device, &error);
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             break;
         status = measure(state, &crowd, cell, result, &error);
         crowd_close(&crowd);
     }
-    if (status != STATUS_OK && cell->device && cell->device->ops->problem(cell->device)[0])
-        error_set(&error, status, "%s", cell->device->ops->problem(cell->device));
+    if (status != AR_OK && cell->device && cell->device->ops->problem(cell->device)[0])
+        ar_error_set(&error, status, "%s", cell->device->ops->problem(cell->device));
     if (!result)
         micro_fail(state, "no host memory for histograms");
-    else if (status != STATUS_OK)
+    else if (status != AR_OK)
         micro_fail(state, error.text);
     free(result);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static bool is_chosen(const struct sections *sections, const struct policy_ops *policy)
+static bool is_chosen(const struct sections *sections, const struct ar_policy_ops *policy)
 {
     for (size_t i = 0; i < sizeof some_policies / sizeof *some_policies; i++)
         if (strcmp(some_policies[i], policy->name) == 0)
@@ -117,8 +117,8 @@ static unsigned most_threads(const struct sections *sections)
 
 /* Columns of a grid; one grid for each figure that is shown, all of the same benchmarks. */
 static void add_row(struct sections *sections, struct grid *const grids[3],
-                    const struct policy_ops *policy, const struct thread_mode *mode,
-                    struct device *device)
+                    const struct ar_policy_ops *policy, const struct thread_mode *mode,
+                    struct ar_device *device)
 {
     size_t row = GRID_ROWS;
     for (size_t g = 0; g < 3; g++)
@@ -139,7 +139,7 @@ static void add_row(struct sections *sections, struct grid *const grids[3],
 }
 
 static void add_mode(struct sections *sections, const struct thread_mode *mode,
-                     struct device *device)
+                     struct ar_device *device)
 {
     static const char *const counters[3] = {"ops_per_s", "p50_ns", "p999_ns"};
     struct grid *grids[3];
@@ -155,7 +155,7 @@ static void add_mode(struct sections *sections, const struct thread_mode *mode,
         }
     }
     grids[0]->scale = 1e-6;
-    const struct policy_ops *policy;
+    const struct ar_policy_ops *policy;
     for (size_t p = 0; (policy = sections_policy(p)); p++)
         if (is_chosen(sections, policy))
             add_row(sections, grids, policy, mode, device);

@@ -33,7 +33,7 @@
 #define CARD_STREAMS_MOST 1024u
 
 struct card_block {
-    struct policy_block block;
+    struct ar_policy_block block;
     uint64_t id;      /* in the recording */
     uint64_t used_on; /* bits by stream ordinal; the last one stands for all from 63 on */
     uint32_t stream;
@@ -83,16 +83,16 @@ struct card_figures {
 };
 
 struct card_latency {
-    struct hist alloc, free; /* nanoseconds, with all that the call does */
+    struct ar_hist alloc, free; /* nanoseconds, with all that the call does */
 };
 
 struct card {
     pthread_mutex_t lock; /* for all below */
     unsigned ordinal;
     struct driver_memory memory;
-    struct host host;
-    struct policy_context context;
-    struct policy *policy;
+    struct ar_host host;
+    struct ar_policy_context context;
+    struct ar_policy *policy;
     bool orders, has_pools; /* the policy, by itself */
     uint64_t alignment_bytes;
     struct address_map map; /* cookie: the card_block */
@@ -108,25 +108,27 @@ struct card {
 };
 
 struct card_settings {
-    const struct spec *policy;
+    const struct ar_spec *policy;
     bool latency;
     double fraction; /* of the card, that the policy may have; 0: all */
     struct recording *recording;
 };
 
 /* The policy on the process' primary context of that card. */
-enum status card_open(const struct card_settings *settings, unsigned ordinal, struct card **out,
-                      struct error *error) STATUS_CHECKED;
+enum ar_status card_open(const struct card_settings *settings, unsigned ordinal, struct card **out,
+                         struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Serves a request of 0 < bytes < 2^60. NO_MEMORY and the others with a sentence for people. */
-enum status card_alloc(struct card *card, uint64_t bytes, CUstream stream, uint64_t *address,
-                       struct error *error) STATUS_CHECKED;
+enum ar_status card_alloc(struct card *card, uint64_t bytes, CUstream stream, uint64_t *address,
+                          struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The program lets go of the block on `stream`. INVALID where none starts there. */
-enum status card_free(struct card *card, uint64_t address, CUstream stream, struct error *error);
+enum ar_status card_free(struct card *card, uint64_t address, CUstream stream,
+                         struct ar_error *error);
 
 /* The block is used on that stream too. INVALID as above. */
-enum status card_use(struct card *card, uint64_t address, CUstream stream, struct error *error);
+enum ar_status card_use(struct card *card, uint64_t address, CUstream stream,
+                        struct ar_error *error);
 
 /* Whether a block starts there. */
 bool card_has(struct card *card, uint64_t address);

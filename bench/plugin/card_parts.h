@@ -8,11 +8,11 @@
 void card_enter(struct card *card);
 void card_leave(struct card *card);
 /* The policy gets the block back, whose record is gone then. */
-enum status card_give_back(struct card *card, struct card_block *block, uint32_t stream);
+enum ar_status card_give_back(struct card *card, struct card_block *block, uint32_t stream);
 
 /* streams.c: the ordinal of a stream, which may be new. */
-enum status card_stream(struct card *card, CUstream stream, uint32_t *ordinal,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status card_stream(struct card *card, CUstream stream, uint32_t *ordinal,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 void card_streams_close(struct card *card);
 
 /* pools.c: the pool that a request on `stream` belongs to now; 0: the common one. */

@@ -3,4 +3,4 @@
 
 #include "bench/cuda/cuda_device.h"
 
-const struct device_kind *const device_kinds[] = {&cuda_device_kind, NULL};
+const struct ar_device_kind *const device_kinds[] = {&cuda_device_kind, NULL};

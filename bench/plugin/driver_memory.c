@@ -41,117 +41,117 @@ void driver_memory_leave(struct driver_memory *self)
 
 /* ---- the hooks ------------------------------------------------------------------------------ */
 
-static struct backing *reach(struct backing *base)
+static struct ar_backing *reach(struct ar_backing *base)
 {
     struct driver_memory *self = (struct driver_memory *)base;
     driver_memory_enter(self);
     return self->inner;
 }
 
-static enum status segment_alloc(struct backing *base, uint64_t bytes, uint64_t *address)
+static enum ar_status segment_alloc(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
-    return backing_segment_alloc(reach(base), bytes, address);
+    return ar_backing_segment_alloc(reach(base), bytes, address);
 }
 
-static enum status segment_free(struct backing *base, uint64_t address)
+static enum ar_status segment_free(struct ar_backing *base, uint64_t address)
 {
-    return backing_segment_free(reach(base), address);
+    return ar_backing_segment_free(reach(base), address);
 }
 
-static enum status reserve(struct backing *base, uint64_t bytes, uint64_t *address)
+static enum ar_status reserve(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
-    return backing_reserve(reach(base), bytes, address);
+    return ar_backing_reserve(reach(base), bytes, address);
 }
 
-static enum status release(struct backing *base, uint64_t address)
+static enum ar_status release(struct ar_backing *base, uint64_t address)
 {
-    return backing_release(reach(base), address);
+    return ar_backing_release(reach(base), address);
 }
 
-static enum status create(struct backing *base, uint64_t bytes, backing_handle *handle)
+static enum ar_status create(struct ar_backing *base, uint64_t bytes, backing_handle *handle)
 {
-    return backing_create(reach(base), bytes, handle);
+    return ar_backing_create(reach(base), bytes, handle);
 }
 
-static enum status destroy(struct backing *base, backing_handle handle)
+static enum ar_status destroy(struct ar_backing *base, backing_handle handle)
 {
-    return backing_destroy(reach(base), handle);
+    return ar_backing_destroy(reach(base), handle);
 }
 
-static enum status map(struct backing *base, uint64_t address, backing_handle handle)
+static enum ar_status map(struct ar_backing *base, uint64_t address, backing_handle handle)
 {
-    return backing_map(reach(base), address, handle);
+    return ar_backing_map(reach(base), address, handle);
 }
 
-static enum status access_run(struct backing *base, uint64_t address, uint64_t bytes)
+static enum ar_status access_run(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
-    return backing_access(reach(base), address, bytes);
+    return ar_backing_access(reach(base), address, bytes);
 }
 
-static enum status unmap(struct backing *base, uint64_t address, uint64_t bytes)
+static enum ar_status unmap(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
-    return backing_unmap(reach(base), address, bytes);
+    return ar_backing_unmap(reach(base), address, bytes);
 }
 
-static struct backing_ticket fence(struct backing *base, uint32_t stream)
+static struct ar_backing_ticket fence(struct ar_backing *base, uint32_t stream)
 {
-    return backing_fence(reach(base), stream);
+    return ar_backing_fence(reach(base), stream);
 }
 
-static bool done(struct backing *base, struct backing_ticket ticket)
+static bool done(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
-    return backing_done(reach(base), ticket);
+    return ar_backing_done(reach(base), ticket);
 }
 
-static void wait(struct backing *base, struct backing_ticket ticket)
+static void wait(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
-    backing_wait(reach(base), ticket);
+    ar_backing_wait(reach(base), ticket);
 }
 
-static void order(struct backing *base, uint32_t stream, struct backing_ticket ticket)
+static void order(struct ar_backing *base, uint32_t stream, struct ar_backing_ticket ticket)
 {
-    backing_order(reach(base), stream, ticket);
+    ar_backing_order(reach(base), stream, ticket);
 }
 
-static void memory(struct backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
+static void memory(struct ar_backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-    backing_memory(reach(base), free_bytes, total_bytes);
+    ar_backing_memory(reach(base), free_bytes, total_bytes);
 }
 
-static enum status pool_open(struct backing *base, const struct backing_pool *settings)
+static enum ar_status pool_open(struct ar_backing *base, const struct ar_backing_pool *settings)
 {
-    struct backing *inner = reach(base);
+    struct ar_backing *inner = reach(base);
     return inner->ops->pool_open(inner, settings);
 }
 
-static enum status pool_alloc(struct backing *base, uint64_t bytes, uint32_t stream,
-                              uint64_t *address)
+static enum ar_status pool_alloc(struct ar_backing *base, uint64_t bytes, uint32_t stream,
+                                 uint64_t *address)
 {
-    struct backing *inner = reach(base);
+    struct ar_backing *inner = reach(base);
     return inner->ops->pool_alloc(inner, bytes, stream, address);
 }
 
-static enum status pool_free(struct backing *base, uint64_t address, uint32_t stream)
+static enum ar_status pool_free(struct ar_backing *base, uint64_t address, uint32_t stream)
 {
-    struct backing *inner = reach(base);
+    struct ar_backing *inner = reach(base);
     return inner->ops->pool_free(inner, address, stream);
 }
 
-static enum status pool_trim(struct backing *base, uint64_t keep_bytes)
+static enum ar_status pool_trim(struct ar_backing *base, uint64_t keep_bytes)
 {
-    struct backing *inner = reach(base);
+    struct ar_backing *inner = reach(base);
     return inner->ops->pool_trim(inner, keep_bytes);
 }
 
-static void pool_memory(struct backing *base, uint64_t *used_bytes, uint64_t *reserved_bytes)
+static void pool_memory(struct ar_backing *base, uint64_t *used_bytes, uint64_t *reserved_bytes)
 {
-    struct backing *inner = reach(base);
+    struct ar_backing *inner = reach(base);
     inner->ops->pool_memory(inner, used_bytes, reserved_bytes);
 }
 
-static const char *problem(struct backing *base)
+static const char *problem(struct ar_backing *base)
 {
-    return backing_problem(((struct driver_memory *)base)->inner);
+    return ar_backing_problem(((struct driver_memory *)base)->inner);
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -159,8 +159,8 @@ static const char *problem(struct backing *base)
 /* What the card has not, its backing has not either. */
 static void describe(struct driver_memory *self)
 {
-    const struct backing_ops *inner = self->inner->ops;
-    self->ops = (struct backing_ops){
+    const struct ar_backing_ops *inner = self->inner->ops;
+    self->ops = (struct ar_backing_ops){
         .segment_alloc = segment_alloc,
         .segment_free = segment_free,
         .fence = fence,
@@ -190,12 +190,13 @@ static void describe(struct driver_memory *self)
     self->base.ops = &self->ops;
 }
 
-enum status driver_memory_open(struct driver_memory *self, unsigned ordinal, struct error *error)
+enum ar_status driver_memory_open(struct driver_memory *self, unsigned ordinal,
+                                  struct ar_error *error)
 {
     const struct cuda_options options = {.ordinal = ordinal, .embedded = true};
     *self = (struct driver_memory){0};
-    enum status status = cuda_device_open(&options, &self->device, error);
-    if (status != STATUS_OK)
+    enum ar_status status = cuda_device_open(&options, &self->device, error);
+    if (status != AR_OK)
         return status;
     self->inner = self->device->backing;
     self->inside = true; /* the context is current since, and the thread's own is known */
@@ -203,7 +204,7 @@ enum status driver_memory_open(struct driver_memory *self, unsigned ordinal, str
     self->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     exchange_mode(self);
     describe(self);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void driver_memory_close(struct driver_memory *self)
@@ -211,7 +212,7 @@ void driver_memory_close(struct driver_memory *self)
     if (!self->device)
         return;
     driver_memory_leave(self);
-    device_close(self->device);
+    ar_device_close(self->device);
     self->device = NULL;
 }
 
@@ -221,7 +222,7 @@ uint64_t driver_memory_free_bytes(struct driver_memory *self)
     if (self->device->failed)
         return 0;
     driver_memory_enter(self);
-    backing_memory(self->inner, &free_bytes, &total_bytes);
+    ar_backing_memory(self->inner, &free_bytes, &total_bytes);
     return free_bytes;
 }
 
@@ -229,7 +230,7 @@ void driver_memory_limit(struct driver_memory *self, uint64_t bytes)
 {
     struct cuda_device *card = cuda_of(self->device);
     struct sim_ledger *ledger = &card->ledger;
-    uint64_t page_bytes = size_round_down(bytes, card->page_bytes);
+    uint64_t page_bytes = ar_size_round_down(bytes, card->page_bytes);
     ledger->capacity_bytes =
         page_bytes > ledger->physical_bytes ? page_bytes : ledger->physical_bytes;
 }

@@ -13,18 +13,18 @@
 #include "sim/device.h"
 
 struct driver_memory {
-    struct backing base; /* what the policy is given */
-    struct backing_ops ops;
-    struct device *device;
-    struct backing *inner;
+    struct ar_backing base; /* what the policy is given */
+    struct ar_backing_ops ops;
+    struct ar_device *device;
+    struct ar_backing *inner;
     bool inside; /* the context is current */
     CUcontext before;
     CUstreamCaptureMode mode;
 };
 
 /* Opens the card on the process' primary context. `self` does not move. */
-enum status driver_memory_open(struct driver_memory *self, unsigned ordinal,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status driver_memory_open(struct driver_memory *self, unsigned ordinal,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 void driver_memory_close(struct driver_memory *self);
 
 void driver_memory_enter(struct driver_memory *self);

@@ -27,9 +27,9 @@ bool card_has(struct card *card, uint64_t address)
 
 bool card_segment(struct card *card, uint64_t address, uint64_t *start, uint64_t *bytes)
 {
-    struct device_segment segment;
+    struct ar_device_segment segment;
     card_enter(card);
-    struct device *device = card->memory.device;
+    struct ar_device *device = card->memory.device;
     bool found = device->ops->segment_of(device, address, &segment);
     card_leave(card);
     if (found) {
@@ -42,15 +42,15 @@ bool card_segment(struct card *card, uint64_t address, uint64_t *start, uint64_t
 void card_figures(struct card *card, struct card_figures *out)
 {
     card_enter(card);
-    const struct policy_totals *totals = &card->policy->totals;
-    const struct device_counters *counters = &card->memory.device->counters;
+    const struct ar_policy_totals *totals = &card->policy->totals;
+    const struct ar_device_counters *counters = &card->memory.device->counters;
     *out = card->figures;
     out->live_bytes = totals->live_bytes;
     out->granted_bytes = totals->granted_bytes;
     out->reserved_bytes = totals->reserved_bytes;
     out->physical_bytes = counters->physical_bytes;
     out->peak_physical_bytes = counters->peak_physical_bytes;
-    for (int i = 0; i < DEVICE_CALL_COUNT; i++)
+    for (int i = 0; i < AR_DEVICE_CALL_COUNT; i++)
         out->driver_calls += counters->calls[i];
     out->driver_ns = counters->driver_ns;
     out->stall_ns = counters->stall_ns;
@@ -61,7 +61,7 @@ void card_figures(struct card *card, struct card_figures *out)
 void card_reset_peaks(struct card *card)
 {
     card_enter(card);
-    const struct policy_totals *totals = &card->policy->totals;
+    const struct ar_policy_totals *totals = &card->policy->totals;
     card->figures.peak_live_bytes = totals->live_bytes;
     card->figures.peak_granted_bytes = totals->granted_bytes;
     card->figures.peak_reserved_bytes = totals->reserved_bytes;

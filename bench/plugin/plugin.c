@@ -15,25 +15,25 @@ static uint64_t number_of(const void *address)
 }
 
 /* NULL with a sentence in `error`, "" where nothing was asked for. */
-static void *request(size_t bytes, int device, void *stream, struct error *error)
+static void *request(size_t bytes, int device, void *stream, struct ar_error *error)
 {
     error->text[0] = '\0';
     if (!bytes)
         return NULL;
     if (bytes >= BYTES_LIMIT) {
-        (void)error_set(error, STATUS_INVALID, "allocrig: a request of %zu bytes, which is no size",
-                        bytes);
+        (void)ar_error_set(error, AR_INVALID, "allocrig: a request of %zu bytes, which is no size",
+                           bytes);
         return NULL;
     }
     struct card *card = process_card(device, error);
     uint64_t address = 0;
-    if (!card || card_alloc(card, bytes, stream, &address, error) != STATUS_OK)
+    if (!card || card_alloc(card, bytes, stream, &address, error) != AR_OK)
         return NULL;
     return (void *)(uintptr_t)address; /* NOLINT: a device address */
 }
 
 /* Bad frees come in thousands where they come at all: the first one is said. */
-static void say_once(const struct error *error)
+static void say_once(const struct ar_error *error)
 {
     static bool said;
     if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
@@ -42,11 +42,11 @@ static void say_once(const struct error *error)
 
 static void free_requested(void *address, int device, void *stream)
 {
-    struct error error;
+    struct ar_error error;
     if (!address || !process_is_up())
         return;
     struct card *card = process_card(device, &error);
-    if (!card || card_free(card, number_of(address), stream, &error) != STATUS_OK)
+    if (!card || card_free(card, number_of(address), stream, &error) != AR_OK)
         say_once(&error);
 }
 
@@ -54,7 +54,7 @@ static void free_requested(void *address, int device, void *stream)
 
 void *allocrig_malloc(ssize_t size, int device, void *stream)
 {
-    struct error error;
+    struct ar_error error;
     void *address = request((size_t)size, device, stream, &error);
     if (!address && error.text[0])
         complain_to_torch(error.text);
@@ -79,11 +79,11 @@ static struct card *card_of(uint64_t address)
 
 void allocrig_record_stream(void *address, void *stream)
 {
-    struct error error;
+    struct ar_error error;
     if (!address || !process_is_up())
         return;
     struct card *card = card_of(number_of(address));
-    if (card && card_use(card, number_of(address), stream, &error) != STATUS_OK)
+    if (card && card_use(card, number_of(address), stream, &error) != AR_OK)
         say_once(&error);
 }
 
@@ -118,7 +118,7 @@ void *allocrig_base_alloc(void *address, size_t *bytes)
 
 static struct card *pool_card(int device)
 {
-    struct error error;
+    struct ar_error error;
     struct card *card = process_is_up() ? process_card(device, &error) : NULL;
     if (!card && process_is_up())
         say_once(&error);
@@ -151,7 +151,7 @@ void allocrig_release_pool(int device, struct allocrig_pool_id id)
 
 void *allocrig_cupy_malloc(void *stream, size_t size, int device)
 {
-    struct error error;
+    struct ar_error error;
     void *address = request(size, device, stream, &error);
     if (!address && error.text[0])
         complain_to_python(error.text);

@@ -69,7 +69,7 @@ void card_pool_release(struct card *card, struct card_pool_id id)
             pool->held = block->next;
             (void)card_give_back(card, block, block->stream);
         }
-        policy_end_pool(card->policy, ordinal);
+        ar_policy_end_pool(card->policy, ordinal);
     }
     card_leave(card);
 }

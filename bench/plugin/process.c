@@ -15,9 +15,9 @@
 struct process {
     pthread_mutex_t lock; /* for making cards, and at a fork */
     pthread_once_t once;
-    enum status status; /* of the settings */
-    struct error problem;
-    struct spec policy;
+    enum ar_status status; /* of the settings */
+    struct ar_error problem;
+    struct ar_spec policy;
     char *stats_path, *trace_path; /* NULL: not wanted */
     bool verbose;
     struct recording recording;
@@ -66,19 +66,19 @@ static void show_base(void)
 
 static void settings_read(struct process *self)
 {
-    const struct policy_ops *ops;
+    const struct ar_policy_ops *ops;
     const char *verbose = setting("ALLOCRIG_VERBOSE"), *policy = setting("ALLOCRIG_POLICY");
     self->verbose = verbose && strcmp(verbose, "0") != 0;
     self->stats_path = path_setting("ALLOCRIG_STATS");
     self->trace_path = path_setting("ALLOCRIG_TRACE");
-    self->status = spec_parse(policy ? policy : POLICY_DEFAULT, &self->policy, &self->problem);
+    self->status = ar_spec_parse(policy ? policy : POLICY_DEFAULT, &self->policy, &self->problem);
     if (strstr(policy ? policy : POLICY_DEFAULT, ".so"))
         show_base();
-    if (self->status == STATUS_OK)
+    if (self->status == AR_OK)
         self->status = registry_lookup(&self->policy, &ops, &self->problem);
-    if (self->status != STATUS_OK)
-        (void)error_prefix(&self->problem, self->status, "allocrig: ALLOCRIG_POLICY=%s",
-                           policy ? policy : POLICY_DEFAULT);
+    if (self->status != AR_OK)
+        (void)ar_error_prefix(&self->problem, self->status, "allocrig: ALLOCRIG_POLICY=%s",
+                              policy ? policy : POLICY_DEFAULT);
 }
 
 /* ---- the end, and forks --------------------------------------------------------------------- */
@@ -144,22 +144,22 @@ bool process_is_up(void)
 
 /* ---- cards ---------------------------------------------------------------------------------- */
 
-static enum status recording_begin(struct process *self, const struct card *card,
-                                   struct error *error)
+static enum ar_status recording_begin(struct process *self, const struct card *card,
+                                      struct ar_error *error)
 {
-    const struct device_props *props = &card->memory.device->props;
+    const struct ar_device_props *props = &card->memory.device->props;
     const struct recording_head head = {
         .policy = self->policy.text,
         .card = props->profile,
         .capacity_bytes = props->total_bytes,
     };
     if (!self->trace_path || self->opened)
-        return STATUS_OK;
+        return AR_OK;
     return recording_open(&self->recording, self->trace_path, &head, error);
 }
 
 /* With the lock held. */
-static struct card *card_make(struct process *self, int ordinal, struct error *error)
+static struct card *card_make(struct process *self, int ordinal, struct ar_error *error)
 {
     const struct card_settings settings = {
         .policy = &self->policy,
@@ -168,13 +168,13 @@ static struct card *card_make(struct process *self, int ordinal, struct error *e
         .recording = &self->recording,
     };
     struct card *card = NULL;
-    enum status status = card_open(&settings, (unsigned)ordinal, &card, error);
-    if (status != STATUS_OK) {
-        (void)error_prefix(error, status, "allocrig: GPU %d", ordinal);
+    enum ar_status status = card_open(&settings, (unsigned)ordinal, &card, error);
+    if (status != AR_OK) {
+        (void)ar_error_prefix(error, status, "allocrig: GPU %d", ordinal);
         return NULL;
     }
-    struct error trace_error;
-    if (recording_begin(self, card, &trace_error) != STATUS_OK)
+    struct ar_error trace_error;
+    if (recording_begin(self, card, &trace_error) != AR_OK)
         fprintf(stderr, "allocrig: no trace is recorded: %s\n", trace_error.text);
     if (!self->opened) /* now, so that it runs before what the driver registered so far */
         (void)atexit(finish);
@@ -183,7 +183,7 @@ static struct card *card_make(struct process *self, int ordinal, struct error *e
     return card;
 }
 
-struct card *process_card(int ordinal, struct error *error)
+struct card *process_card(int ordinal, struct ar_error *error)
 {
     struct process *self = &the_process;
     struct card *card = ordinal >= 0 && ordinal < CARDS_MOST
@@ -197,16 +197,16 @@ struct card *process_card(int ordinal, struct error *error)
         return NULL;
     }
     if (self->forked) {
-        (void)error_set(error, STATUS_UNSUPPORTED,
-                        "allocrig: this process was forked from one that used the GPU, and CUDA "
-                        "does not work in it; start it afresh ('spawn')");
+        (void)ar_error_set(error, AR_UNSUPPORTED,
+                           "allocrig: this process was forked from one that used the GPU, and CUDA "
+                           "does not work in it; start it afresh ('spawn')");
         return NULL;
     }
     if (ordinal < 0 || ordinal >= CARDS_MOST) {
-        (void)error_set(error, STATUS_INVALID, "allocrig: there is no GPU %d", ordinal);
+        (void)ar_error_set(error, AR_INVALID, "allocrig: there is no GPU %d", ordinal);
         return NULL;
     }
-    if (self->status != STATUS_OK) {
+    if (self->status != AR_OK) {
         *error = self->problem;
         return NULL;
     }

@@ -12,7 +12,7 @@
 #include "bench/plugin/card.h"
 
 /* The card of that ordinal, made if it is new. NULL with a sentence, "" where the process ends. */
-struct card *process_card(int ordinal, struct error *error);
+struct card *process_card(int ordinal, struct ar_error *error);
 
 /* That card, where something was asked for on it and the process is up; else NULL. */
 struct card *process_card_there(int ordinal);

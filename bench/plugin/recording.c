@@ -36,8 +36,8 @@ static void plain(char *text)
             *text = ' ';
 }
 
-enum status recording_open(struct recording *self, const char *path,
-                           const struct recording_head *head, struct error *error)
+enum ar_status recording_open(struct recording *self, const char *path,
+                              const struct recording_head *head, struct ar_error *error)
 {
     char lines[LINES_BYTES + 1024], policy[512], card[128];
     snprintf(policy, sizeof policy, "%s", head->policy);
@@ -56,13 +56,13 @@ enum status recording_open(struct recording *self, const char *path,
             (void)unlink(path);
         if (file >= 0)
             (void)close(file);
-        return error_set(error, STATUS_IO, "%s (ALLOCRIG_TRACE) cannot be written: %s", path,
-                         strerror(why));
+        return ar_error_set(error, AR_IO, "%s (ALLOCRIG_TRACE) cannot be written: %s", path,
+                            strerror(why));
     }
     self->path = path;
     self->begun_ns = latency_clock_ns();
     __atomic_store_n(&self->file, file, __ATOMIC_RELAXED);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void stop(struct recording *self)

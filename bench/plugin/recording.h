@@ -32,8 +32,9 @@ struct recording_head {
 };
 
 /* Starts a file, replacing one that is there; `path` stays the caller's. */
-enum status recording_open(struct recording *self, const char *path,
-                           const struct recording_head *head, struct error *error) STATUS_CHECKED;
+enum ar_status recording_open(struct recording *self, const char *path,
+                              const struct recording_head *head,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 void recording_close(struct recording *self);
 
 static inline bool recording_wanted(const struct recording *self)

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MIB 1048576.0
+#define AR_MIB 1048576.0
 
 /* Text between quotes. */
 static void put_text(FILE *file, const char *text)
@@ -25,23 +25,24 @@ static void put_text(FILE *file, const char *text)
     fputc('"', file);
 }
 
-static void put_latency(FILE *file, const char *name, const struct hist *hist)
+static void put_latency(FILE *file, const char *name, const struct ar_hist *hist)
 {
     fprintf(file,
             ",\n      \"%s\": {\"p50\": %" PRIu64 ", \"p90\": %" PRIu64 ", \"p99\": %" PRIu64
             ", \"p999\": %" PRIu64 ", \"max\": %" PRIu64 "}",
-            name, hist_quantile(hist, 0.5), hist_quantile(hist, 0.9), hist_quantile(hist, 0.99),
-            hist_quantile(hist, 0.999), hist->total ? hist->most : 0);
+            name, ar_hist_quantile(hist, 0.5), ar_hist_quantile(hist, 0.9),
+            ar_hist_quantile(hist, 0.99), ar_hist_quantile(hist, 0.999),
+            hist->total ? hist->most : 0);
 }
 
 static void put_card(FILE *file, struct card *card)
 {
     struct card_figures figures;
-    struct policy_stats stats;
+    struct ar_policy_stats stats;
     card_figures(card, &figures);
     pthread_mutex_lock(&card->lock);
-    policy_stats(card->policy, &stats);
-    const struct device *device = card->memory.device;
+    ar_policy_stats(card->policy, &stats);
+    const struct ar_device *device = card->memory.device;
     fprintf(file, "    {\"gpu\": %u, \"name\": ", card->ordinal);
     put_text(file, device->props.profile);
     fprintf(file, ", \"policy\": ");
@@ -50,14 +51,14 @@ static void put_card(FILE *file, struct card *card)
     CARD_FIGURES(X)
 #undef X
 #define X(field, text) fprintf(file, ",\n      \"policy_" #field "\": %" PRIu64, stats.count.field);
-    POLICY_COUNTERS(X)
+    AR_POLICY_COUNTERS(X)
 #undef X
     fprintf(file, ",\n      \"calls\": {");
-    for (int i = 0; i < DEVICE_CALL_COUNT; i++)
-        fprintf(file,
-                "%s\"%s\": {\"calls\": %" PRIu64 ", \"ns\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
-                i ? ", " : "", device_call_name((enum device_call)i), device->counters.calls[i],
-                device->counters.call_ns[i], device->counters.call_bytes[i]);
+    for (int i = 0; i < AR_DEVICE_CALL_COUNT; i++)
+        fprintf(
+            file, "%s\"%s\": {\"calls\": %" PRIu64 ", \"ns\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
+            i ? ", " : "", ar_device_call_name((enum ar_device_call)i), device->counters.calls[i],
+            device->counters.call_ns[i], device->counters.call_bytes[i]);
     fprintf(file, "}");
     if (card->latency) {
         put_latency(file, "alloc_ns", &card->latency->alloc);
@@ -129,17 +130,17 @@ static void say_card(const struct report *report, struct card *card)
             " not served; peaks: live %.1f MiB, reserved %.1f MiB, physical %.1f MiB; %" PRIu64
             " driver calls in %.3f ms, %.3f ms waited\n",
             card->ordinal, report->policy, figures.requests, figures.frees, figures.failed,
-            (double)figures.peak_live_bytes / MIB, (double)figures.peak_reserved_bytes / MIB,
-            (double)figures.peak_physical_bytes / MIB, figures.driver_calls,
+            (double)figures.peak_live_bytes / AR_MIB, (double)figures.peak_reserved_bytes / AR_MIB,
+            (double)figures.peak_physical_bytes / AR_MIB, figures.driver_calls,
             (double)figures.driver_ns / 1e6, (double)figures.stall_ns / 1e6);
     if (card->latency)
         fprintf(stderr,
                 "allocrig: GPU %u: a request took %" PRIu64 " ns at the median and %" PRIu64
                 " ns at the 99th percentile, a free %" PRIu64 " and %" PRIu64 " ns\n",
-                card->ordinal, hist_quantile(&card->latency->alloc, 0.5),
-                hist_quantile(&card->latency->alloc, 0.99),
-                hist_quantile(&card->latency->free, 0.5),
-                hist_quantile(&card->latency->free, 0.99));
+                card->ordinal, ar_hist_quantile(&card->latency->alloc, 0.5),
+                ar_hist_quantile(&card->latency->alloc, 0.99),
+                ar_hist_quantile(&card->latency->free, 0.5),
+                ar_hist_quantile(&card->latency->free, 0.99));
 }
 
 void report_write(const struct report *report, bool verbose)

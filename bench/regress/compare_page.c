@@ -89,8 +89,8 @@ static const struct verdict_row **in_order(const struct verdicts *verdicts, size
 }
 
 /* Every figure, those of a run together. */
-static enum status print_all(const struct verdict_row **rows, size_t count, FILE *stream,
-                             enum table_form form, struct error *error)
+static enum ar_status print_all(const struct verdict_row **rows, size_t count, FILE *stream,
+                                enum table_form form, struct ar_error *error)
 {
     static const struct table_column columns[] = {{"verdict", "", true, 0},
                                                   {"figure", "", true, 0},
@@ -99,7 +99,7 @@ static enum status print_all(const struct verdict_row **rows, size_t count, FILE
                                                   {"", "", true, 0}};
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     if (!table)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
     for (size_t i = 0; i < count; i++) {
         char old[40];
         char new_[40];
@@ -116,7 +116,7 @@ static enum status print_all(const struct verdict_row **rows, size_t count, FILE
         table_cell(table, "%s%s%s%s", text, waiver_name(rows[i]), before_reason(rows[i]),
                    waiver_reason(rows[i]));
     }
-    enum status status = table_print(table, stream, form, error);
+    enum ar_status status = table_print(table, stream, form, error);
     table_close(table);
     return status;
 }
@@ -163,16 +163,16 @@ static void group_row(struct table *table, const struct group *group,
                    text, waiver_name(row), before_reason(row), waiver_reason(row));
 }
 
-static enum status print_groups(const struct verdict_row **rows, size_t count, FILE *stream,
-                                enum table_form form, struct error *error)
+static enum ar_status print_groups(const struct verdict_row **rows, size_t count, FILE *stream,
+                                   enum table_form form, struct ar_error *error)
 {
     struct group_item *items = calloc(count, sizeof *items);
     size_t *kinds = calloc(count, sizeof *kinds);
     struct table *table = groups_table();
     struct groups groups = {0};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!items || !kinds || !table)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for a table");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
     if (!status) {
         fill_items(rows, count, items, kinds);
         status = groups_make(&groups, items, count, error);
@@ -191,14 +191,14 @@ static enum status print_groups(const struct verdict_row **rows, size_t count, F
     return status;
 }
 
-static enum status print_rows(const struct verdicts *verdicts, bool all, FILE *stream,
-                              enum table_form form, struct error *error)
+static enum ar_status print_rows(const struct verdicts *verdicts, bool all, FILE *stream,
+                                 enum table_form form, struct ar_error *error)
 {
     size_t count = 0;
     const struct verdict_row **rows = in_order(verdicts, &count);
     if (!rows)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a table");
-    enum status status = STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
+    enum ar_status status = AR_OK;
     if (count)
         status = all ? print_all(rows, count, stream, form, error)
                      : print_groups(rows, count, stream, form, error);
@@ -270,10 +270,10 @@ static void print_missing(const struct verdicts *verdicts, FILE *stream)
     free(text);
 }
 
-enum status compare_page(const struct verdicts *verdicts, const struct waivers *waivers, bool all,
-                         FILE *stream, enum table_form form, struct error *error)
+enum ar_status compare_page(const struct verdicts *verdicts, const struct waivers *waivers,
+                            bool all, FILE *stream, enum table_form form, struct ar_error *error)
 {
-    enum status status = print_rows(verdicts, all, stream, form, error);
+    enum ar_status status = print_rows(verdicts, all, stream, form, error);
     const size_t *figures = verdicts->figures;
     char waived[48] = "";
     char text[240];

@@ -11,8 +11,9 @@
  * effect that would have been seen, waivers that have expired or covered nothing, and runs that are
  * missing. `all`: a row
  * for every figure; else one for those that share a policy or a figure (groups.h). */
-enum status compare_page(const struct verdicts *verdicts, const struct waivers *waivers, bool all,
-                         FILE *stream, enum table_form form, struct error *error) STATUS_CHECKED;
+enum ar_status compare_page(const struct verdicts *verdicts, const struct waivers *waivers,
+                            bool all, FILE *stream, enum table_form form,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 /* A test case for every row: WORSE is a failure, unless it is waived; what is waived, AMBIGUOUS or
  * NO-DATA is skipped. */

@@ -114,8 +114,8 @@ static void make_kind(struct work *self, size_t kind)
     }
 }
 
-enum status groups_make(struct groups *self, const struct group_item *items, size_t count,
-                        struct error *error)
+enum ar_status groups_make(struct groups *self, const struct group_item *items, size_t count,
+                           struct ar_error *error)
 {
     struct work work = {.items = items, .count = count, .out = self};
     size_t room = count ? count : 1;
@@ -140,9 +140,9 @@ enum status groups_make(struct groups *self, const struct group_item *items, siz
     free(work.tally);
     free(work.done);
     if (complete)
-        return STATUS_OK;
+        return AR_OK;
     groups_close(self);
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left to group %zu rows", count);
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to group %zu rows", count);
 }
 
 void groups_close(struct groups *self)

@@ -40,8 +40,8 @@ struct groups {
 
 /* Groups in the order of the first rows of their kinds. HOST_MEMORY. On success the caller closes
  * it. */
-enum status groups_make(struct groups *self, const struct group_item *items, size_t count,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status groups_make(struct groups *self, const struct group_item *items, size_t count,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 void groups_close(struct groups *self);
 
 /* What a group is of, up to the values of its worst row: "policy torch, 12 figures in 6 workloads;

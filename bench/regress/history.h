@@ -49,8 +49,8 @@ struct history {
 };
 
 /* IO; FORMAT names file and line; MISSING (built without jansson). On success the caller closes it. */
-enum status history_read(struct history *self, const char *path,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status history_read(struct history *self, const char *path,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 void history_close(struct history *self);
 
 struct history_stamp {
@@ -65,17 +65,18 @@ struct history_added {
 
 /* Adds a line for the results; makes the file where it is not there. INVALID: results of a tree with
  * changes, of no commit, or of several machines; no such time. Errors as history_read. */
-enum status history_append(const char *path, const struct side *results,
-                           const struct history_stamp *stamp, struct history_added *added,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status history_append(const char *path, const struct side *results,
+                              const struct history_stamp *stamp, struct history_added *added,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Writes the line, with its end. For history_append. */
 void history_write_line(FILE *stream, const struct side *results,
                         const struct history_stamp *stamp);
 
 /* Reads the line of `bytes` bytes without its end into `line`. For history_read. */
-enum status history_parse_line(struct history *self, const char *text, size_t bytes,
-                               struct history_line *line, struct error *error) STATUS_CHECKED;
+enum ar_status history_parse_line(struct history *self, const char *text, size_t bytes,
+                                  struct history_line *line,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 void history_drop_line(struct history_line *line);
 
 /* True for YYYY-MM-DDTHH:MM:SSZ. */

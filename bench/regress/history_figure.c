@@ -124,20 +124,20 @@ static void put_series(const struct history_view *view, size_t index, size_t pan
     }
 }
 
-enum status history_figure(const struct history_view *view, size_t panels, FILE *stream,
-                           struct error *error)
+enum ar_status history_figure(const struct history_view *view, size_t panels, FILE *stream,
+                              struct ar_error *error)
 {
     const struct history_judged *judged = view->judged;
     struct wish *wishes = calloc(judged->count + 1, sizeof *wishes);
     size_t *chosen = calloc(panels + 1, sizeof *chosen);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     fputs("panel,workload,policy,figure,unit,kind,place,commit,value,level,change\n", stream);
     if (wishes && chosen) {
         size_t count = choose(judged, wishes, panels, chosen);
         for (size_t i = 0; i < count; i++)
             put_series(view, chosen[i], i + 1, stream);
     } else {
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for a figure's data");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a figure's data");
     }
     free(wishes);
     free(chosen);

@@ -14,14 +14,14 @@
 
 #define BEGINNING "{\"schema\": \"" HISTORY_SCHEMA "\""
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the history");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the history");
 }
 
-static enum status failed(const char *path, const char *what, struct error *error)
+static enum ar_status failed(const char *path, const char *what, struct ar_error *error)
 {
-    return error_set(error, STATUS_IO, "%s: cannot be %s: %s", path, what, strerror(errno));
+    return ar_error_set(error, AR_IO, "%s: cannot be %s: %s", path, what, strerror(errno));
 }
 
 bool history_is_time(const char *text)
@@ -40,14 +40,14 @@ bool history_is_time(const char *text)
 }
 
 /* All of an open file, with a 0 behind it. */
-static enum status read_all(int file, const char *path, char **text, size_t *bytes,
-                            struct error *error)
+static enum ar_status read_all(int file, const char *path, char **text, size_t *bytes,
+                               struct ar_error *error)
 {
     struct stat about;
     if (fstat(file, &about) != 0)
         return failed(path, "read", error);
     if (!S_ISREG(about.st_mode))
-        return error_set(error, STATUS_IO, "%s: is no file that lines can be added to", path);
+        return ar_error_set(error, AR_IO, "%s: is no file that lines can be added to", path);
     size_t size = (size_t)about.st_size;
     *bytes = 0;
     *text = malloc(size + 1);
@@ -62,19 +62,20 @@ static enum status read_all(int file, const char *path, char **text, size_t *byt
         *bytes += (size_t)got;
     }
     (*text)[*bytes] = '\0';
-    return *bytes == size ? STATUS_OK : failed(path, "read", error);
+    return *bytes == size ? AR_OK : failed(path, "read", error);
 }
 
-static enum status add_line(struct history *self, const char *text, size_t bytes, size_t number,
-                            struct error *error)
+static enum ar_status add_line(struct history *self, const char *text, size_t bytes, size_t number,
+                               struct ar_error *error)
 {
     struct history_line line = {.number = number};
     if (bytes >= 7 && (memcmp(text, "<<<<<<<", 7) == 0 || memcmp(text, "=======", 7) == 0 ||
                        memcmp(text, ">>>>>>>", 7) == 0))
-        return error_set(error, STATUS_FORMAT,
-                         "the mark of a merge that was not finished; keep the lines of both sides "
-                         "and take the marks away");
-    enum status status = history_parse_line(self, text, bytes, &line, error);
+        return ar_error_set(
+            error, AR_FORMAT,
+            "the mark of a merge that was not finished; keep the lines of both sides "
+            "and take the marks away");
+    enum ar_status status = history_parse_line(self, text, bytes, &line, error);
     if (status)
         return status;
     struct history_line *lines = realloc(self->lines, (self->count + 1) * sizeof *lines);
@@ -85,7 +86,7 @@ static enum status add_line(struct history *self, const char *text, size_t bytes
     self->lines = lines;
     line.number = number;
     self->lines[self->count++] = line;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Is a last line without its end what is left of a write? It begins as every line does. */
@@ -103,28 +104,28 @@ static int by_time(const void *left, const void *right)
     return order ? order : (a->number > b->number) - (a->number < b->number);
 }
 
-static enum status read_lines(struct history *self, const char *path, const char *text,
-                              size_t bytes, struct error *error)
+static enum ar_status read_lines(struct history *self, const char *path, const char *text,
+                                 size_t bytes, struct ar_error *error)
 {
     size_t number = 1;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t at = 0, end; at < bytes && !status; at = end + 1, number++) {
         const char *found = memchr(text + at, '\n', bytes - at);
         end = found ? (size_t)(found - text) : bytes;
         status = add_line(self, text + at, end - at, number, error);
-        if (status == STATUS_FORMAT && !found && is_torn(text + at, end - at)) {
+        if (status == AR_FORMAT && !found && is_torn(text + at, end - at)) {
             self->torn_bytes = end - at;
-            status = STATUS_OK;
+            status = AR_OK;
         }
         if (status)
-            (void)error_prefix(error, status, "%s:%zu", path, number);
+            (void)ar_error_prefix(error, status, "%s:%zu", path, number);
     }
     if (self->count)
         qsort(self->lines, self->count, sizeof *self->lines, by_time);
     return status;
 }
 
-enum status history_read(struct history *self, const char *path, struct error *error)
+enum ar_status history_read(struct history *self, const char *path, struct ar_error *error)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -132,7 +133,7 @@ enum status history_read(struct history *self, const char *path, struct error *e
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* of a pipe, too, for the sentence */
     if (file < 0)
         return failed(path, "read", error);
-    enum status status = flock(file, LOCK_SH) == 0 ? STATUS_OK : failed(path, "locked", error);
+    enum ar_status status = flock(file, LOCK_SH) == 0 ? AR_OK : failed(path, "locked", error);
     if (!status)
         status = read_all(file, path, &text, &bytes, error);
     close(file);
@@ -197,8 +198,8 @@ bool history_same_figures(const struct history_line *a, const struct history_lin
 }
 
 /* Cuts a torn line off, ends a whole one without end, and writes, all or nothing. */
-static enum status write_line(int file, const char *path, size_t whole, bool ends, const char *line,
-                              size_t bytes, struct error *error)
+static enum ar_status write_line(int file, const char *path, size_t whole, bool ends,
+                                 const char *line, size_t bytes, struct ar_error *error)
 {
     if (ftruncate(file, (off_t)whole) != 0 || lseek(file, 0, SEEK_END) < 0 ||
         (!ends && write(file, "\n", 1) != 1))
@@ -213,21 +214,21 @@ static enum status write_line(int file, const char *path, size_t whole, bool end
         done += (size_t)put;
     }
     if (done == bytes && fsync(file) == 0)
-        return STATUS_OK;
-    enum status status = failed(path, "written", error);
+        return AR_OK;
+    enum ar_status status = failed(path, "written", error);
     (void)!ftruncate(file, (off_t)whole);
     return status;
 }
 
 /* Holds the new line against the file, which is locked, and adds it. */
-static enum status add_to(int file, const char *path, const char *line, size_t bytes,
-                          struct history_added *added, struct error *error)
+static enum ar_status add_to(int file, const char *path, const char *line, size_t bytes,
+                             struct history_added *added, struct ar_error *error)
 {
     char *text = NULL;
     size_t there = 0;
     struct history history = {0};
     struct history_line now = {0};
-    enum status status = read_all(file, path, &text, &there, error);
+    enum ar_status status = read_all(file, path, &text, &there, error);
     if (!status)
         status = read_lines(&history, path, text, there, error);
     if (!status)
@@ -249,37 +250,38 @@ static enum status add_to(int file, const char *path, const char *line, size_t b
     return status;
 }
 
-static enum status check(const struct side *results, struct history_stamp *stamp,
-                         struct error *error)
+static enum ar_status check(const struct side *results, struct history_stamp *stamp,
+                            struct ar_error *error)
 {
     if (!results->machine)
-        return error_set(error, STATUS_INVALID,
-                         "there is no result among them (run --json), so nothing says where they "
-                         "were made");
+        return ar_error_set(
+            error, AR_INVALID,
+            "there is no result among them (run --json), so nothing says where they "
+            "were made");
     if (!stamp->commit && results->dirty)
-        return error_set(error, STATUS_INVALID,
-                         "the results are of a tree with changes that no commit holds; commit "
-                         "them and measure again, or name the line: --commit NAME");
+        return ar_error_set(error, AR_INVALID,
+                            "the results are of a tree with changes that no commit holds; commit "
+                            "them and measure again, or name the line: --commit NAME");
     if (!stamp->commit)
         stamp->commit = results->commit ? results->commit : "unknown";
     if (strcmp(stamp->commit, "unknown") == 0 || !*stamp->commit)
-        return error_set(error, STATUS_INVALID,
-                         "the results do not say of which commit they are; add --commit NAME");
+        return ar_error_set(error, AR_INVALID,
+                            "the results do not say of which commit they are; add --commit NAME");
     if (!stamp->time)
         stamp->time = results->time ? results->time : "";
     if (!history_is_time(stamp->time))
-        return error_set(error, STATUS_INVALID,
-                         "\"%.40s\" is no time; write that of the commit as YYYY-MM-DDTHH:MM:SSZ",
-                         stamp->time);
+        return ar_error_set(
+            error, AR_INVALID,
+            "\"%.40s\" is no time; write that of the commit as YYYY-MM-DDTHH:MM:SSZ", stamp->time);
     if (!*results->machine)
-        return error_set(error, STATUS_INVALID,
-                         "the results are of several machines; a line is of one");
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            "the results are of several machines; a line is of one");
+    return AR_OK;
 }
 
 /* Opens the file, or makes it, and has its lock. One that another process made and took away again,
  * since it could not write, is nobody's any more: then once more. -1: the error says why. */
-static int open_locked(const char *path, bool *made, struct error *error)
+static int open_locked(const char *path, bool *made, struct ar_error *error)
 {
     struct stat about;
     for (;;) {
@@ -306,15 +308,15 @@ static int open_locked(const char *path, bool *made, struct error *error)
     }
 }
 
-enum status history_append(const char *path, const struct side *results,
-                           const struct history_stamp *stamp, struct history_added *added,
-                           struct error *error)
+enum ar_status history_append(const char *path, const struct side *results,
+                              const struct history_stamp *stamp, struct history_added *added,
+                              struct ar_error *error)
 {
     struct history_stamp used = *stamp;
     char *line = NULL;
     size_t bytes = 0;
     *added = (struct history_added){0};
-    enum status status = check(results, &used, error);
+    enum ar_status status = check(results, &used, error);
     if (status)
         return status;
     FILE *stream = open_memstream(&line, &bytes);
@@ -328,7 +330,7 @@ enum status history_append(const char *path, const struct side *results,
     }
     bool made = false;
     int file = open_locked(path, &made, error);
-    status = file < 0 ? STATUS_IO : add_to(file, path, line, bytes, added, error);
+    status = file < 0 ? AR_IO : add_to(file, path, line, bytes, added, error);
     if (file >= 0 && status && made)
         (void)unlink(path);
     if (file >= 0)

@@ -11,12 +11,12 @@ struct judge {
     const struct history *history;
     const struct history_rules *rules;
     size_t first_recent; /* index of the first line that is of the newest commits */
-    struct error *error;
+    struct ar_error *error;
 };
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the history");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the history");
 }
 
 /* Positive where b is better than a. */
@@ -26,8 +26,8 @@ static double gain(const struct history_series *series, double a, double b)
     return series->better == METRIC_HIGHER ? more : -more;
 }
 
-static enum status add_change(struct judge *self, size_t series_index, size_t from,
-                              const struct change_point *point)
+static enum ar_status add_change(struct judge *self, size_t series_index, size_t from,
+                                 const struct change_point *point)
 {
     struct history_judged *out = self->out;
     const struct history_series *series = &out->series[series_index];
@@ -49,12 +49,12 @@ static enum status add_change(struct judge *self, size_t series_index, size_t fr
     if (point->before > 0 && !isinf(point->before) && strcmp(series->figure, "outcome") != 0)
         change.change = fabs(point->after / point->before - 1);
     struct history_change *changes =
-        array_grow(out->changes, out->change_count, &out->change_room, sizeof *changes);
+        ar_array_grow(out->changes, out->change_count, &out->change_room, sizeof *changes);
     if (!changes)
         return no_memory(self->error);
     out->changes = changes;
     out->changes[out->change_count++] = change;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The level of every point of a stretch, and which of its changes stand. */
@@ -89,8 +89,8 @@ static int compare_doubles(const void *left, const void *right)
 }
 
 /* One stretch. `values` and `points` have room for it. */
-static enum status judge_stretch(struct judge *self, size_t index, size_t from, size_t end,
-                                 double *values, struct change_point *points)
+static enum ar_status judge_stretch(struct judge *self, size_t index, size_t from, size_t end,
+                                    double *values, struct change_point *points)
 {
     struct history_series *series = &self->out->series[index];
     const struct change_rules rules = {
@@ -99,7 +99,7 @@ static enum status judge_stretch(struct judge *self, size_t index, size_t from, 
     size_t found = 0;
     for (size_t i = from; i < end; i++)
         values[i - from] = series->points[i].value;
-    enum status status =
+    enum ar_status status =
         change_points_find(values, end - from, series->kind, &rules, points, &found, self->error);
     for (size_t i = 0; i < found && !status; i++)
         status = add_change(self, index, from, &points[i]);
@@ -121,16 +121,16 @@ static bool has_factors(const struct history_series *series)
     return true;
 }
 
-static enum status judge_series(struct judge *self, size_t index)
+static enum ar_status judge_series(struct judge *self, size_t index)
 {
     const struct history_series *series = &self->out->series[index];
     if (series->kind == CHANGE_TIMED && !has_factors(series)) {
         self->out->unjudged++;
-        return STATUS_OK;
+        return AR_OK;
     }
     double *values = calloc(series->count, sizeof *values);
     struct change_point *points = calloc(series->count, sizeof *points);
-    enum status status = values && points ? STATUS_OK : no_memory(self->error);
+    enum ar_status status = values && points ? AR_OK : no_memory(self->error);
     for (size_t from = 0, end; from < series->count && !status; from = end) {
         end = from + 1;
         while (end < series->count && !series->points[end].begins)
@@ -215,14 +215,14 @@ bool history_counts(const struct history_change *change)
            !(change->waiver && !change->waiver->expired);
 }
 
-enum status history_judge(struct history_judged *self, const struct history *history,
-                          const struct history_rules *rules, struct waivers *waivers,
-                          struct error *error)
+enum ar_status history_judge(struct history_judged *self, const struct history *history,
+                             const struct history_rules *rules, struct waivers *waivers,
+                             struct ar_error *error)
 {
     *self = (struct history_judged){0};
     struct judge judge = {self, history, rules, 0, error};
     count_commits(&judge);
-    enum status status = history_series_make(self, history, rules, error);
+    enum ar_status status = history_series_make(self, history, rules, error);
     for (size_t i = 0; i < self->count && !status; i++)
         self->timed += self->series[i].kind == CHANGE_TIMED;
     for (size_t i = 0; i < self->count && !status; i++)

@@ -142,14 +142,14 @@ static void put_group(const struct history_view *view, const struct group *group
 }
 
 /* What shares a policy or a figure is one row. */
-static enum status put_groups(const struct history_view *view, struct table *table, size_t *folded,
-                              struct error *error)
+static enum ar_status put_groups(const struct history_view *view, struct table *table,
+                                 size_t *folded, struct ar_error *error)
 {
     const struct history_judged *judged = view->judged;
     struct group_item *items = calloc(judged->change_count, sizeof *items);
     struct groups groups = {0};
     if (!items)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
     for (size_t i = 0; i < judged->change_count; i++) {
         const struct history_change *change = &judged->changes[i];
         const struct history_series *series = series_of(view, change);
@@ -162,7 +162,7 @@ static enum status put_groups(const struct history_view *view, struct table *tab
         items[i] = (struct group_item){kind, series->policy, series->workload_name, series->figure,
                                        change->change};
     }
-    enum status status = groups_make(&groups, items, judged->change_count, error);
+    enum ar_status status = groups_make(&groups, items, judged->change_count, error);
     for (size_t i = 0; i < groups.count; i++) {
         const struct group *group = &groups.items[i];
         const struct history_change *change = &judged->changes[group->worst];
@@ -176,8 +176,8 @@ static enum status put_groups(const struct history_view *view, struct table *tab
     return status;
 }
 
-static enum status print_changes(const struct history_view *view, FILE *stream,
-                                 enum table_form form, struct error *error)
+static enum ar_status print_changes(const struct history_view *view, FILE *stream,
+                                    enum table_form form, struct ar_error *error)
 {
     static const struct table_column all[] = {{"verdict", "", true, 0},
                                               {"figure", "", true, 0},
@@ -185,13 +185,13 @@ static enum status print_changes(const struct history_view *view, FILE *stream,
                                               {"after", "", false, 0},
                                               {"", "", true, 0}};
     size_t folded = 0;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (view->judged->change_count == 0)
-        return STATUS_OK;
+        return AR_OK;
     struct table *table =
         view->all ? table_create(all, sizeof all / sizeof all[0]) : groups_table();
     if (!table)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
     if (view->all)
         put_all(view, table);
     else
@@ -265,11 +265,11 @@ static void print_counts(const struct history_view *view, FILE *stream)
     sentence_print(stream, text);
 }
 
-enum status history_page(const struct history_view *view, FILE *stream, enum table_form form,
-                         struct error *error)
+enum ar_status history_page(const struct history_view *view, FILE *stream, enum table_form form,
+                            struct ar_error *error)
 {
     const struct history *history = view->history;
-    enum status status = print_changes(view, stream, form, error);
+    enum ar_status status = print_changes(view, stream, form, error);
     print_counts(view, stream);
     print_times(view, stream);
     if (history->torn_bytes)

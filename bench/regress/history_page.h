@@ -15,8 +15,8 @@ struct history_view {
 };
 
 /* Changes by commit, newest first; then what was looked at, and what could not be told. */
-enum status history_page(const struct history_view *view, FILE *stream, enum table_form form,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status history_page(const struct history_view *view, FILE *stream, enum table_form form,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 /* All changes as JSON, schema allocrig.history-changes/1. */
 void history_json(const struct history_view *view, FILE *stream);
@@ -27,7 +27,7 @@ void history_annotations(const struct history_view *view, FILE *stream);
 /* The data of plots/history.gp: panel,workload,policy,figure,unit,kind,place,commit,value,level,change.
  * At most `panels` series, one for each cell, as many different figures as there are: those with
  * changes that count, then those with the largest others; where none has changed, peak physical bytes of the first cells. */
-enum status history_figure(const struct history_view *view, size_t panels, FILE *stream,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status history_figure(const struct history_view *view, size_t panels, FILE *stream,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

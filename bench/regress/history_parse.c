@@ -32,19 +32,19 @@ struct columns {
 
 struct parse {
     struct history *history;
-    struct error *error;
+    struct ar_error *error;
     struct columns exact, timed;
     json_t *workloads;
 };
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the history");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the history");
 }
 
-static enum status wrong(const struct parse *self, const char *what, const char *wanted)
+static enum ar_status wrong(const struct parse *self, const char *what, const char *wanted)
 {
-    return error_set(self->error, STATUS_FORMAT, "\"%s\" is not %s", what, wanted);
+    return ar_error_set(self->error, AR_FORMAT, "\"%s\" is not %s", what, wanted);
 }
 
 /* The one copy of a text; NULL: no host memory. */
@@ -58,7 +58,7 @@ static const char *keep(struct history *history, const char *text)
         }
     }
     char **texts =
-        array_grow(history->texts, history->text_count, &history->text_room, sizeof *texts);
+        ar_array_grow(history->texts, history->text_count, &history->text_room, sizeof *texts);
     if (!texts)
         return NULL;
     history->texts = texts;
@@ -68,28 +68,28 @@ static const char *keep(struct history *history, const char *text)
     return copy;
 }
 
-static enum status text_of(const struct parse *self, const json_t *object, const char *key,
-                           const char **text)
+static enum ar_status text_of(const struct parse *self, const json_t *object, const char *key,
+                              const char **text)
 {
     const char *found = json_string_value(json_object_get(object, key));
     if (!found)
         return wrong(self, key, "a text");
     *text = keep(self->history, found);
-    return *text ? STATUS_OK : no_memory(self->error);
+    return *text ? AR_OK : no_memory(self->error);
 }
 
-static enum status whole_of(const struct parse *self, const json_t *object, const char *key,
-                            uint64_t *whole)
+static enum ar_status whole_of(const struct parse *self, const json_t *object, const char *key,
+                               uint64_t *whole)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_integer(value) || json_integer_value(value) < 0)
         return wrong(self, key, "a whole number");
     *whole = (uint64_t)json_integer_value(value);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status parse_columns(struct parse *self, const json_t *metrics, const char *key,
-                                 struct columns *columns)
+static enum ar_status parse_columns(struct parse *self, const json_t *metrics, const char *key,
+                                    struct columns *columns)
 {
     const json_t *names = json_object_get(metrics, key);
     if (!json_is_array(names))
@@ -112,11 +112,11 @@ static enum status parse_columns(struct parse *self, const json_t *metrics, cons
         columns->metrics[columns->count] = (enum metric)m;
         columns->places[columns->count++] = i;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status parse_values(const struct parse *self, const json_t *object, const char *key,
-                                const struct columns *columns, struct history_run *run)
+static enum ar_status parse_values(const struct parse *self, const json_t *object, const char *key,
+                                   const struct columns *columns, struct history_run *run)
 {
     const json_t *values = json_object_get(object, key);
     if (!json_is_array(values) || json_array_size(values) != columns->wanted)
@@ -131,11 +131,11 @@ static enum status parse_values(const struct parse *self, const json_t *object, 
         run->values[metric] = json_number_value(value);
         run->timed[metric] = columns == &self->timed;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status parse_outcome(const struct parse *self, const json_t *object,
-                                 struct history_run *run)
+static enum ar_status parse_outcome(const struct parse *self, const json_t *object,
+                                    struct history_run *run)
 {
     const json_t *passed = json_object_get(object, "passed");
     const json_t *event = json_object_get(object, "first_failed_event");
@@ -145,16 +145,16 @@ static enum status parse_outcome(const struct parse *self, const json_t *object,
     run->passed = json_is_true(passed);
     run->played = !json_is_null(event);
     if (run->played && whole_of(self, object, "first_failed_event", &run->first_failed_event))
-        return STATUS_FORMAT;
-    return json_is_null(cause) ? STATUS_OK : text_of(self, object, "cause", &run->cause);
+        return AR_FORMAT;
+    return json_is_null(cause) ? AR_OK : text_of(self, object, "cause", &run->cause);
 }
 
-static enum status parse_run(const struct parse *self, const json_t *object,
-                             struct history_run *run)
+static enum ar_status parse_run(const struct parse *self, const json_t *object,
+                                struct history_run *run)
 {
     for (int m = 0; m < METRIC_COUNT; m++)
         run->values[m] = (double)NAN;
-    enum status status = text_of(self, object, "policy", &run->policy);
+    enum ar_status status = text_of(self, object, "policy", &run->policy);
     if (!status)
         status = text_of(self, object, "workload", &run->workload);
     if (!status)
@@ -178,14 +178,14 @@ static enum status parse_run(const struct parse *self, const json_t *object,
     return status ? status : parse_values(self, object, "timed", &self->timed, run);
 }
 
-static enum status parse_count(const struct parse *self, const json_t *object,
-                               struct side_count *count)
+static enum ar_status parse_count(const struct parse *self, const json_t *object,
+                                  struct side_count *count)
 {
     const json_t *value = json_object_get(object, "instructions");
     count->value = json_number_value(value);
     if (!json_is_number(value) || !(count->value > 0))
         return wrong(self, "instructions", "a number above 0");
-    enum status status = text_of(self, object, "policy", &count->policy);
+    enum ar_status status = text_of(self, object, "policy", &count->policy);
     if (!status)
         status = text_of(self, object, "trace", &count->trace);
     if (!status)
@@ -195,8 +195,8 @@ static enum status parse_count(const struct parse *self, const json_t *object,
     return status ? status : text_of(self, object, "compiler", &count->compiler);
 }
 
-static enum status parse_lists(const struct parse *self, const json_t *root,
-                               struct history_line *line)
+static enum ar_status parse_lists(const struct parse *self, const json_t *root,
+                                  struct history_line *line)
 {
     const json_t *runs = json_object_get(root, "runs");
     const json_t *counts = json_object_get(root, "instructions");
@@ -208,26 +208,26 @@ static enum status parse_lists(const struct parse *self, const json_t *root,
     line->count_count = json_array_size(counts);
     line->runs = calloc(line->run_count + 1, sizeof *line->runs);
     line->counts = calloc(line->count_count + 1, sizeof *line->counts);
-    enum status status = line->runs && line->counts ? STATUS_OK : no_memory(self->error);
+    enum ar_status status = line->runs && line->counts ? AR_OK : no_memory(self->error);
     for (size_t i = 0; i < line->run_count && !status; i++) {
         status = parse_run(self, json_array_get(runs, i), &line->runs[i]);
         if (status)
-            (void)error_prefix(self->error, status, "run %zu", i + 1);
+            (void)ar_error_prefix(self->error, status, "run %zu", i + 1);
     }
     for (size_t i = 0; i < line->count_count && !status; i++)
         status = parse_count(self, json_array_get(counts, i), &line->counts[i]);
     return status;
 }
 
-static enum status parse_head(struct parse *self, const json_t *root, struct history_line *line)
+static enum ar_status parse_head(struct parse *self, const json_t *root, struct history_line *line)
 {
     const char *schema = json_string_value(json_object_get(root, "schema"));
     const json_t *metrics = json_object_get(root, "metrics");
     if (!schema || strcmp(schema, HISTORY_SCHEMA) != 0)
-        return error_set(self->error, STATUS_FORMAT,
-                         "no line of a history: its schema is %s, not \"" HISTORY_SCHEMA "\"",
-                         schema ? schema : "not given");
-    enum status status = text_of(self, root, "commit", &line->commit);
+        return ar_error_set(self->error, AR_FORMAT,
+                            "no line of a history: its schema is %s, not \"" HISTORY_SCHEMA "\"",
+                            schema ? schema : "not given");
+    enum ar_status status = text_of(self, root, "commit", &line->commit);
     if (!status)
         status = text_of(self, root, "time", &line->time);
     if (!status && !history_is_time(line->time))
@@ -241,16 +241,16 @@ static enum status parse_head(struct parse *self, const json_t *root, struct his
     return status ? status : parse_columns(self, metrics, "timed", &self->timed);
 }
 
-enum status history_parse_line(struct history *self, const char *text, size_t bytes,
-                               struct history_line *line, struct error *error)
+enum ar_status history_parse_line(struct history *self, const char *text, size_t bytes,
+                                  struct history_line *line, struct ar_error *error)
 {
     struct parse parse = {.history = self, .error = error};
     json_error_t why;
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
     if (!root)
-        return error_set(error, STATUS_FORMAT, "no JSON: %s, at byte %d", why.text, why.position);
+        return ar_error_set(error, AR_FORMAT, "no JSON: %s, at byte %d", why.text, why.position);
     parse.workloads = json_object_get(root, "workloads");
-    enum status status = parse_head(&parse, root, line);
+    enum ar_status status = parse_head(&parse, root, line);
     if (!status)
         status = parse_lists(&parse, root, line);
     json_decref(root);
@@ -259,12 +259,13 @@ enum status history_parse_line(struct history *self, const char *text, size_t by
     return status;
 }
 #else
-enum status history_parse_line(struct history *self, const char *text, size_t bytes,
-                               struct history_line *line, struct error *error)
+enum ar_status history_parse_line(struct history *self, const char *text, size_t bytes,
+                                  struct history_line *line, struct ar_error *error)
 {
     (void)self, (void)text, (void)bytes, (void)line;
-    return error_set(error, STATUS_MISSING,
-                     "this program was built without jansson and reads no JSON; install it (make "
-                     "deps) and build again");
+    return ar_error_set(
+        error, AR_MISSING,
+        "this program was built without jansson and reads no JSON; install it (make "
+        "deps) and build again");
 }
 #endif

@@ -23,12 +23,12 @@ struct making {
     const struct history_rules *rules;
     struct cell *cells;
     size_t cell_count, cell_room;
-    struct error *error;
+    struct ar_error *error;
 };
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the history");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the history");
 }
 
 /* All texts of a history are kept once. */
@@ -59,7 +59,8 @@ static size_t cell_of(struct making *self, const struct history_run *run, size_t
         if (same_cell(self->cells[at].run, run))
             return at;
     }
-    struct cell *cells = array_grow(self->cells, self->cell_count, &self->cell_room, sizeof *cells);
+    struct cell *cells =
+        ar_array_grow(self->cells, self->cell_count, &self->cell_room, sizeof *cells);
     if (!cells)
         return SIZE_MAX;
     self->cells = cells;
@@ -70,7 +71,8 @@ static size_t cell_of(struct making *self, const struct history_run *run, size_t
 static struct history_series *add_series(struct history_judged *out,
                                          const struct history_series *like)
 {
-    struct history_series *series = array_grow(out->series, out->count, &out->room, sizeof *series);
+    struct history_series *series =
+        ar_array_grow(out->series, out->count, &out->room, sizeof *series);
     if (!series)
         return NULL;
     out->series = series;
@@ -78,13 +80,13 @@ static struct history_series *add_series(struct history_judged *out,
     return &out->series[out->count++];
 }
 
-static enum status add_point(struct making *self, struct history_series *series, size_t line,
-                             double value, size_t epoch)
+static enum ar_status add_point(struct making *self, struct history_series *series, size_t line,
+                                double value, size_t epoch)
 {
     if (!series)
         return no_memory(self->error);
     struct history_point *points =
-        array_grow(series->points, series->count, &series->room, sizeof *points);
+        ar_array_grow(series->points, series->count, &series->room, sizeof *points);
     if (!points)
         return no_memory(self->error);
     series->points = points;
@@ -92,7 +94,7 @@ static enum status add_point(struct making *self, struct history_series *series,
         (struct history_point){line, value, series->count == 0 || series->epoch != epoch, value};
     series->count++;
     series->epoch = epoch;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The series of that cell and metric, of that machine and those flags (NULL: exact); they are a chain. */
@@ -121,8 +123,8 @@ static bool differ(double a, double b)
     return a < b || a > b;
 }
 
-static enum status add_run(struct making *self, size_t line, const struct history_run *run,
-                           size_t index)
+static enum ar_status add_run(struct making *self, size_t line, const struct history_run *run,
+                              size_t index)
 {
     struct cell *cell = &self->cells[index];
     bool another = strcmp(cell->run->sha256, run->sha256) != 0;
@@ -137,7 +139,7 @@ static enum status add_run(struct making *self, size_t line, const struct histor
                                   .unit = "event",
                                   .better = METRIC_HIGHER,
                                   .cell = index};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (fits(self->rules->figure, like.figure))
         status = add_point(self, series_of(self->out, &cell->heads[METRIC_COUNT], &like), line,
                            outcome_of(run), cell->outcome_epoch);
@@ -158,7 +160,7 @@ static enum status add_run(struct making *self, size_t line, const struct histor
 }
 
 /* Which metrics are timed must be known before any series is made. */
-static enum status find_timed(struct making *self)
+static enum ar_status find_timed(struct making *self)
 {
     for (size_t i = 0; i < self->history->count; i++) {
         const struct history_line *line = &self->history->lines[i];
@@ -174,12 +176,12 @@ static enum status find_timed(struct making *self)
             near = cell + 1;
         }
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status add_runs(struct making *self)
+static enum ar_status add_runs(struct making *self)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->history->count && !status; i++) {
         const struct history_line *line = &self->history->lines[i];
         for (size_t j = 0, near = 0; j < line->run_count && !status; j++) {
@@ -194,8 +196,8 @@ static enum status add_runs(struct making *self)
     return status;
 }
 
-static enum status add_count(struct making *self, size_t line, const struct side_count *count,
-                             size_t first)
+static enum ar_status add_count(struct making *self, size_t line, const struct side_count *count,
+                                size_t first)
 {
     struct history_judged *out = self->out;
     const struct history_series like = {
@@ -211,7 +213,7 @@ static enum status add_count(struct making *self, size_t line, const struct side
         .cell = SIZE_MAX};
     if (!is_wanted(self->rules, like.policy, like.workload, like.workload_name) ||
         !fits(self->rules->figure, like.figure))
-        return STATUS_OK;
+        return AR_OK;
     size_t at = first;
     while (at < out->count &&
            !(out->series[at].policy == like.policy && out->series[at].workload == like.workload &&
@@ -223,11 +225,11 @@ static enum status add_count(struct making *self, size_t line, const struct side
     return add_point(self, &out->series[at], line, count->value, 0);
 }
 
-enum status history_series_make(struct history_judged *self, const struct history *history,
-                                const struct history_rules *rules, struct error *error)
+enum ar_status history_series_make(struct history_judged *self, const struct history *history,
+                                   const struct history_rules *rules, struct ar_error *error)
 {
     struct making making = {.out = self, .history = history, .rules = rules, .error = error};
-    enum status status = find_timed(&making);
+    enum ar_status status = find_timed(&making);
     if (!status)
         status = add_runs(&making);
     size_t first = self->count;

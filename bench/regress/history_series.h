@@ -74,18 +74,18 @@ struct history_judged {
 };
 
 /* HOST_MEMORY. On success the caller closes it; texts stay the history's and the waivers'. */
-enum status history_judge(struct history_judged *self, const struct history *history,
-                          const struct history_rules *rules, struct waivers *waivers,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status history_judge(struct history_judged *self, const struct history *history,
+                             const struct history_rules *rules, struct waivers *waivers,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 void history_judged_close(struct history_judged *self);
 
 /* True for what ends with status 1. */
 bool history_counts(const struct history_change *change);
 
 /* Makes the series. For history_judge. */
-enum status history_series_make(struct history_judged *self, const struct history *history,
-                                const struct history_rules *rules,
-                                struct error *error) STATUS_CHECKED;
+enum ar_status history_series_make(struct history_judged *self, const struct history *history,
+                                   const struct history_rules *rules,
+                                   struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Values of an outcome: the event that failed first, or one of these. */
 #define HISTORY_NO_RUN (-1.0)

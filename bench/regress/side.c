@@ -31,37 +31,38 @@ bool side_same_cell(const struct side_cell *a, const struct side_cell *b)
 }
 
 #if HAVE_JANSSON
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the results");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the results");
 }
 
-static enum status wrong(const char *what, const char *wanted, struct error *error)
+static enum ar_status wrong(const char *what, const char *wanted, struct ar_error *error)
 {
-    return error_set(error, STATUS_FORMAT,
-                     "\"%s\" is not %s; the file is no whole result (results/schema.json)", what,
-                     wanted);
+    return ar_error_set(error, AR_FORMAT,
+                        "\"%s\" is not %s; the file is no whole result (results/schema.json)", what,
+                        wanted);
 }
 
 /* The text under a key, which must be there. */
-static enum status text_of(const json_t *object, const char *key, const char **text,
-                           struct error *error)
+static enum ar_status text_of(const json_t *object, const char *key, const char **text,
+                              struct ar_error *error)
 {
     *text = json_string_value(json_object_get(object, key));
-    return *text ? STATUS_OK : wrong(key, "a text", error);
+    return *text ? AR_OK : wrong(key, "a text", error);
 }
 
-static enum status whole_of(const json_t *object, const char *key, uint64_t *whole,
-                            struct error *error)
+static enum ar_status whole_of(const json_t *object, const char *key, uint64_t *whole,
+                               struct ar_error *error)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_integer(value) || json_integer_value(value) < 0)
         return wrong(key, "a whole number", error);
     *whole = (uint64_t)json_integer_value(value);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_metrics(const json_t *metrics, struct side_run *run, struct error *error)
+static enum ar_status take_metrics(const json_t *metrics, struct side_run *run,
+                                   struct ar_error *error)
 {
     if (!json_is_object(metrics))
         return wrong("metrics", "an object", error);
@@ -78,10 +79,11 @@ static enum status take_metrics(const json_t *metrics, struct side_run *run, str
         else if (!json_is_null(value))
             return wrong(name, "a number or null", error);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_outcome(const json_t *outcome, struct side_run *run, struct error *error)
+static enum ar_status take_outcome(const json_t *outcome, struct side_run *run,
+                                   struct ar_error *error)
 {
     const json_t *passed = json_object_get(outcome, "passed");
     const json_t *event = json_object_get(outcome, "first_failed_event");
@@ -92,7 +94,7 @@ static enum status take_outcome(const json_t *outcome, struct side_run *run, str
     run->played = json_is_integer(event);
     if (run->played)
         return whole_of(outcome, "first_failed_event", &run->first_failed_event, error);
-    return event && json_is_null(event) ? STATUS_OK
+    return event && json_is_null(event) ? AR_OK
                                         : wrong("first_failed_event", "a number or null", error);
 }
 
@@ -104,7 +106,7 @@ static struct side_cell *cell_of(struct side *self, const struct side_cell *like
         if (side_same_cell(&self->cells[i], like))
             return &self->cells[i];
     struct side_cell *cells =
-        array_grow(self->cells, self->cell_count, &self->cell_room, sizeof *cells);
+        ar_array_grow(self->cells, self->cell_count, &self->cell_room, sizeof *cells);
     if (!cells)
         return NULL;
     self->cells = cells;
@@ -112,7 +114,8 @@ static struct side_cell *cell_of(struct side *self, const struct side_cell *like
     return &self->cells[self->cell_count++];
 }
 
-static enum status add_run(struct side_cell *cell, const struct side_run *run, struct error *error)
+static enum ar_status add_run(struct side_cell *cell, const struct side_run *run,
+                              struct ar_error *error)
 {
     if (cell->run_count == cell->run_room) {
         size_t room = cell->run_room ? 2 * cell->run_room : 1;
@@ -123,18 +126,18 @@ static enum status add_run(struct side_cell *cell, const struct side_run *run, s
         cell->run_room = room;
     }
     cell->runs[cell->run_count++] = *run;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_run(struct side *self, const json_t *object, size_t number,
-                            struct error *error)
+static enum ar_status take_run(struct side *self, const json_t *object, size_t number,
+                               struct ar_error *error)
 {
     struct side_cell like = {0};
     struct side_run run = {.file = self->files[self->file_count - 1].path, .number = number};
     const char *kind = NULL;
     const json_t *workload = json_object_get(object, "workload");
     const json_t *device = json_object_get(object, "device");
-    enum status status = text_of(json_object_get(object, "policy"), "spec", &like.policy, error);
+    enum ar_status status = text_of(json_object_get(object, "policy"), "spec", &like.policy, error);
     if (!status)
         status = text_of(workload, "spec", &like.workload, error);
     if (!status)
@@ -162,18 +165,18 @@ static enum status take_run(struct side *self, const json_t *object, size_t numb
     if (!cell)
         return no_memory(error);
     if (strcmp(cell->sha256, like.sha256) != 0)
-        return error_set(error, STATUS_FORMAT,
-                         "workload %s is another than in an earlier file of this side",
-                         like.workload);
+        return ar_error_set(error, AR_FORMAT,
+                            "workload %s is another than in an earlier file of this side",
+                            like.workload);
     return add_run(cell, &run, error);
 }
 
-static enum status take_context(struct side *self, const json_t *context, struct error *error)
+static enum ar_status take_context(struct side *self, const json_t *context, struct ar_error *error)
 {
     const char *host = NULL;
     const char *cpu = NULL;
     char machine[sizeof self->machine_text];
-    enum status status = text_of(context, "host", &host, error);
+    enum ar_status status = text_of(context, "host", &host, error);
     if (!status)
         status = text_of(context, "cpu", &cpu, error);
     if (!status)
@@ -192,39 +195,40 @@ static enum status take_context(struct side *self, const json_t *context, struct
     } else if (strcmp(self->machine, machine) != 0) {
         self->machine = "";
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_result(struct side *self, const json_t *root, struct error *error)
+static enum ar_status take_result(struct side *self, const json_t *root, struct ar_error *error)
 {
     const json_t *runs = json_object_get(root, "runs");
-    enum status status = take_context(self, json_object_get(root, "context"), error);
+    enum ar_status status = take_context(self, json_object_get(root, "context"), error);
     if (!status && !json_is_array(runs))
         status = wrong("runs", "a list", error);
     for (size_t i = 0; !status && i < json_array_size(runs); i++) {
         status = take_run(self, json_array_get(runs, i), i + 1, error);
         if (status)
-            return error_prefix(error, status, "run %zu", i + 1);
+            return ar_error_prefix(error, status, "run %zu", i + 1);
     }
     return status;
 }
 
-static enum status add_count(struct side *self, const struct side_count *count, struct error *error)
+static enum ar_status add_count(struct side *self, const struct side_count *count,
+                                struct ar_error *error)
 {
     struct side_count *counts =
-        array_grow(self->counts, self->count_count, &self->count_room, sizeof *counts);
+        ar_array_grow(self->counts, self->count_count, &self->count_room, sizeof *counts);
     if (!counts)
         return no_memory(error);
     self->counts = counts;
     self->counts[self->count_count++] = *count;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_counts(struct side *self, const json_t *root, struct error *error)
+static enum ar_status take_counts(struct side *self, const json_t *root, struct ar_error *error)
 {
     const char *compiler = NULL;
     const json_t *rows = json_object_get(root, "rows");
-    enum status status = text_of(root, "compiler", &compiler, error);
+    enum ar_status status = text_of(root, "compiler", &compiler, error);
     if (!status && !json_is_array(rows))
         status = wrong("rows", "a list", error);
     for (size_t i = 0; !status && i < json_array_size(rows); i++) {
@@ -251,10 +255,11 @@ static enum status take_counts(struct side *self, const json_t *root, struct err
 }
 
 /* The tree is the side's from here on, also where this fails. */
-static enum status add_file(struct side *self, json_t *root, const char *path, struct error *error)
+static enum ar_status add_file(struct side *self, json_t *root, const char *path,
+                               struct ar_error *error)
 {
     struct side_file *files =
-        array_grow(self->files, self->file_count, &self->file_room, sizeof *files);
+        ar_array_grow(self->files, self->file_count, &self->file_room, sizeof *files);
     if (!files) {
         json_decref(root);
         return no_memory(error);
@@ -263,18 +268,18 @@ static enum status add_file(struct side *self, json_t *root, const char *path, s
     struct side_file *file = &self->files[self->file_count++];
     file->root = root;
     file->path = strdup(path);
-    return file->path ? STATUS_OK : no_memory(error);
+    return file->path ? AR_OK : no_memory(error);
 }
 
-static enum status read_file(struct side *self, const char *path, struct error *error)
+static enum ar_status read_file(struct side *self, const char *path, struct ar_error *error)
 {
     json_error_t why;
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
     if (!root && json_error_code(&why) == json_error_cannot_open_file)
-        return error_set(error, STATUS_IO, "%s: cannot be read", path);
+        return ar_error_set(error, AR_IO, "%s: cannot be read", path);
     if (!root)
-        return error_set(error, STATUS_FORMAT, "%s:%d: %s", path, why.line, why.text);
-    enum status status = add_file(self, root, path, error);
+        return ar_error_set(error, AR_FORMAT, "%s:%d: %s", path, why.line, why.text);
+    enum ar_status status = add_file(self, root, path, error);
     if (status)
         return status;
     const char *schema = json_string_value(json_object_get(root, "schema"));
@@ -283,11 +288,11 @@ static enum status read_file(struct side *self, const char *path, struct error *
     else if (schema && strcmp(schema, INSTRUCTIONS_SCHEMA) == 0)
         status = take_counts(self, root, error);
     else
-        status = error_set(error, STATUS_FORMAT,
-                           "no result: its schema is %s; \"" RESULT_SCHEMA "\" (run --json) and "
-                           "\"" INSTRUCTIONS_SCHEMA "\" (make instructions) are known",
-                           schema ? schema : "not given");
-    return status ? error_prefix(error, status, "%s", path) : STATUS_OK;
+        status = ar_error_set(error, AR_FORMAT,
+                              "no result: its schema is %s; \"" RESULT_SCHEMA "\" (run --json) and "
+                              "\"" INSTRUCTIONS_SCHEMA "\" (make instructions) are known",
+                              schema ? schema : "not given");
+    return status ? ar_error_prefix(error, status, "%s", path) : AR_OK;
 }
 
 static int is_json(const struct dirent *entry)
@@ -297,15 +302,15 @@ static int is_json(const struct dirent *entry)
            strcmp(entry->d_name + length - 5, ".json") == 0;
 }
 
-static enum status read_folder(struct side *self, const char *folder, struct error *error)
+static enum ar_status read_folder(struct side *self, const char *folder, struct ar_error *error)
 {
     struct dirent **names = NULL;
     int count = scandir(folder, &names, is_json, alphasort);
     if (count < 0)
-        return error_set(error, STATUS_IO, "%s: cannot be read: %s", folder, strerror(errno));
-    enum status status = STATUS_OK;
+        return ar_error_set(error, AR_IO, "%s: cannot be read: %s", folder, strerror(errno));
+    enum ar_status status = AR_OK;
     if (count == 0)
-        status = error_set(error, STATUS_INVALID, "%s: holds no result (a file NAME.json)", folder);
+        status = ar_error_set(error, AR_INVALID, "%s: holds no result (a file NAME.json)", folder);
     for (int i = 0; i < count; i++) {
         char *path = NULL;
         if (!status && asprintf(&path, "%s/%s", folder, names[i]->d_name) < 0)
@@ -319,13 +324,13 @@ static enum status read_folder(struct side *self, const char *folder, struct err
     return status;
 }
 
-enum status side_read(struct side *self, const char *path, struct error *error)
+enum ar_status side_read(struct side *self, const char *path, struct ar_error *error)
 {
     struct stat about;
     *self = (struct side){0};
     if (stat(path, &about) != 0)
-        return error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
-    enum status status =
+        return ar_error_set(error, AR_IO, "%s: cannot be read: %s", path, strerror(errno));
+    enum ar_status status =
         S_ISDIR(about.st_mode) ? read_folder(self, path, error) : read_file(self, path, error);
     if (status)
         side_close(self);
@@ -337,13 +342,13 @@ static void drop_root(void *root)
     json_decref(root);
 }
 #else
-enum status side_read(struct side *self, const char *path, struct error *error)
+enum ar_status side_read(struct side *self, const char *path, struct ar_error *error)
 {
     *self = (struct side){0};
-    return error_set(error, STATUS_MISSING,
-                     "%s: this program was built without jansson and reads no JSON; install it "
-                     "(make deps) and build again",
-                     path);
+    return ar_error_set(error, AR_MISSING,
+                        "%s: this program was built without jansson and reads no JSON; install it "
+                        "(make deps) and build again",
+                        path);
 }
 
 static void drop_root(void *root)

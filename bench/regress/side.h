@@ -65,7 +65,8 @@ struct side {
 
 /* Reads a file, or every file NAME.json of a folder in the order of the names. IO, FORMAT, MISSING
  * (built without jansson). On success the caller closes it. */
-enum status side_read(struct side *self, const char *path, struct error *error) STATUS_CHECKED;
+enum ar_status side_read(struct side *self, const char *path,
+                         struct ar_error *error) AR_STATUS_CHECKED;
 void side_close(struct side *self);
 
 /* True where both are the same cell of two sides. */

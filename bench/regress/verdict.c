@@ -14,7 +14,7 @@ struct work {
     const struct side *old, *new_;
     const struct verdict_rules *rules;
     bool one_machine;
-    struct error *error;
+    struct ar_error *error;
 };
 
 struct pair {
@@ -28,20 +28,20 @@ const char *verdict_name(enum verdict verdict)
     return names[verdict];
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the comparison");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the comparison");
 }
 
-static enum status add_row(struct work *work, const struct verdict_row *row)
+static enum ar_status add_row(struct work *work, const struct verdict_row *row)
 {
     struct verdicts *out = work->out;
-    struct verdict_row *rows = array_grow(out->rows, out->count, &out->room, sizeof *rows);
+    struct verdict_row *rows = ar_array_grow(out->rows, out->count, &out->room, sizeof *rows);
     if (!rows)
         return no_memory(work->error);
     out->rows = rows;
     out->rows[out->count++] = *row;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static struct verdict_row row_of(const struct side_cell *cell, const char *figure,
@@ -85,7 +85,7 @@ static int compare_far(const struct side_run *old, const struct side_run *new_)
 }
 
 /* Sets `*go_on` where both got equally far. */
-static enum status judge_outcome(struct work *work, const struct pair *pair, bool *go_on)
+static enum ar_status judge_outcome(struct work *work, const struct pair *pair, bool *go_on)
 {
     const struct side_run *old = side_least_far(pair->old);
     const struct side_run *new_ = side_least_far(pair->new_);
@@ -106,7 +106,7 @@ static enum status judge_outcome(struct work *work, const struct pair *pair, boo
         snprintf(row.note, sizeof row.note, "%s", new_->passed ? "finishes now" : "fails later");
     }
     work->out->figures[row.verdict]++;
-    enum status status = row.verdict == VERDICT_SAME ? STATUS_OK : add_row(work, &row);
+    enum ar_status status = row.verdict == VERDICT_SAME ? AR_OK : add_row(work, &row);
     if (status || order == 0)
         return status;
     row = row_of(pair->new_, "all others", VERDICT_NO_DATA);
@@ -138,14 +138,14 @@ static double fraction_worse(double old, double new_)
     return old != 0 ? fabs(new_ / old - 1) : -1;
 }
 
-static enum status judge_exactly(struct work *work, const struct pair *pair, enum metric metric)
+static enum ar_status judge_exactly(struct work *work, const struct pair *pair, enum metric metric)
 {
     const struct metric_info *info = metric_info(metric);
     const struct metric_value *old = &pair->old->runs[0].metrics.at[metric];
     const struct metric_value *new_ = &pair->new_->runs[0].metrics.at[metric];
     if (side_same_value(old, new_)) {
         work->out->figures[VERDICT_SAME]++;
-        return STATUS_OK;
+        return AR_OK;
     }
     struct verdict_row row = row_of(pair->new_, info->name, VERDICT_AMBIGUOUS);
     side_value_text(old, row.old);
@@ -187,8 +187,8 @@ static size_t gather(const struct side_cell *cell, enum metric metric, double *v
     return bad ? SIZE_MAX : count;
 }
 
-static enum status test(struct work *work, const struct pair *pair, enum metric metric,
-                        struct verdict_row *row, double *values)
+static enum ar_status test(struct work *work, const struct pair *pair, enum metric metric,
+                           struct verdict_row *row, double *values)
 {
     double *more = values + pair->old->run_count;
     size_t old = gather(pair->old, metric, values);
@@ -196,26 +196,26 @@ static enum status test(struct work *work, const struct pair *pair, enum metric 
     bool possible = old != SIZE_MAX && new_ != SIZE_MAX && work->one_machine &&
                     old >= RANK_TEST_LEAST && new_ >= RANK_TEST_LEAST;
     if (!possible && contradiction_of_metric(pair->old, pair->new_, metric, row))
-        return STATUS_OK;
+        return AR_OK;
     if (old == SIZE_MAX || new_ == SIZE_MAX) {
         snprintf(row->note, sizeof row->note, "a value of 0 among the repetitions");
-        return STATUS_OK;
+        return AR_OK;
     }
     if (!work->one_machine) {
         snprintf(row->note, sizeof row->note, "times of different machines are not compared");
-        return STATUS_OK;
+        return AR_OK;
     }
     if (old < RANK_TEST_LEAST || new_ < RANK_TEST_LEAST) {
         snprintf(row->note, sizeof row->note,
                  "%zu and %zu repetitions; at least %d a side are needed", old, new_,
                  RANK_TEST_LEAST);
-        return STATUS_OK;
+        return AR_OK;
     }
     row->timed = true;
     return rank_test(values, old, more, new_, &row->test, work->error);
 }
 
-static enum status judge_timed(struct work *work, const struct pair *pair, enum metric metric)
+static enum ar_status judge_timed(struct work *work, const struct pair *pair, enum metric metric)
 {
     const struct metric_info *info = metric_info(metric);
     struct verdict_row row = row_of(pair->new_, info->name, VERDICT_NO_DATA);
@@ -224,7 +224,7 @@ static enum status judge_timed(struct work *work, const struct pair *pair, enum 
     if (!values)
         return no_memory(work->error);
     bool any = gather(pair->old, metric, values) || gather(pair->new_, metric, values);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (any && info->better != METRIC_NEITHER) {
         status = test(work, pair, metric, &row, values);
         work->out->figures[VERDICT_NO_DATA] += !row.timed;
@@ -266,7 +266,7 @@ static int compare_doubles(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static enum status conclude_all(struct work *work)
+static enum ar_status conclude_all(struct work *work)
 {
     struct verdicts *out = work->out;
     double *p = calloc(out->count ? out->count : 1, sizeof *p);
@@ -276,7 +276,7 @@ static enum status conclude_all(struct work *work)
     for (size_t i = 0; i < out->count; i++)
         if (out->rows[i].timed)
             p[count++] = out->rows[i].test.p;
-    enum status status = rank_test_holm(p, count, work->error);
+    enum ar_status status = rank_test_holm(p, count, work->error);
     for (size_t i = 0, at = 0; i < out->count && !status; i++)
         if (out->rows[i].timed)
             conclude(work, &out->rows[i], p[at++]);
@@ -296,7 +296,7 @@ static enum status conclude_all(struct work *work)
 
 /* ---- cells and counts ----------------------------------------------------------------------- */
 
-static enum status judge_cell(struct work *work, const struct pair *pair)
+static enum ar_status judge_cell(struct work *work, const struct pair *pair)
 {
     bool go_on = false;
     if (strcmp(pair->old->sha256, pair->new_->sha256) != 0) {
@@ -305,7 +305,7 @@ static enum status judge_cell(struct work *work, const struct pair *pair)
         work->out->figures[VERDICT_NO_DATA]++;
         return add_row(work, &row);
     }
-    enum status status = judge_outcome(work, pair, &go_on);
+    enum ar_status status = judge_outcome(work, pair, &go_on);
     for (int i = 0; i < METRIC_COUNT && go_on && !status; i++) {
         enum metric metric = (enum metric)i;
         if (metric == METRIC_first_failed_event)
@@ -336,7 +336,7 @@ static const struct side_cell *find_cell(const struct side *side, const struct s
     return NULL;
 }
 
-static enum status say_alone(struct work *work, const struct side_cell *cell, bool in_old)
+static enum ar_status say_alone(struct work *work, const struct side_cell *cell, bool in_old)
 {
     struct verdict_row row = row_of(cell, "all", VERDICT_NO_DATA);
     row.missing = in_old;
@@ -348,9 +348,9 @@ static enum status say_alone(struct work *work, const struct side_cell *cell, bo
     return add_row(work, &row);
 }
 
-static enum status judge_cells(struct work *work)
+static enum ar_status judge_cells(struct work *work)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < work->new_->cell_count && !status; i++) {
         const struct side_cell *cell = &work->new_->cells[i];
         struct pair pair = {find_cell(work->old, cell, i), cell};
@@ -386,8 +386,8 @@ static struct verdict_row row_of_count(const struct side_count *count)
     };
 }
 
-static enum status judge_count(struct work *work, const struct side_count *old,
-                               const struct side_count *new_)
+static enum ar_status judge_count(struct work *work, const struct side_count *old,
+                                  const struct side_count *new_)
 {
     struct verdict_row row = row_of_count(new_);
     if (!old) {
@@ -407,12 +407,12 @@ static enum status judge_count(struct work *work, const struct side_count *old,
     }
     work->out->cells += old != NULL;
     work->out->figures[row.verdict]++;
-    return row.verdict == VERDICT_SAME ? STATUS_OK : add_row(work, &row);
+    return row.verdict == VERDICT_SAME ? AR_OK : add_row(work, &row);
 }
 
-static enum status judge_counts(struct work *work)
+static enum ar_status judge_counts(struct work *work)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < work->new_->count_count && !status; i++)
         status = judge_count(work, find_count(work->old, &work->new_->counts[i]),
                              &work->new_->counts[i]);
@@ -442,21 +442,21 @@ static void look_for_waivers(struct work *work, struct waivers *waivers)
     }
 }
 
-enum status verdicts_make(struct verdicts *self, const struct side *old, const struct side *new_,
-                          const struct verdict_rules *rules, struct waivers *waivers,
-                          struct error *error)
+enum ar_status verdicts_make(struct verdicts *self, const struct side *old, const struct side *new_,
+                             const struct verdict_rules *rules, struct waivers *waivers,
+                             struct ar_error *error)
 {
     *self = (struct verdicts){0};
     struct work work = {self, old, new_, rules, false, error};
     work.one_machine = old->machine && new_->machine && old->machine[0] &&
                        strcmp(old->machine, new_->machine) == 0;
-    enum status status = judge_cells(&work);
+    enum ar_status status = judge_cells(&work);
     if (!status)
         status = judge_counts(&work);
     if (!status && self->cells == 0)
-        status = error_set(error, STATUS_INVALID,
-                           "the two have no run in common, so nothing can be compared; are they "
-                           "of the same suite?");
+        status = ar_error_set(error, AR_INVALID,
+                              "the two have no run in common, so nothing can be compared; are they "
+                              "of the same suite?");
     if (!status)
         status = conclude_all(&work);
     /* The others were counted as they came; these have their verdicts only now. */

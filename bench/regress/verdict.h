@@ -74,9 +74,9 @@ struct verdict_rules {
 
 /* INVALID where the sides have nothing in common. On success the caller closes it; texts stay
  * those of the sides, waivers those of `waivers` (may be NULL). */
-enum status verdicts_make(struct verdicts *self, const struct side *old, const struct side *new_,
-                          const struct verdict_rules *rules, struct waivers *waivers,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status verdicts_make(struct verdicts *self, const struct side *old, const struct side *new_,
+                             const struct verdict_rules *rules, struct waivers *waivers,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 void verdicts_close(struct verdicts *self);
 
 #endif

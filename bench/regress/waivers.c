@@ -19,9 +19,9 @@ bool waivers_is_date(const char *text)
     return text[10] == '\0' && month >= 1 && month <= 12 && day >= 1 && day <= days[month - 1];
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the waivers");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the waivers");
 }
 
 /* The waiver of the line's section, a new one where it is the section's first line. */
@@ -40,30 +40,31 @@ static struct waiver *waiver_of(struct waivers *self, const char *section)
     return items[self->count].name ? &items[self->count++] : NULL;
 }
 
-static enum status set_text(char **place, const char *key, const char *value, struct error *error)
+static enum ar_status set_text(char **place, const char *key, const char *value,
+                               struct ar_error *error)
 {
     if (*place)
-        return error_set(error, STATUS_INVALID, "the key \"%s\" is given twice; give it once", key);
+        return ar_error_set(error, AR_INVALID, "the key \"%s\" is given twice; give it once", key);
     if (!value[0])
-        return error_set(error, STATUS_INVALID, "the key \"%s\" is empty", key);
+        return ar_error_set(error, AR_INVALID, "the key \"%s\" is empty", key);
     *place = strdup(value);
-    return *place ? STATUS_OK : no_memory(error);
+    return *place ? AR_OK : no_memory(error);
 }
 
-static enum status set_most(struct waiver *waiver, const char *value, struct error *error)
+static enum ar_status set_most(struct waiver *waiver, const char *value, struct ar_error *error)
 {
     char *end = NULL;
     double percent = strtod(value, &end);
     end += strspn(end, " ");
     if (end == value || strcmp(end, "%") != 0 || !(percent >= 0 && percent <= 1e6))
-        return error_set(error, STATUS_INVALID, "at-most is \"%.40s\"; write a share such as 5%%",
-                         value);
+        return ar_error_set(error, AR_INVALID, "at-most is \"%.40s\"; write a share such as 5%%",
+                            value);
     waiver->at_most = percent / 100;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status set_key(struct waiver *waiver, const char *key, const char *value,
-                           struct error *error)
+static enum ar_status set_key(struct waiver *waiver, const char *key, const char *value,
+                              struct ar_error *error)
 {
     static const char *const keys[] = {"metric", "policy", "workload", "commit",
                                        "reason", "until",  "at-most"};
@@ -81,39 +82,40 @@ static enum status set_key(struct waiver *waiver, const char *key, const char *v
         return set_most(waiver, value, error);
     if (strcmp(key, "until") == 0) {
         if (!waivers_is_date(value))
-            return error_set(error, STATUS_INVALID,
-                             "until is \"%.40s\"; write a date such as 2027-01-31", value);
+            return ar_error_set(error, AR_INVALID,
+                                "until is \"%.40s\"; write a date such as 2027-01-31", value);
         memcpy(waiver->until, value, sizeof waiver->until);
-        return STATUS_OK;
+        return AR_OK;
     }
-    const char *near = nearest_name(key, keys, sizeof keys / sizeof keys[0]);
-    return error_set(error, STATUS_INVALID, "there is no key \"%.60s\" here; did you mean \"%s\"?",
-                     key, near ? near : "metric");
+    const char *near = ar_nearest_name(key, keys, sizeof keys / sizeof keys[0]);
+    return ar_error_set(error, AR_INVALID, "there is no key \"%.60s\" here; did you mean \"%s\"?",
+                        key, near ? near : "metric");
 }
 
-static enum status read_entry(void *argument, const struct ini_line *line, struct error *error)
+static enum ar_status read_entry(void *argument, const struct ini_line *line,
+                                 struct ar_error *error)
 {
     const char *key = NULL;
     const char *value = NULL;
-    enum status status = ini_split(line, &key, &value, error);
+    enum ar_status status = ini_split(line, &key, &value, error);
     if (status)
         return status;
     struct waiver *waiver = waiver_of(argument, line->section);
     status = waiver ? set_key(waiver, key, value, error) : no_memory(error);
-    return status ? error_prefix(error, status, "%s:%u", line->path, line->number) : STATUS_OK;
+    return status ? ar_error_prefix(error, status, "%s:%u", line->path, line->number) : AR_OK;
 }
 
-enum status waivers_read(struct waivers *self, const char *path, const char *today,
-                         struct error *error)
+enum ar_status waivers_read(struct waivers *self, const char *path, const char *today,
+                            struct ar_error *error)
 {
     static const char *const sections[] = {"waiver *"};
     *self = (struct waivers){0};
-    enum status status = ini_read(path, sections, 1, read_entry, self, error);
+    enum ar_status status = ini_read(path, sections, 1, read_entry, self, error);
     for (size_t i = 0; i < self->count && !status; i++) {
         struct waiver *waiver = &self->items[i];
         if (!waiver->reason || !waiver->until[0])
-            status = error_set(error, STATUS_INVALID, "%s: waiver %s has no %s; each needs one",
-                               path, waiver->name, waiver->reason ? "date (until)" : "reason");
+            status = ar_error_set(error, AR_INVALID, "%s: waiver %s has no %s; each needs one",
+                                  path, waiver->name, waiver->reason ? "date (until)" : "reason");
         waiver->expired = strcmp(waiver->until, today) < 0;
     }
     if (status)

@@ -33,8 +33,8 @@ struct waivers {
 
 /* Reads the file; `today` is YYYY-MM-DD. Errors name file and waiver. On success the caller
  * closes it. */
-enum status waivers_read(struct waivers *self, const char *path, const char *today,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status waivers_read(struct waivers *self, const char *path, const char *today,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 void waivers_close(struct waivers *self);
 
 /* A change for the worse. */

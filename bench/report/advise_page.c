@@ -40,11 +40,11 @@ static void add_holders(char *line, size_t line_bytes, const struct holders *hol
         size_t used = strlen(line);
         if (holder->tag[0])
             snprintf(line + used, line_bytes - used, "%s%s (%s)", i ? ", " : "", holder->tag,
-                     size_print(holder->bytes, text, sizeof text));
+                     ar_size_print(holder->bytes, text, sizeof text));
         else
             snprintf(line + used, line_bytes - used, "%s%" PRIu64 " block%s of %s", i ? ", " : "",
                      holder->blocks, holder->blocks == 1 ? "" : "s",
-                     size_print(holder->block_bytes, text, sizeof text));
+                     ar_size_print(holder->block_bytes, text, sizeof text));
     }
 }
 
@@ -55,7 +55,7 @@ static void print_peak(FILE *stream, const struct holders *peak, const char *beg
         snprintf(step, sizeof step, "in step %" PRIu64 " of %" PRIu64 ", ", peak->step,
                  peak->steps);
     snprintf(line, sizeof line, "%s %s, %sat event %" PRIu64 ", held by ", begin,
-             size_print(peak->bytes, text, sizeof text), step, peak->event);
+             ar_size_print(peak->bytes, text, sizeof text), step, peak->event);
     add_holders(line, sizeof line, peak);
     size_t used = strlen(line);
     snprintf(line + used, sizeof line - used, ".");
@@ -106,12 +106,13 @@ static void print_pressure(FILE *stream, const struct pressure *pressure)
     char line[512], text[32], most[48] = "", upto[32];
     if (!pressure->least_bytes)
         return;
-    if (pressure->most_bytes > pressure->least_bytes + 2 * MIB)
-        snprintf(most, sizeof most, " to %s", size_print(pressure->most_bytes, upto, sizeof upto));
+    if (pressure->most_bytes > pressure->least_bytes + 2 * AR_MIB)
+        snprintf(most, sizeof most, " to %s",
+                 ar_size_print(pressure->most_bytes, upto, sizeof upto));
     snprintf(line, sizeof line,
              "It gave memory back as under a limit, or on a card, of %s%s, which the recording "
              "does not tell of.",
-             size_print(pressure->least_bytes, text, sizeof text), most);
+             ar_size_print(pressure->least_bytes, text, sizeof text), most);
     sentence_print(stream, line);
 }
 
@@ -167,8 +168,8 @@ static void print_peak_apart(FILE *stream, const struct advise_page *page)
     snprintf(line, sizeof line,
              "Played without the recorded addresses the recorded setting takes %s in place of %s "
              "(%+.2f %%): so much is left open of every figure below.",
-             size_print(given->alone.peak_reserved_bytes, is, sizeof is),
-             size_print(recorded, was, sizeof was), apart);
+             ar_size_print(given->alone.peak_reserved_bytes, is, sizeof is),
+             ar_size_print(recorded, was, sizeof was), apart);
     sentence_print(stream, line);
 }
 
@@ -199,7 +200,7 @@ static void print_incomplete(FILE *stream, const struct advise_result *result)
                  ") that was not served: it proves only the program's beginning. A setting that "
                  "fits here serves the request that failed; what would have come later is not in "
                  "the trace.",
-                 size_print(result->failed_bytes, text, sizeof text), result->failed_event);
+                 ar_size_print(result->failed_bytes, text, sizeof text), result->failed_event);
     else
         snprintf(
             line, sizeof line,
@@ -237,7 +238,7 @@ static void print_tries(FILE *stream, const struct advise_result *result, const 
              " requests of up to %s, taken one after another and let go at once, as libraries do "
              "that try out algorithms. Where the program goes on when such a one fails, as with "
              "cuDNN and cuBLASLt, the settings with ? fit; else no setting does.",
-             capacity, result->tries, size_print(result->tries_most_bytes, text, sizeof text));
+             capacity, result->tries, ar_size_print(result->tries_most_bytes, text, sizeof text));
     sentence_print(stream, line);
     print_peak(stream, &result->peak, "The live peak with them is");
 }
@@ -273,7 +274,7 @@ static void print_nothing_fits(FILE *stream, const struct advise_result *result,
     }
     if (result->own_count && result->rows[0].safe_bytes)
         snprintf(line, sizeof line, "No setting fits in %s: the least is %s, with %s.", capacity,
-                 size_print(result->rows[0].safe_bytes, text, sizeof text),
+                 ar_size_print(result->rows[0].safe_bytes, text, sizeof text),
                  name_of(&result->rows[0]));
     else if (result->own_count)
         snprintf(line, sizeof line, "No setting fits in %s.", capacity);
@@ -294,7 +295,7 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
     char line[1400], capacity[32], text[32], slow[64] = "";
     const struct advise_row *best = advise_best(result);
     const struct advise_row *given = given_row(result);
-    size_print(result->capacity_bytes, capacity, sizeof capacity);
+    ar_size_print(result->capacity_bytes, capacity, sizeof capacity);
     fputc('\n', stream);
     if (!best) {
         print_nothing_fits(stream, result, capacity);
@@ -324,7 +325,7 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
         best->safe_bytes > least->safe_bytes) {
         snprintf(line, sizeof line, "Least memory%s: %s, with %s.",
                  result->complete ? "" : " for what is recorded",
-                 size_print(least->safe_bytes, text, sizeof text), name_of(least));
+                 ar_size_print(least->safe_bytes, text, sizeof text), name_of(least));
         sentence_print(stream, line);
     }
     if (result->capacity_bytes < best->safe_bytes)
@@ -385,7 +386,7 @@ static void add_row(struct table *table, const struct advise_result *result,
     if (row->at.doubt == TRIAL_UNTIMED)
         table_cell(table, "?");
     else if (row->safe_bytes)
-        table_cell(table, "%.1f", (double)row->safe_bytes / (double)MIB);
+        table_cell(table, "%.1f", (double)row->safe_bytes / (double)AR_MIB);
     else
         table_cell(table, row->alone.begun ? "none" : "-");
     if (result->timed)
@@ -393,7 +394,7 @@ static void add_row(struct table *table, const struct advise_result *result,
     if (row->at.doubt == TRIAL_UNTIMED)
         table_cell(table, "?");
     else if (row->alone.begun)
-        table_cell(table, "%.1f", (double)row->alone.peak_reserved_bytes / (double)MIB);
+        table_cell(table, "%.1f", (double)row->alone.peak_reserved_bytes / (double)AR_MIB);
     else
         table_cell(table, "-");
     table_cell(table, "%s", advise_page_fit(advise_fits(row)));
@@ -474,7 +475,7 @@ static void print_unsure(FILE *stream, const struct advise_result *result)
     char line[320], text[32], room[96] = "";
     if (result->peak.late_bytes)
         snprintf(room, sizeof room, ", or with room for one of %s more or less,",
-                 size_print(result->peak.late_bytes, text, sizeof text));
+                 ar_size_print(result->peak.late_bytes, text, sizeof text));
     snprintf(line, sizeof line,
              "?: with blocks of other streams free at once%s it is the other way round, and when "
              "they are under another setting is not recorded.",
@@ -490,8 +491,8 @@ static void print_unsure(FILE *stream, const struct advise_result *result)
                                "end and when the program waits, which is not recorded.");
 }
 
-static enum status print_table(FILE *stream, const struct advise_result *result,
-                               struct error *error)
+static enum ar_status print_table(FILE *stream, const struct advise_result *result,
+                                  struct ar_error *error)
 {
     static const struct table_column timed[] = {
         {"#", "", false, 0},        {"needs", "MiB", false, 0}, {"slow", "there", false, 0},
@@ -507,10 +508,10 @@ static enum status print_table(FILE *stream, const struct advise_result *result,
                                         : table_create(untimed, sizeof untimed / sizeof *untimed);
     const struct advise_row *given = given_row(result);
     if (!table)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the table");
     add_rows(table, result, given);
     fputc('\n', stream);
-    enum status status = table_print(table, stream, TABLE_TEXT, error);
+    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
     table_close(table);
     if (status)
         return status;
@@ -524,7 +525,7 @@ static enum status print_table(FILE *stream, const struct advise_result *result,
                                  "with all of the card; fits, flush, retry: at the capacity "
                                  "above.");
     print_unsure(stream, result);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void print_setting(FILE *stream, const struct advise_row *row, size_t rank)
@@ -568,17 +569,18 @@ static void print_settings(FILE *stream, const struct advise_result *result)
                         left_out == 1 ? "its text" : "their texts");
 }
 
-enum status advise_page_print(FILE *stream, const struct advise_page *page, struct error *error)
+enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
+                                 struct ar_error *error)
 {
     const struct advise_result *result = page->result;
     char text[32];
     fprintf(stream, "%s, at %s%s, frees %s\n", page->name,
-            size_print(result->capacity_bytes, text, sizeof text),
+            ar_size_print(result->capacity_bytes, text, sizeof text),
             result->as_limit ? " as the program's own limit" : "", replay_frees_name(page->frees));
     print_fidelity(stream, page);
     print_incomplete(stream, result);
     print_verdict(stream, result);
-    enum status status = print_table(stream, result, error);
+    enum ar_status status = print_table(stream, result, error);
     if (status)
         return status;
     print_settings(stream, result);
@@ -586,5 +588,5 @@ enum status advise_page_print(FILE *stream, const struct advise_page *page, stru
             "\nTried: %zu settings, their pairs, and policies. Pairs are shown where they need\n"
             "1 %% less than both halves.\n",
             result->tried);
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -15,20 +15,21 @@ struct advise_page {
     struct trace_source *source;
 };
 
-enum status advise_page_print(FILE *stream, const struct advise_page *page,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 /* yes, no or ?: what stands in a table. */
 const char *advise_page_fit(enum advise_fit fit);
 
 /* Several traces of one program: its ranks. Each setting needs what the worst of them needs. */
-enum status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Two traces of one program with these batch sizes: the largest batch at the capacity in question,
  * by a curve through both (sim/advise/batches.h). INVALID where nothing grows. */
-enum status advise_page_batches(FILE *stream, const struct advise_page *pages,
-                                const uint64_t batches[2], struct error *error) STATUS_CHECKED;
+enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages,
+                                   const uint64_t batches[2],
+                                   struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The schema is allocrig.advise/1. */
 void advise_json_write(FILE *stream, const struct advise_page *pages, size_t count);

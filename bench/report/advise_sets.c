@@ -89,7 +89,7 @@ static void print_choice(FILE *stream, const struct advise_page *pages, size_t c
 {
     char line[768], capacity[32], text[32];
     bool cut = print_cut(stream, pages, count) > 0;
-    size_print(pages[0].result->capacity_bytes, capacity, sizeof capacity);
+    ar_size_print(pages[0].result->capacity_bytes, capacity, sizeof capacity);
     for (size_t i = 1; i < count; i++)
         if (pages[i].result->capacity_bytes != pages[0].result->capacity_bytes)
             snprintf(capacity, sizeof capacity, "the memory of each");
@@ -105,13 +105,13 @@ static void print_choice(FILE *stream, const struct advise_page *pages, size_t c
         return;
     snprintf(line, sizeof line, "The least that serves %s is %s, with %s.",
              cut ? "what is recorded of them" : "all of them",
-             size_print(choice->needs.safe_bytes, text, sizeof text),
+             ar_size_print(choice->needs.safe_bytes, text, sizeof text),
              choice->least->candidate.spec);
     sentence_print(stream, line);
 }
 
-enum status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
-                              struct error *error)
+enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, size_t count,
+                                 struct ar_error *error)
 {
     static const struct table_column columns[] = {
         {"setting", "", true, 56},
@@ -121,7 +121,7 @@ enum status advise_page_ranks(FILE *stream, const struct advise_page *pages, siz
     };
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     if (!table)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the table");
     const struct advise_result *first = pages[0].result;
     struct choice choice = {0};
     for (size_t i = 0; i < first->tried; i++) {
@@ -131,13 +131,13 @@ enum status advise_page_ranks(FILE *stream, const struct advise_page *pages, siz
         if (!worst.safe_bytes || !row->candidate.own)
             continue;
         table_cell(table, "%s%s", row->candidate.spec, row->candidate.given ? " (recorded)" : "");
-        table_cell(table, "%.1f", (double)worst.safe_bytes / (double)MIB);
+        table_cell(table, "%.1f", (double)worst.safe_bytes / (double)AR_MIB);
         table_cell(table, "%s", pages[worst.rank].name);
         table_cell(table, "%s", advise_page_fit(worst.fits));
     }
     fprintf(stream, "\nAll %zu traces together: a setting needs what the worst of them needs.\n",
             count);
-    enum status status = table_print(table, stream, TABLE_TEXT, error);
+    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
     table_close(table);
     if (!status)
         print_choice(stream, pages, count, &choice);
@@ -182,13 +182,13 @@ static size_t find_batches(const struct advise_page *pages, const struct batch_c
     return count;
 }
 
-static enum status print_batches(FILE *stream, const struct advise_page *pages,
-                                 const struct batch_curve *curve, struct error *error)
+static enum ar_status print_batches(FILE *stream, const struct advise_page *pages,
+                                    const struct batch_curve *curve, struct ar_error *error)
 {
     const struct advise_result *first = pages[0].result;
     struct batch_row *rows = calloc(first->own_count + 1, sizeof *rows);
     if (!rows)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the batches");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the batches");
     size_t count = find_batches(pages, curve, rows);
     fprintf(stream, "  %6.0f  by the live peak alone: no setting serves more\n",
             batch_curve_largest(curve, 1, (double)first->capacity_bytes));
@@ -197,7 +197,7 @@ static enum status print_batches(FILE *stream, const struct advise_page *pages,
             sentence_format(stream, 10, "  %6.0f  %s (%.3f)", rows[i].largest,
                             rows[i].row->candidate.spec, rows[i].over);
     free(rows);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void print_curve(FILE *stream, const struct advise_page *pages, const uint64_t batches[2],
@@ -207,7 +207,7 @@ static void print_curve(FILE *stream, const struct advise_page *pages, const uin
     snprintf(line, sizeof line,
              "Largest batch in %s: %s batches %" PRIu64 " and %" PRIu64
              ", times what the setting needs over the live peak in the worse of both:",
-             size_print(pages[0].result->capacity_bytes, text, sizeof text),
+             ar_size_print(pages[0].result->capacity_bytes, text, sizeof text),
              curve->aligned
                  ? "both traces ask in the same order, and bytes live at each event go "
                    "on in a straight line through"
@@ -218,12 +218,12 @@ static void print_curve(FILE *stream, const struct advise_page *pages, const uin
     sentence_print(stream, line);
 }
 
-enum status advise_page_batches(FILE *stream, const struct advise_page *pages,
-                                const uint64_t batches[2], struct error *error)
+enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages,
+                                   const uint64_t batches[2], struct ar_error *error)
 {
     struct batch_curve curve;
     struct trace_source *const traces[2] = {pages[0].source, pages[1].source};
-    enum status status = batch_curve_find(traces, batches, &curve, error);
+    enum ar_status status = batch_curve_find(traces, batches, &curve, error);
     if (status)
         return status;
     const struct advise_result *first = pages[0].result, *second = pages[1].result;
@@ -231,9 +231,9 @@ enum status advise_page_batches(FILE *stream, const struct advise_page *pages,
     if (isinf(batch_curve_largest(&curve, 1, (double)first->capacity_bytes)) ||
         small->peak.bytes > (small == first ? second : first)->peak.bytes) {
         batch_curve_close(&curve);
-        return error_set(error, STATUS_INVALID,
-                         "the larger batch needs no more memory: are the traces of one program "
-                         "with different batches, in the order of --batches?");
+        return ar_error_set(error, AR_INVALID,
+                            "the larger batch needs no more memory: are the traces of one program "
+                            "with different batches, in the order of --batches?");
     }
     print_curve(stream, pages, batches, &curve);
     status = print_batches(stream, pages, &curve, error);
@@ -244,5 +244,5 @@ enum status advise_page_batches(FILE *stream, const struct advise_page *pages,
                            "choose other workspaces, requests need not grow in a straight line, "
                            "and what is lost to fragmentation varies; record near the limit.");
     (void)print_cut(stream, pages, 2);
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -17,14 +17,14 @@ void calls_csv_header(FILE *stream)
 void calls_csv_row(FILE *stream, const struct driver_call *call)
 {
     fprintf(stream, "%" PRIu64 ",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%d\n", call->event,
-            device_call_name(call->call), call->bytes, call->ns, call->waited_ns, call->refused);
+            ar_device_call_name(call->call), call->bytes, call->ns, call->waited_ns, call->refused);
 }
 
-static bool find_call(const char *name, enum device_call *out)
+static bool find_call(const char *name, enum ar_device_call *out)
 {
-    for (int i = 0; i < DEVICE_CALL_COUNT; i++) {
-        *out = (enum device_call)i;
-        if (strcmp(device_call_name(*out), name) == 0)
+    for (int i = 0; i < AR_DEVICE_CALL_COUNT; i++) {
+        *out = (enum ar_device_call)i;
+        if (strcmp(ar_device_call_name(*out), name) == 0)
             return true;
     }
     return false;
@@ -48,7 +48,7 @@ static bool read_row(const char *line, struct driver_call *row)
 
 bool call_list_add(struct call_list *self, const struct driver_call *call)
 {
-    struct driver_call *items = array_grow(self->items, self->count, &self->room, sizeof *items);
+    struct driver_call *items = ar_array_grow(self->items, self->count, &self->room, sizeof *items);
     if (!items)
         return false;
     self->items = items;
@@ -68,29 +68,30 @@ bool call_list_ready(struct call_list *self, size_t room)
     return true;
 }
 
-enum status calls_csv_read(const char *path, struct call_list *out, struct error *error)
+enum ar_status calls_csv_read(const char *path, struct call_list *out, struct ar_error *error)
 {
     *out = (struct call_list){0};
     FILE *file = fopen(path, "re");
     if (!file)
-        return error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
+        return ar_error_set(error, AR_IO, "%s: cannot be read: %s", path, strerror(errno));
     char line[192];
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!fgets(line, sizeof line, file) || strcmp(line, header) != 0)
-        status = error_set(error, STATUS_FORMAT, "%s:1: is not a file of --calls: wanted %.*s",
-                           path, (int)sizeof header - 2, header);
+        status = ar_error_set(error, AR_FORMAT, "%s:1: is not a file of --calls: wanted %.*s", path,
+                              (int)sizeof header - 2, header);
     for (size_t number = 2; !status && fgets(line, sizeof line, file); number++) {
         struct driver_call row;
         if (read_row(line, &row))
-            status = call_list_add(out, &row) ? STATUS_OK
-                                              : error_set(error, STATUS_HOST_MEMORY,
-                                                          "no host memory left for driver calls");
+            status =
+                call_list_add(out, &row)
+                    ? AR_OK
+                    : ar_error_set(error, AR_HOST_MEMORY, "no host memory left for driver calls");
         else
-            status = error_set(error, STATUS_FORMAT, "%s:%zu: \"%.*s\" is no driver call", path,
-                               number, (int)strcspn(line, "\n"), line);
+            status = ar_error_set(error, AR_FORMAT, "%s:%zu: \"%.*s\" is no driver call", path,
+                                  number, (int)strcspn(line, "\n"), line);
     }
     if (!status && ferror(file))
-        status = error_set(error, STATUS_IO, "%s: cannot be read to its end", path);
+        status = ar_error_set(error, AR_IO, "%s: cannot be read to its end", path);
     fclose(file);
     return status;
 }

@@ -12,7 +12,7 @@
 
 struct driver_call {
     uint64_t event; /* of the trace, in which it was made; 0 before the first too */
-    enum device_call call;
+    enum ar_device_call call;
     uint64_t bytes;
     uint64_t ns;        /* of its own */
     uint64_t waited_ns; /* for the device, beyond that */
@@ -36,8 +36,8 @@ bool call_list_ready(struct call_list *self, size_t room);
 
 /* Reads a whole file. IO, FORMAT with file and line. The caller closes the list, also after a
  * failure. */
-enum status calls_csv_read(const char *path, struct call_list *out,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status calls_csv_read(const char *path, struct call_list *out,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 void call_list_close(struct call_list *self);
 
 #endif

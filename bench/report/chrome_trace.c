@@ -31,13 +31,13 @@ void chrome_trace_close(struct chrome_trace *self)
     *self = (struct chrome_trace){0};
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a timeline");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a timeline");
 }
 
-static enum status add_point(struct chrome_trace *self, const struct observer_event *event,
-                             struct error *error)
+static enum ar_status add_point(struct chrome_trace *self, const struct observer_event *event,
+                                struct ar_error *error)
 {
     const struct chrome_point point = {
         .at_ns = self->at_ns,
@@ -47,22 +47,22 @@ static enum status add_point(struct chrome_trace *self, const struct observer_ev
     if (self->point_count) {
         struct chrome_point *last = &self->points[self->point_count - 1];
         if (memcmp(last->bytes, point.bytes, sizeof point.bytes) == 0)
-            return STATUS_OK;
+            return AR_OK;
         if (last->at_ns == point.at_ns) {
             *last = point;
-            return STATUS_OK;
+            return AR_OK;
         }
     }
-    void *points = array_grow(self->points, self->point_count, &self->point_room, sizeof point);
+    void *points = ar_array_grow(self->points, self->point_count, &self->point_room, sizeof point);
     if (!points)
         return no_memory(error);
     self->points = points;
     self->points[self->point_count++] = point;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status add_slice(struct chrome_trace *self, const struct observer_event *event,
-                             struct error *error)
+static enum ar_status add_slice(struct chrome_trace *self, const struct observer_event *event,
+                                struct ar_error *error)
 {
     const struct chrome_slice slice = {
         .at_ns = self->at_ns,
@@ -72,17 +72,17 @@ static enum status add_slice(struct chrome_trace *self, const struct observer_ev
         .call = event->call,
         .refused = event->refused,
     };
-    void *slices = array_grow(self->slices, self->slice_count, &self->slice_room, sizeof slice);
+    void *slices = ar_array_grow(self->slices, self->slice_count, &self->slice_room, sizeof slice);
     if (!slices)
         return no_memory(error);
     self->slices = slices;
     self->slices[self->slice_count++] = slice;
     self->at_ns += slice.length_ns;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status add_instant(struct chrome_trace *self, const struct observer_event *event,
-                               struct error *error)
+static enum ar_status add_instant(struct chrome_trace *self, const struct observer_event *event,
+                                  struct ar_error *error)
 {
     const char *name = event->kind == OBSERVER_MARK ? event->tag : "request failed";
     char step[40];
@@ -92,20 +92,20 @@ static enum status add_instant(struct chrome_trace *self, const struct observer_
     }
     struct chrome_instant instant = {.at_ns = self->at_ns,
                                      .bytes = event->kind == OBSERVER_MARK ? 0 : event->bytes};
-    enum status status = texts_intern(&self->labels, name, strlen(name), &instant.label, error);
+    enum ar_status status = texts_intern(&self->labels, name, strlen(name), &instant.label, error);
     if (status)
         return status;
     void *instants =
-        array_grow(self->instants, self->instant_count, &self->instant_room, sizeof instant);
+        ar_array_grow(self->instants, self->instant_count, &self->instant_room, sizeof instant);
     if (!instants)
         return no_memory(error);
     self->instants = instants;
     self->instants[self->instant_count++] = instant;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status chrome_trace_hear(void *argument, const struct observer_event *event,
-                              struct error *error)
+enum ar_status chrome_trace_hear(void *argument, const struct observer_event *event,
+                                 struct ar_error *error)
 {
     struct chrome_trace *self = argument;
     uint64_t seen_ns = event->kind == OBSERVER_CALL ? event->begun_ns : event->now_ns;
@@ -113,7 +113,7 @@ enum status chrome_trace_hear(void *argument, const struct observer_event *event
     self->event = event->event;
     if (self->at_ns < seen_ns)
         self->at_ns = seen_ns;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (event->kind == OBSERVER_CALL)
         status = add_slice(self, event, error);
     else if (event->kind == OBSERVER_MARK || event->kind == OBSERVER_FAILED)
@@ -210,8 +210,8 @@ static bool choose(const struct chrome_trace *self, uint64_t *least_ns, size_t *
     return true;
 }
 
-static enum status write_slices(const struct chrome_trace *self, const struct timeline *line,
-                                struct error *error)
+static enum ar_status write_slices(const struct chrome_trace *self, const struct timeline *line,
+                                   struct ar_error *error)
 {
     struct json_writer *json = line->json;
     uint64_t least_ns;
@@ -240,7 +240,7 @@ static enum status write_slices(const struct chrome_trace *self, const struct ti
         json_end_object(json);
         json_end_object(json);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void write_instants(const struct chrome_trace *self, const struct timeline *line)
@@ -260,23 +260,23 @@ static void write_instants(const struct chrome_trace *self, const struct timelin
     }
 }
 
-static enum status write_run(const struct chrome_trace *self, const struct timeline *line,
-                             struct error *error)
+static enum ar_status write_run(const struct chrome_trace *self, const struct timeline *line,
+                                struct ar_error *error)
 {
     write_name(line, "process_name", 0, self->name);
     write_name(line, "thread_name", TRACK_CALLS, "driver calls");
     write_name(line, "thread_name", TRACK_MARKS, "marks");
     write_points(self, line);
-    enum status status = write_slices(self, line, error);
+    enum ar_status status = write_slices(self, line, error);
     write_instants(self, line);
     return status;
 }
 
-enum status chrome_trace_write(const struct chrome_trace *traces, size_t count, FILE *stream,
-                               struct error *error)
+enum ar_status chrome_trace_write(const struct chrome_trace *traces, size_t count, FILE *stream,
+                                  struct ar_error *error)
 {
     struct json_writer json = {.stream = stream, .lean_from = 2};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     uint64_t points = 0, slices = 0;
     for (size_t i = 0; i < count; i++) {
         points += traces[i].point_count;

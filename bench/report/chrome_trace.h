@@ -43,10 +43,11 @@ void chrome_trace_open(struct chrome_trace *self, const char *name, uint64_t mos
 void chrome_trace_close(struct chrome_trace *self);
 
 /* A observer_hear; its argument is the trace. */
-enum status chrome_trace_hear(void *self, const struct observer_event *event, struct error *error);
+enum ar_status chrome_trace_hear(void *self, const struct observer_event *event,
+                                 struct ar_error *error);
 
 /* All of them, each as a process of its own. Errors of the stream show in the stream. HOST_MEMORY. */
-enum status chrome_trace_write(const struct chrome_trace *traces, size_t count, FILE *stream,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status chrome_trace_write(const struct chrome_trace *traces, size_t count, FILE *stream,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -170,7 +170,7 @@ static void warn_of_others(FILE *stream, const char *when, const struct nvml_sta
              "Warning: %s the runs %" PRId64 " other process%s held %s of the card; times and free "
              "memory may be theirs.",
              when, state->process_count, state->process_count == 1 ? "" : "es",
-             size_print((uint64_t)bytes, size, sizeof size));
+             ar_size_print((uint64_t)bytes, size, sizeof size));
     sentence_print(stream, sentence);
 }
 

@@ -145,8 +145,8 @@ static void add_rows(void *argument, const struct run_record *first, const struc
     }
 }
 
-enum status draw_pairs_print(const struct run_record *all, size_t all_count, FILE *stream,
-                             enum table_form form, struct error *error)
+enum ar_status draw_pairs_print(const struct run_record *all, size_t all_count, FILE *stream,
+                                enum table_form form, struct ar_error *error)
 {
     static const struct table_column columns[] = {
         {"policy", "", true, POLICY_WIDTH}, {"", "", true, 0},
@@ -158,9 +158,9 @@ enum status draw_pairs_print(const struct run_record *all, size_t all_count, FIL
     struct run_record *records = statistic_condense(all, all_count, &count);
     double *values = calloc(count ? count : 1, sizeof *values);
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!records || !values || !table)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     else
         table_label(table, "pairs");
     struct pairs_table rows = {.table = table, .values = values};

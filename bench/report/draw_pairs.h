@@ -38,7 +38,7 @@ bool draw_pairs_any(const struct run_record *records, size_t count);
 
 /* Every policy against the first one of its group: peak reserved bytes, the slowdown where it is
  * known, and that of the steady steps where all runs of the group have such. Runs of a group stand next to each other in `records`. */
-enum status draw_pairs_print(const struct run_record *records, size_t count, FILE *stream,
-                             enum table_form form, struct error *error) STATUS_CHECKED;
+enum ar_status draw_pairs_print(const struct run_record *records, size_t count, FILE *stream,
+                                enum table_form form, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

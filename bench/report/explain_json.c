@@ -22,7 +22,7 @@ static void put_request(struct json_writer *json, const struct explain_result *r
 static void put_state(struct json_writer *json, const struct explain_result *result)
 {
     static const char *const efforts[] = {"no_call_bytes", "map_bytes", "wait_bytes", "trim_bytes"};
-    const struct policy_totals *totals = &result->totals;
+    const struct ar_policy_totals *totals = &result->totals;
     json_begin_object(json, "state");
     json_put_bounded(json, "capacity_bytes", result->capacity_bytes);
     json_put_some(json, "limit_bytes", result->limit_bytes);
@@ -30,7 +30,7 @@ static void put_state(struct json_writer *json, const struct explain_result *res
     json_put_integer(json, "granted_bytes", totals->granted_bytes);
     json_put_integer(json, "reserved_bytes", totals->reserved_bytes);
     json_put_bounded(json, "device_free_bytes", result->device_free_bytes);
-    json_put_integer(json, "policy_free_bytes", policy_free_bytes(totals));
+    json_put_integer(json, "policy_free_bytes", ar_policy_free_bytes(totals));
     json_put_integer(json, "pending_bytes", totals->pending_bytes);
     json_put_integer(json, "others_bytes", result->others_bytes);
     json_put_integer(json, "outside_bytes", result->outside_bytes);
@@ -40,7 +40,7 @@ static void put_state(struct json_writer *json, const struct explain_result *res
         return;
     }
     json_begin_object(json, "servable");
-    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
+    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
         json_put_bounded(json, efforts[effort], result->servable_bytes[effort]);
     json_end_object(json);
 }

@@ -35,7 +35,7 @@ static void print_bytes(FILE *stream, const char *what, uint64_t bytes, const ch
     if (bytes == UINT64_MAX)
         fprintf(stream, "  %-40s %12s%s%s\n", what, "no end", *remark ? "  " : "", remark);
     else
-        fprintf(stream, "  %-40s %12s%s%s\n", what, size_print(bytes, text, sizeof text),
+        fprintf(stream, "  %-40s %12s%s%s\n", what, ar_size_print(bytes, text, sizeof text),
                 *remark ? "  " : "", remark);
 }
 
@@ -52,7 +52,7 @@ static void print_request(FILE *stream, const struct explain_page *page)
              "%s with %s: event %" PRIu64 "%s asks for %s (block %" PRIu64 ", stream %" PRIu32
              "%s%s) and is not served.",
              page->workload, page->policy, result->event, step,
-             size_print(result->bytes, text, sizeof text), result->id, result->stream,
+             ar_size_print(result->bytes, text, sizeof text), result->id, result->stream,
              result->tag[0] ? ", " : "", result->tag);
     sentence_print(stream, line);
     snprintf(line, sizeof line, "%s: %s.", replay_cause_name(result->cause),
@@ -64,7 +64,7 @@ static void print_request(FILE *stream, const struct explain_page *page)
 
 static void print_state(FILE *stream, const struct explain_result *result)
 {
-    const struct policy_totals *totals = &result->totals;
+    const struct ar_policy_totals *totals = &result->totals;
     static const char *const efforts[] = {"without a driver call", "with mapping only",
                                           "after waiting for pending work",
                                           "after giving back all cached memory"};
@@ -76,7 +76,7 @@ static void print_state(FILE *stream, const struct explain_result *result)
     print_bytes(stream, "granted for it", totals->granted_bytes, "");
     print_bytes(stream, "held by the policy", totals->reserved_bytes, "");
     print_bytes(stream, "free on the device", result->device_free_bytes, "");
-    print_bytes(stream, "free inside of the policy", policy_free_bytes(totals), "");
+    print_bytes(stream, "free inside of the policy", ar_policy_free_bytes(totals), "");
     if (totals->pending_bytes)
         print_bytes(stream, "let go, still in use by other streams", totals->pending_bytes, "");
     if (result->others_bytes)
@@ -88,7 +88,7 @@ static void print_state(FILE *stream, const struct explain_result *result)
         return;
     }
     fputs("\nThe largest request that could have been served from what the policy held:\n", stream);
-    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
+    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
         print_bytes(stream, efforts[effort], result->servable_bytes[effort], "");
 }
 
@@ -123,8 +123,8 @@ static void print_free_blocks(FILE *stream, const struct explain_result *result)
     snprintf(line, sizeof line,
              "%" PRIu64 " free range%s, %s in all, the largest %s, between live blocks.",
              result->free_blocks, result->free_blocks == 1 ? "" : "s",
-             size_print(result->free_block_bytes, a, sizeof a),
-             size_print(result->largest_free_block_bytes, b, sizeof b));
+             ar_size_print(result->free_block_bytes, a, sizeof a),
+             ar_size_print(result->largest_free_block_bytes, b, sizeof b));
     fputc('\n', stream);
     sentence_print(stream, line);
     snprintf(line, sizeof line,
@@ -153,19 +153,19 @@ static void print_stretch(FILE *stream, const struct explain_result *result)
                         "The emptiest stretch as large as the request holds %zu live block%s of "
                         "%s",
                         result->stretch_blocks, result->stretch_blocks == 1 ? "" : "s",
-                        size_print(result->stretch_live_bytes, bytes, sizeof bytes));
+                        ar_size_print(result->stretch_live_bytes, bytes, sizeof bytes));
     if (there >= result->bytes)
         snprintf(line + used, sizeof line - (size_t)used, ": were these elsewhere, it would fit.");
     else
         snprintf(line + used, sizeof line - (size_t)used,
                  ", for which there is no room elsewhere: all that is free is %s less than the "
                  "request.",
-                 size_print(result->bytes - there, lacking, sizeof lacking));
+                 ar_size_print(result->bytes - there, lacking, sizeof lacking));
     sentence_print(stream, line);
 }
 
-static enum status print_pins(FILE *stream, const struct explain_result *result,
-                              struct error *error)
+static enum ar_status print_pins(FILE *stream, const struct explain_result *result,
+                                 struct ar_error *error)
 {
     static const struct table_column columns[] = {
         {"block", "", true, 0},
@@ -180,19 +180,19 @@ static enum status print_pins(FILE *stream, const struct explain_result *result,
     };
     char a[32];
     if (result->opaque || !result->pin_count)
-        return STATUS_OK;
+        return AR_OK;
     print_free_blocks(stream, result);
     print_stretch(stream, result);
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     if (!table)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the table");
     for (size_t i = 0; i < result->pin_count; i++) {
         const struct explain_pin *pin = &result->pins[i];
-        table_cell(table, "%s", size_print(pin->bytes, a, sizeof a));
-        table_cell(table, "%.1f", (double)pin->free_bytes / (double)MIB);
+        table_cell(table, "%s", ar_size_print(pin->bytes, a, sizeof a));
+        table_cell(table, "%.1f", (double)pin->free_bytes / (double)AR_MIB);
         table_cell(table, "%" PRIu64, pin->event);
         table_cell(table, "%" PRIu64, pin->age_events);
-        table_cell(table, "%.1f", (double)pin->age_bytes / (double)MIB);
+        table_cell(table, "%.1f", (double)pin->age_bytes / (double)AR_MIB);
         if (result->steps)
             table_cell(table, "%" PRIu64, pin->step);
         else
@@ -201,7 +201,7 @@ static enum status print_pins(FILE *stream, const struct explain_result *result,
         table_cell(table, "%s", pin->in_stretch ? "yes" : "");
         table_cell(table, "%s", pin->tag[0] ? pin->tag : "-");
     }
-    enum status status = table_print(table, stream, TABLE_TEXT, error);
+    enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
     table_close(table);
     return status;
 }
@@ -214,7 +214,7 @@ static void print_rerun(FILE *stream, const struct explain_rerun *run)
     if (run->trial.slowdown > 0)
         snprintf(slow, sizeof slow, ", slowdown %.3f", run->trial.slowdown);
     sentence_format(stream, 6, "  %s: peak %s, %" PRIu64 " flush%s%s", run->candidate.spec,
-                    size_print(run->trial.peak_physical_bytes, text, sizeof text),
+                    ar_size_print(run->trial.peak_physical_bytes, text, sizeof text),
                     run->trial.flushes, run->trial.flushes == 1 ? "" : "es", slow);
     if (run->candidate.own && setting[0])
         sentence_copied(stream, "      ", setting);
@@ -258,16 +258,17 @@ static void print_helpers(FILE *stream, const struct explain_result *result)
     fputc('\n', stream);
     if (result->more_capacity_bytes)
         snprintf(line, sizeof line, "The same policy passes with a capacity of %s and above",
-                 size_print(result->more_capacity_bytes, text, sizeof text));
+                 ar_size_print(result->more_capacity_bytes, text, sizeof text));
     else
         snprintf(line, sizeof line, "The same policy does not pass with all of the card either");
     size_t used = strlen(line);
     snprintf(line + used, sizeof line - used, "; the live peak of the whole trace is %s.",
-             size_print(result->live_peak_bytes, text, sizeof text));
+             ar_size_print(result->live_peak_bytes, text, sizeof text));
     sentence_print(stream, line);
 }
 
-enum status explain_page_print(FILE *stream, const struct explain_page *page, struct error *error)
+enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
+                                  struct ar_error *error)
 {
     const struct explain_result *result = page->result;
     if (result->passed) {
@@ -275,12 +276,12 @@ enum status explain_page_print(FILE *stream, const struct explain_page *page, st
         snprintf(line, sizeof line, "%s with %s, frees %s: every request was served.",
                  page->workload, page->policy, replay_frees_name(page->frees));
         sentence_print(stream, line);
-        return STATUS_OK;
+        return AR_OK;
     }
     print_request(stream, page);
     print_state(stream, result);
     print_ladder(stream, result);
-    enum status status = print_pins(stream, result, error);
+    enum ar_status status = print_pins(stream, result, error);
     if (!status)
         print_helpers(stream, result);
     return status;

@@ -13,7 +13,7 @@ struct explain_page {
 };
 
 /* HOST_MEMORY where a table found no memory. */
-enum status explain_page_print(FILE *stream, const struct explain_page *page,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

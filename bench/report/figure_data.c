@@ -252,14 +252,14 @@ static bool any_spread(const struct run_record *records, size_t count)
 /* One row for each workload and policy: the figures of its run, of several their medians and how far
  * these are known; with draws the workload is named as the user wrote it, without a seed.
  * `ranked_only`: no rows of policies that are not ranked or did not finish. */
-static enum status figure_rows(FILE *stream, const struct run_record *records, size_t count,
-                               const struct figure *figures, size_t figure_count, bool ranked_only,
-                               struct error *error)
+static enum ar_status figure_rows(FILE *stream, const struct run_record *records, size_t count,
+                                  const struct figure *figures, size_t figure_count,
+                                  bool ranked_only, struct ar_error *error)
 {
     double *values = calloc(count ? 2 * count : 1, sizeof *values);
     bool spread = any_spread(records, count);
     if (!values)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the figures' data");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the figures' data");
     fputs("workload,policy", stream);
     for (size_t i = 0; i < figure_count; i++)
         fprintf(stream, ",%s", figures[i].name);
@@ -285,11 +285,11 @@ static enum status figure_rows(FILE *stream, const struct run_record *records, s
         begin += size;
     }
     free(values);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status figure_fragmentation(FILE *stream, const struct run_record *records, size_t count,
-                                 struct error *error)
+enum ar_status figure_fragmentation(FILE *stream, const struct run_record *records, size_t count,
+                                    struct ar_error *error)
 {
     static const struct figure figures[] = {
         {"internal_mean", metric_of, METRIC_internal_fragmentation_mean},
@@ -301,8 +301,8 @@ enum status figure_fragmentation(FILE *stream, const struct run_record *records,
                        error);
 }
 
-enum status figure_latency(FILE *stream, const struct run_record *records, size_t count,
-                           struct error *error)
+enum ar_status figure_latency(FILE *stream, const struct run_record *records, size_t count,
+                              struct ar_error *error)
 {
     static const struct figure figures[] = {
         {"alloc_p50_ns", metric_of, METRIC_alloc_ns_p50},
@@ -328,8 +328,8 @@ static struct metric_value driver_share(const struct run_record *record, enum me
     return share;
 }
 
-enum status figure_pareto(FILE *stream, const struct run_record *records, size_t count,
-                          struct error *error)
+enum ar_status figure_pareto(FILE *stream, const struct run_record *records, size_t count,
+                             struct ar_error *error)
 {
     static const struct figure figures[] = {
         {"overhead", metric_of, METRIC_overhead},

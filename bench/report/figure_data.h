@@ -25,17 +25,17 @@ void figure_slowdown(FILE *stream, const struct slowdown_point *points, size_t c
  * the runs are too few for one. HOST_MEMORY.
  * fragmentation.csv: workload,policy,internal_mean,external_mean,unusable_mean,overhead. Runs
  * that did not finish, in any draw, have no values. */
-enum status figure_fragmentation(FILE *stream, const struct run_record *records, size_t count,
-                                 struct error *error) STATUS_CHECKED;
+enum ar_status figure_fragmentation(FILE *stream, const struct run_record *records, size_t count,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
 
 /* latency.csv: workload,policy and percentiles in nanoseconds. */
-enum status figure_latency(FILE *stream, const struct run_record *records, size_t count,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status figure_latency(FILE *stream, const struct run_record *records, size_t count,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 /* pareto.csv: workload,policy,overhead,driver_share: peak physical / peak live, and the driver's
  * part of the time of the run; no value where the workload has no time but the driver's. */
-enum status figure_pareto(FILE *stream, const struct run_record *records, size_t count,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status figure_pareto(FILE *stream, const struct run_record *records, size_t count,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 
 /* A workload's name as part of a file name: what is neither letter, digit, dot nor dash
  * becomes a dash; the folders of a path are dropped. Returns `text`. */

@@ -10,31 +10,31 @@
 
 #define STEPS_TO_HALF 5
 
-static uint64_t value_of(const struct hist *hist, uint32_t bucket)
+static uint64_t value_of(const struct ar_hist *hist, uint32_t bucket)
 {
-    uint64_t most = hist_bucket_most(bucket);
+    uint64_t most = ar_hist_bucket_most(bucket);
     return most < hist->most ? most : hist->most;
 }
 
 static double middle_of(uint32_t bucket)
 {
-    uint64_t least = hist_bucket_least(bucket);
-    return (double)least + (double)(hist_bucket_most(bucket) - least) / 2;
+    uint64_t least = ar_hist_bucket_least(bucket);
+    return (double)least + (double)(ar_hist_bucket_most(bucket) - least) / 2;
 }
 
-static double mean_of(const struct hist *hist)
+static double mean_of(const struct ar_hist *hist)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < HIST_BUCKETS; i++)
+    for (uint32_t i = 0; i < AR_HIST_BUCKETS; i++)
         if (hist->count[i])
             sum += (double)hist->count[i] * middle_of(i);
     return hist->total ? sum / (double)hist->total : 0;
 }
 
-static double deviation_of(const struct hist *hist, double mean)
+static double deviation_of(const struct ar_hist *hist, double mean)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < HIST_BUCKETS; i++)
+    for (uint32_t i = 0; i < AR_HIST_BUCKETS; i++)
         if (hist->count[i])
             sum += (double)hist->count[i] * (middle_of(i) - mean) * (middle_of(i) - mean);
     return hist->total ? sqrt(sum / (double)hist->total) : 0;
@@ -55,13 +55,13 @@ static void write_line(FILE *stream, uint64_t value, double fraction, uint64_t c
     fputc('\n', stream);
 }
 
-void hdr_percentiles_write(FILE *stream, const struct hist *hist)
+void hdr_percentiles_write(FILE *stream, const struct ar_hist *hist)
 {
     double percent = 0, mean = mean_of(hist);
     uint64_t count = 0;
     fprintf(stream, "%12s %14s %10s %14s\n\n", "Value", "Percentile", "TotalCount",
             "1/(1-Percentile)");
-    for (uint32_t i = 0; i < HIST_BUCKETS && count < hist->total; i++) {
+    for (uint32_t i = 0; i < AR_HIST_BUCKETS && count < hist->total; i++) {
         count += hist->count[i];
         if (!hist->count[i])
             continue;
@@ -79,6 +79,6 @@ void hdr_percentiles_write(FILE *stream, const struct hist *hist)
             deviation_of(hist, mean));
     fprintf(stream, "#[Max     = %12.3f, Total count    = %12" PRIu64 "]\n",
             hist->total ? (double)hist->most : 0.0, hist->total);
-    fprintf(stream, "#[Buckets = %12u, SubBuckets     = %12u]\n", HIST_BUCKETS / HIST_SUB,
-            HIST_SUB);
+    fprintf(stream, "#[Buckets = %12u, SubBuckets     = %12u]\n", AR_HIST_BUCKETS / AR_HIST_SUB,
+            AR_HIST_SUB);
 }

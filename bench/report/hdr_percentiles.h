@@ -7,6 +7,6 @@
 #include "allocators/base/hist.h"
 
 /* Values are as they were added, unscaled. */
-void hdr_percentiles_write(FILE *stream, const struct hist *hist);
+void hdr_percentiles_write(FILE *stream, const struct ar_hist *hist);
 
 #endif

@@ -17,7 +17,7 @@ static void bytes_line(FILE *stream, const char *label, uint64_t blocks, uint64_
 {
     char size[32];
     fprintf(stream, "  %-18s %10" PRIu64 "  blocks, %s\n", label, blocks,
-            size_print(bytes, size, sizeof size));
+            ar_size_print(bytes, size, sizeof size));
 }
 
 static void print_sizes(FILE *stream, const struct import_counts *counts)
@@ -28,11 +28,11 @@ static void print_sizes(FILE *stream, const struct import_counts *counts)
     fprintf(stream, "  %-18s %10s  %12s  %12s\n", "never freed", "blocks", "of", "together");
     for (size_t i = 0; i < counts->size_count; i++)
         fprintf(stream, "  %-18s %10" PRIu64 "  %12s  %12s\n", "", counts->sizes[i].blocks,
-                size_print(counts->sizes[i].bytes, size, sizeof size),
-                size_print(counts->sizes[i].bytes * counts->sizes[i].blocks, all, sizeof all));
+                ar_size_print(counts->sizes[i].bytes, size, sizeof size),
+                ar_size_print(counts->sizes[i].bytes * counts->sizes[i].blocks, all, sizeof all));
     if (counts->other_sizes)
         fprintf(stream, "  %-18s %10s  %6" PRIu64 " sizes  %12s\n", "", "others",
-                counts->other_sizes, size_print(counts->other_bytes, all, sizeof all));
+                counts->other_sizes, ar_size_print(counts->other_bytes, all, sizeof all));
 }
 
 /* Does what was live at once fit the card, and what the allocator held for it? */
@@ -40,9 +40,9 @@ static void print_fit(FILE *stream, const struct trace_info *info,
                       const struct import_counts *counts)
 {
     char live[32], held[32], capacity[32], text[320];
-    size_print(counts->peak_bytes, live, sizeof live);
-    size_print(counts->held_peak_bytes, held, sizeof held);
-    size_print(info->capacity_bytes, capacity, sizeof capacity);
+    ar_size_print(counts->peak_bytes, live, sizeof live);
+    ar_size_print(counts->held_peak_bytes, held, sizeof held);
+    ar_size_print(info->capacity_bytes, capacity, sizeof capacity);
     int used = snprintf(text, sizeof text, "At most %s were live, at event %" PRIu64, live,
                         counts->peak_event);
     size_t at = (size_t)used;
@@ -84,14 +84,14 @@ static void print_guesses(FILE *stream, const struct import_report *report)
     }
 }
 
-enum status import_page_print(FILE *stream, const char *path, struct trace_source *source,
-                              struct error *error)
+enum ar_status import_page_print(FILE *stream, const char *path, struct trace_source *source,
+                                 struct ar_error *error)
 {
     const struct import_report *report = source->report;
     struct import_counts counts;
     if (!report)
-        return STATUS_OK;
-    enum status status = import_count(source, &counts, error);
+        return AR_OK;
+    enum ar_status status = import_count(source, &counts, error);
     if (status)
         return status;
     char title[400];
@@ -114,5 +114,5 @@ enum status import_page_print(FILE *stream, const char *path, struct trace_sourc
     print_fit(stream, &source->info, &counts);
     print_end(stream, report);
     print_guesses(stream, report);
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -8,7 +8,7 @@
 
 /* Nothing for a source without a report. `path`: what the file is called. Pulls the source once;
  * it stands at its first event then. Errors of printing show in the stream. */
-enum status import_page_print(FILE *stream, const char *path, struct trace_source *source,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status import_page_print(FILE *stream, const char *path, struct trace_source *source,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

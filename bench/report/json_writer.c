@@ -23,7 +23,7 @@ static void write_quoted(FILE *stream, const char *text)
 {
     fputc('"', stream);
     for (const char *at = text; *at;) {
-        size_t bytes = utf8_bytes(at);
+        size_t bytes = ar_utf8_bytes(at);
         if (*at == '"' || *at == '\\')
             fprintf(stream, "\\%c", *at);
         else if ((unsigned char)*at < 0x20)

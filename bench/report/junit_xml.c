@@ -17,7 +17,7 @@ static bool is_forbidden(const char *text)
 void xml_text(FILE *stream, const char *text)
 {
     for (size_t bytes; *text; text += bytes ? bytes : 1) {
-        bytes = utf8_bytes(text);
+        bytes = ar_utf8_bytes(text);
         switch (*text) {
         case '&':
             fputs("&amp;", stream);
@@ -41,7 +41,7 @@ void xml_text(FILE *stream, const char *text)
             break;
         default:
             if (!bytes || (unsigned char)*text < 0x20 || (bytes == 3 && is_forbidden(text)))
-                fputs(UTF8_REPLACEMENT, stream);
+                fputs(AR_UTF8_REPLACEMENT, stream);
             else
                 fwrite(text, 1, bytes, stream);
             break;

@@ -6,13 +6,13 @@
 #include "allocators/base/size.h"
 #include "bench/report/sentence.h"
 
-#define LARGE_SEGMENT (20 * MIB) /* PyTorch's segment for tensors above 1 MiB and below 10 MiB */
-#define SMALL_SEGMENT (2 * MIB)  /* and for those up to 1 MiB */
+#define LARGE_SEGMENT (20 * AR_MIB) /* PyTorch's segment for tensors above 1 MiB and below 10 MiB */
+#define SMALL_SEGMENT (2 * AR_MIB)  /* and for those up to 1 MiB */
 
 static const char *size_of(const struct message *message, enum message_figure_name name, char *text,
                            size_t text_bytes)
 {
-    return size_print(message->figures[name].bytes, text, text_bytes);
+    return ar_size_print(message->figures[name].bytes, text, text_bytes);
 }
 
 static const char *figure_name(const struct message *message, enum message_figure_name name)
@@ -96,9 +96,9 @@ static void print_segment(FILE *stream, const struct message *message)
              tensor, *tensor || asked < SMALL_SEGMENT ? "" : ": this one is of ",
              *tensor || asked < SMALL_SEGMENT
                  ? ""
-                 : size_print(asked - SMALL_SEGMENT, from, sizeof from),
+                 : ar_size_print(asked - SMALL_SEGMENT, from, sizeof from),
              *tensor || asked < SMALL_SEGMENT ? "" : " to ",
-             *tensor || asked < SMALL_SEGMENT ? "" : size_print(asked, to, sizeof to));
+             *tensor || asked < SMALL_SEGMENT ? "" : ar_size_print(asked, to, sizeof to));
     sentence_print(stream, line);
 }
 
@@ -120,7 +120,7 @@ static void print_unaccounted(FILE *stream, const struct message *message)
     snprintf(line, sizeof line,
              "%s are neither free nor held by the pool: other processes hold them, or this one "
              "outside of the pool; the message does not say which.",
-             size_print(rest, text, sizeof text));
+             ar_size_print(rest, text, sizeof text));
     sentence_print(stream, line);
 }
 

@@ -90,58 +90,58 @@ static const char *take_row(struct reading *reading, char **fields,
     return NULL;
 }
 
-static enum status read_rows(FILE *file, const char *path, struct reading *reading,
-                             struct model_result *out, struct error *error)
+static enum ar_status read_rows(FILE *file, const char *path, struct reading *reading,
+                                struct model_result *out, struct ar_error *error)
 {
     char *line = malloc(LINE_MOST);
     char *fields[COLUMNS_MOST];
     size_t places[COLUMN_COUNT];
     size_t columns = 0;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!line)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left to read %s", path);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to read %s", path);
     for (size_t number = 1; !status && fgets(line, LINE_MOST, file); number++) {
         bool whole = strlen(line) + 1 < LINE_MOST;
         size_t count = cut(line, fields);
         if (!whole) {
-            status = error_set(error, STATUS_FORMAT,
-                               "%s:%zu: the line has more than %d bytes; is this a file of `run "
-                               "--csv`?",
-                               path, number, LINE_MOST - 2);
+            status = ar_error_set(error, AR_FORMAT,
+                                  "%s:%zu: the line has more than %d bytes; is this a file of `run "
+                                  "--csv`?",
+                                  path, number, LINE_MOST - 2);
         } else if (number == 1) {
             columns = count;
             const char *missing = find_columns(fields, count, places);
             if (missing)
-                status = error_set(error, STATUS_FORMAT,
-                                   "%s: is no file of `run --csv`: it lacks the column %s", path,
-                                   missing);
+                status = ar_error_set(error, AR_FORMAT,
+                                      "%s: is no file of `run --csv`: it lacks the column %s", path,
+                                      missing);
         } else {
             const char *wrong = count == columns ? take_row(reading, fields, places, out)
                                                  : "it has not as many fields as the first line";
             if (wrong)
-                status = error_set(error, STATUS_FORMAT, "%s:%zu: %s", path, number, wrong);
+                status = ar_error_set(error, AR_FORMAT, "%s:%zu: %s", path, number, wrong);
         }
     }
     free(line);
     if (!status && ferror(file))
         status =
-            error_set(error, STATUS_IO, "%s: cannot be read to its end: %s", path, strerror(errno));
+            ar_error_set(error, AR_IO, "%s: cannot be read to its end: %s", path, strerror(errno));
     if (!status && !reading->rows)
-        status = error_set(error, STATUS_FORMAT, "%s: holds no run", path);
+        status = ar_error_set(error, AR_FORMAT, "%s: holds no run", path);
     return status;
 }
 
-enum status model_result_read(const char *path, struct model_result *out, struct error *error)
+enum ar_status model_result_read(const char *path, struct model_result *out, struct ar_error *error)
 {
     struct reading *reading = calloc(1, sizeof *reading);
     FILE *file = fopen(path, "re");
     int number = errno;
-    enum status status;
+    enum ar_status status;
     *out = (struct model_result){.policy = ""};
     if (!reading)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left to read %s", path);
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left to read %s", path);
     else if (!file)
-        status = error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(number));
+        status = ar_error_set(error, AR_IO, "%s: cannot be read: %s", path, strerror(number));
     else
         status = read_rows(file, path, reading, out, error);
     if (!status) {
@@ -186,8 +186,8 @@ static bool same_calls(const struct call_list *card, const struct call_list *sim
     return true;
 }
 
-static enum status pair(struct model_cell *cell, const struct driver_call *card,
-                        const struct driver_call *sim, struct error *error)
+static enum ar_status pair(struct model_cell *cell, const struct driver_call *card,
+                           const struct driver_call *sim, struct ar_error *error)
 {
     struct model_kind *kind = &cell->kinds[card->call];
     bool large = card->bytes >= MODEL_LARGE_BYTES;
@@ -199,35 +199,35 @@ static enum status pair(struct model_cell *cell, const struct driver_call *card,
     kind->card_waited_ns += (double)card->waited_ns;
     kind->sim_waited_ns += (double)sim->waited_ns;
     if (!large)
-        return STATUS_OK;
+        return AR_OK;
     struct model_large *more = realloc(cell->large, (cell->large_count + 1) * sizeof *cell->large);
     if (!more)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for driver calls");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for driver calls");
     cell->large = more;
     cell->large[cell->large_count++] = (struct model_large){*card, *sim};
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The first call of that kind from `from` on, or the list's end. */
-static size_t next_of(const struct call_list *list, enum device_call call, size_t from)
+static size_t next_of(const struct call_list *list, enum ar_device_call call, size_t from)
 {
     while (from < list->count && list->items[from].call != call)
         from++;
     return from;
 }
 
-enum status model_compare(struct model_cell *cell, const struct call_list *card,
-                          const struct call_list *sim, struct error *error)
+enum ar_status model_compare(struct model_cell *cell, const struct call_list *card,
+                             const struct call_list *sim, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     cell->same_calls = same_calls(card, sim);
-    for (int call = 0; call < DEVICE_CALL_COUNT; call++) {
-        size_t left = next_of(card, (enum device_call)call, 0);
-        size_t right = next_of(sim, (enum device_call)call, 0);
+    for (int call = 0; call < AR_DEVICE_CALL_COUNT; call++) {
+        size_t left = next_of(card, (enum ar_device_call)call, 0);
+        size_t right = next_of(sim, (enum ar_device_call)call, 0);
         while (left < card->count && right < sim->count && !status) {
             status = pair(cell, &card->items[left], &sim->items[right], error);
-            left = next_of(card, (enum device_call)call, left + 1);
-            right = next_of(sim, (enum device_call)call, right + 1);
+            left = next_of(card, (enum ar_device_call)call, left + 1);
+            right = next_of(sim, (enum ar_device_call)call, right + 1);
         }
         model_kind_add(&cell->all, &cell->kinds[call]);
     }

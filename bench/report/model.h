@@ -34,8 +34,8 @@ struct model_result {
 
 /* Reads it. Several rows must be repetitions of one run, and names fit their room: FORMAT
  * otherwise. */
-enum status model_result_read(const char *path, struct model_result *out,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status model_result_read(const char *path, struct model_result *out,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 struct model_kind {
     size_t count;      /* pairs */
@@ -51,7 +51,7 @@ struct model_large {
 struct model_cell {
     struct model_result card, sim;
     bool same_calls;
-    struct model_kind kinds[DEVICE_CALL_COUNT];
+    struct model_kind kinds[AR_DEVICE_CALL_COUNT];
     struct model_kind all; /* the sum of the kinds; of repeated runs card_* are by rule 4a */
     struct model_large *large;
     size_t large_count;
@@ -61,17 +61,18 @@ struct model_cell {
 };
 
 /* Compares the calls; results are filled in by the caller. HOST_MEMORY. */
-enum status model_compare(struct model_cell *cell, const struct call_list *card,
-                          const struct call_list *sim, struct error *error) STATUS_CHECKED;
+enum ar_status model_compare(struct model_cell *cell, const struct call_list *card,
+                             const struct call_list *sim, struct ar_error *error) AR_STATUS_CHECKED;
 void model_cell_close(struct model_cell *cell);
 
 /* The same for `count` runs (1 or more) of the same on the card, by rule 4; the calls' medians are
  * left in the first list. Fills in `again` and `runs` too. HOST_MEMORY. model_repeat.c */
-enum status model_repeat_compare(struct model_cell *cell, struct call_list *runs, size_t count,
-                                 const struct call_list *sim, struct error *error) STATUS_CHECKED;
+enum ar_status model_repeat_compare(struct model_cell *cell, struct call_list *runs, size_t count,
+                                    const struct call_list *sim,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
 /* The medians of the runs' figures, left in the first. */
-enum status model_repeat_results(struct model_result *runs, size_t count,
-                                 struct error *error) STATUS_CHECKED;
+enum ar_status model_repeat_results(struct model_result *runs, size_t count,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Of two middle values their mean; NAN of none. Sorts them. */
 double model_median(double *values, size_t count);

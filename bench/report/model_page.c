@@ -113,14 +113,14 @@ static void put_kinds(FILE *stream, const struct model_cell *cells, size_t count
         "waited | sim waited |\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
         stream);
-    for (int call = 0; call < DEVICE_CALL_COUNT; call++) {
+    for (int call = 0; call < AR_DEVICE_CALL_COUNT; call++) {
         struct model_kind kind = {0};
         for (size_t i = 0; i < count; i++)
             model_kind_add(&kind, &cells[i].kinds[call]);
         if (!kind.count)
             continue;
-        fprintf(stream, "| %s | %zu | %zu |", device_call_name((enum device_call)call), kind.count,
-                kind.small);
+        fprintf(stream, "| %s | %zu | %zu |", ar_device_call_name((enum ar_device_call)call),
+                kind.count, kind.small);
         put_percent(stream, share(kind.met, kind.small));
         put_ms(stream, kind.card_ns);
         put_ms(stream, kind.sim_ns);
@@ -250,9 +250,9 @@ static void put_large(FILE *stream, const struct model_cell *cells, size_t count
             const struct model_large *large = &cells[i].large[j];
             char bytes[32];
             fprintf(stream, "| %s | `%s` | %" PRIu64 " | %s%s | %s |", cells[i].card.workload,
-                    cells[i].card.policy, large->card.event, device_call_name(large->card.call),
+                    cells[i].card.policy, large->card.event, ar_device_call_name(large->card.call),
                     large->card.refused ? ", refused" : "",
-                    size_print(large->card.bytes, bytes, sizeof bytes));
+                    ar_size_print(large->card.bytes, bytes, sizeof bytes));
             put_ms(stream, (double)large->card.ns);
             put_ms(stream, (double)large->sim.ns);
             fputc('\n', stream);

@@ -30,16 +30,16 @@ static void alike_close(struct alike *self)
 }
 
 /* Fills in `again`, which is how far each is from the first. */
-static enum status alike_find(struct alike *self, struct model_cell *cell,
-                              const struct call_list *runs, size_t count, struct error *error)
+static enum ar_status alike_find(struct alike *self, struct model_cell *cell,
+                                 const struct call_list *runs, size_t count, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     self->runs = calloc(count, sizeof(*self->runs));
     self->ns = calloc(count, sizeof *self->ns);
     self->waited_ns = calloc(count, sizeof *self->waited_ns);
     cell->again = calloc(count, sizeof *cell->again);
     if (!self->runs || !self->ns || !self->waited_ns || !cell->again)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for runs");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for runs");
     cell->runs = count;
     self->runs[self->count++] = &runs[0];
     for (size_t run = 1; run < count && !status; run++) {
@@ -55,10 +55,10 @@ static enum status alike_find(struct alike *self, struct model_cell *cell,
 }
 
 /* The medians of the sums of the calls that have one on `sim` to be held against. */
-static enum status sum_runs(struct alike *self, const struct call_list *sim,
-                            struct model_kind *sums, struct error *error)
+static enum ar_status sum_runs(struct alike *self, const struct call_list *sim,
+                               struct model_kind *sums, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t run = 0; run < self->count && !status; run++) {
         struct model_cell one = {.large = NULL};
         status = model_compare(&one, self->runs[run], sim, error);
@@ -91,12 +91,12 @@ static void take_medians(struct alike *self, struct call_list *first)
     }
 }
 
-enum status model_repeat_compare(struct model_cell *cell, struct call_list *runs, size_t count,
-                                 const struct call_list *sim, struct error *error)
+enum ar_status model_repeat_compare(struct model_cell *cell, struct call_list *runs, size_t count,
+                                    const struct call_list *sim, struct ar_error *error)
 {
     struct alike alike = {.runs = NULL};
     struct model_kind sums = {0};
-    enum status status = alike_find(&alike, cell, runs, count, error);
+    enum ar_status status = alike_find(&alike, cell, runs, count, error);
     bool several = alike.count > 1; /* one run is its own median */
     if (!status && several)
         status = sum_runs(&alike, sim, &sums, error);
@@ -122,11 +122,11 @@ static double median_of_known(double *values, size_t count)
     return model_median(values, known);
 }
 
-enum status model_repeat_results(struct model_result *runs, size_t count, struct error *error)
+enum ar_status model_repeat_results(struct model_result *runs, size_t count, struct ar_error *error)
 {
     double *values = calloc(count, sizeof *values);
     if (!values)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for runs");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for runs");
     for (size_t i = 0; i < count; i++)
         values[i] = runs[i].slowdown;
     runs[0].slowdown = median_of_known(values, count);
@@ -139,5 +139,5 @@ enum status model_repeat_results(struct model_result *runs, size_t count, struct
     for (size_t i = 1; i < count; i++)
         runs[0].passed = runs[0].passed && runs[i].passed;
     free(values);
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -48,13 +48,13 @@ const char *openmetrics_name(const struct metric_info *info, char name[OPENMETRI
 static void put_text(FILE *stream, const char *text)
 {
     for (size_t bytes; *text; text += bytes ? bytes : 1) {
-        bytes = utf8_bytes(text);
+        bytes = ar_utf8_bytes(text);
         if (*text == '\\' || *text == '"')
             fprintf(stream, "\\%c", *text);
         else if (*text == '\n')
             fputs("\\n", stream);
         else if (!bytes)
-            fputs(UTF8_REPLACEMENT, stream);
+            fputs(AR_UTF8_REPLACEMENT, stream);
         else
             fwrite(text, 1, bytes, stream);
     }

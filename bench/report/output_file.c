@@ -21,12 +21,13 @@
 
 #include "allocators/base/array.h"
 
-static enum status cannot_write(const char *path, int number, struct error *error)
+static enum ar_status cannot_write(const char *path, int number, struct ar_error *error)
 {
-    return error_set(error, STATUS_IO,
-                     "%s: cannot be written: %s; nothing was left there, choose another place or "
-                     "make room",
-                     path, strerror(number));
+    return ar_error_set(
+        error, AR_IO,
+        "%s: cannot be written: %s; nothing was left there, choose another place or "
+        "make room",
+        path, strerror(number));
 }
 
 static void forget(struct output_file *self)
@@ -72,12 +73,12 @@ static void remove_stale(const char *path)
     free(folder);
 }
 
-static enum status open_part(struct output_file *self, struct error *error)
+static enum ar_status open_part(struct output_file *self, struct ar_error *error)
 {
     remove_stale(self->path);
     if (asprintf(&self->part_path, "%s.part-%ld", self->path, (long)getpid()) < 0) {
         self->part_path = NULL;
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", self->path);
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", self->path);
     }
     int file = open_nameless(self->path);
     self->nameless = file >= 0;
@@ -86,8 +87,8 @@ static enum status open_part(struct output_file *self, struct error *error)
     if (file >= 0)
         self->stream = fdopen(file, "w");
     if (self->stream)
-        return STATUS_OK;
-    enum status status = cannot_write(self->path, errno, error);
+        return AR_OK;
+    enum ar_status status = cannot_write(self->path, errno, error);
     if (file >= 0) {
         close(file);
         if (!self->nameless)
@@ -105,19 +106,19 @@ static bool name_part(struct output_file *self)
     return linkat(AT_FDCWD, link_path, AT_FDCWD, self->part_path, AT_SYMLINK_FOLLOW) == 0;
 }
 
-enum status output_open(struct output_file *self, const char *path, struct error *error)
+enum ar_status output_open(struct output_file *self, const char *path, struct ar_error *error)
 {
     struct stat info = {0};
     *self = (struct output_file){.path = strdup(path)};
     if (!self->path)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", path);
-    enum status status = STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", path);
+    enum ar_status status = AR_OK;
     bool exists = stat(path, &info) == 0;
     if (strcmp(path, "-") == 0) {
         self->stream = stdout;
     } else if (exists && S_ISDIR(info.st_mode)) {
         status =
-            error_set(error, STATUS_IO, "%s: is a folder; give the name of a file to write", path);
+            ar_error_set(error, AR_IO, "%s: is a folder; give the name of a file to write", path);
     } else if (exists && !S_ISREG(info.st_mode)) {
         self->stream = fopen(path, "we");
         if (!self->stream)
@@ -136,10 +137,10 @@ static void remove_part(const struct output_file *self)
         unlink(self->part_path);
 }
 
-enum status output_finish(struct output_file *self, struct error *error)
+enum ar_status output_finish(struct output_file *self, struct ar_error *error)
 {
     if (!self->stream)
-        return STATUS_OK;
+        return AR_OK;
     errno = 0;
     bool wrong =
         fflush(self->stream) != 0 || ferror(self->stream) || (self->nameless && !name_part(self));
@@ -150,12 +151,12 @@ enum status output_finish(struct output_file *self, struct error *error)
     }
     self->stream = NULL;
     self->nameless = false;
-    return wrong ? cannot_write(self->path, number, error) : STATUS_OK;
+    return wrong ? cannot_write(self->path, number, error) : AR_OK;
 }
 
-enum status output_commit(struct output_file *self, struct error *error)
+enum ar_status output_commit(struct output_file *self, struct ar_error *error)
 {
-    enum status status = output_finish(self, error);
+    enum ar_status status = output_finish(self, error);
     if (!status && self->part_path && rename(self->part_path, self->path) != 0)
         status = cannot_write(self->path, errno, error);
     if (status)
@@ -172,11 +173,11 @@ void output_abandon(struct output_file *self)
     forget(self);
 }
 
-FILE *output_set_open(struct output_set *self, const char *path, struct error *error)
+FILE *output_set_open(struct output_set *self, const char *path, struct ar_error *error)
 {
-    struct output_file *files = array_grow(self->files, self->count, &self->room, sizeof *files);
+    struct output_file *files = ar_array_grow(self->files, self->count, &self->room, sizeof *files);
     if (!files) {
-        (void)error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", path);
+        (void)ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", path);
         return NULL;
     }
     self->files = files;
@@ -185,9 +186,9 @@ FILE *output_set_open(struct output_set *self, const char *path, struct error *e
     return self->files[self->count++].stream;
 }
 
-enum status output_set_commit(struct output_set *self, struct error *error)
+enum ar_status output_set_commit(struct output_set *self, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->count && !status; i++)
         status = output_finish(&self->files[i], error);
     for (size_t i = 0; i < self->count && !status; i++)
@@ -204,11 +205,11 @@ void output_set_abandon(struct output_set *self)
     *self = (struct output_set){0};
 }
 
-enum status output_folder_check(const char *path, struct error *error)
+enum ar_status output_folder_check(const char *path, struct ar_error *error)
 {
     char *at = strdup(path);
     if (!at)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to look at it", path);
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to look at it", path);
     struct stat info;
     bool there;
     /* The nearest folder above that is there is where it would be made. A link to nothing stands in
@@ -224,20 +225,20 @@ enum status output_folder_check(const char *path, struct error *error)
     if (there && !S_ISDIR(info.st_mode))
         errno = ENOTDIR;
     bool usable = there && S_ISDIR(info.st_mode) && access(at, W_OK | X_OK) == 0;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!usable)
-        status = error_set(error, STATUS_IO, "%s: the folder cannot be made or written to: %s",
-                           path, strerror(errno));
+        status = ar_error_set(error, AR_IO, "%s: the folder cannot be made or written to: %s", path,
+                              strerror(errno));
     free(at);
     return status;
 }
 
-enum status output_folder(const char *path, struct error *error)
+enum ar_status output_folder(const char *path, struct ar_error *error)
 {
     char *copy = strdup(path);
     if (!copy)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to make it", path);
-    enum status status = STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to make it", path);
+    enum ar_status status = AR_OK;
     for (char *at = copy + 1;; at++) {
         if (*at != '/' && *at != '\0')
             continue;
@@ -245,8 +246,8 @@ enum status output_folder(const char *path, struct error *error)
         *at = '\0';
         struct stat info;
         if (mkdir(copy, 0777) != 0 && !(stat(copy, &info) == 0 && S_ISDIR(info.st_mode))) {
-            status = error_set(error, STATUS_IO, "%s: the folder cannot be made: %s", copy,
-                               strerror(errno));
+            status = ar_error_set(error, AR_IO, "%s: the folder cannot be made: %s", copy,
+                                  strerror(errno));
             break;
         }
         *at = kept;

@@ -18,15 +18,15 @@ struct output_file {
 
 /* Opens the file, and so finds out early whether it can be written. "-" is standard output.
  * IO otherwise. */
-enum status output_open(struct output_file *self, const char *path,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status output_open(struct output_file *self, const char *path,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Checks that every byte was taken and closes the stream; the file is not in its place yet. */
-enum status output_finish(struct output_file *self, struct error *error) STATUS_CHECKED;
+enum ar_status output_finish(struct output_file *self, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Finishes it if that was not done, and puts it in its place. On failure nothing is left.
  * In both cases `self` is no longer in use. */
-enum status output_commit(struct output_file *self, struct error *error) STATUS_CHECKED;
+enum ar_status output_commit(struct output_file *self, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Throws away what was written. Does nothing to a file that is not in use. */
 void output_abandon(struct output_file *self);
@@ -38,14 +38,14 @@ struct output_set {
 };
 
 /* The stream of a new file of the set, or NULL with a sentence. */
-FILE *output_set_open(struct output_set *self, const char *path, struct error *error);
-enum status output_set_commit(struct output_set *self, struct error *error) STATUS_CHECKED;
+FILE *output_set_open(struct output_set *self, const char *path, struct ar_error *error);
+enum ar_status output_set_commit(struct output_set *self, struct ar_error *error) AR_STATUS_CHECKED;
 void output_set_abandon(struct output_set *self);
 
 /* Can the folder be made, or written to where it is there? Makes nothing. IO. */
-enum status output_folder_check(const char *path, struct error *error) STATUS_CHECKED;
+enum ar_status output_folder_check(const char *path, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Makes a folder and those above it where they are not there. IO. */
-enum status output_folder(const char *path, struct error *error) STATUS_CHECKED;
+enum ar_status output_folder(const char *path, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

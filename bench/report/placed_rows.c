@@ -6,7 +6,7 @@
 
 #include "bench/report/draw_pairs.h"
 
-enum status placed_rows_open(struct placed_rows *self, size_t records, struct error *error)
+enum ar_status placed_rows_open(struct placed_rows *self, size_t records, struct ar_error *error)
 {
     size_t room = records ? records : 1;
     *self = (struct placed_rows){
@@ -18,8 +18,8 @@ enum status placed_rows_open(struct placed_rows *self, size_t records, struct er
         .shared = calloc(room, sizeof *self->shared),
     };
     if (self->items && self->values && self->drawn && self->by && self->places && self->shared)
-        return STATUS_OK;
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        return AR_OK;
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
 }
 
 void placed_rows_close(struct placed_rows *self)

@@ -25,8 +25,8 @@ struct placed_rows {
 };
 
 /* With room for a group of all records. HOST_MEMORY. The caller closes it in any case. */
-enum status placed_rows_open(struct placed_rows *self, size_t records,
-                             struct error *error) STATUS_CHECKED;
+enum ar_status placed_rows_open(struct placed_rows *self, size_t records,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 void placed_rows_close(struct placed_rows *self);
 
 /* Puts a row behind those whose median is no larger. A new group begins with `count` set to 0. */

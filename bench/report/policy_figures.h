@@ -9,6 +9,6 @@
 /* Under the names that the imitated allocator gives them, where the policy knows such (torch: the
  * keys of torch.cuda.memory_stats); else the totals and counters that every policy keeps. Errors
  * show in the stream. */
-void policy_figures_write(FILE *stream, const struct policy *policy);
+void policy_figures_write(FILE *stream, const struct ar_policy *policy);
 
 #endif

@@ -164,8 +164,8 @@ static void explain_limits(FILE *stream, enum table_form form, const struct run_
     say(stream, form, text);
 }
 
-enum status repetitions_table_print(const struct run_record *records, size_t count, FILE *stream,
-                                    enum table_form form, struct error *error)
+enum ar_status repetitions_table_print(const struct run_record *records, size_t count, FILE *stream,
+                                       enum table_form form, struct ar_error *error)
 {
     struct table_column columns[6 + MEDIANS] = {
         {"#", "", false, 0},    {"policy", "", true, POLICY_WIDTH},
@@ -183,9 +183,9 @@ enum status repetitions_table_print(const struct run_record *records, size_t cou
                 (struct table_column){medians[i].title, medians[i].unit, false, 0};
     struct placed_rows rows;
     struct table *table = table_create(columns, column_count);
-    enum status status = placed_rows_open(&rows, count, error);
+    enum ar_status status = placed_rows_open(&rows, count, error);
     if (!status && !table)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     if (!status)
         table_label(table, "repetitions");
     for (size_t begin = 0; !status && begin < count;) {

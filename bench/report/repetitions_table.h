@@ -8,8 +8,9 @@
 #include "bench/report/table.h"
 
 /* Runs of a group stand next to each other in `records`. */
-enum status repetitions_table_print(const struct run_record *records, size_t count, FILE *stream,
-                                    enum table_form form, struct error *error) STATUS_CHECKED;
+enum ar_status repetitions_table_print(const struct run_record *records, size_t count, FILE *stream,
+                                       enum table_form form,
+                                       struct ar_error *error) AR_STATUS_CHECKED;
 
 /* True where some run was repeated. */
 bool repetitions_any(const struct run_record *records, size_t count);

@@ -14,13 +14,13 @@ void csv_text(FILE *stream, const char *text)
     if (quoted)
         fputc('"', stream);
     for (const char *at = text; *at;) {
-        size_t bytes = utf8_bytes(at);
+        size_t bytes = ar_utf8_bytes(at);
         if (*at == '"')
             fputc('"', stream);
         if (bytes)
             fwrite(at, 1, bytes, stream);
         else
-            fputs(UTF8_REPLACEMENT, stream);
+            fputs(AR_UTF8_REPLACEMENT, stream);
         at += bytes ? bytes : 1;
     }
     if (quoted)
@@ -115,19 +115,19 @@ static void write_pairs(void *argument, const struct run_record *first,
     }
 }
 
-enum status pairs_csv_write(FILE *stream, const struct run_record *all, size_t all_count,
-                            struct error *error)
+enum ar_status pairs_csv_write(FILE *stream, const struct run_record *all, size_t all_count,
+                               struct ar_error *error)
 {
     size_t count = 0;
     struct run_record *records = statistic_condense(all, all_count, &count);
     struct pair_rows rows = {stream, calloc(count ? count : 1, sizeof *rows.values)};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     fputs("policy,against,workload,device,frees,host,metric,pairs,less,equal,more,difference,"
           "difference_low,difference_high,difference_level,ratio,ratio_low,ratio_high,"
           "ratio_level\n",
           stream);
     if (!records || !rows.values)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the pairs");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the pairs");
     else
         draw_pairs_each(records, count, write_pairs, &rows);
     free(rows.values);
@@ -173,7 +173,7 @@ void series_csv_row(FILE *stream, const struct replay_sample *sample)
                                sample->largest_free_block_bytes};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         fprintf(stream, "%" PRIu64 ",", values[i]);
-    for (int i = 0; i < POLICY_EFFORT_COUNT; i++)
+    for (int i = 0; i < AR_POLICY_EFFORT_COUNT; i++)
         fprintf(stream, "%" PRIu64 ",", sample->servable_bytes[i]);
     fprintf(stream, "%" PRIu64 ",%" PRIu64 "\n", sample->usable_bytes,
             sample->stranded_by_stream_bytes);

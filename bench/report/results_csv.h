@@ -18,8 +18,8 @@ void results_csv_write(FILE *stream, const struct run_record *records, size_t co
 /* Draws in pairs, a row for each policy, workload and metric: against the first policy of its group
  * (draw_pairs.h) the medians of the differences and of the ratios with their intervals, held at
  * `level` (empty: too few pairs for one). HOST_MEMORY. */
-enum status pairs_csv_write(FILE *stream, const struct run_record *records, size_t count,
-                            struct error *error) STATUS_CHECKED;
+enum ar_status pairs_csv_write(FILE *stream, const struct run_record *records, size_t count,
+                               struct ar_error *error) AR_STATUS_CHECKED;
 
 /* A placements file: what was asked, given and freed, event by event. */
 void placements_csv_header(FILE *stream);

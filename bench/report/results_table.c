@@ -84,10 +84,10 @@ static struct byte_unit choose_unit(const struct run_record *records, size_t cou
         if (peak > 0 && (least == 0 || peak < least))
             least = peak;
     }
-    if (least == 0 || least >= (double)MIB)
-        return (struct byte_unit){"MiB", (double)MIB};
-    if (least >= (double)(64 * KIB))
-        return (struct byte_unit){"KiB", (double)KIB};
+    if (least == 0 || least >= (double)AR_MIB)
+        return (struct byte_unit){"MiB", (double)AR_MIB};
+    if (least >= (double)(64 * AR_KIB))
+        return (struct byte_unit){"KiB", (double)AR_KIB};
     return (struct byte_unit){"B", 1};
 }
 
@@ -116,7 +116,7 @@ static void heading(struct table *table, const struct run_record *records, size_
     else
         snprintf(events, sizeof events, "%.0f to %.0f events", least, most);
     if (records->device.capacity_bytes != UINT64_MAX)
-        size_print(records->device.capacity_bytes, capacity, sizeof capacity);
+        ar_size_print(records->device.capacity_bytes, capacity, sizeof capacity);
     if (draws > 1)
         snprintf(of_draws, sizeof of_draws, ", %zu draws", draws);
     table_heading(table, "%s%s: %s, frees %s, host %s, %s %s, %s", name, of_draws, events,
@@ -136,7 +136,7 @@ static void bytes_cell(struct table *table, const struct run_record *record, enu
     if (record->metrics.at[metric].kind == METRIC_NULL)
         table_cell(table, "-");
     else if (bytes / unit.bytes >= LONG_FIGURE)
-        table_cell(table, "%s", size_print((uint64_t)bytes, text, sizeof text));
+        table_cell(table, "%s", ar_size_print((uint64_t)bytes, text, sizeof text));
     else
         table_cell(table, "%.*f", unit.bytes > 1 ? 1 : 0, bytes / unit.bytes);
 }
@@ -168,7 +168,7 @@ static void failed_rest(struct table *table, const struct run_record *record, co
     }
     table_rest(table, "%sDNF @ %" PRIu64 ": %s, a request of %s", before,
                record->first_failed_event, replay_cause_name(record->cause),
-               size_print(record->first_failed_bytes, bytes, sizeof bytes));
+               ar_size_print(record->first_failed_bytes, bytes, sizeof bytes));
 }
 
 /* What a row is made from: a run, or the draws of a policy. */
@@ -270,21 +270,21 @@ static void add_group(const struct figure_table *self, const struct table_run *r
     }
 }
 
-enum status results_table_print(const struct run_record *all, size_t all_count, FILE *stream,
-                                enum table_form form, struct error *error)
+enum ar_status results_table_print(const struct run_record *all, size_t all_count, FILE *stream,
+                                   enum table_form form, struct ar_error *error)
 {
     size_t count = 0;
     struct run_record *records = statistic_condense(all, all_count, &count);
     if (!records)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     struct byte_unit unit = choose_unit(records, count);
     struct figure_table self;
     open_figure_table(&self, form, false, unit.name);
     struct table_run *rows = calloc(count ? count : 1, sizeof *rows);
     double *values = calloc(count ? count : 1, sizeof *values);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!self.table || !rows || !values)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = run_record_group_end(records, count, begin);
         size_t shown = sort_group(records + begin, records + end, rows, values);
@@ -306,16 +306,16 @@ typedef void add_cells(struct table *table, const struct run_record *first,
                        const struct run_record *end, double *values);
 
 /* A table with one row for each policy of each group, whose cells sum up all its runs. */
-static enum status summing_table(const struct run_record *records, size_t count,
-                                 const struct table_column *columns, size_t column_count,
-                                 add_cells *add, FILE *stream, enum table_form form,
-                                 struct error *error)
+static enum ar_status summing_table(const struct run_record *records, size_t count,
+                                    const struct table_column *columns, size_t column_count,
+                                    add_cells *add, FILE *stream, enum table_form form,
+                                    struct ar_error *error)
 {
     struct table *table = table_create(columns, column_count);
     double *values = calloc(count ? count : 1, sizeof *values);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!table || !values)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     else
         table_label(table, "latency");
     for (size_t begin = 0; !status && begin < count;) {
@@ -357,8 +357,8 @@ static void latency_cells(struct table *table, const struct run_record *first,
     }
 }
 
-enum status latency_table_print(const struct run_record *all, size_t all_count, FILE *stream,
-                                enum table_form form, struct error *error)
+enum ar_status latency_table_print(const struct run_record *all, size_t all_count, FILE *stream,
+                                   enum table_form form, struct ar_error *error)
 {
     static const struct table_column columns[] = {
         {"policy", "", true, POLICY_WIDTH},
@@ -374,9 +374,10 @@ enum status latency_table_print(const struct run_record *all, size_t all_count, 
     size_t count = 0;
     struct run_record *records = statistic_condense(all, all_count, &count);
     if (!records)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
-    enum status status = summing_table(records, count, columns, sizeof columns / sizeof columns[0],
-                                       latency_cells, stream, form, error);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
+    enum ar_status status =
+        summing_table(records, count, columns, sizeof columns / sizeof columns[0], latency_cells,
+                      stream, form, error);
     free(records);
     return status;
 }
@@ -436,7 +437,7 @@ static void spread_rows(const struct figure_table *self, const struct placed_row
             struct statistic of =
                 statistic_over_draws(spread->first, end, figures[i].metric, values);
             const double cells[] = {of.median, of.low, of.high, of.least, of.most};
-            double divisor = figures[i].divisor > 0 ? figures[i].divisor : (double)MIB;
+            double divisor = figures[i].divisor > 0 ? figures[i].divisor : (double)AR_MIB;
             if (of.count && (of.has_interval || (row != 1 && row != 2)))
                 table_cell(table, "%.*f", figures[i].decimals, cells[row] / divisor);
             else
@@ -445,19 +446,19 @@ static void spread_rows(const struct figure_table *self, const struct placed_row
     }
 }
 
-enum status spread_table_print(const struct run_record *all, size_t all_count, FILE *stream,
-                               enum table_form form, struct error *error)
+enum ar_status spread_table_print(const struct run_record *all, size_t all_count, FILE *stream,
+                                  enum table_form form, struct ar_error *error)
 {
     size_t count = 0;
     struct run_record *records = statistic_condense(all, all_count, &count);
     if (!records)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     struct placed_rows rows;
     struct figure_table self;
     open_figure_table(&self, form, true, "MiB");
-    enum status status = placed_rows_open(&rows, count, error);
+    enum ar_status status = placed_rows_open(&rows, count, error);
     if (!status && !self.table)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
         size_t end = run_record_group_end(records, count, begin);
         gather_spreads(&rows, records + begin, records + end);

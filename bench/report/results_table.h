@@ -9,15 +9,15 @@
 
 /* Memory, fragmentation and driver cost of each policy: medians over its repetitions, and of these
  * over its draws. Runs of a group stand next to each other in `records`. */
-enum status results_table_print(const struct run_record *records, size_t count, FILE *stream,
-                                enum table_form form, struct error *error) STATUS_CHECKED;
+enum ar_status results_table_print(const struct run_record *records, size_t count, FILE *stream,
+                                   enum table_form form, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Host latency and throughput: the median over the repetitions. */
-enum status latency_table_print(const struct run_record *records, size_t count, FILE *stream,
-                                enum table_form form, struct error *error) STATUS_CHECKED;
+enum ar_status latency_table_print(const struct run_record *records, size_t count, FILE *stream,
+                                   enum table_form form, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The spread over draws: median with its interval from six draws on, least and most. */
-enum status spread_table_print(const struct run_record *records, size_t count, FILE *stream,
-                               enum table_form form, struct error *error) STATUS_CHECKED;
+enum ar_status spread_table_print(const struct run_record *records, size_t count, FILE *stream,
+                                  enum table_form form, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

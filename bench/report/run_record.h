@@ -30,7 +30,7 @@ struct run_record {
     char policy_name[64];
     bool ranked; /* false for harness checks and bounds */
     struct trace_info workload;
-    struct device_props device;
+    struct ar_device_props device;
     enum replay_frees frees;
     enum replay_host host;
     unsigned repetition; /* from 0 */

@@ -22,9 +22,9 @@ void run_snapshot_close(struct run_snapshot *self)
     *self = (struct run_snapshot){0};
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a snapshot");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a snapshot");
 }
 
 static bool action_of(enum observer_kind kind, enum snapshot_action *action)
@@ -60,8 +60,8 @@ static bool action_of(enum observer_kind kind, enum snapshot_action *action)
 }
 
 /* Follows the blocks: which request each is of, and whether it is let go. */
-static enum status follow(struct run_snapshot *self, enum snapshot_action action, uint64_t address,
-                          struct error *error)
+static enum ar_status follow(struct run_snapshot *self, enum snapshot_action action,
+                             uint64_t address, struct ar_error *error)
 {
     uint64_t entry = self->image.entry_count, request;
     if (entry >= self->free_requested_room) {
@@ -74,16 +74,16 @@ static enum status follow(struct run_snapshot *self, enum snapshot_action action
     }
     self->free_requested[entry] = false;
     if (action == SNAPSHOT_ALLOC)
-        return id_map_put(&self->live, address, entry) ? no_memory(error) : STATUS_OK;
+        return id_map_put(&self->live, address, entry) ? no_memory(error) : AR_OK;
     if (action == SNAPSHOT_FREE_REQUESTED && id_map_get(&self->live, address, &request))
         self->free_requested[request] = true;
     if (action == SNAPSHOT_FREE_COMPLETED)
         id_map_remove(&self->live, address);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status run_snapshot_hear(void *argument, const struct observer_event *event,
-                              struct error *error)
+enum ar_status run_snapshot_hear(void *argument, const struct observer_event *event,
+                                 struct ar_error *error)
 {
     struct run_snapshot *self = argument;
     enum snapshot_action action;
@@ -91,7 +91,7 @@ enum status run_snapshot_hear(void *argument, const struct observer_event *event
         return snapshot_add_mark(&self->image, event->tag, event->keys, 0, event->now_ns / 1000,
                                  error);
     if (!action_of(event->kind, &action))
-        return STATUS_OK;
+        return AR_OK;
     struct snapshot_entry entry = {
         .address = action == SNAPSHOT_OOM ? event->free_bytes : event->address,
         .bytes = event->bytes,
@@ -100,7 +100,7 @@ enum status run_snapshot_hear(void *argument, const struct observer_event *event
         .pool = event->pool,
         .action = (uint8_t)action,
     };
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (event->tag)
         status = snapshot_tag(&self->image, event->tag, &entry.tag, error);
     if (!status)
@@ -110,23 +110,23 @@ enum status run_snapshot_hear(void *argument, const struct observer_event *event
 
 struct walk {
     struct run_snapshot *self;
-    enum status status;
-    struct error *error;
+    enum ar_status status;
+    struct ar_error *error;
 };
 
-static bool add_block(void *argument, const struct policy_range *range)
+static bool add_block(void *argument, const struct ar_policy_range *range)
 {
     struct walk *walk = argument;
     struct run_snapshot *self = walk->self;
     uint64_t request;
-    if (range->state != POLICY_RANGE_USED && range->state != POLICY_RANGE_PENDING)
+    if (range->state != AR_POLICY_RANGE_USED && range->state != AR_POLICY_RANGE_PENDING)
         return true;
     struct snapshot_block block = {
         .address = range->address,
         .bytes = range->bytes,
         .requested_bytes = range->requested_bytes,
         .pool = range->pool,
-        .state = range->state == POLICY_RANGE_USED ? SNAPSHOT_ACTIVE : SNAPSHOT_PENDING,
+        .state = range->state == AR_POLICY_RANGE_USED ? SNAPSHOT_ACTIVE : SNAPSHOT_PENDING,
     };
     if (id_map_get(&self->live, range->address, &request)) {
         const struct snapshot_entry *entry = &self->image.entries[request];
@@ -136,11 +136,11 @@ static bool add_block(void *argument, const struct policy_range *range)
             block.state = SNAPSHOT_PENDING;
     }
     walk->status = snapshot_add_block(&self->image, &block, walk->error);
-    return walk->status == STATUS_OK;
+    return walk->status == AR_OK;
 }
 
 /* What the user would set, without the variable's name. */
-static void take_settings(struct run_snapshot *self, const struct policy *policy)
+static void take_settings(struct run_snapshot *self, const struct ar_policy *policy)
 {
     static const char variable[] = "PYTORCH_CUDA_ALLOC_CONF=";
     char text[sizeof self->image.conf];
@@ -149,21 +149,22 @@ static void take_settings(struct run_snapshot *self, const struct policy *policy
         (void)snprintf(self->image.conf, sizeof self->image.conf, "%s", text + sizeof variable - 1);
 }
 
-static enum status to_stream(void *argument, const void *bytes, size_t count, struct error *error)
+static enum ar_status to_stream(void *argument, const void *bytes, size_t count,
+                                struct ar_error *error)
 {
     (void)error; /* the file finds out when it is finished */
     (void)fwrite(bytes, 1, count, argument);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* One that takes its memory from nowhere, and walks over nothing, has one segment over all that it
  * ever gave, and in it what is live. */
-static enum status house_everything(struct run_snapshot *self, struct error *error)
+static enum ar_status house_everything(struct run_snapshot *self, struct ar_error *error)
 {
     struct snapshot_entry all = {
         .address = UINT64_MAX, .action = SNAPSHOT_SEGMENT_ALLOC, .before = true};
     uint64_t end = 0, request;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->image.entry_count && !status; i++) {
         const struct snapshot_entry *entry = &self->image.entries[i];
         if (entry->action != SNAPSHOT_ALLOC)
@@ -187,15 +188,15 @@ static enum status house_everything(struct run_snapshot *self, struct error *err
     return end && !status ? snapshot_add_entry(&self->image, &all, error) : status;
 }
 
-enum status run_snapshot_write(struct run_snapshot *self, const struct policy *policy, FILE *stream,
-                               struct error *error)
+enum ar_status run_snapshot_write(struct run_snapshot *self, const struct ar_policy *policy,
+                                  FILE *stream, struct ar_error *error)
 {
     struct walk walk = {.self = self, .error = error};
     take_settings(self, policy);
-    if (policy->ops->capabilities & POLICY_OVERLAPS)
+    if (policy->ops->capabilities & AR_POLICY_OVERLAPS)
         walk.status = house_everything(self, error);
     else
-        policy_walk(policy, add_block, &walk);
+        ar_policy_walk(policy, add_block, &walk);
     if (!walk.status)
         walk.status = snapshot_settle(&self->image, error);
     return walk.status ? walk.status : snapshot_write(&self->image, to_stream, stream, error);

@@ -21,10 +21,11 @@ void run_snapshot_open(struct run_snapshot *self, const char *name);
 void run_snapshot_close(struct run_snapshot *self);
 
 /* A observer_hear; its argument is the snapshot. */
-enum status run_snapshot_hear(void *self, const struct observer_event *event, struct error *error);
+enum ar_status run_snapshot_hear(void *self, const struct observer_event *event,
+                                 struct ar_error *error);
 
 /* Writes it, with the blocks of `policy` as they are. Errors of the stream show in the stream. */
-enum status run_snapshot_write(struct run_snapshot *self, const struct policy *policy, FILE *stream,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status run_snapshot_write(struct run_snapshot *self, const struct ar_policy *policy,
+                                  FILE *stream, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

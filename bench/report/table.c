@@ -56,7 +56,7 @@ bool table_has_room(enum table_form form, enum table_room room)
 static struct table_row *add_row(struct table *self, enum table_row_kind kind)
 {
     struct table_row **rows =
-        array_grow(self->rows, self->row_count, &self->row_room, sizeof *rows);
+        ar_array_grow(self->rows, self->row_count, &self->row_room, sizeof *rows);
     if (!rows)
         return NULL;
     self->rows = rows;
@@ -91,7 +91,7 @@ __attribute__((format(printf, 4, 0))) static void add_text(struct table *self,
     size_t room = 4 * strlen(text) + 1;
     char *escaped = malloc(room);
     if (escaped)
-        utf8_escape(text, escaped, room);
+        ar_utf8_escape(text, escaped, room);
     free(text);
     self->lost |= !escaped;
     row->cells[row->cell_count++] = escaped ? escaped : strdup("");
@@ -286,27 +286,27 @@ static void print_markdown(const struct table *self, FILE *stream)
     }
 }
 
-enum status table_print(const struct table *self, FILE *stream, enum table_form form,
-                        struct error *error)
+enum ar_status table_print(const struct table *self, FILE *stream, enum table_form form,
+                           struct ar_error *error)
 {
     if (self->lost)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     if (form == TABLE_MARKDOWN) {
         print_markdown(self, stream);
-        return STATUS_OK;
+        return AR_OK;
     }
     if (table_is_latex(form)) {
         table_print_latex(self, stream, form == TABLE_LATEX_WIDE);
-        return STATUS_OK;
+        return AR_OK;
     }
     size_t *widths = calloc(self->column_count, sizeof *widths);
     if (!widths)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     for (size_t j = 0; j < self->column_count; j++)
         widths[j] = column_width(self, j, self->columns[j].most_wide);
     if (form == TABLE_TEXT)
         make_fit(self, widths);
     print_text(self, stream, widths, form == TABLE_TEXT ? LINE_WIDTH : INT_MAX);
     free(widths);
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -60,7 +60,7 @@ void table_cell(struct table *self, const char *format, ...) __attribute__((form
 void table_rest(struct table *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* HOST_MEMORY where a row was lost. Errors of the stream show in the stream. */
-enum status table_print(const struct table *self, FILE *stream, enum table_form form,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status table_print(const struct table *self, FILE *stream, enum table_form form,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -51,7 +51,7 @@ void tenants_outcome_text(const struct tenants_page *page, size_t draw, char *te
 static void mib(struct table *table, bool shown, uint64_t bytes)
 {
     if (shown)
-        table_cell(table, "%.1f", (double)bytes / (double)MIB);
+        table_cell(table, "%.1f", (double)bytes / (double)AR_MIB);
 }
 
 /* 0: not known, or it does not pass alone either. */
@@ -84,21 +84,22 @@ static void print_reasons(FILE *stream, const struct tenants_page *page)
         if (result->refused_by < page->count && result->failed_pinned)
             sentence_format(
                 stream, 2, "%s: %s of pinned memory refused; %s holds most of the host's",
-                page->setups[i].name, size_print(result->refused_bytes, size, sizeof size),
+                page->setups[i].name, ar_size_print(result->refused_bytes, size, sizeof size),
                 page->setups[result->refused_by].name);
         else if (result->refused_by == i)
             sentence_format(stream, 2, "%s: %s refused; its other pools hold most of card %" PRIu32,
                             page->setups[i].name,
-                            size_print(result->refused_bytes, size, sizeof size), result->card);
+                            ar_size_print(result->refused_bytes, size, sizeof size), result->card);
         else if (result->refused_by < page->count)
             sentence_format(
                 stream, 2, "%s: %s refused; %s holds most of card %" PRIu32 " beside it",
-                page->setups[i].name, size_print(result->refused_bytes, size, sizeof size),
+                page->setups[i].name, ar_size_print(result->refused_bytes, size, sizeof size),
                 page->setups[result->refused_by].name, result->card);
     }
 }
 
-static enum status print_one(FILE *stream, const struct tenants_page *page, struct error *error)
+static enum ar_status print_one(FILE *stream, const struct tenants_page *page,
+                                struct ar_error *error)
 {
     static const struct table_column wide[] = {
         {"process", "", true, 20}, {"card", "", false, 0},        {"steps", "", false, 0},
@@ -114,7 +115,7 @@ static enum status print_one(FILE *stream, const struct tenants_page *page, stru
     struct table *table = page->wide ? table_create(wide, sizeof wide / sizeof *wide)
                                      : table_create(narrow, sizeof narrow / sizeof *narrow);
     if (!table)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a table");
     for (size_t i = 0; i < page->count; i++) {
         const struct tenant_result *result = result_of(page, 0, i);
         char outcome[128];
@@ -132,7 +133,7 @@ static enum status print_one(FILE *stream, const struct tenants_page *page, stru
         slowdown(table, page, i, result);
         table_cell(table, "%s", outcome);
     }
-    enum status status =
+    enum ar_status status =
         table_print(table, stream, page->wide ? TABLE_TEXT_WIDE : TABLE_TEXT, error);
     table_close(table);
     print_reasons(stream, page);
@@ -145,8 +146,8 @@ static enum status print_one(FILE *stream, const struct tenants_page *page, stru
 }
 
 /* Outcomes of the draws, the most frequent first; equal ones by the first draw. */
-static enum status print_outcomes(FILE *stream, const struct tenants_page *page,
-                                  struct error *error)
+static enum ar_status print_outcomes(FILE *stream, const struct tenants_page *page,
+                                     struct ar_error *error)
 {
     char(*texts)[OUTCOME_ROOM] = malloc(page->draws * sizeof *texts);
     size_t *counts = calloc(page->draws, sizeof *counts);
@@ -154,7 +155,7 @@ static enum status print_outcomes(FILE *stream, const struct tenants_page *page,
     if (!texts || !counts) {
         free(texts);
         free(counts);
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu draws", page->draws);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu draws", page->draws);
     }
     for (size_t draw = 0; draw < page->draws; draw++) {
         size_t kind = 0;
@@ -171,7 +172,7 @@ static enum status print_outcomes(FILE *stream, const struct tenants_page *page,
                 sentence_format(stream, 8, "%6zu  %s", most, texts[kind]);
     free(texts);
     free(counts);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Over the draws: least and most. */
@@ -185,22 +186,24 @@ static void range(struct table *table, const struct tenants_page *page, size_t i
         most = bytes > most ? bytes : most;
     }
     if (least == most)
-        table_cell(table, "%.1f", (double)most / (double)MIB);
+        table_cell(table, "%.1f", (double)most / (double)AR_MIB);
     else
-        table_cell(table, "%.1f to %.1f", (double)least / (double)MIB, (double)most / (double)MIB);
+        table_cell(table, "%.1f to %.1f", (double)least / (double)AR_MIB,
+                   (double)most / (double)AR_MIB);
 }
 
-static enum status print_many(FILE *stream, const struct tenants_page *page, struct error *error)
+static enum ar_status print_many(FILE *stream, const struct tenants_page *page,
+                                 struct ar_error *error)
 {
     static const struct table_column columns[] = {
         {"process", "", true, 20},       {"passed", "", false, 0},
         {"reserved", "MiB", false, 0},   {"physical", "MiB", false, 0},
         {"at the end", "MiB", false, 0},
     };
-    enum status status = print_outcomes(stream, page, error);
+    enum ar_status status = print_outcomes(stream, page, error);
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     if (!table)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a table");
     for (size_t i = 0; i < page->count; i++) {
         size_t passed = 0;
         for (size_t draw = 0; draw < page->draws; draw++)
@@ -212,13 +215,14 @@ static enum status print_many(FILE *stream, const struct tenants_page *page, str
         range(table, page, i, offsetof(struct tenant_result, end_physical_bytes));
     }
     fputc('\n', stream);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = table_print(table, stream, TABLE_TEXT, error);
     table_close(table);
     return status;
 }
 
-enum status tenants_page_print(FILE *stream, const struct tenants_page *page, struct error *error)
+enum ar_status tenants_page_print(FILE *stream, const struct tenants_page *page,
+                                  struct ar_error *error)
 {
     fprintf(stream, "%s\n\n", page->title);
     return page->draws == 1 ? print_one(stream, page, error) : print_many(stream, page, error);

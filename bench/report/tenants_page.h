@@ -18,8 +18,8 @@ struct tenants_page {
 };
 
 /* One draw: a row for each process. Several: how often each outcome was seen, and ranges. */
-enum status tenants_page_print(FILE *stream, const struct tenants_page *page,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status tenants_page_print(FILE *stream, const struct tenants_page *page,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The names of the columns, and the rows of one draw: one for each process. */
 void tenants_csv_head(FILE *stream);

@@ -22,7 +22,8 @@ static void halve(struct thin_series *self)
     self->in_last = self->width;
 }
 
-enum status thin_series_add(void *argument, const struct replay_sample *sample, struct error *error)
+enum ar_status thin_series_add(void *argument, const struct replay_sample *sample,
+                               struct ar_error *error)
 {
     struct thin_series *self = argument;
     const struct thin_bucket one = {*sample, *sample, *sample};
@@ -41,7 +42,7 @@ enum status thin_series_add(void *argument, const struct replay_sample *sample, 
     }
     self->in_last++;
     self->last = *sample;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void thin_series_each(const struct thin_series *self, thin_series_take *take, void *argument)

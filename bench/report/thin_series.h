@@ -25,8 +25,8 @@ struct thin_series {
 };
 
 /* Of the form that the engine calls: `argument` is a zeroed struct thin_series. */
-enum status thin_series_add(void *argument, const struct replay_sample *sample,
-                            struct error *error);
+enum ar_status thin_series_add(void *argument, const struct replay_sample *sample,
+                               struct ar_error *error);
 
 /* Calls `take` for the samples that were kept, in the order of events, each once. */
 typedef void thin_series_take(void *argument, const struct replay_sample *sample);

@@ -17,7 +17,7 @@ static void size_line(FILE *stream, const char *label, uint64_t bytes)
 {
     char text[32];
     if (bytes)
-        line(stream, label, size_print(bytes, text, sizeof text));
+        line(stream, label, ar_size_print(bytes, text, sizeof text));
 }
 
 static void print_origin(FILE *stream, const struct trace_info *info)
@@ -70,13 +70,13 @@ static void print_memory(FILE *stream, const struct trace_info *info, const stru
     char largest[32];
     char kept[32];
     fprintf(stream, "\nlive peak    %s at event %" PRIu64 "; at most %" PRIu64 " blocks at once\n",
-            size_print(inspect->peak_live_bytes, peak, sizeof peak), inspect->peak_event,
+            ar_size_print(inspect->peak_live_bytes, peak, sizeof peak), inspect->peak_event,
             inspect->peak_live_blocks);
     fprintf(stream, "requested    %s in %" PRIu64 " requests, the largest %s\n",
-            size_print(info->allocated_bytes, all, sizeof all), info->allocs + info->probes,
-            size_print(inspect->largest_bytes, largest, sizeof largest));
+            ar_size_print(info->allocated_bytes, all, sizeof all), info->allocs + info->probes,
+            ar_size_print(inspect->largest_bytes, largest, sizeof largest));
     fprintf(stream, "never freed  %" PRIu64 " blocks, %s\n", inspect->kept_blocks,
-            size_print(inspect->kept_bytes, kept, sizeof kept));
+            ar_size_print(inspect->kept_bytes, kept, sizeof kept));
     if (inspect->pending_blocks)
         fprintf(stream, "pending      %" PRIu64 " blocks let go but not complete at the end\n",
                 inspect->pending_blocks);
@@ -109,7 +109,7 @@ static void print_bins(FILE *stream, const struct inspect_bin *bins,
             continue;
         int bar = most ? (int)((double)bins[i].bytes / (double)most * BAR_WIDTH + 0.5) : 0;
         fprintf(stream, "%12s %12" PRIu64 " %12s%s", from(i, begin, sizeof begin), bins[i].blocks,
-                size_print(bins[i].bytes, bytes, sizeof bytes), bar ? "  " : "");
+                ar_size_print(bins[i].bytes, bytes, sizeof bytes), bar ? "  " : "");
         for (int j = 0; j < bar; j++)
             fputc('#', stream);
         fputc('\n', stream);
@@ -118,7 +118,7 @@ static void print_bins(FILE *stream, const struct inspect_bin *bins,
 
 static const char *size_from(unsigned bin, char *text, size_t text_bytes)
 {
-    return size_print(inspect_bin_from(bin), text, text_bytes);
+    return ar_size_print(inspect_bin_from(bin), text, text_bytes);
 }
 
 static const char *count_from(unsigned bin, char *text, size_t text_bytes)
@@ -137,8 +137,8 @@ static void print_streams(FILE *stream, const struct inspect *inspect)
         if (one->blocks == 0 && one->uses == 0 && one->kernels == 0)
             continue;
         fprintf(stream, "%12" PRIu32 " %12" PRIu64 " %12s %12" PRIu64 " %12" PRIu64 " %12.6f\n", i,
-                one->blocks, size_print(one->bytes, bytes, sizeof bytes), one->uses, one->kernels,
-                (double)one->kernel_ns / 1e9);
+                one->blocks, ar_size_print(one->bytes, bytes, sizeof bytes), one->uses,
+                one->kernels, (double)one->kernel_ns / 1e9);
     }
 }
 
@@ -160,9 +160,9 @@ static void print_steps(FILE *stream, const struct inspect *inspect)
             continue;
         }
         fprintf(stream, "%12zu %12" PRIu64 " %12s %12s %12s\n", i + 1, one->requests,
-                size_print(one->bytes, bytes, sizeof bytes),
-                size_print(one->peak_live_bytes, peak, sizeof peak),
-                size_print(one->live_bytes, live, sizeof live));
+                ar_size_print(one->bytes, bytes, sizeof bytes),
+                ar_size_print(one->peak_live_bytes, peak, sizeof peak),
+                ar_size_print(one->live_bytes, live, sizeof live));
     }
 }
 

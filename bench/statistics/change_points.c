@@ -14,7 +14,7 @@ struct search {
     const double *values;
     const struct change_rules *rules;
     bool *changes; /* the new level begins here */
-    struct error *error;
+    struct ar_error *error;
 };
 
 static size_t least_of(size_t a, size_t b)
@@ -38,20 +38,20 @@ static double distance_at(const double *values, size_t from, size_t at, size_t e
 }
 
 /* The test of one place among `places`. */
-static enum status test_at(const struct search *self, size_t from, size_t at, size_t end,
-                           struct rank_test *test)
+static enum ar_status test_at(const struct search *self, size_t from, size_t at, size_t end,
+                              struct rank_test *test)
 {
     size_t left = least_of(at - from, CHANGE_WINDOW);
     size_t right = least_of(end - at, CHANGE_WINDOW);
     size_t places = end - from - 2 * CHANGE_LEAST + 1;
-    enum status status =
+    enum ar_status status =
         rank_test(self->values + at - left, left, self->values + at, right, test, self->error);
     test->p = fmin(1, test->p * (double)places);
     return status;
 }
 
 /* Rules 1 to 3, for the values from `from` to before `end`. */
-static enum status search(const struct search *self, size_t from, size_t end)
+static enum ar_status search(const struct search *self, size_t from, size_t end)
 {
     struct rank_test test = {0};
     size_t best = 0;
@@ -64,8 +64,8 @@ static enum status search(const struct search *self, size_t from, size_t end)
         }
     }
     if (!best)
-        return STATUS_OK;
-    enum status status = test_at(self, from, best, end, &test);
+        return AR_OK;
+    enum ar_status status = test_at(self, from, best, end, &test);
     if (status || test.p > self->rules->alpha)
         return status;
     self->changes[best] = true;
@@ -80,33 +80,35 @@ static int compare_doubles(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static enum status median(const double *values, size_t count, double *out, struct error *error)
+static enum ar_status median(const double *values, size_t count, double *out,
+                             struct ar_error *error)
 {
     double *sorted = malloc(count * sizeof *sorted);
     if (!sorted)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a median");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a median");
     memcpy(sorted, values, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, compare_doubles);
     *out = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
     free(sorted);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* How far values are from their median, all together. */
-static enum status spread(const double *values, size_t count, double *out, struct error *error)
+static enum ar_status spread(const double *values, size_t count, double *out,
+                             struct ar_error *error)
 {
     double middle = 0;
-    enum status status = median(values, count, &middle, error);
+    enum ar_status status = median(values, count, &middle, error);
     for (size_t i = 0; i < count; i++)
         *out += fabs(values[i] - middle);
     return status;
 }
 
 /* Rule 4: where between its neighbours the two levels fit best. */
-static enum status place(const struct search *self, size_t from, size_t *at, size_t end)
+static enum ar_status place(const struct search *self, size_t from, size_t *at, size_t end)
 {
     double least = INFINITY;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     from = *at - least_of(*at - from, CHANGE_WINDOW);
     end = *at + least_of(end - *at, CHANGE_WINDOW);
     for (size_t i = from + CHANGE_LEAST; i + CHANGE_LEAST <= end && !status; i++) {
@@ -124,11 +126,11 @@ static enum status place(const struct search *self, size_t from, size_t *at, siz
 
 /* Rules 4 and 5: places and tests each change between its neighbours; `*weakest` is the index of the one to drop,
  * SIZE_MAX where all hold. */
-static enum status test_all(const struct search *self, size_t count, struct change_point *points,
-                            size_t found, size_t *weakest)
+static enum ar_status test_all(const struct search *self, size_t count, struct change_point *points,
+                               size_t found, size_t *weakest)
 {
     double least = INFINITY;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     *weakest = SIZE_MAX;
     for (size_t i = 0; i < found && !status; i++) {
         size_t from = i ? points[i - 1].at : 0;
@@ -154,11 +156,11 @@ static enum status test_all(const struct search *self, size_t count, struct chan
     return status;
 }
 
-static enum status find_timed(const struct search *self, size_t count, struct change_point *points,
-                              size_t *found)
+static enum ar_status find_timed(const struct search *self, size_t count,
+                                 struct change_point *points, size_t *found)
 {
     size_t weakest = 0;
-    enum status status = search(self, 0, count);
+    enum ar_status status = search(self, 0, count);
     for (size_t i = 0; i < count && !status; i++)
         if (self->changes[i])
             points[(*found)++].at = i;
@@ -187,22 +189,22 @@ static void find_steps(const double *values, size_t count, double effect,
     }
 }
 
-enum status change_points_find(const double *values, size_t count, enum change_kind kind,
-                               const struct change_rules *rules, struct change_point *points,
-                               size_t *found, struct error *error)
+enum ar_status change_points_find(const double *values, size_t count, enum change_kind kind,
+                                  const struct change_rules *rules, struct change_point *points,
+                                  size_t *found, struct ar_error *error)
 {
     *found = 0;
     if (kind != CHANGE_TIMED) {
         find_steps(values, count, kind == CHANGE_COUNT ? rules->effect : 0, points, found);
-        return STATUS_OK;
+        return AR_OK;
     }
     for (size_t i = 0; i < count; i++)
         if (!(values[i] > 0) || isinf(values[i]))
-            return error_set(error, STATUS_INVALID, "changes are looked for in times above 0");
+            return ar_error_set(error, AR_INVALID, "changes are looked for in times above 0");
     struct search self = {values, rules, calloc(count + 1, sizeof(bool)), error};
     if (!self.changes)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left to look for changes");
-    enum status status = find_timed(&self, count, points, found);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to look for changes");
+    enum ar_status status = find_timed(&self, count, points, found);
     free(self.changes);
     return status;
 }

@@ -48,9 +48,9 @@ struct change_point {
 
 /* Finds them in their order; `points` has room for `count`. Times must be above 0. INVALID,
  * HOST_MEMORY. */
-enum status change_points_find(const double *values, size_t count, enum change_kind kind,
-                               const struct change_rules *rules, struct change_point *points,
-                               size_t *found, struct error *error) STATUS_CHECKED;
+enum ar_status change_points_find(const double *values, size_t count, enum change_kind kind,
+                                  const struct change_rules *rules, struct change_point *points,
+                                  size_t *found, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* After how many values of a new level a clear change of a time is seen, where `before` stand
  * before it; 0: not with as many as the window holds. */

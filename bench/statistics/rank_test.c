@@ -119,13 +119,13 @@ static size_t quotients_left_out(size_t old_count, size_t new_count)
     return k;
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a rank test");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a rank test");
 }
 
-static enum status shift(const double *old, size_t old_count, const double *new_, size_t new_count,
-                         struct rank_test *out, struct error *error)
+static enum ar_status shift(const double *old, size_t old_count, const double *new_,
+                            size_t new_count, struct rank_test *out, struct ar_error *error)
 {
     size_t count = old_count * new_count;
     size_t left_out = quotients_left_out(old_count, new_count);
@@ -151,16 +151,16 @@ static enum status shift(const double *old, size_t old_count, const double *new_
     double down = out->low > 0 ? out->ratio / out->low : (double)INFINITY;
     out->sees = (up > down ? up : down) - 1;
     free(quotients);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status test_ranks(const double *old, size_t old_count, const double *new_,
-                              size_t new_count, struct rank_test *out, struct error *error)
+static enum ar_status test_ranks(const double *old, size_t old_count, const double *new_,
+                                 size_t new_count, struct rank_test *out, struct ar_error *error)
 {
     size_t count = old_count + new_count;
     double *sorted = malloc(count * sizeof *sorted);
     size_t *ranks = calloc(count, sizeof *ranks);
-    enum status status = sorted && ranks ? STATUS_OK : no_memory(error);
+    enum ar_status status = sorted && ranks ? AR_OK : no_memory(error);
     if (!status) {
         memcpy(sorted, old, old_count * sizeof *sorted);
         memcpy(sorted + old_count, new_, new_count * sizeof *sorted);
@@ -180,17 +180,17 @@ static enum status test_ranks(const double *old, size_t old_count, const double 
     return status;
 }
 
-enum status rank_test(const double *old, size_t old_count, const double *new_, size_t new_count,
-                      struct rank_test *out, struct error *error)
+enum ar_status rank_test(const double *old, size_t old_count, const double *new_, size_t new_count,
+                         struct rank_test *out, struct ar_error *error)
 {
     for (size_t i = 0; i < old_count + new_count; i++) {
         double value = i < old_count ? old[i] : new_[i - old_count];
         if (!(value > 0) || isinf(value))
-            return error_set(error, STATUS_INVALID, "a rank test of factors wants numbers above 0");
+            return ar_error_set(error, AR_INVALID, "a rank test of factors wants numbers above 0");
     }
     if (!old_count || !new_count)
-        return error_set(error, STATUS_INVALID, "a rank test wants values on both sides");
-    enum status status = test_ranks(old, old_count, new_, new_count, out, error);
+        return ar_error_set(error, AR_INVALID, "a rank test wants values on both sides");
+    enum ar_status status = test_ranks(old, old_count, new_, new_count, out, error);
     return status ? status : shift(old, old_count, new_, new_count, out, error);
 }
 
@@ -206,7 +206,7 @@ static int by_p(const void *left, const void *right)
     return (a->p > b->p) - (a->p < b->p);
 }
 
-enum status rank_test_holm(double *p, size_t count, struct error *error)
+enum ar_status rank_test_holm(double *p, size_t count, struct ar_error *error)
 {
     struct place *order = calloc(count ? count : 1, sizeof *order);
     if (!order)
@@ -221,5 +221,5 @@ enum status rank_test_holm(double *p, size_t count, struct error *error)
         p[order[i].index] = least < 1 ? least : 1;
     }
     free(order);
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -33,10 +33,10 @@ struct rank_test {
 };
 
 /* Values must be above 0; INVALID otherwise, and where a side has none. HOST_MEMORY. */
-enum status rank_test(const double *old, size_t old_count, const double *new_, size_t new_count,
-                      struct rank_test *out, struct error *error) STATUS_CHECKED;
+enum ar_status rank_test(const double *old, size_t old_count, const double *new_, size_t new_count,
+                         struct rank_test *out, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Corrects p-values for being many (Holm 1979): each is raised to what it is worth among all. */
-enum status rank_test_holm(double *p, size_t count, struct error *error) STATUS_CHECKED;
+enum ar_status rank_test_holm(double *p, size_t count, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

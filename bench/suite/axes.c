@@ -22,35 +22,35 @@ static struct text_list *list_of(struct suite *suite, enum list which)
                                 : &suite->devices;
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the grid of a suite");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the grid of a suite");
 }
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-static enum status read_values(struct text_list *values, char *text, struct error *error)
+static enum ar_status read_values(struct text_list *values, char *text, struct ar_error *error)
 {
     static const char gaps[] = " \t,";
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     while (!status && *(text += strspn(text, gaps))) {
         const char quote[2] = {*text == '\'' || *text == '"' ? *text : '\0', '\0'};
         char *begin = quote[0] ? text + 1 : text;
         char *end = begin + strcspn(begin, quote[0] ? quote : gaps);
         if (quote[0] && (!*end || !strchr(" \t,", end[1])))
-            return error_set(error, STATUS_INVALID,
-                             "\"%.60s\": the quote does not end with the value", text);
+            return ar_error_set(error, AR_INVALID,
+                                "\"%.60s\": the quote does not end with the value", text);
         text = *end ? end + 1 : end;
         *end = '\0';
         status = text_list_add(values, begin, error);
     }
     if (!status && values->count == 0)
-        status = error_set(error, STATUS_INVALID, "a key of [grid] needs values: key = 1 2 3");
+        status = ar_error_set(error, AR_INVALID, "a key of [grid] needs values: key = 1 2 3");
     return status;
 }
 
-enum status axes_add(struct suite *suite, const char *key, const char *values, unsigned number,
-                     struct error *error)
+enum ar_status axes_add(struct suite *suite, const char *key, const char *values, unsigned number,
+                        struct ar_error *error)
 {
     const char *colon = strrchr(key, ':');
     struct suite_axis axis = {.line = number};
@@ -60,12 +60,12 @@ enum status axes_add(struct suite *suite, const char *key, const char *values, u
         suite->axes = axes;
     axis.target = colon ? strndup(key, (size_t)(colon - key)) : NULL;
     axis.key = strdup(colon ? colon + 1 : key);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!axes || !copy || !axis.key || (colon && !axis.target))
         status = no_memory(error);
     else if (!axis.key[0] || (colon && !axis.target[0]))
-        status = error_set(error, STATUS_INVALID,
-                           "\"%.60s\" is no key of [grid]; write key or name:key", key);
+        status = ar_error_set(error, AR_INVALID,
+                              "\"%.60s\" is no key of [grid]; write key or name:key", key);
     else
         status = read_values(&axis.values, copy, error);
     free(copy);
@@ -93,12 +93,12 @@ void axes_close(struct suite *suite)
 /* ---- what a key reaches ---------------------------------------------------------------- */
 
 /* The options of what the spec names; NULL: it has none. */
-static enum status options_of(enum list which, const struct spec *spec, const struct option **out,
-                              struct error *error)
+static enum ar_status options_of(enum list which, const struct ar_spec *spec,
+                                 const struct ar_option **out, struct ar_error *error)
 {
     const char *name = spec->links[spec->link_count - 1].name;
-    const struct policy_ops *ops = NULL;
-    enum status status = STATUS_OK;
+    const struct ar_policy_ops *ops = NULL;
+    enum ar_status status = AR_OK;
     *out = NULL;
     if (which == POLICIES) {
         status = registry_lookup(spec, &ops, error);
@@ -119,7 +119,7 @@ struct names {
     size_t count;
 };
 
-static void note_names(struct names *names, const struct option *options)
+static void note_names(struct names *names, const struct ar_option *options)
 {
     for (; options && options->name && names->count < NAMES_MOST; options++) {
         size_t i = 0;
@@ -131,79 +131,80 @@ static void note_names(struct names *names, const struct option *options)
 }
 
 /* Whether the key applies to that text, and whether the text gives it a value itself. */
-static enum status reaches(const struct suite_axis *axis, enum list which, const char *text,
-                           struct names *names, bool *has, bool *given, struct error *error)
+static enum ar_status reaches(const struct suite_axis *axis, enum list which, const char *text,
+                              struct names *names, bool *has, bool *given, struct ar_error *error)
 {
-    struct spec spec;
-    const struct option *options = NULL;
+    struct ar_spec spec;
+    const struct ar_option *options = NULL;
     *has = *given = false;
-    enum status status = spec_parse(text, &spec, error);
+    enum ar_status status = ar_spec_parse(text, &spec, error);
     if (status)
         return status;
-    const struct spec_link *link = &spec.links[spec.link_count - 1];
+    const struct ar_spec_link *link = &spec.links[spec.link_count - 1];
     bool meant = !axis->target || strcmp(axis->target, list_names[which]) == 0 ||
                  strcmp(axis->target, link->name) == 0;
     if (meant)
         status = options_of(which, &spec, &options, error);
     note_names(names, options);
-    *has = options && options_find(options, axis->key);
+    *has = options && ar_options_find(options, axis->key);
     for (size_t i = 0; i < link->pair_count; i++)
         *given = *given || strcmp(link->pairs[i].key, axis->key) == 0;
-    spec_close(&spec);
+    ar_spec_close(&spec);
     return status;
 }
 
 /* How many specs of a list the key would change. A file of a trace has no options, and its name
  * need not be a spec. */
-static enum status count_reached(const struct suite_axis *axis, struct suite *suite,
-                                 enum list which, struct names *names, size_t *count,
-                                 struct error *error)
+static enum ar_status count_reached(const struct suite_axis *axis, struct suite *suite,
+                                    enum list which, struct names *names, size_t *count,
+                                    struct ar_error *error)
 {
     const struct text_list *list = list_of(suite, which);
     for (size_t i = 0; i < list->count; i++) {
         bool has;
         bool given;
-        struct error ignored = {{0}};
-        enum status status = reaches(axis, which, list->items[i], names, &has, &given,
-                                     which == WORKLOADS ? &ignored : error);
+        struct ar_error ignored = {{0}};
+        enum ar_status status = reaches(axis, which, list->items[i], names, &has, &given,
+                                        which == WORKLOADS ? &ignored : error);
         if (status && which != WORKLOADS)
             return status;
         *count += !status && has && !given;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status refuse_unreached(const struct suite_axis *axis, const struct names *names,
-                                    struct error *error)
+static enum ar_status refuse_unreached(const struct suite_axis *axis, const struct names *names,
+                                       struct ar_error *error)
 {
-    const char *near = nearest_name(axis->key, names->items, names->count);
+    const char *near = ar_nearest_name(axis->key, names->items, names->count);
     const char *target = axis->target ? axis->target : "the suite";
     if (near && strcmp(near, axis->key) == 0)
-        return error_set(
-            error, STATUS_INVALID,
+        return ar_error_set(
+            error, AR_INVALID,
             "every spec that has an option \"%.60s\" gives it a value already; take it "
             "out of one of both",
             axis->key);
     if (names->count == 0)
-        return error_set(error, STATUS_INVALID,
-                         "nothing that \"%.60s\" names is in this suite and has options", target);
-    return error_set(error, STATUS_INVALID, "nothing in %.60s has an option \"%.60s\"%s%s%s",
-                     target, axis->key, near ? "; did you mean \"" : "", near ? near : "",
-                     near ? "\"?" : "");
+        return ar_error_set(error, AR_INVALID,
+                            "nothing that \"%.60s\" names is in this suite and has options",
+                            target);
+    return ar_error_set(error, AR_INVALID, "nothing in %.60s has an option \"%.60s\"%s%s%s", target,
+                        axis->key, near ? "; did you mean \"" : "", near ? near : "",
+                        near ? "\"?" : "");
 }
 
 /* ---- applying -------------------------------------------------------------------------- */
 
-static enum status multiply(const struct suite_axis *axis, struct text_list *list, enum list which,
-                            struct error *error)
+static enum ar_status multiply(const struct suite_axis *axis, struct text_list *list,
+                               enum list which, struct ar_error *error)
 {
     struct text_list out = {0};
     struct names unused = {.count = 0};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < list->count && !status; i++) {
         bool has;
         bool given;
-        struct error ignored = {{0}};
+        struct ar_error ignored = {{0}};
         if (reaches(axis, which, list->items[i], &unused, &has, &given, &ignored) || !has ||
             given) {
             status = grid_add(&out, list->items[i], error);
@@ -223,25 +224,26 @@ static enum status multiply(const struct suite_axis *axis, struct text_list *lis
     }
     text_list_close(list);
     *list = out;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status apply(const struct suite_axis *axis, struct suite *suite, const char *path,
-                         struct error *error)
+static enum ar_status apply(const struct suite_axis *axis, struct suite *suite, const char *path,
+                            struct ar_error *error)
 {
     struct names names = {.count = 0};
     enum list only = LISTS;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (enum list which = POLICIES; which < LISTS && !status; which++) {
         size_t count = 0;
         status = count_reached(axis, suite, which, &names, &count, error);
         if (status)
             return status; /* of another line: the sentence says which spec it is */
         if (count && only != LISTS)
-            status = error_set(error, STATUS_INVALID,
-                               "\"%.60s\" is an option of %s and of %s: write %s:%.60s or %s:%.60s",
-                               axis->key, list_names[only], list_names[which], list_names[only],
-                               axis->key, list_names[which], axis->key);
+            status =
+                ar_error_set(error, AR_INVALID,
+                             "\"%.60s\" is an option of %s and of %s: write %s:%.60s or %s:%.60s",
+                             axis->key, list_names[only], list_names[which], list_names[only],
+                             axis->key, list_names[which], axis->key);
         else if (count)
             only = which;
     }
@@ -249,12 +251,12 @@ static enum status apply(const struct suite_axis *axis, struct suite *suite, con
         status = refuse_unreached(axis, &names, error);
     if (!status)
         status = multiply(axis, list_of(suite, only), only, error);
-    return status ? error_prefix(error, status, "%s:%u", path, axis->line) : STATUS_OK;
+    return status ? ar_error_prefix(error, status, "%s:%u", path, axis->line) : AR_OK;
 }
 
-enum status axes_apply(struct suite *suite, const char *path, struct error *error)
+enum ar_status axes_apply(struct suite *suite, const char *path, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (suite->axis_count && !suite->devices.count)
         status = text_list_add(&suite->devices, "sim", error);
     for (size_t i = 0; i < suite->axis_count && !status; i++)

@@ -18,12 +18,13 @@
 
 /* Adds `[TARGET:]KEY = VALUES` of the line `number` to the suite's grid. INVALID for a list that is
  * empty or a quote that does not end. */
-enum status axes_add(struct suite *suite, const char *key, const char *values, unsigned number,
-                     struct error *error) STATUS_CHECKED;
+enum ar_status axes_add(struct suite *suite, const char *key, const char *values, unsigned number,
+                        struct ar_error *error) AR_STATUS_CHECKED;
 void axes_close(struct suite *suite);
 
 /* Puts the specs of every combination into the suite's lists; the grid is empty then. `path` is that
  * of the suite, for errors. INVALID as rule 4 says, for specs that cannot be read, and for too many. */
-enum status axes_apply(struct suite *suite, const char *path, struct error *error) STATUS_CHECKED;
+enum ar_status axes_apply(struct suite *suite, const char *path,
+                          struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

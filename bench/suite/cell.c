@@ -11,8 +11,8 @@
 #include "workloads/workload.h"
 
 /* The source of the cell's workload at its first event. */
-static enum status open_source(struct cell_worker *worker, const struct plan_cell *cell,
-                               struct error *error)
+static enum ar_status open_source(struct cell_worker *worker, const struct plan_cell *cell,
+                                  struct ar_error *error)
 {
     if (worker->source && worker->workload == cell->workload_text)
         return trace_rewind(worker->source, error);
@@ -31,7 +31,7 @@ static void fill_record(struct run_record *record, const struct plan *plan,
         .workload_spec = plan->workloads[cell->workload].text,
         .device_spec = plan->devices.items[cell->device],
         .drawn_device_spec = cell->device_text,
-        .ranked = !(policy->ops->capabilities & POLICY_UNRANKED),
+        .ranked = !(policy->ops->capabilities & AR_POLICY_UNRANKED),
         .workload = plan->workloads[cell->workload].info,
         .device = plan->props[cell->device],
         .frees = cell->frees,
@@ -43,10 +43,11 @@ static void fill_record(struct run_record *record, const struct plan *plan,
 }
 
 /* The policy or the device could not begin: that is a result. */
-static void not_started(struct run_record *record, enum status status, const struct error *why)
+static void not_started(struct run_record *record, enum ar_status status,
+                        const struct ar_error *why)
 {
     record->end = RUN_NOT_STARTED;
-    record->unsupported = status == STATUS_UNSUPPORTED;
+    record->unsupported = status == AR_UNSUPPORTED;
     snprintf(record->detail, sizeof record->detail, "not started: %.*s",
              (int)sizeof record->detail - 16,
              why->text[0] ? why->text : "the device has no memory");
@@ -54,7 +55,7 @@ static void not_started(struct run_record *record, enum status status, const str
 
 /* What a cell asks for, on a device; it borrows from both. */
 static struct experiment experiment_of(const struct cell_worker *worker, const struct plan *plan,
-                                       const struct plan_cell *cell, const struct spec *device)
+                                       const struct plan_cell *cell, const struct ar_spec *device)
 {
     return (struct experiment){
         .policy = &plan->policies[cell->policy].spec,
@@ -80,30 +81,31 @@ static struct experiment experiment_of(const struct cell_worker *worker, const s
     };
 }
 
-enum status cell_run(struct cell_worker *worker, const struct plan *plan,
-                     const struct plan_cell *cell, struct run_record *record, struct error *error)
+enum ar_status cell_run(struct cell_worker *worker, const struct plan *plan,
+                        const struct plan_cell *cell, struct run_record *record,
+                        struct ar_error *error)
 {
-    struct spec device;
+    struct ar_spec device;
     struct replay_result result;
-    enum status status = open_source(worker, cell, error);
+    enum ar_status status = open_source(worker, cell, error);
     if (status)
         return status;
     fill_record(record, plan, cell);
-    status = spec_parse(cell->device_text, &device, error);
+    status = ar_spec_parse(cell->device_text, &device, error);
     if (status)
         return status;
     if (cell->begins)
         cell->begins(cell->finished_argument);
     const struct experiment experiment = experiment_of(worker, plan, cell, &device);
     status = experiment_run(&experiment, &result, &record->device, error);
-    spec_close(&device);
-    if (status == STATUS_REFUSED || status == STATUS_UNSUPPORTED) {
+    ar_spec_close(&device);
+    if (status == AR_REFUSED || status == AR_UNSUPPORTED) {
         not_started(record, status, error);
-        return STATUS_OK;
+        return AR_OK;
     }
     if (status)
-        return error_prefix(error, status, "%s with policy %s", record->workload.name,
-                            record->policy_spec);
+        return ar_error_prefix(error, status, "%s with policy %s", record->workload.name,
+                               record->policy_spec);
     record->workload = worker->source->info; /* a generator is counted by now */
     record->passed = result.passed;
     record->first_failed_event = result.first_failed_event;
@@ -113,7 +115,7 @@ enum status cell_run(struct cell_worker *worker, const struct plan *plan,
         snprintf(record->detail, sizeof record->detail, "%.255s", result.problem);
     record->metrics = result.metrics;
     replay_result_close(&result);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 #define RESULT_MAGIC UINT64_C(0x746c757365722d6c) /* "l-result" as it lies in memory */
@@ -122,7 +124,7 @@ struct cell_result {
     uint64_t magic;
     uint64_t policy, workload, device, repetition, seed; /* which cell it is of */
     struct trace_info info;
-    struct device_props props;
+    struct ar_device_props props;
     uint64_t end, unsupported, passed, cause;
     char detail[sizeof((struct run_record *)0)->detail];
     uint64_t first_failed_event, first_failed_bytes;
@@ -139,13 +141,13 @@ static size_t series_bytes(const struct plan_cell *cell)
     return offsetof(struct thin_series, buckets) + series->count * sizeof series->buckets[0];
 }
 
-enum status cell_pack(const struct plan_cell *cell, const struct run_record *record, void **payload,
-                      size_t *bytes, struct error *error)
+enum ar_status cell_pack(const struct plan_cell *cell, const struct run_record *record,
+                         void **payload, size_t *bytes, struct ar_error *error)
 {
     size_t more = series_bytes(cell);
     struct cell_result *result = calloc(1, sizeof *result + more);
     if (!result)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a result");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a result");
     *result = (struct cell_result){
         .magic = RESULT_MAGIC,
         .policy = cell->policy,
@@ -169,15 +171,15 @@ enum status cell_pack(const struct plan_cell *cell, const struct run_record *rec
         memcpy(result + 1, cell->argument, more);
     *payload = result;
     *bytes = sizeof *result + more;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status cell_work(void *argument, void **payload, size_t *bytes, struct error *error)
+enum ar_status cell_work(void *argument, void **payload, size_t *bytes, struct ar_error *error)
 {
     const struct cell_job *job = argument;
     struct cell_worker worker = {0};
     struct run_record record;
-    enum status status = cell_run(&worker, job->plan, job->cell, &record, error);
+    enum ar_status status = cell_run(&worker, job->plan, job->cell, &record, error);
     trace_close(worker.source);
     return status ? status : cell_pack(job->cell, &record, payload, bytes, error);
 }
@@ -231,8 +233,8 @@ static void take_result(const struct cell_result *result, struct run_record *rec
     record->metrics = result->metrics;
 }
 
-enum status cell_receive(const struct cell_job *job, const struct child_answer *answer,
-                         struct run_record *record, struct error *error)
+enum ar_status cell_receive(const struct cell_job *job, const struct child_answer *answer,
+                            struct run_record *record, struct ar_error *error)
 {
     struct cell_result result;
     fill_record(record, job->plan, job->cell);
@@ -243,7 +245,7 @@ enum status cell_receive(const struct cell_job *job, const struct child_answer *
                      (unsigned long long)job->plan->suite->timeout_s);
         else
             snprintf(record->detail, sizeof record->detail, "%s", answer->how);
-        return STATUS_OK;
+        return AR_OK;
     }
     if (answer->status)
         return answer->status; /* its sentence is there already */
@@ -254,10 +256,10 @@ enum status cell_receive(const struct cell_job *job, const struct child_answer *
         if (is_of_cell(&result, job->cell) && result.series_bytes == rest && is_sound(&result) &&
             take_series(job->cell, series, rest)) {
             take_result(&result, record);
-            return STATUS_OK;
+            return AR_OK;
         }
     }
-    return error_set(error, STATUS_CORRUPT,
-                     "%s with policy %s: what its process sent is not the result of that run",
-                     record->workload.name, record->policy_spec);
+    return ar_error_set(error, AR_CORRUPT,
+                        "%s with policy %s: what its process sent is not the result of that run",
+                        record->workload.name, record->policy_spec);
 }

@@ -13,9 +13,9 @@ struct cell_worker {
 
 /* Runs the cell here and fills its record. OK also where the run did not finish, or could not
  * begin since the device has no memory for it. Other statuses: bad input or a fault. */
-enum status cell_run(struct cell_worker *worker, const struct plan *plan,
-                     const struct plan_cell *cell, struct run_record *record,
-                     struct error *error) STATUS_CHECKED;
+enum ar_status cell_run(struct cell_worker *worker, const struct plan *plan,
+                        const struct plan_cell *cell, struct run_record *record,
+                        struct ar_error *error) AR_STATUS_CHECKED;
 
 /* A cell for a process of its own: the argument of cell_work. */
 struct cell_job {
@@ -25,16 +25,16 @@ struct cell_job {
 
 /* The record of a cell as bytes of this very program, which cell_receive reads; the caller frees
  * them. HOST_MEMORY. */
-enum status cell_pack(const struct plan_cell *cell, const struct run_record *record, void **payload,
-                      size_t *bytes, struct error *error) STATUS_CHECKED;
+enum ar_status cell_pack(const struct plan_cell *cell, const struct run_record *record,
+                         void **payload, size_t *bytes, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* A child_work: runs the cell and gives its record and thin series, if it has one, as bytes. Rows
  * and samples go from there straight to their files. */
-enum status cell_work(void *argument, void **payload, size_t *bytes, struct error *error);
+enum ar_status cell_work(void *argument, void **payload, size_t *bytes, struct ar_error *error);
 
 /* The record of a cell from what its process answered. One that crashed or took too long is a
  * run that did not finish. CORRUPT where the answer is not what cell_work gives. */
-enum status cell_receive(const struct cell_job *job, const struct child_answer *answer,
-                         struct run_record *record, struct error *error) STATUS_CHECKED;
+enum ar_status cell_receive(const struct cell_job *job, const struct child_answer *answer,
+                            struct run_record *record, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

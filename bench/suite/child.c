@@ -58,13 +58,13 @@ static bool send_all(int pipe, const void *bytes, size_t count)
 /* The child's whole life. `_exit`: what the parent wants done at its end is not done here. */
 static _Noreturn void live(int pipe, child_work *work, void *argument)
 {
-    struct error error = {{0}};
+    struct ar_error error = {{0}};
     void *payload = NULL;
     size_t bytes = 0;
-    enum status status = work(argument, &payload, &bytes, &error);
+    enum ar_status status = work(argument, &payload, &bytes, &error);
     if (fflush(NULL) != 0 && !status)
-        status = error_set(&error, STATUS_IO, "a file of this run cannot be written: %s",
-                           strerror(errno));
+        status = ar_error_set(&error, AR_IO, "a file of this run cannot be written: %s",
+                              strerror(errno));
     size_t text_bytes = strlen(error.text) + 1;
     if (!payload)
         bytes = 0;
@@ -80,13 +80,13 @@ static _Noreturn void live(int pipe, child_work *work, void *argument)
     _exit(sent ? 0 : 1);
 }
 
-enum status child_begin(struct child *self, child_work *work, void *argument, uint64_t limit_s,
-                        struct error *error)
+enum ar_status child_begin(struct child *self, child_work *work, void *argument, uint64_t limit_s,
+                           struct ar_error *error)
 {
     int ends[2];
     *self = (struct child){.pipe = -1};
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return error_set(error, STATUS_IO, "no pipe to a process of its own: %s", strerror(errno));
+        return ar_error_set(error, AR_IO, "no pipe to a process of its own: %s", strerror(errno));
     fflush(NULL); /* or the child would write it a second time */
     pid_t parent = getpid();
     pid_t process = fork();
@@ -101,13 +101,13 @@ enum status child_begin(struct child *self, child_work *work, void *argument, ui
     close(ends[1]);
     if (process < 0) {
         close(ends[0]);
-        return error_set(error, STATUS_IO, "no process of its own for a run: %s; try fewer --jobs",
-                         strerror(number));
+        return ar_error_set(error, AR_IO, "no process of its own for a run: %s; try fewer --jobs",
+                            strerror(number));
     }
     self->process = process;
     self->pipe = ends[0];
     self->deadline_ns = limit_s ? latency_clock_ns() + limit_s * SECOND_NS : UINT64_MAX;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The child has closed its end of the pipe: it has ended, or is about to. */
@@ -199,15 +199,14 @@ static bool is_whole(const struct child *self, const struct message_head *head)
 {
     const char *text = self->bytes + sizeof *head;
     size_t rest = self->count - sizeof *head;
-    return head->magic == MESSAGE_MAGIC && head->status <= STATUS_NEGATIVE &&
-           head->text_bytes > 0 && head->text_bytes <= sizeof((struct error *)0)->text &&
-           head->text_bytes <= rest && head->payload_bytes == rest - head->text_bytes &&
-           text[head->text_bytes - 1] == '\0' &&
+    return head->magic == MESSAGE_MAGIC && head->status <= AR_NEGATIVE && head->text_bytes > 0 &&
+           head->text_bytes <= sizeof((struct ar_error *)0)->text && head->text_bytes <= rest &&
+           head->payload_bytes == rest - head->text_bytes && text[head->text_bytes - 1] == '\0' &&
            head->check ==
                check_of(text, head->text_bytes, text + head->text_bytes, head->payload_bytes);
 }
 
-void child_answer(const struct child *self, struct child_answer *answer, struct error *error)
+void child_answer(const struct child *self, struct child_answer *answer, struct ar_error *error)
 {
     struct message_head head;
     *answer = (struct child_answer){.end = CHILD_ANSWERED};
@@ -215,11 +214,11 @@ void child_answer(const struct child *self, struct child_answer *answer, struct 
         memcpy(&head, self->bytes, sizeof head);
         if (is_whole(self, &head)) {
             const char *text = self->bytes + sizeof head;
-            answer->status = (enum status)head.status;
+            answer->status = (enum ar_status)head.status;
             answer->payload = text + head.text_bytes;
             answer->bytes = head.payload_bytes;
             if (answer->status)
-                (void)error_set(error, answer->status, "%s", text);
+                (void)ar_error_set(error, answer->status, "%s", text);
             return;
         }
     }
@@ -244,13 +243,13 @@ void child_close(struct child *self)
     *self = (struct child){.pipe = -1};
 }
 
-enum status child_run(struct child *self, child_work *work, void *argument, uint64_t limit_s,
-                      struct child_answer *answer, struct error *error)
+enum ar_status child_run(struct child *self, child_work *work, void *argument, uint64_t limit_s,
+                         struct child_answer *answer, struct ar_error *error)
 {
-    enum status status = child_begin(self, work, argument, limit_s, error);
+    enum ar_status status = child_begin(self, work, argument, limit_s, error);
     if (status)
         return status;
     (void)child_wait(self, 1);
     child_answer(self, answer, error);
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -19,7 +19,8 @@
 
 /* Done in the child. What it gives in `*payload` (from malloc, or NULL) is sent to the parent with
  * its status and sentence. All that it wrote to streams that were open before is flushed. */
-typedef enum status child_work(void *argument, void **payload, size_t *bytes, struct error *error);
+typedef enum ar_status child_work(void *argument, void **payload, size_t *bytes,
+                                  struct ar_error *error);
 
 enum child_end { CHILD_ANSWERED, CHILD_CRASHED, CHILD_TIMED_OUT };
 
@@ -36,29 +37,29 @@ struct child {
 /* What came of a child that has ended. */
 struct child_answer {
     enum child_end end;
-    char how[96];        /* unless ANSWERED: "crashed: signal 11 (Segmentation fault)" */
-    enum status status;  /* of the work, where ANSWERED */
-    const void *payload; /* belongs to the child */
+    char how[96];          /* unless ANSWERED: "crashed: signal 11 (Segmentation fault)" */
+    enum ar_status status; /* of the work, where ANSWERED */
+    const void *payload;   /* belongs to the child */
     size_t bytes;
 };
 
 /* Begins the work. `limit_s` 0: no limit. IO where no process can be made. A child that was begun
  * is closed in the end. */
-enum status child_begin(struct child *self, child_work *work, void *argument, uint64_t limit_s,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status child_begin(struct child *self, child_work *work, void *argument, uint64_t limit_s,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Waits until one of the children that run has ended, and returns its index; `count` where none
  * runs. Those past their limit are killed. */
 size_t child_wait(struct child *children, size_t count);
 
 /* Of a child that has ended. `error` gets the sentence of its work. */
-void child_answer(const struct child *self, struct child_answer *answer, struct error *error);
+void child_answer(const struct child *self, struct child_answer *answer, struct ar_error *error);
 
 /* Ends it where it still runs, and frees what it sent. */
 void child_close(struct child *self);
 
 /* All of it for one child: begins, waits, tells. The caller closes it. */
-enum status child_run(struct child *self, child_work *work, void *argument, uint64_t limit_s,
-                      struct child_answer *answer, struct error *error) STATUS_CHECKED;
+enum ar_status child_run(struct child *self, child_work *work, void *argument, uint64_t limit_s,
+                         struct child_answer *answer, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

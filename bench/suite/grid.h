@@ -6,9 +6,10 @@
 
 /* Replaces each text of the list by all that it stands for, the first value varying slowest. A bar
  * within quotes is none. INVALID for a bar that is in no value, and for too many texts. */
-enum status grid_expand(struct text_list *list, struct error *error) STATUS_CHECKED;
+enum ar_status grid_expand(struct text_list *list, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Adds one spec of a grid. INVALID where there are too many. */
-enum status grid_add(struct text_list *list, const char *text, struct error *error) STATUS_CHECKED;
+enum ar_status grid_add(struct text_list *list, const char *text,
+                        struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -29,76 +29,77 @@ static bool is_of_kind(const char *name, const char *known)
 }
 
 /* Sets the section of the lines that follow: one of those known. `named` has room for a name. */
-static enum status begin_section(struct ini_line *line, char named[INI_SECTION_ROOM],
-                                 const char *const *sections, size_t count, struct error *error)
+static enum ar_status begin_section(struct ini_line *line, char named[INI_SECTION_ROOM],
+                                    const char *const *sections, size_t count,
+                                    struct ar_error *error)
 {
     size_t length = strlen(line->text);
     if (line->text[length - 1] != ']')
-        return error_set(error, STATUS_FORMAT, "%s:%u: the section's closing ] is missing",
-                         line->path, line->number);
+        return ar_error_set(error, AR_FORMAT, "%s:%u: the section's closing ] is missing",
+                            line->path, line->number);
     line->text[length - 1] = '\0';
     line->section_number = line->number;
     const char *name = trim(line->text + 1);
     for (size_t i = 0; i < count; i++) {
         if (strcmp(sections[i], name) == 0) {
             line->section = sections[i];
-            return STATUS_OK;
+            return AR_OK;
         }
         if (is_of_kind(name, sections[i]) && strlen(name) < INI_SECTION_ROOM) {
             line->section = strcpy(named, name);
-            return STATUS_OK;
+            return AR_OK;
         }
     }
-    const char *near = nearest_name(name, sections, count);
-    return error_set(error, STATUS_FORMAT, "%s:%u: there is no section [%s]; did you mean [%s]?",
-                     line->path, line->number, name, near ? near : sections[0]);
+    const char *near = ar_nearest_name(name, sections, count);
+    return ar_error_set(error, AR_FORMAT, "%s:%u: there is no section [%s]; did you mean [%s]?",
+                        line->path, line->number, name, near ? near : sections[0]);
 }
 
-static enum status read_line(struct ini_line *line, char named[INI_SECTION_ROOM],
-                             const char *const *sections, size_t count, ini_entry *entry,
-                             void *argument, struct error *error)
+static enum ar_status read_line(struct ini_line *line, char named[INI_SECTION_ROOM],
+                                const char *const *sections, size_t count, ini_entry *entry,
+                                void *argument, struct ar_error *error)
 {
     if (line->text[0] == '\0' || line->text[0] == '#' || line->text[0] == ';')
-        return STATUS_OK;
+        return AR_OK;
     if (line->text[0] == '[')
         return begin_section(line, named, sections, count, error);
     if (!line->section)
-        return error_set(error, STATUS_FORMAT,
-                         "%s:%u: \"%.40s\" stands before the first section; begin with [%s]",
-                         line->path, line->number, line->text, sections[0]);
+        return ar_error_set(error, AR_FORMAT,
+                            "%s:%u: \"%.40s\" stands before the first section; begin with [%s]",
+                            line->path, line->number, line->text, sections[0]);
     return entry(argument, line, error);
 }
 
 /* The next line without its end into `text`, which has room for INI_LINE_MOST bytes and a 0. */
-static enum status next_line(FILE *file, const struct ini_line *line, char *text, bool *more,
-                             struct error *error)
+static enum ar_status next_line(FILE *file, const struct ini_line *line, char *text, bool *more,
+                                struct ar_error *error)
 {
     size_t length = 0;
     int byte;
     errno = 0;
     while ((byte = getc_unlocked(file)) != EOF && byte != '\n') {
         if (byte == '\0')
-            return error_set(error, STATUS_FORMAT,
-                             "%s:%u: holds a zero byte; a suite is a text file", line->path,
-                             line->number);
+            return ar_error_set(error, AR_FORMAT,
+                                "%s:%u: holds a zero byte; a suite is a text file", line->path,
+                                line->number);
         if (length == INI_LINE_MOST)
-            return error_set(error, STATUS_FORMAT,
-                             "%s:%u: the line has more than %d bytes; is this a text file?",
-                             line->path, line->number, INI_LINE_MOST);
+            return ar_error_set(error, AR_FORMAT,
+                                "%s:%u: the line has more than %d bytes; is this a text file?",
+                                line->path, line->number, INI_LINE_MOST);
         text[length++] = (char)byte;
     }
     text[length] = '\0';
     if (byte == EOF && ferror(file))
-        return error_set(error, STATUS_IO, "%s:%u: cannot be read further: %s", line->path,
-                         line->number, strerror(errno));
+        return ar_error_set(error, AR_IO, "%s:%u: cannot be read further: %s", line->path,
+                            line->number, strerror(errno));
     *more = byte != EOF || length > 0;
     if (*more && line->number > INI_LINES_MOST)
-        return error_set(error, STATUS_FORMAT, "%s: has more than %d lines; is this a suite?",
-                         line->path, INI_LINES_MOST);
-    return STATUS_OK;
+        return ar_error_set(error, AR_FORMAT, "%s: has more than %d lines; is this a suite?",
+                            line->path, INI_LINES_MOST);
+    return AR_OK;
 }
 
-static FILE *open_file(const char *path, struct error *error)
+static FILE *open_file(const char *path, struct ar_error *error)
 {
     struct stat info;
     FILE *file = fopen(path, "re");
@@ -108,23 +109,23 @@ static FILE *open_file(const char *path, struct error *error)
         errno = EISDIR;
     }
     if (!file)
-        (void)error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
+        (void)ar_error_set(error, AR_IO, "%s: cannot be read: %s", path, strerror(errno));
     return file;
 }
 
-enum status ini_read(const char *path, const char *const *sections, size_t section_count,
-                     ini_entry *entry, void *argument, struct error *error)
+enum ar_status ini_read(const char *path, const char *const *sections, size_t section_count,
+                        ini_entry *entry, void *argument, struct ar_error *error)
 {
     FILE *file = open_file(path, error);
     if (!file)
-        return STATUS_IO;
+        return AR_IO;
     struct ini_line line = {.path = path};
     char named[INI_SECTION_ROOM];
     char *buffer = malloc(INI_LINE_MOST + 1);
     bool more = true;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!buffer)
-        status = error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read it", path);
+        status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it", path);
     while (!status && more) {
         line.number++;
         status = next_line(file, &line, buffer, &more, error);
@@ -139,15 +140,15 @@ enum status ini_read(const char *path, const char *const *sections, size_t secti
     return status;
 }
 
-enum status ini_split(const struct ini_line *line, const char **key, const char **value,
-                      struct error *error)
+enum ar_status ini_split(const struct ini_line *line, const char **key, const char **value,
+                         struct ar_error *error)
 {
     char *equals = strchr(line->text, '=');
     if (!equals || equals == line->text)
-        return error_set(error, STATUS_FORMAT, "%s:%u: \"%.60s\" is not of the form key = value",
-                         line->path, line->number, line->text);
+        return ar_error_set(error, AR_FORMAT, "%s:%u: \"%.60s\" is not of the form key = value",
+                            line->path, line->number, line->text);
     *equals = '\0';
     *key = trim(line->text);
     *value = trim(equals + 1);
-    return STATUS_OK;
+    return AR_OK;
 }

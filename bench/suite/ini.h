@@ -17,7 +17,8 @@ struct ini_line {
     char *text;              /* without blanks around it; may be written to */
 };
 
-typedef enum status ini_entry(void *argument, const struct ini_line *line, struct error *error);
+typedef enum ar_status ini_entry(void *argument, const struct ini_line *line,
+                                 struct ar_error *error);
 
 #define INI_SECTION_ROOM 80        /* bytes of a section's name */
 #define INI_LINE_MOST    (1 << 20) /* bytes */
@@ -25,11 +26,11 @@ typedef enum status ini_entry(void *argument, const struct ini_line *line, struc
 
 /* Calls `entry` for each one, in order. A section "tenant *" stands for every [tenant NAME]; the
  * line's section, valid during the call, is the whole name then. FORMAT and IO name file and line. */
-enum status ini_read(const char *path, const char *const *sections, size_t section_count,
-                     ini_entry *entry, void *argument, struct error *error) STATUS_CHECKED;
+enum ar_status ini_read(const char *path, const char *const *sections, size_t section_count,
+                        ini_entry *entry, void *argument, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Divides `key = value` in place. FORMAT where there is no equals sign or no key. */
-enum status ini_split(const struct ini_line *line, const char **key, const char **value,
-                      struct error *error) STATUS_CHECKED;
+enum ar_status ini_split(const struct ini_line *line, const char **key, const char **value,
+                         struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

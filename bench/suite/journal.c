@@ -94,8 +94,8 @@ static bool read_all(int file, void *bytes, size_t count)
     return true;
 }
 
-static enum status write_all(const struct journal *self, const void *bytes, size_t count,
-                             struct error *error)
+static enum ar_status write_all(const struct journal *self, const void *bytes, size_t count,
+                                struct ar_error *error)
 {
     const char *at = bytes;
     while (count) {
@@ -103,12 +103,12 @@ static enum status write_all(const struct journal *self, const void *bytes, size
         if (put < 0 && errno == EINTR)
             continue;
         if (put <= 0)
-            return error_set(error, STATUS_IO, "%s: cannot be written: %s", self->path,
-                             strerror(errno));
+            return ar_error_set(error, AR_IO, "%s: cannot be written: %s", self->path,
+                                strerror(errno));
         at += put;
         count -= (size_t)put;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* One record into its place. False: there is none, or it is not whole. */
@@ -116,7 +116,7 @@ static bool take(const struct journal *self, const struct plan *plan, struct run
                  bool *done)
 {
     struct record_head head;
-    struct error error;
+    struct ar_error error;
     if (!read_all(self->file, &head, sizeof head) || head.cell >= plan->cell_count ||
         head.bytes > MOST_BYTES)
         return false;
@@ -126,59 +126,58 @@ static bool take(const struct journal *self, const struct plan *plan, struct run
     const struct cell_job job = {plan, &plan->cells[whole ? head.cell : 0]};
     const struct child_answer answer = {
         .end = CHILD_ANSWERED, .payload = bytes, .bytes = head.bytes};
-    whole = whole && cell_receive(&job, &answer, &records[head.cell], &error) == STATUS_OK;
+    whole = whole && cell_receive(&job, &answer, &records[head.cell], &error) == AR_OK;
     if (whole)
         done[head.cell] = true;
     free(bytes);
     return whole;
 }
 
-static enum status read_journal(struct journal *self, const struct plan *plan,
-                                struct run_record *records, bool *done, struct error *error)
+static enum ar_status read_journal(struct journal *self, const struct plan *plan,
+                                   struct run_record *records, bool *done, struct ar_error *error)
 {
     const struct head wanted = {HEAD_MAGIC, key_of(plan)};
     struct head head;
     struct stat about;
     if (flock(self->file, LOCK_EX | LOCK_NB) != 0)
-        return error_set(error, STATUS_INVALID, "%s: another process is writing to it", self->path);
+        return ar_error_set(error, AR_INVALID, "%s: another process is writing to it", self->path);
     if (fstat(self->file, &about) != 0)
-        return error_set(error, STATUS_IO, "%s: cannot be read: %s", self->path, strerror(errno));
+        return ar_error_set(error, AR_IO, "%s: cannot be read: %s", self->path, strerror(errno));
     if (!S_ISREG(about.st_mode))
-        return error_set(error, STATUS_INVALID, "%s: is no file that a journal can be kept in",
-                         self->path);
+        return ar_error_set(error, AR_INVALID, "%s: is no file that a journal can be kept in",
+                            self->path);
     bool whole = about.st_size >= (off_t)sizeof head;
     size_t there = whole ? sizeof head : (size_t)about.st_size;
     size_t same = there < sizeof head.magic ? there : sizeof head.magic;
     if (!read_all(self->file, &head, there) || memcmp(&head, &wanted, same) != 0 ||
         (whole && head.key != wanted.key))
-        return error_set(
-            error, STATUS_INVALID,
+        return ar_error_set(
+            error, AR_INVALID,
             "%s: is the journal of another sweep or suite, or of another build of this program; "
             "remove it to begin anew, or name another with --journal",
             self->path);
     if (!whole) { /* new, or killed within its head */
         if (ftruncate(self->file, 0) != 0 || lseek(self->file, 0, SEEK_SET) != 0)
-            return error_set(error, STATUS_IO, "%s: cannot be written: %s", self->path,
-                             strerror(errno));
+            return ar_error_set(error, AR_IO, "%s: cannot be written: %s", self->path,
+                                strerror(errno));
         return write_all(self, &wanted, sizeof wanted, error);
     }
     off_t end = (off_t)sizeof head;
     while (take(self, plan, records, done))
         end = lseek(self->file, 0, SEEK_CUR);
     if (ftruncate(self->file, end) != 0 || lseek(self->file, end, SEEK_SET) != end)
-        return error_set(error, STATUS_IO, "%s: cannot be written: %s", self->path,
-                         strerror(errno));
-    return STATUS_OK;
+        return ar_error_set(error, AR_IO, "%s: cannot be written: %s", self->path, strerror(errno));
+    return AR_OK;
 }
 
-enum status journal_open(struct journal *self, const char *path, const struct plan *plan,
-                         struct run_record *records, bool *done, struct error *error)
+enum ar_status journal_open(struct journal *self, const char *path, const struct plan *plan,
+                            struct run_record *records, bool *done, struct ar_error *error)
 {
     self->path = path;
     self->synced_ns = latency_clock_ns();
     if (!*path || strcmp(path, "-") == 0)
-        return error_set(error, STATUS_INVALID,
-                         "\"%s\" is no journal: it is read again, so name a file", path);
+        return ar_error_set(error, AR_INVALID,
+                            "\"%s\" is no journal: it is read again, so name a file", path);
     bool made = false;
     self->file = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (self->file < 0 && errno == ENOENT) {
@@ -186,8 +185,8 @@ enum status journal_open(struct journal *self, const char *path, const struct pl
         made = self->file >= 0;
     }
     if (self->file < 0)
-        return error_set(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
-    enum status status = read_journal(self, plan, records, done, error);
+        return ar_error_set(error, AR_IO, "%s: cannot be written: %s", path, strerror(errno));
+    enum ar_status status = read_journal(self, plan, records, done, error);
     if (status && made)
         (void)unlink(path);
     if (status)
@@ -195,12 +194,12 @@ enum status journal_open(struct journal *self, const char *path, const struct pl
     return status;
 }
 
-enum status journal_add(struct journal *self, const struct plan *plan, size_t cell,
-                        const struct run_record *record, struct error *error)
+enum ar_status journal_add(struct journal *self, const struct plan *plan, size_t cell,
+                           const struct run_record *record, struct ar_error *error)
 {
     void *payload = NULL;
     size_t bytes = 0;
-    enum status status = cell_pack(&plan->cells[cell], record, &payload, &bytes, error);
+    enum ar_status status = cell_pack(&plan->cells[cell], record, &payload, &bytes, error);
     if (status)
         return status;
     const struct record_head head = {cell, bytes, add_bytes(cell, payload, bytes)};
@@ -210,7 +209,7 @@ enum status journal_add(struct journal *self, const struct plan *plan, size_t ce
         memcpy(whole + sizeof head, payload, bytes);
         status = write_all(self, whole, sizeof head + bytes, error);
     } else {
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the journal");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the journal");
     }
     free(whole);
     free(payload);

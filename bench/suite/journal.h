@@ -23,13 +23,14 @@ struct journal {
 
 /* Opens or begins it, and puts what it holds into the records of the plan's cells; `done` says of
  * which. INVALID: of another sweep, or in use. IO. */
-enum status journal_open(struct journal *self, const char *path, const struct plan *plan,
-                         struct run_record *records, bool *done,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status journal_open(struct journal *self, const char *path, const struct plan *plan,
+                            struct run_record *records, bool *done,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Adds the record of a cell. IO. */
-enum status journal_add(struct journal *self, const struct plan *plan, size_t cell,
-                        const struct run_record *record, struct error *error) STATUS_CHECKED;
+enum ar_status journal_add(struct journal *self, const struct plan *plan, size_t cell,
+                           const struct run_record *record,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 /* `remove`: it has done its duty. */
 void journal_close(struct journal *self, bool remove);

@@ -26,8 +26,8 @@ struct matrix {
     pthread_mutex_t lock; /* for all below */
     size_t next;
     size_t failed; /* the first of the order that failed; SIZE_MAX: none */
-    enum status status;
-    struct error error;
+    enum ar_status status;
+    struct ar_error error;
     struct progress progress;
     const bool *done;        /* of the cells; NULL: none is */
     struct journal *journal; /* NULL: not wanted */
@@ -58,7 +58,8 @@ static size_t take_cell(struct matrix *self)
     return place;
 }
 
-static void finish_cell(struct matrix *self, size_t place, enum status status, struct error *error)
+static void finish_cell(struct matrix *self, size_t place, enum ar_status status,
+                        struct ar_error *error)
 {
     const size_t index = self->order[place];
     const struct plan_cell *cell = &self->cells[index];
@@ -79,9 +80,9 @@ static void *work(void *argument)
     struct matrix *self = argument;
     struct cell_worker worker = {0};
     for (size_t place; (place = take_cell(self)) != SIZE_MAX;) {
-        struct error error = {{0}};
+        struct ar_error error = {{0}};
         size_t cell = self->order[place];
-        enum status status =
+        enum ar_status status =
             cell_run(&worker, self->plan, &self->cells[cell], &self->records[cell], &error);
         finish_cell(self, place, status, &error);
     }
@@ -90,13 +91,13 @@ static void *work(void *argument)
 }
 
 /* The cells that share this process. */
-static enum status run_together(struct matrix *self, unsigned jobs, struct error *error)
+static enum ar_status run_together(struct matrix *self, unsigned jobs, struct ar_error *error)
 {
     if (jobs > self->count)
         jobs = self->count ? (unsigned)self->count : 1;
     pthread_t *threads = calloc(jobs, sizeof *threads);
     if (!threads)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the workers");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the workers");
     unsigned started = 0;
     while (started + 1 < jobs && pthread_create(&threads[started], NULL, work, self) == 0)
         started++;
@@ -104,7 +105,7 @@ static enum status run_together(struct matrix *self, unsigned jobs, struct error
     for (unsigned i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
     free(threads);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The processes that run, and what each does. */
@@ -117,14 +118,14 @@ struct crew {
 
 static void begin_next(struct matrix *self, struct crew *crew, size_t child)
 {
-    struct error error = {{0}};
+    struct ar_error error = {{0}};
     size_t place = take_cell(self);
     if (place == SIZE_MAX)
         return;
     crew->places[child] = place;
     crew->jobs[child] = (struct cell_job){self->plan, &self->cells[self->order[place]]};
-    enum status status = child_begin(&crew->children[child], cell_work, &crew->jobs[child],
-                                     self->plan->suite->timeout_s, &error);
+    enum ar_status status = child_begin(&crew->children[child], cell_work, &crew->jobs[child],
+                                        self->plan->suite->timeout_s, &error);
     if (status)
         finish_cell(self, place, status, &error);
 }
@@ -134,11 +135,11 @@ static void work_alone(struct matrix *self, struct crew *crew)
     for (size_t i = 0; i < crew->count; i++)
         begin_next(self, crew, i);
     for (size_t ended; (ended = child_wait(crew->children, crew->count)) < crew->count;) {
-        struct error error = {{0}};
+        struct ar_error error = {{0}};
         struct child_answer answer;
         size_t place = crew->places[ended];
         child_answer(&crew->children[ended], &answer, &error);
-        enum status status =
+        enum ar_status status =
             cell_receive(&crew->jobs[ended], &answer, &self->records[self->order[place]], &error);
         child_close(&crew->children[ended]);
         finish_cell(self, place, status, &error);
@@ -147,38 +148,39 @@ static void work_alone(struct matrix *self, struct crew *crew)
 }
 
 /* The cells that have a process of their own. */
-static enum status run_alone(struct matrix *self, unsigned jobs, struct error *error)
+static enum ar_status run_alone(struct matrix *self, unsigned jobs, struct ar_error *error)
 {
     struct crew crew = {.count = jobs < self->count ? jobs : self->count};
     if (crew.count == 0)
-        return STATUS_OK;
+        return AR_OK;
     crew.children = calloc(crew.count, sizeof *crew.children);
     crew.jobs = calloc(crew.count, sizeof *crew.jobs);
     crew.places = calloc(crew.count, sizeof *crew.places);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (crew.children && crew.jobs && crew.places)
         work_alone(self, &crew);
     else
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the processes");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the processes");
     free(crew.children);
     free(crew.jobs);
     free(crew.places);
     return status;
 }
 
-static enum status run_all(struct matrix *self, size_t count, unsigned jobs, struct error *error)
+static enum ar_status run_all(struct matrix *self, size_t count, unsigned jobs,
+                              struct ar_error *error)
 {
     size_t left = 0;
     self->failed = SIZE_MAX;
     self->order = calloc(count ? count : 1, sizeof *self->order);
     if (!self->order)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the order of runs");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the order of runs");
     for (size_t i = 0; i < count; i++)
         left += !(self->done && self->done[i]);
     pthread_mutex_init(&self->lock, NULL);
     progress_begin(&self->progress, left);
     put_in_order(self, count, false);
-    enum status status = run_together(self, jobs, error);
+    enum ar_status status = run_together(self, jobs, error);
     if (!status && !self->status) {
         put_in_order(self, count, true);
         status = run_alone(self, jobs == 1 ? 1 : plan_jobs_alone(self->plan), error);
@@ -191,15 +193,15 @@ static enum status run_all(struct matrix *self, size_t count, unsigned jobs, str
     return self->status ? self->status : status;
 }
 
-enum status matrix_run(const struct plan *plan, const struct plan_cell *cells, size_t count,
-                       unsigned jobs, struct run_record *records, struct error *error)
+enum ar_status matrix_run(const struct plan *plan, const struct plan_cell *cells, size_t count,
+                          unsigned jobs, struct run_record *records, struct ar_error *error)
 {
     struct matrix self = {.plan = plan, .cells = cells, .records = records};
     return run_all(&self, count, jobs, error);
 }
 
-enum status matrix_run_on(const struct plan *plan, unsigned jobs, struct run_record *records,
-                          const bool *done, struct journal *journal, struct error *error)
+enum ar_status matrix_run_on(const struct plan *plan, unsigned jobs, struct run_record *records,
+                             const bool *done, struct journal *journal, struct ar_error *error)
 {
     struct matrix self = {
         .plan = plan, .cells = plan->cells, .records = records, .done = done, .journal = journal};

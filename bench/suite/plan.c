@@ -9,25 +9,26 @@
 #include "bench/suite/spec_text.h"
 #include "workloads/workload.h"
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the plan of the runs");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the plan of the runs");
 }
 
-static enum status refuse_twice(const struct text_list *list, const char *what, struct error *error)
+static enum ar_status refuse_twice(const struct text_list *list, const char *what,
+                                   struct ar_error *error)
 {
     for (size_t i = 0; i < list->count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(list->items[i], list->items[j]) == 0)
-                return error_set(error, STATUS_INVALID, "%s \"%s\" is given twice; name it once",
-                                 what, list->items[i]);
-    return STATUS_OK;
+                return ar_error_set(error, AR_INVALID, "%s \"%s\" is given twice; name it once",
+                                    what, list->items[i]);
+    return AR_OK;
 }
 
-static enum status look_up_policies(struct plan *self, struct error *error)
+static enum ar_status look_up_policies(struct plan *self, struct ar_error *error)
 {
     const struct text_list *list = &self->suite->policies;
-    enum status status = refuse_twice(list, "policy", error);
+    enum ar_status status = refuse_twice(list, "policy", error);
     if (status)
         return status;
     self->policies = calloc(list->count, sizeof *self->policies);
@@ -36,7 +37,7 @@ static enum status look_up_policies(struct plan *self, struct error *error)
     for (size_t i = 0; i < list->count; i++) {
         struct plan_policy *policy = &self->policies[i];
         policy->text = list->items[i];
-        status = spec_parse(policy->text, &policy->spec, error);
+        status = ar_spec_parse(policy->text, &policy->spec, error);
         if (status)
             return status;
         self->policy_count++; /* from here on plan_close closes the spec */
@@ -44,40 +45,40 @@ static enum status look_up_policies(struct plan *self, struct error *error)
         if (status)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The seed that the spec names, else `otherwise`. */
 static uint64_t written_seed(const char *text, uint64_t otherwise)
 {
-    struct spec spec;
-    struct error ignored = {0};
-    if (spec_parse(text, &spec, &ignored))
+    struct ar_spec spec;
+    struct ar_error ignored = {0};
+    if (ar_spec_parse(text, &spec, &ignored))
         return otherwise;
-    const struct spec_link *link = &spec.links[spec.link_count - 1];
+    const struct ar_spec_link *link = &spec.links[spec.link_count - 1];
     for (size_t i = 0; i < link->pair_count; i++)
         if (strcmp(link->pairs[i].key, "seed") == 0)
             otherwise = strtoull(link->pairs[i].value, NULL, 10);
-    spec_close(&spec);
+    ar_spec_close(&spec);
     return otherwise;
 }
 
 /* The texts of a generator that has a seed, one for each draw, counted from the seed that is
  * written or the suite's. What refuses a seed (a file, a generator without one) is not drawn. */
-static enum status draw_workload(struct plan_workload *self, const struct suite *suite,
-                                 struct error *error)
+static enum ar_status draw_workload(struct plan_workload *self, const struct suite *suite,
+                                    struct ar_error *error)
 {
     const uint64_t first = written_seed(self->text, suite->seed);
     for (uint64_t draw = 0; suite->draws > 1 && draw < suite->draws; draw++) {
         char seed[24];
         char *text = NULL;
-        struct error refused = {0};
+        struct ar_error refused = {0};
         struct trace_source *source = NULL;
         snprintf(seed, sizeof seed, "%llu", (unsigned long long)(first + draw));
         if (spec_text_with(self->text, "seed", seed, &text, &refused))
-            return STATUS_OK;
-        enum status status = STATUS_OK;
-        bool drawn = draw > 0 || workload_open(text, &source, &refused) == STATUS_OK;
+            return AR_OK;
+        enum ar_status status = AR_OK;
+        bool drawn = draw > 0 || workload_open(text, &source, &refused) == AR_OK;
         trace_close(source);
         if (drawn)
             status = text_list_add(&self->drawn, text, error);
@@ -85,13 +86,13 @@ static enum status draw_workload(struct plan_workload *self, const struct suite 
         if (status || !drawn)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status look_up_workloads(struct plan *self, struct error *error)
+static enum ar_status look_up_workloads(struct plan *self, struct ar_error *error)
 {
     const struct text_list *list = &self->suite->workloads;
-    enum status status = refuse_twice(list, "workload", error);
+    enum ar_status status = refuse_twice(list, "workload", error);
     if (status)
         return status;
     self->workloads = calloc(list->count, sizeof *self->workloads);
@@ -102,7 +103,7 @@ static enum status look_up_workloads(struct plan *self, struct error *error)
         struct trace_source *source = NULL;
         workload->text = list->items[i];
         status = workload_open(workload->text, &source, error);
-        if (status == STATUS_MISSING && self->suite->skip_missing &&
+        if (status == AR_MISSING && self->suite->skip_missing &&
             (self->workload_count || i + 1 < list->count)) {
             status = text_list_add(&self->left_out, error->text, error);
             if (!status)
@@ -119,17 +120,17 @@ static enum status look_up_workloads(struct plan *self, struct error *error)
         if (status)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Every device with every capacity. */
-static enum status write_devices(struct plan *self, struct error *error)
+static enum ar_status write_devices(struct plan *self, struct ar_error *error)
 {
     const struct text_list *devices = &self->suite->devices;
     const struct text_list *capacities = &self->suite->capacities;
     size_t device_count = devices->count ? devices->count : 1;
     size_t capacity_count = capacities->count ? capacities->count : 1;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < device_count && !status; i++) {
         for (size_t j = 0; j < capacity_count && !status; j++) {
             const char *text = devices->count ? devices->items[i] : "sim";
@@ -145,14 +146,15 @@ static enum status write_devices(struct plan *self, struct error *error)
 }
 
 /* Of "all" policies, takes those out that cannot work on the device at all, by what it said. */
-static enum status leave_out(struct plan *self, const struct error *why, struct error *error)
+static enum ar_status leave_out(struct plan *self, const struct ar_error *why,
+                                struct ar_error *error)
 {
     size_t kept = 0;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->policy_count; i++) {
         if (why[i].text[0] && !status) {
             status = text_list_add(&self->left_out, why[i].text, error);
-            spec_close(&self->policies[i].spec);
+            ar_spec_close(&self->policies[i].spec);
         } else {
             self->policies[kept++] = self->policies[i];
         }
@@ -162,22 +164,23 @@ static enum status leave_out(struct plan *self, const struct error *why, struct 
 }
 
 /* Opens the device once, so that a bad one is found now. */
-static enum status look_at_device(struct plan *self, size_t device, struct error *error)
+static enum ar_status look_at_device(struct plan *self, size_t device, struct ar_error *error)
 {
     const char *text = self->devices.items[device];
-    struct error *why = NULL;
+    struct ar_error *why = NULL;
     if (self->suite->verify && !probe_wants_process(text))
-        return error_set(error, STATUS_INVALID,
-                         "run: --verify fills and checks real memory, and device %s has none; name "
-                         "a card with -d cuda, or leave it out",
-                         text);
+        return ar_error_set(
+            error, AR_INVALID,
+            "run: --verify fills and checks real memory, and device %s has none; name "
+            "a card with -d cuda, or leave it out",
+            text);
     self->alone[device] = self->suite->isolate || probe_wants_process(text);
     if (self->suite->all_policies && self->policy_count) {
         why = calloc(self->policy_count, sizeof *why);
         if (!why)
             return no_memory(error);
     }
-    enum status status =
+    enum ar_status status =
         probe_device(self, text, self->alone[device], &self->props[device], why, error);
     if (!status && why)
         status = leave_out(self, why, error);
@@ -186,7 +189,7 @@ static enum status look_at_device(struct plan *self, size_t device, struct error
 }
 
 /* The texts of a device, one for each draw. */
-static enum status draw_device(struct plan *self, const char *text, struct error *error)
+static enum ar_status draw_device(struct plan *self, const char *text, struct ar_error *error)
 {
     uint64_t draws = self->suite->draws;
     bool addresses = strstr(text, "addresses=random") != NULL;
@@ -194,14 +197,15 @@ static enum status draw_device(struct plan *self, const char *text, struct error
     for (size_t i = 0; i < self->workload_count; i++)
         workloads = workloads || self->workloads[i].drawn.count;
     if (draws > 1 && !addresses && !workloads)
-        return error_set(error, STATUS_INVALID,
-                         "several draws need something to draw: write \"%s%saddresses=random\" for "
-                         "the device, name a generator that has a seed, or leave --draws out",
-                         text, strchr(text, ':') ? "," : ":");
+        return ar_error_set(
+            error, AR_INVALID,
+            "several draws need something to draw: write \"%s%saddresses=random\" for "
+            "the device, name a generator that has a seed, or leave --draws out",
+            text, strchr(text, ':') ? "," : ":");
     for (uint64_t draw = 0; draw < draws; draw++) {
         char seed[24];
         char *with = NULL;
-        enum status status = STATUS_OK;
+        enum ar_status status = AR_OK;
         snprintf(seed, sizeof seed, "%llu", (unsigned long long)(self->suite->seed + draw));
         if (draws > 1 && addresses)
             status = spec_text_with(text, "seed", seed, &with, error);
@@ -211,16 +215,16 @@ static enum status draw_device(struct plan *self, const char *text, struct error
         if (status)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status look_at_devices(struct plan *self, struct error *error)
+static enum ar_status look_at_devices(struct plan *self, struct ar_error *error)
 {
     self->alone = calloc(self->devices.count, sizeof *self->alone);
     self->props = calloc(self->devices.count, sizeof *self->props);
     if (!self->alone || !self->props)
         return no_memory(error);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->devices.count && !status; i++) {
         status = look_at_device(self, i, error);
         if (!status)
@@ -266,7 +270,7 @@ static void add_group(struct plan *self, size_t workload, size_t device, enum re
     }
 }
 
-static enum status write_cells(struct plan *self, struct error *error)
+static enum ar_status write_cells(struct plan *self, struct ar_error *error)
 {
     const uint64_t most = 1000000;
     const uint64_t each = self->policy_count * self->suite->draws; /* draws: at most 10000 */
@@ -277,9 +281,9 @@ static enum status write_cells(struct plan *self, struct error *error)
     for (size_t i = 0; i < self->devices.count && cells <= most; i++)
         cells += ways * each > most ? most + 1 : ways * each * plan_reps(self, i);
     if (cells > most)
-        return error_set(error, STATUS_INVALID,
-                         "policies x workloads x devices x repetitions x draws make more than "
-                         "1,000,000 runs; ask for fewer");
+        return ar_error_set(error, AR_INVALID,
+                            "policies x workloads x devices x repetitions x draws make more than "
+                            "1,000,000 runs; ask for fewer");
     self->cells = calloc(cells ? cells : 1, sizeof *self->cells);
     if (!self->cells)
         return no_memory(error);
@@ -287,13 +291,13 @@ static enum status write_cells(struct plan *self, struct error *error)
         for (size_t j = 0; j < self->devices.count; j++)
             for (unsigned k = 0; k < self->workloads[i].frees_count; k++)
                 add_group(self, i, j, self->workloads[i].frees[k]);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status plan_make(struct plan *self, const struct suite *suite, struct error *error)
+enum ar_status plan_make(struct plan *self, const struct suite *suite, struct ar_error *error)
 {
     *self = (struct plan){.suite = suite};
-    enum status status = look_up_policies(self, error);
+    enum ar_status status = look_up_policies(self, error);
     if (!status)
         status = look_up_workloads(self, error);
     if (!status)
@@ -310,7 +314,7 @@ enum status plan_make(struct plan *self, const struct suite *suite, struct error
 void plan_close(struct plan *self)
 {
     for (size_t i = 0; i < self->policy_count; i++)
-        spec_close(&self->policies[i].spec);
+        ar_spec_close(&self->policies[i].spec);
     for (size_t i = 0; i < self->workload_count; i++)
         text_list_close(&self->workloads[i].drawn);
     free(self->policies);

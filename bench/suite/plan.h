@@ -9,8 +9,8 @@
 
 struct plan_policy {
     const char *text; /* the suite's */
-    struct spec spec;
-    const struct policy_ops *ops;
+    struct ar_spec spec;
+    const struct ar_policy_ops *ops;
 };
 
 struct plan_workload {
@@ -34,19 +34,22 @@ struct plan_cell {
     unsigned repetition;
     uint64_t seed;
     /* What wants the rows or samples of this run, or its policy at the end; NULL: nobody. */
-    enum status (*row)(void *argument, const struct replay_row *row, struct error *error);
-    enum status (*sample)(void *argument, const struct replay_sample *sample, struct error *error);
+    enum ar_status (*row)(void *argument, const struct replay_row *row, struct ar_error *error);
+    enum ar_status (*sample)(void *argument, const struct replay_sample *sample,
+                             struct ar_error *error);
     void *argument;
-    enum status (*finished)(void *argument, const struct policy *policy, struct error *error);
+    enum ar_status (*finished)(void *argument, const struct ar_policy *policy,
+                               struct ar_error *error);
     void *finished_argument;
     /* In the process of the run, right before it, with the same argument; NULL: nothing. */
     void (*begins)(void *argument);
     /* What hears its driver calls, and where it looks up the event they belong to; may be NULL. */
-    struct device_listener listener;
+    struct ar_device_listener listener;
     uint64_t *event_now;
     struct observer *observer; /* who stands by; may be NULL */
     /* What wants the histograms of the pass that reads the clock; NULL: nobody. */
-    enum status (*latencies)(void *argument, const struct latency *latency, struct error *error);
+    enum ar_status (*latencies)(void *argument, const struct latency *latency,
+                                struct ar_error *error);
     void *latencies_argument;
 };
 
@@ -56,18 +59,18 @@ struct plan {
     size_t policy_count;
     struct plan_workload *workloads;
     size_t workload_count;
-    struct text_list devices;   /* with the capacities; without the draws */
-    struct device_props *props; /* of the devices, as found before the runs */
-    bool *alone;                /* of the devices: their runs have a process each */
-    struct text_list drawn;     /* device by device, seed by seed */
+    struct text_list devices;      /* with the capacities; without the draws */
+    struct ar_device_props *props; /* of the devices, as found before the runs */
+    bool *alone;                   /* of the devices: their runs have a process each */
+    struct text_list drawn;        /* device by device, seed by seed */
     struct plan_cell *cells;
     size_t cell_count;
     struct text_list left_out; /* of all policies those that a device cannot serve, and why */
 };
 
 /* On success the caller closes the plan. Errors are those of the input. */
-enum status plan_make(struct plan *self, const struct suite *suite,
-                      struct error *error) STATUS_CHECKED;
+enum ar_status plan_make(struct plan *self, const struct suite *suite,
+                         struct ar_error *error) AR_STATUS_CHECKED;
 void plan_close(struct plan *self);
 
 /* Workers for the plan: what the suite says, else one for each processor. */

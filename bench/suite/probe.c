@@ -24,71 +24,73 @@ struct probe {
     bool policies;
 };
 
-static void try_policy(const struct plan_policy *policy, struct device *device, struct error *why)
+static void try_policy(const struct plan_policy *policy, struct ar_device *device,
+                       struct ar_error *why)
 {
-    struct host host = {0};
-    struct policy *made = NULL;
-    const struct policy_context context = {.backing = device->backing, .host = &host};
-    enum status status = registry_create(&policy->spec, &context, &made, why);
-    policy_destroy(made);
-    if (status != STATUS_UNSUPPORTED)
+    struct ar_host host = {0};
+    struct ar_policy *made = NULL;
+    const struct ar_policy_context context = {.backing = device->backing, .host = &host};
+    enum ar_status status = registry_create(&policy->spec, &context, &made, why);
+    ar_policy_destroy(made);
+    if (status != AR_UNSUPPORTED)
         why->text[0] = '\0';
 }
 
 /* The props of the device and, behind them, a text for each policy. */
-static enum status look(void *argument, void **payload, size_t *bytes, struct error *error)
+static enum ar_status look(void *argument, void **payload, size_t *bytes, struct ar_error *error)
 {
     const struct probe *probe = argument;
     const size_t count = probe->policies ? probe->plan->policy_count : 0;
-    struct device *device = NULL;
-    *bytes = sizeof device->props + count * sizeof(struct error);
+    struct ar_device *device = NULL;
+    *bytes = sizeof device->props + count * sizeof(struct ar_error);
     *payload = calloc(1, *bytes);
     if (!*payload)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left to look at a device");
-    enum status status = device_open_text(probe->text, &device, error);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to look at a device");
+    enum ar_status status = ar_device_open_text(probe->text, &device, error);
     if (status)
         return status;
     memcpy(*payload, &device->props, sizeof device->props);
     for (size_t i = 0; i < count; i++) {
-        struct error why = {{0}};
+        struct ar_error why = {{0}};
         try_policy(&probe->plan->policies[i], device, &why);
         memcpy((char *)*payload + sizeof device->props + i * sizeof why, &why, sizeof why);
     }
-    device_close(device);
-    return STATUS_OK;
+    ar_device_close(device);
+    return AR_OK;
 }
 
-static void fill_in(const char *text, struct device_props *props)
+static void fill_in(const char *text, struct ar_device_props *props)
 {
-    *props = (struct device_props){.capacity_bytes = UINT64_MAX};
+    *props = (struct ar_device_props){.capacity_bytes = UINT64_MAX};
     snprintf(props->kind, sizeof props->kind, "%.*s", (int)strcspn(text, ":"), text);
 }
 
 /* Looks in another process; the payload belongs to `child` then. */
-static enum status look_alone(struct probe *probe, struct child *child, const void **payload,
-                              size_t *bytes, struct error *error)
+static enum ar_status look_alone(struct probe *probe, struct child *child, const void **payload,
+                                 size_t *bytes, struct ar_error *error)
 {
     struct child_answer answer;
-    enum status status = child_run(child, look, probe, PROBE_LIMIT_S, &answer, error);
+    enum ar_status status = child_run(child, look, probe, PROBE_LIMIT_S, &answer, error);
     if (status)
         return status;
     if (answer.end != CHILD_ANSWERED)
-        return error_set(error, STATUS_MISSING, "device %s cannot be opened: its driver %s",
-                         probe->text, answer.how);
+        return ar_error_set(error, AR_MISSING, "device %s cannot be opened: its driver %s",
+                            probe->text, answer.how);
     *payload = answer.payload;
     *bytes = answer.bytes;
     return answer.status;
 }
 
-enum status probe_device(const struct plan *plan, const char *text, bool alone,
-                         struct device_props *props, struct error *why, struct error *error)
+enum ar_status probe_device(const struct plan *plan, const char *text, bool alone,
+                            struct ar_device_props *props, struct ar_error *why,
+                            struct ar_error *error)
 {
     struct probe probe = {plan, text, why != NULL};
     struct child child = {.pipe = -1};
     const void *payload = NULL;
     void *owned = NULL;
     size_t bytes = 0;
-    enum status status;
+    enum ar_status status;
     fill_in(text, props);
     if (alone) {
         status = look_alone(&probe, &child, &payload, &bytes, error);
@@ -99,7 +101,7 @@ enum status probe_device(const struct plan *plan, const char *text, bool alone,
     size_t wanted = sizeof *props + (why ? plan->policy_count * sizeof *why : 0);
     if (!status && bytes != wanted)
         status =
-            error_set(error, STATUS_CORRUPT, "device %s: what its process sent is cut off", text);
+            ar_error_set(error, AR_CORRUPT, "device %s: what its process sent is cut off", text);
     if (!status) {
         memcpy(props, payload, sizeof *props);
         if (why)
@@ -107,42 +109,42 @@ enum status probe_device(const struct plan *plan, const char *text, bool alone,
     }
     free(owned);
     child_close(&child);
-    return status == STATUS_REFUSED ? STATUS_OK : status;
+    return status == AR_REFUSED ? AR_OK : status;
 }
 
 /* Asks a kind whether it is there; its sentence is the payload. */
-static enum status ask(void *argument, void **payload, size_t *bytes, struct error *error)
+static enum ar_status ask(void *argument, void **payload, size_t *bytes, struct ar_error *error)
 {
-    const struct device_kind *kind = argument;
+    const struct ar_device_kind *kind = argument;
     char *text = calloc(1, sizeof error->text);
     if (!text)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left to look for a card");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to look for a card");
     bool there = kind->available(text, sizeof error->text);
     if (there) {
         free(text);
-        return STATUS_OK;
+        return AR_OK;
     }
-    (void)error_set(error, STATUS_MISSING, "%s", text);
+    (void)ar_error_set(error, AR_MISSING, "%s", text);
     free(text);
     *payload = NULL;
     *bytes = 0;
-    return STATUS_MISSING;
+    return AR_MISSING;
 }
 
 const char *probe_default(char *why, size_t why_bytes)
 {
     why[0] = '\0';
     for (size_t i = 0; device_kinds[i]; i++) {
-        const struct device_kind *kind = device_kinds[i];
-        struct error error = {{0}};
+        const struct ar_device_kind *kind = device_kinds[i];
+        struct ar_error error = {{0}};
         struct child child = {.pipe = -1};
         struct child_answer answer = {.how = ""};
         if (!probe_wants_process(kind->name))
             continue;
-        enum status status =
+        enum ar_status status =
             child_run(&child, ask, (void *)(uintptr_t)kind, PROBE_LIMIT_S, &answer, &error);
         child_close(&child);
-        if (!status && answer.end == CHILD_ANSWERED && answer.status == STATUS_OK)
+        if (!status && answer.end == CHILD_ANSWERED && answer.status == AR_OK)
             return kind->name;
         snprintf(why, why_bytes, "%s%s", answer.end == CHILD_ANSWERED ? "" : "its driver ",
                  answer.end == CHILD_ANSWERED ? error.text : answer.how);

@@ -12,9 +12,9 @@ bool probe_wants_process(const char *text);
 /* Opens the device once, in a process of its own where `alone`. `why` (of the plan's policies; or
  * NULL, not wanted) gets for each policy why it cannot work there; "" where it can. A card without
  * room for the moment is no error. */
-enum status probe_device(const struct plan *plan, const char *text, bool alone,
-                         struct device_props *props, struct error *why,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status probe_device(const struct plan *plan, const char *text, bool alone,
+                            struct ar_device_props *props, struct ar_error *why,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The device that `run` takes of itself: a real card where one is, else `sim`, and then `why` says
  * in a sentence why no card is taken. */

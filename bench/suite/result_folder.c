@@ -42,32 +42,32 @@ static bool replaces(const char *folder, const char *data, const char *file)
     return (own && lies_in(file, name, folder)) || (own_data && lies_in(file, name, data));
 }
 
-enum status result_folder_check(const char *path, const struct output_set *outputs,
-                                const char *journal, struct error *error)
+enum ar_status result_folder_check(const char *path, const struct output_set *outputs,
+                                   const char *journal, struct ar_error *error)
 {
     char *data = NULL;
-    enum status status = output_folder_check(path, error);
+    enum ar_status status = output_folder_check(path, error);
     if (status)
         return status;
     if (asprintf(&data, "%s/data", path) < 0)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to look at it", path);
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to look at it", path);
     const char *taken = journal && replaces(path, data, journal) ? journal : NULL;
     for (size_t i = 0; i < outputs->count && !taken; i++)
         if (replaces(path, data, outputs->files[i].path))
             taken = outputs->files[i].path;
     if (taken)
-        status = error_set(error, STATUS_INVALID,
-                           "\"%s\" is one of the files of the results in %s; give it another place",
-                           taken, path);
+        status = ar_error_set(
+            error, AR_INVALID,
+            "\"%s\" is one of the files of the results in %s; give it another place", taken, path);
     free(data);
     return status;
 }
 
-static FILE *open_in(struct result_folder *self, const char *name, struct error *error)
+static FILE *open_in(struct result_folder *self, const char *name, struct ar_error *error)
 {
     char *path = NULL;
     if (asprintf(&path, "%s/%s", self->path, name) < 0) {
-        (void)error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", name);
+        (void)ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", name);
         return NULL;
     }
     FILE *stream = output_set_open(self->outputs, path, error);
@@ -75,23 +75,23 @@ static FILE *open_in(struct result_folder *self, const char *name, struct error 
     return stream;
 }
 
-enum status result_folder_open(struct result_folder *self, const char *path,
-                               struct output_set *outputs, struct error *error)
+enum ar_status result_folder_open(struct result_folder *self, const char *path,
+                                  struct output_set *outputs, struct ar_error *error)
 {
     char *data = NULL;
     *self = (struct result_folder){.path = strdup(path), .outputs = outputs};
     if (!self->path || asprintf(&data, "%s/data", path) < 0)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to open it", path);
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", path);
     self->made = access(path, F_OK) != 0;
     self->made_data = access(data, F_OK) != 0;
-    enum status status = output_folder(data, error);
+    enum ar_status status = output_folder(data, error);
     free(data);
     if (status)
         return status;
     self->json = open_in(self, "results.json", error);
     self->csv = self->json ? open_in(self, "results.csv", error) : NULL;
     self->summary = self->csv ? open_in(self, "summary.md", error) : NULL;
-    return self->summary ? STATUS_OK : STATUS_IO;
+    return self->summary ? AR_OK : AR_IO;
 }
 
 void result_folder_summary(struct result_folder *self, const struct result_set *set)
@@ -157,7 +157,7 @@ static void tell_earlier(const char *path, char *text, size_t room)
         line[0][strcspn(line[0], "\n")] = '\0';
         snprintf(words, sizeof words, "suite %s, %.*s", line[0] + sizeof title - 1,
                  (int)strcspn(commit, ";\n"), commit);
-        utf8_escape(words, text, room);
+        ar_utf8_escape(words, text, room);
     }
     if (stream)
         fclose(stream);
@@ -195,9 +195,9 @@ static size_t draws_of(const struct result_set *set, size_t index)
 }
 
 /* The series of one workload, all policies: records[begin] is the first of it with one. */
-static enum status write_series(struct result_folder *self, const struct result_set *set,
-                                const struct thin_series *const *thin, size_t begin,
-                                struct error *error)
+static enum ar_status write_series(struct result_folder *self, const struct result_set *set,
+                                   const struct thin_series *const *thin, size_t begin,
+                                   struct ar_error *error)
 {
     char name[128];
     char file[160];
@@ -210,19 +210,20 @@ static enum status write_series(struct result_folder *self, const struct result_
         snprintf(file, sizeof file, "data/series-%s.csv", name);
     FILE *stream = open_in(self, file, error);
     if (!stream)
-        return STATUS_IO;
+        return AR_IO;
     size_t draws = draws_of(set, begin);
     figure_series_header(stream, draws);
     for (size_t i = begin; i < set->record_count; i++)
         if (thin[i] && strcmp(set->records[i].workload_spec, workload) == 0)
             figure_series_rows(stream, set->records[i].policy_spec, draws, thin[i]);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status write_all_series(struct result_folder *self, const struct result_set *set,
-                                    const struct thin_series *const *thin, struct error *error)
+static enum ar_status write_all_series(struct result_folder *self, const struct result_set *set,
+                                       const struct thin_series *const *thin,
+                                       struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     const char *before = "";
     for (size_t i = 0; i < set->record_count && !status; i++) {
         if (!thin[i] || strcmp(set->records[i].workload_spec, before) == 0)
@@ -234,17 +235,17 @@ static enum status write_all_series(struct result_folder *self, const struct res
 }
 
 /* Only where there are any: most runs have one draw. */
-static enum status write_pairs(struct result_folder *self, const struct result_set *set,
-                               struct error *error)
+static enum ar_status write_pairs(struct result_folder *self, const struct result_set *set,
+                                  struct ar_error *error)
 {
     if (!draw_pairs_any(set->records, set->record_count))
-        return STATUS_OK;
+        return AR_OK;
     FILE *stream = open_in(self, "data/pairs.csv", error);
-    return stream ? pairs_csv_write(stream, set->records, set->record_count, error) : STATUS_IO;
+    return stream ? pairs_csv_write(stream, set->records, set->record_count, error) : AR_IO;
 }
 
-enum status result_folder_write(struct result_folder *self, const struct result_set *set,
-                                const struct thin_series *const *thin, struct error *error)
+enum ar_status result_folder_write(struct result_folder *self, const struct result_set *set,
+                                   const struct thin_series *const *thin, struct ar_error *error)
 {
     results_json_write(self->json, set);
     results_csv_write(self->csv, set->records, set->record_count);
@@ -253,9 +254,9 @@ enum status result_folder_write(struct result_folder *self, const struct result_
     FILE *latency = slowdown ? open_in(self, "data/latency.csv", error) : NULL;
     FILE *pareto = latency ? open_in(self, "data/pareto.csv", error) : NULL;
     if (!pareto)
-        return STATUS_IO;
+        return AR_IO;
     figure_slowdown(slowdown, set->points, set->point_count);
-    enum status status =
+    enum ar_status status =
         figure_fragmentation(fragmentation, set->records, set->record_count, error);
     if (!status)
         status = figure_latency(latency, set->records, set->record_count, error);
@@ -266,19 +267,19 @@ enum status result_folder_write(struct result_folder *self, const struct result_
     return status ? status : write_all_series(self, set, thin, error);
 }
 
-enum status result_folder_commit(const struct result_folder *self, struct output_set *outputs,
-                                 FILE *stream, struct error *error)
+enum ar_status result_folder_commit(const struct result_folder *self, struct output_set *outputs,
+                                    FILE *stream, struct ar_error *error)
 {
     size_t count = outputs->count;
     char **paths = calloc(count ? count : 1, sizeof *paths);
     char earlier[1024] = "";
     if (!paths)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the results");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the results");
     if (self->path)
         tell_earlier(self->path, earlier, sizeof earlier);
     for (size_t i = 0; i < count; i++)
         paths[i] = strdup(outputs->files[i].path);
-    enum status status = output_set_commit(outputs, error);
+    enum ar_status status = output_set_commit(outputs, error);
     if (!status && self->path)
         tidy(self, paths, count);
     if (stream) /* or what follows stands in the middle of a line, where both go to one file */

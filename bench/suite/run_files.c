@@ -21,22 +21,22 @@
 #define HISTOGRAMS(X)                                                                              \
     X(alloc_ns, alloc) X(free_ns, free) X(alloc_total_ns, alloc_total) X(free_total_ns, free_total)
 
-static enum status write_placement(void *argument, const struct replay_row *row,
-                                   struct error *error)
+static enum ar_status write_placement(void *argument, const struct replay_row *row,
+                                      struct ar_error *error)
 {
     const struct run_files *self = argument;
     (void)error;
     placements_csv_row(self->streams[SUITE_FILE_placements], row);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status write_sample(void *argument, const struct replay_sample *sample,
-                                struct error *error)
+static enum ar_status write_sample(void *argument, const struct replay_sample *sample,
+                                   struct ar_error *error)
 {
     const struct run_files *self = argument;
     (void)error;
     series_csv_row(self->streams[SUITE_FILE_series], sample);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void write_calls(struct run_files *self)
@@ -54,7 +54,7 @@ static void make_room(void *argument)
 }
 
 /* Within the policy's call, whose time may be measured: writing takes longer than many a policy. */
-static void keep_call(void *argument, enum device_call call, uint64_t bytes, uint64_t ns,
+static void keep_call(void *argument, enum ar_device_call call, uint64_t bytes, uint64_t ns,
                       uint64_t waited_ns, bool refused)
 {
     struct run_files *self = argument;
@@ -65,10 +65,11 @@ static void keep_call(void *argument, enum device_call call, uint64_t bytes, uin
     calls_csv_row(self->streams[SUITE_FILE_calls], &row);
 }
 
-static enum status write_end(void *argument, const struct policy *policy, struct error *error)
+static enum ar_status write_end(void *argument, const struct ar_policy *policy,
+                                struct ar_error *error)
 {
     struct run_files *self = argument;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (self->streams[SUITE_FILE_calls])
         write_calls(self);
     if (self->streams[SUITE_FILE_stats])
@@ -81,11 +82,11 @@ static enum status write_end(void *argument, const struct policy *policy, struct
     return status;
 }
 
-static enum status write_latencies(void *argument, const struct latency *latency,
-                                   struct error *error)
+static enum ar_status write_latencies(void *argument, const struct latency *latency,
+                                      struct ar_error *error)
 {
     const struct run_files *self = argument;
-    const struct hist *hist = NULL;
+    const struct ar_hist *hist = NULL;
     (void)error;
 #define X(name, field)                                                                             \
     if (strcmp(self->hdr_of, #name) == 0)                                                          \
@@ -94,30 +95,30 @@ static enum status write_latencies(void *argument, const struct latency *latency
 #undef X
     if (hist)
         hdr_percentiles_write(self->streams[SUITE_FILE_hdr], hist);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check_histogram(const char *name, struct error *error)
+static enum ar_status check_histogram(const char *name, struct ar_error *error)
 {
 #define X(known, field)                                                                            \
     if (strcmp(name, #known) == 0)                                                                 \
-        return STATUS_OK;
+        return AR_OK;
     HISTOGRAMS(X)
 #undef X
-    return error_set(error, STATUS_INVALID,
-                     "--hdr-of \"%.40s\" is no histogram; there are alloc_ns, free_ns, "
-                     "alloc_total_ns and free_total_ns",
-                     name);
+    return ar_error_set(error, AR_INVALID,
+                        "--hdr-of \"%.40s\" is no histogram; there are alloc_ns, free_ns, "
+                        "alloc_total_ns and free_total_ns",
+                        name);
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for a run's files");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a run's files");
 }
 
 /* Somebody to stand by in a cell's run, and who listens. */
-static enum status open_cell(struct run_files *self, const struct suite_files *files,
-                             const struct plan *plan, size_t index, struct error *error)
+static enum ar_status open_cell(struct run_files *self, const struct suite_files *files,
+                                const struct plan *plan, size_t index, struct ar_error *error)
 {
     const struct plan_cell *cell = &plan->cells[index];
     struct observer *observer = self->observers[index] = observer_create();
@@ -126,7 +127,7 @@ static enum status open_cell(struct run_files *self, const struct suite_files *f
     if (files->path[SUITE_FILE_snapshot])
         observer_listen(observer, run_snapshot_hear, &self->snapshot);
     if (!self->chromes)
-        return STATUS_OK;
+        return AR_OK;
     char name[sizeof self->chromes->name], which[48] = "";
     if (plan->suite->reps > 1 || plan->suite->draws > 1)
         (void)snprintf(which, sizeof which, ", seed %" PRIu64 ", repetition %u", cell->seed,
@@ -140,21 +141,22 @@ static enum status open_cell(struct run_files *self, const struct suite_files *f
     chrome_trace_open(&self->chromes[index], name,
                       files->chrome_most ? *files->chrome_most : SUITE_CHROME_MOST);
     observer_listen(observer, chrome_trace_hear, &self->chromes[index]);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status run_files_open(struct run_files *self, FILE *const *streams,
-                           const struct suite_files *files, const struct plan *plan,
-                           struct error *error)
+enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
+                              const struct suite_files *files, const struct plan *plan,
+                              struct ar_error *error)
 {
     *self = (struct run_files){.streams = streams, .hdr_of = "alloc_ns"};
     if (files->hdr_of)
         self->hdr_of = files->hdr_of;
-    enum status status = check_histogram(self->hdr_of, error);
+    enum ar_status status = check_histogram(self->hdr_of, error);
     if (!status && files->path[SUITE_FILE_hdr] && !plan->suite->time)
-        status = error_set(error, STATUS_INVALID,
-                           "--hdr writes the host time of calls, which only --time measures; add "
-                           "--time");
+        status =
+            ar_error_set(error, AR_INVALID,
+                         "--hdr writes the host time of calls, which only --time measures; add "
+                         "--time");
     if (status || (!files->path[SUITE_FILE_snapshot] && !files->path[SUITE_FILE_chrome]))
         return status;
     self->count = plan->cell_count;
@@ -171,10 +173,10 @@ enum status run_files_open(struct run_files *self, FILE *const *streams,
     return status;
 }
 
-enum status run_files_finish(const struct run_files *self, struct error *error)
+enum ar_status run_files_finish(const struct run_files *self, struct ar_error *error)
 {
     if (!self->chromes || self->alone)
-        return STATUS_OK;
+        return AR_OK;
     return chrome_trace_write(self->chromes, self->count, self->streams[SUITE_FILE_chrome], error);
 }
 
@@ -211,7 +213,7 @@ void run_files_attach(struct run_files *self, struct plan_cell *cell, size_t ind
         cell->observer = self->observers[index];
     if (self->streams[SUITE_FILE_calls]) {
         cell->begins = make_room;
-        cell->listener = (struct device_listener){keep_call, self};
+        cell->listener = (struct ar_device_listener){keep_call, self};
         cell->event_now = &self->event_now;
     }
     run_files_attach_timed(self, cell);

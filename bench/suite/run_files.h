@@ -24,9 +24,9 @@ struct run_files {
 };
 
 /* INVALID for a histogram that there is not. `streams` stays the caller's. HOST_MEMORY. */
-enum status run_files_open(struct run_files *self, FILE *const *streams,
-                           const struct suite_files *files, const struct plan *plan,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
+                              const struct suite_files *files, const struct plan *plan,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 void run_files_close(struct run_files *self);
 
 /* Has the cell of that index fill them in; and the cell of the pass that reads the clock, where that is one of
@@ -35,7 +35,8 @@ void run_files_attach(struct run_files *self, struct plan_cell *cell, size_t ind
 void run_files_attach_timed(struct run_files *self, struct plan_cell *cell);
 
 /* Writes what is left to write when all runs are over. */
-enum status run_files_finish(const struct run_files *self, struct error *error) STATUS_CHECKED;
+enum ar_status run_files_finish(const struct run_files *self,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The first lines of those that have any. */
 void run_files_headers(FILE *const *streams);

@@ -40,13 +40,13 @@ static const struct run_record *timed_record(const struct plan *plan,
 
 static bool ranked(const struct plan *plan, size_t policy)
 {
-    return !(plan->policies[policy].ops->capabilities & POLICY_UNRANKED);
+    return !(plan->policies[policy].ops->capabilities & AR_POLICY_UNRANKED);
 }
 
 static uint64_t capacity_at(const struct run_record *record, double ratio)
 {
     double live = metric_number(&record->metrics, METRIC_peak_live_bytes, 0);
-    return size_round_up((uint64_t)ceil(live * ratio), 2 * MIB);
+    return ar_size_round_up((uint64_t)ceil(live * ratio), 2 * AR_MIB);
 }
 
 /* A point's cells, one for each draw, with the specs of its devices from `devices` on. */
@@ -76,18 +76,18 @@ static void add_point(struct work *work, size_t workload, size_t policy, size_t 
 }
 
 /* The devices of a workload: for each draw one at each share of that draw's live peak. */
-static enum status add_devices(struct work *work, const struct run_record *records, size_t workload,
-                               struct error *error)
+static enum ar_status add_devices(struct work *work, const struct run_record *records,
+                                  size_t workload, struct ar_error *error)
 {
     const struct plan *plan = work->plan;
     const struct suite *suite = plan->suite;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (uint64_t draw = 0; draw < suite->draws; draw++) {
         const struct run_record *record = timed_record(plan, records, workload, suite->seed + draw);
         for (size_t i = 0; i < suite->ratio_count && !status; i++) {
             char capacity[32];
             char *text = NULL;
-            size_print_exact(capacity_at(record, suite->ratios[i]), capacity, sizeof capacity);
+            ar_size_print_exact(capacity_at(record, suite->ratios[i]), capacity, sizeof capacity);
             status = spec_text_with(plan->drawn.items[draw], "capacity", capacity, &text, error);
             if (!status)
                 status = text_list_add(&work->devices, text, error);
@@ -97,15 +97,15 @@ static enum status add_devices(struct work *work, const struct run_record *recor
     return status;
 }
 
-static enum status add_workload(struct work *work, const struct run_record *records,
-                                size_t workload, struct error *error)
+static enum ar_status add_workload(struct work *work, const struct run_record *records,
+                                   size_t workload, struct ar_error *error)
 {
     const struct plan *plan = work->plan;
     const struct run_record *record = timed_record(plan, records, workload, plan->suite->seed);
     size_t devices = work->devices.count;
     if (!record)
-        return STATUS_OK;
-    enum status status = add_devices(work, records, workload, error);
+        return AR_OK;
+    enum ar_status status = add_devices(work, records, workload, error);
     for (size_t policy = 0; policy < plan->policy_count && !status; policy++)
         for (size_t i = 0; ranked(plan, policy) && i < plan->suite->ratio_count; i++)
             add_point(work, workload, policy, i, record, devices);
@@ -144,15 +144,15 @@ static void finish_point(struct slowdown_point *point, const struct run_record *
     point->remapped_bytes = over_draws(found, point->draws, METRIC_remapped_bytes, values, &unused);
 }
 
-static enum status run_points(struct work *work, unsigned jobs, struct error *error)
+static enum ar_status run_points(struct work *work, unsigned jobs, struct ar_error *error)
 {
     size_t draws = work->plan->suite->draws;
     size_t cells = work->count * draws;
     struct run_record *found = calloc(cells ? cells : 1, sizeof *found);
     double *values = calloc(draws, sizeof *values);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!found || !values)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the slowdown curve");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the slowdown curve");
     else
         status = matrix_run(work->plan, work->cells, cells, jobs, found, error);
     for (size_t i = 0; i < work->count && !status; i++)
@@ -162,19 +162,19 @@ static enum status run_points(struct work *work, unsigned jobs, struct error *er
     return status;
 }
 
-enum status slowdown_run(const struct plan *plan, const struct run_record *records, unsigned jobs,
-                         struct slowdown_curve *curve, struct error *error)
+enum ar_status slowdown_run(const struct plan *plan, const struct run_record *records,
+                            unsigned jobs, struct slowdown_curve *curve, struct ar_error *error)
 {
     size_t room = plan->workload_count * plan->policy_count * plan->suite->ratio_count;
     struct work work = {.plan = plan, .room = room};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     *curve = (struct slowdown_curve){0};
     if (room == 0)
-        return STATUS_OK;
+        return AR_OK;
     work.cells = calloc(room, plan->suite->draws * sizeof *work.cells);
     work.points = calloc(room, sizeof *work.points);
     if (!work.cells || !work.points)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory left for the slowdown curve");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the slowdown curve");
     for (size_t i = 0; i < plan->workload_count && !status; i++)
         status = add_workload(&work, records, i, error);
     if (!status)
@@ -212,7 +212,7 @@ static void add_cell(struct table *table, const struct slowdown_point *point,
     else if (figure == SLOWDOWN_FLUSHES)
         table_cell(table, "%" PRIu64, value->integer);
     else
-        table_cell(table, "%" PRIu64, (value->integer + MIB - 1) / MIB);
+        table_cell(table, "%" PRIu64, (value->integer + AR_MIB - 1) / AR_MIB);
 }
 
 static bool has_any(const struct slowdown_point *points, size_t count, enum slowdown_figure figure)
@@ -247,9 +247,9 @@ bool slowdown_has(const struct slowdown_curve *curve, enum slowdown_figure figur
     return has_any(curve->points, curve->count, figure);
 }
 
-enum status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
-                                 enum slowdown_figure figure, FILE *stream, enum table_form form,
-                                 struct error *error)
+enum ar_status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
+                                    enum slowdown_figure figure, FILE *stream, enum table_form form,
+                                    struct ar_error *error)
 {
     static const char *const labels[] = {[SLOWDOWN_TIME] = "slowdown",
                                          [SLOWDOWN_FLUSHES] = "flushes",
@@ -262,10 +262,10 @@ enum status slowdown_table_print(const struct slowdown_curve *curve, const struc
     }
     struct table *table = table_create(columns, suite->ratio_count + 1);
     if (!table)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the table");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     table_label(table, labels[figure]);
     add_rows(table, curve, suite->ratio_count, figure);
-    enum status status = table_print(table, stream, form, error);
+    enum ar_status status = table_print(table, stream, form, error);
     table_close(table);
     return status;
 }

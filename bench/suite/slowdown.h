@@ -16,8 +16,9 @@ struct slowdown_curve {
 /* `records` are those of the plan's cells: they say what the live peak is and which workloads
  * have a time at all. Ranked policies only, on the plan's first device. The caller closes it;
  * the points borrow names from the plan and the records. */
-enum status slowdown_run(const struct plan *plan, const struct run_record *records, unsigned jobs,
-                         struct slowdown_curve *curve, struct error *error) STATUS_CHECKED;
+enum ar_status slowdown_run(const struct plan *plan, const struct run_record *records,
+                            unsigned jobs, struct slowdown_curve *curve,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 void slowdown_close(struct slowdown_curve *curve);
 
 /* What the cells of a table show. */
@@ -27,8 +28,8 @@ enum slowdown_figure { SLOWDOWN_TIME, SLOWDOWN_FLUSHES, SLOWDOWN_REMAPPED };
 bool slowdown_has(const struct slowdown_curve *curve, enum slowdown_figure figure);
 
 /* Workloads as groups, policies as rows, capacities as columns. */
-enum status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
-                                 enum slowdown_figure figure, FILE *stream, enum table_form form,
-                                 struct error *error) STATUS_CHECKED;
+enum ar_status slowdown_table_print(const struct slowdown_curve *curve, const struct suite *suite,
+                                    enum slowdown_figure figure, FILE *stream, enum table_form form,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -19,7 +19,7 @@ static void put_pair(FILE *stream, bool first, const char *key, const char *valu
     put_value(stream, value);
 }
 
-static void put_pairs(FILE *stream, const struct spec_link *link, const char *key,
+static void put_pairs(FILE *stream, const struct ar_spec_link *link, const char *key,
                       const char *value)
 {
     bool written = false;
@@ -32,18 +32,18 @@ static void put_pairs(FILE *stream, const struct spec_link *link, const char *ke
         put_pair(stream, link->pair_count == 0, key, value);
 }
 
-enum status spec_text_with(const char *text, const char *key, const char *value, char **out,
-                           struct error *error)
+enum ar_status spec_text_with(const char *text, const char *key, const char *value, char **out,
+                              struct ar_error *error)
 {
-    struct spec spec;
+    struct ar_spec spec;
     size_t length = 0;
-    enum status status = spec_parse(text, &spec, error);
+    enum ar_status status = ar_spec_parse(text, &spec, error);
     if (status)
         return status;
     *out = NULL;
     FILE *stream = open_memstream(out, &length);
     for (size_t i = 0; stream && i < spec.link_count; i++) {
-        const struct spec_link *link = &spec.links[i];
+        const struct ar_spec_link *link = &spec.links[i];
         bool last = i == spec.link_count - 1;
         fputs(link->name, stream);
         if (last) {
@@ -58,8 +58,8 @@ enum status spec_text_with(const char *text, const char *key, const char *value,
             fputc('+', stream);
         }
     }
-    spec_close(&spec);
+    ar_spec_close(&spec);
     if (!stream || fclose(stream) != 0)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the spec \"%.60s\"", text);
-    return STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the spec \"%.60s\"", text);
+    return AR_OK;
 }

@@ -61,23 +61,24 @@ void suite_init(struct suite *self);
 void suite_close(struct suite *self);
 
 /* Adds a copy of the text. HOST_MEMORY. */
-enum status text_list_add(struct text_list *self, const char *text,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status text_list_add(struct text_list *self, const char *text,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 void text_list_close(struct text_list *self);
 /* Adds policies by spec; "all" stands for every one there is. */
-enum status suite_add_policy(struct suite *self, const char *text,
-                             struct error *error) STATUS_CHECKED;
+enum ar_status suite_add_policy(struct suite *self, const char *text,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Puts the policy that `against` names, if it names one, before the others. To be called once all
  * policies are there. INVALID where it is none of them, or there are no draws to be paired. */
-enum status suite_put_first(struct suite *self, struct error *error) STATUS_CHECKED;
+enum ar_status suite_put_first(struct suite *self, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Sets one key as a suite file's [suite] section has them: "frees", "ordered". Command-line
  * options of the same names go through it too. INVALID says what would be right. */
-enum status suite_set(struct suite *self, const char *key, const char *value,
-                      struct error *error) STATUS_CHECKED;
+enum ar_status suite_set(struct suite *self, const char *key, const char *value,
+                         struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Reads a suite file into an initialised suite. Errors name file and line. */
-enum status suite_read(struct suite *self, const char *path, struct error *error) STATUS_CHECKED;
+enum ar_status suite_read(struct suite *self, const char *path,
+                          struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -48,7 +48,7 @@ static bool holds_events(const struct suite_files *files)
 }
 
 /* Files that hold one run's events must have one run to hold. */
-static enum status want_one_run(const struct suite_work *self, struct error *error)
+static enum ar_status want_one_run(const struct suite_work *self, struct ar_error *error)
 {
     enum suite_file file = suite_files_of_one_run(self->files);
     char what[24];
@@ -57,23 +57,25 @@ static enum status want_one_run(const struct suite_work *self, struct error *err
             if (self->plan.cells[i].alone)
                 file = SUITE_FILE_chrome;
     if (file == SUITE_FILE_COUNT)
-        return STATUS_OK;
+        return AR_OK;
     snprintf(what, sizeof what, "--%s", suite_file_name(file));
     if (self->plan.policy_count > 1 || self->plan.workload_count > 1)
-        return error_set(error, STATUS_INVALID,
-                         "%s holds one run and this is %zu; name one policy and one workload", what,
-                         self->plan.cell_count);
+        return ar_error_set(error, AR_INVALID,
+                            "%s holds one run and this is %zu; name one policy and one workload",
+                            what, self->plan.cell_count);
     if (self->plan.workloads[0].frees_count > 1)
-        return error_set(error, STATUS_INVALID,
-                         "%s holds one run, and %s is replayed in two ways; add --frees at-once or "
-                         "--frees recorded",
-                         what, self->plan.workloads[0].text);
+        return ar_error_set(
+            error, AR_INVALID,
+            "%s holds one run, and %s is replayed in two ways; add --frees at-once or "
+            "--frees recorded",
+            what, self->plan.workloads[0].text);
     if (self->plan.cell_count > 1)
-        return error_set(error, STATUS_INVALID,
-                         "%s holds one run and this is %zu; name one device and leave out --reps "
-                         "and --draws",
-                         what, self->plan.cell_count);
-    return STATUS_OK;
+        return ar_error_set(
+            error, AR_INVALID,
+            "%s holds one run and this is %zu; name one device and leave out --reps "
+            "and --draws",
+            what, self->plan.cell_count);
+    return AR_OK;
 }
 
 /* Of a run whose process died, files hold what was flushed by chance, cut off within a line:
@@ -92,16 +94,16 @@ static void forget_cut_off_rows(struct suite_work *self)
     run_files_headers(self->streams);
 }
 
-static enum status open_files(struct suite_work *self, struct error *error)
+static enum ar_status open_files(struct suite_work *self, struct ar_error *error)
 {
     for (unsigned i = 0; i < SUITE_FILE_COUNT; i++) {
         if (!self->files->path[i])
             continue;
         self->streams[i] = output_set_open(&self->outputs, self->files->path[i], error);
         if (!self->streams[i])
-            return STATUS_IO;
+            return AR_IO;
     }
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (self->suite->output)
         status =
             result_folder_check(self->suite->output, &self->outputs, self->files->journal, error);
@@ -112,9 +114,9 @@ static enum status open_files(struct suite_work *self, struct error *error)
     return status;
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the results");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the results");
 }
 
 /* The figures show each policy and workload once: on the first device, in the first way to
@@ -134,7 +136,7 @@ static bool timed_at_once(const struct suite_work *self, const struct plan_cell 
 }
 
 /* Gives each cell what wants to see its events. */
-static enum status attach(struct suite_work *self, struct error *error)
+static enum ar_status attach(struct suite_work *self, struct ar_error *error)
 {
     for (size_t i = 0; i < self->plan.cell_count; i++) {
         struct plan_cell *cell = &self->plan.cells[i];
@@ -149,19 +151,19 @@ static enum status attach(struct suite_work *self, struct error *error)
             cell->argument = self->thin[i];
         }
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Reads the clock around every call of the other cells, in a pass of its own on one worker, since
  * that costs more than many a call; its timed metrics join the records. */
-static enum status time_cells(struct suite_work *self, struct error *error)
+static enum ar_status time_cells(struct suite_work *self, struct ar_error *error)
 {
     size_t most = self->plan.cell_count;
     size_t count = 0;
     struct plan_cell *cells = calloc(most, sizeof *cells);
     struct run_record *timed = calloc(most, sizeof *timed);
     size_t *places = calloc(most, sizeof *places);
-    enum status status = cells && timed && places ? STATUS_OK : no_memory(error);
+    enum ar_status status = cells && timed && places ? AR_OK : no_memory(error);
     for (size_t i = 0; i < most && !status; i++) {
         const struct plan_cell *cell = &self->plan.cells[i];
         if (timed_at_once(self, cell))
@@ -175,7 +177,7 @@ static enum status time_cells(struct suite_work *self, struct error *error)
         cells[count].finished = NULL;
         cells[count].begins = NULL;
         cells[count].observer = NULL;
-        cells[count].listener = (struct device_listener){0};
+        cells[count].listener = (struct ar_device_listener){0};
         cells[count++].event_now = NULL;
     }
     if (!status && count)
@@ -191,20 +193,20 @@ static enum status time_cells(struct suite_work *self, struct error *error)
 }
 
 /* The plan's cells: those that the journal does not hold, where there is one. */
-static enum status run_cells(struct suite_work *self, unsigned jobs, struct error *error)
+static enum ar_status run_cells(struct suite_work *self, unsigned jobs, struct ar_error *error)
 {
     const char *path = self->files->journal;
     if (!path)
         return matrix_run(&self->plan, self->plan.cells, self->plan.cell_count, jobs, self->records,
                           error);
     if (holds_events(self->files))
-        return error_set(error, STATUS_INVALID,
-                         "--journal keeps the figures of runs and not their events; leave out "
-                         "--journal, or the file of events");
+        return ar_error_set(error, AR_INVALID,
+                            "--journal keeps the figures of runs and not their events; leave out "
+                            "--journal, or the file of events");
     bool *done = calloc(self->plan.cell_count + 1, sizeof *done);
     if (!done)
         return no_memory(error);
-    enum status status =
+    enum ar_status status =
         journal_open(&self->journal, path, &self->plan, self->records, done, error);
     self->has_journal = !status;
     if (!status)
@@ -213,14 +215,14 @@ static enum status run_cells(struct suite_work *self, unsigned jobs, struct erro
     return status;
 }
 
-static enum status run_all(struct suite_work *self, struct error *error)
+static enum ar_status run_all(struct suite_work *self, struct ar_error *error)
 {
     unsigned jobs = plan_jobs(&self->plan);
     self->records = calloc(self->plan.cell_count, sizeof *self->records);
     self->thin = calloc(self->plan.cell_count, sizeof(struct thin_series *));
     if (!self->records || !self->thin)
         return no_memory(error);
-    enum status status = attach(self, error);
+    enum ar_status status = attach(self, error);
     if (!status)
         status = run_cells(self, jobs, error);
     if (!status && holds_events(self->files) && self->plan.cell_count == 1)
@@ -242,15 +244,15 @@ static void print_paragraph(FILE *stream, const char *title, const char *more)
 }
 
 /* The curve as tables: time lost always, the others where there is something to see. */
-static enum status print_curve(const struct suite_work *self, FILE *stream, enum table_form form,
-                               struct error *error)
+static enum ar_status print_curve(const struct suite_work *self, FILE *stream, enum table_form form,
+                                  struct ar_error *error)
 {
     static const char *const titles[] = {
         [SLOWDOWN_TIME] = "Slowdown (time / time with an allocator that costs nothing)",
         [SLOWDOWN_FLUSHES] = "Flushes: times that all cached memory was given back for a request",
         [SLOWDOWN_REMAPPED] = "MiB of pages unmapped at one place and mapped at another",
     };
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (int figure = SLOWDOWN_TIME; figure <= SLOWDOWN_REMAPPED && !status; figure++) {
         if (!self->curve.count || !slowdown_has(&self->curve, (enum slowdown_figure)figure))
             continue;
@@ -284,8 +286,8 @@ static bool shows_repetitions(const struct suite_work *self)
 
 /* Median, range and places over the draws, then pairs of draws. For LaTeX titles are all that is
  * said. */
-static enum status print_draws(const struct suite_work *self, FILE *stream, enum table_form form,
-                               struct error *error)
+static enum ar_status print_draws(const struct suite_work *self, FILE *stream, enum table_form form,
+                                  struct ar_error *error)
 {
     size_t count = self->plan.cell_count;
     if (table_is_latex(form))
@@ -297,7 +299,7 @@ static enum status print_draws(const struct suite_work *self, FILE *stream, enum
               "bytes: policies are told apart by that interval of their difference draw by draw\n"
               "(of fewer draws: where ranges do not overlap); `=` shares it.\n\n",
               stream);
-    enum status status = spread_table_print(self->records, count, stream, form, error);
+    enum ar_status status = spread_table_print(self->records, count, stream, form, error);
     if (status || !draw_pairs_any(self->records, count))
         return status;
     if (table_is_latex(form))
@@ -313,20 +315,20 @@ static enum status print_draws(const struct suite_work *self, FILE *stream, enum
 
 static void print_left_out(FILE *stream, const char *why)
 {
-    char sentence[sizeof((struct error *)0)->text + 16];
+    char sentence[sizeof((struct ar_error *)0)->text + 16];
     snprintf(sentence, sizeof sentence, "Left out: %s.", why);
     sentence_print(stream, sentence);
 }
 
-static enum status print_tables(const struct suite_work *self, FILE *stream, enum table_form form,
-                                struct error *error)
+static enum ar_status print_tables(const struct suite_work *self, FILE *stream,
+                                   enum table_form form, struct ar_error *error)
 {
     size_t count = self->plan.cell_count;
     if (self->suite->device_note[0]) {
         sentence_print(stream, self->suite->device_note);
         fputc('\n', stream);
     }
-    enum status status = results_table_print(self->records, count, stream, form, error);
+    enum ar_status status = results_table_print(self->records, count, stream, form, error);
     fputs("\nPeaks of bytes; ext.frag is the mean of 1 - largest servable / free. Ranked by\n"
           "peak physical bytes; DNF: did not finish. `allocrig list metrics` defines each\n"
           "figure.\n",
@@ -354,7 +356,8 @@ static enum status print_tables(const struct suite_work *self, FILE *stream, enu
 }
 
 /* The tables alone, to be included in a paper. */
-static enum status write_latex(const struct suite_work *self, FILE *stream, struct error *error)
+static enum ar_status write_latex(const struct suite_work *self, FILE *stream,
+                                  struct ar_error *error)
 {
     size_t count = self->plan.cell_count;
     enum table_form form = self->suite->wide ? TABLE_LATEX_WIDE : TABLE_LATEX;
@@ -365,7 +368,7 @@ static enum status write_latex(const struct suite_work *self, FILE *stream, stru
           stream);
     if (self->suite->draws > 1)
         print_paragraph(stream, "Medians over the draws, or in how many a policy finished", "");
-    enum status status = results_table_print(self->records, count, stream, form, error);
+    enum ar_status status = results_table_print(self->records, count, stream, form, error);
     if (!status && shows_repetitions(self))
         status = repetitions_table_print(self->records, count, stream, form, error);
     if (!status && self->suite->draws > 1)
@@ -391,7 +394,7 @@ static struct result_set result_set(const struct suite_work *self)
     };
 }
 
-static enum status write_files(struct suite_work *self, struct error *error)
+static enum ar_status write_files(struct suite_work *self, struct ar_error *error)
 {
     struct result_set set = result_set(self);
     if (self->streams[SUITE_FILE_json])
@@ -404,7 +407,7 @@ static enum status write_files(struct suite_work *self, struct error *error)
     if (self->streams[SUITE_FILE_openmetrics])
         openmetrics_write(self->streams[SUITE_FILE_openmetrics], self->records,
                           self->plan.cell_count);
-    enum status status = run_files_finish(&self->run_files, error);
+    enum ar_status status = run_files_finish(&self->run_files, error);
     if (!status && self->streams[SUITE_FILE_latex])
         status = write_latex(self, self->streams[SUITE_FILE_latex], error);
     if (status || !self->suite->output)
@@ -422,17 +425,17 @@ static enum status write_files(struct suite_work *self, struct error *error)
 }
 
 /* Where no policy could begin on the device there is nothing to show. */
-static enum status want_one_begun(const struct suite_work *self, struct error *error)
+static enum ar_status want_one_begun(const struct suite_work *self, struct ar_error *error)
 {
     for (size_t i = 0; i < self->plan.cell_count; i++)
         if (!self->records[i].unsupported)
-            return STATUS_OK;
+            return AR_OK;
     const struct run_record *first = self->records;
-    return error_set(error, STATUS_MISSING, "%s with policy %s: %s", first->workload.name,
-                     first->policy_spec, first->detail);
+    return ar_error_set(error, AR_MISSING, "%s with policy %s: %s", first->workload.name,
+                        first->policy_spec, first->detail);
 }
 
-static enum status judge(const struct suite_work *self, struct error *error)
+static enum ar_status judge(const struct suite_work *self, struct ar_error *error)
 {
     size_t failed = 0;
     const struct run_record *first = NULL;
@@ -443,16 +446,16 @@ static enum status judge(const struct suite_work *self, struct error *error)
         failed++;
     }
     if (!failed || !self->suite->require_pass)
-        return STATUS_OK;
+        return AR_OK;
     char where[sizeof first->detail];
     if (first->end == RUN_PLAYED)
         snprintf(where, sizeof where, " at event %llu",
                  (unsigned long long)first->first_failed_event);
     else
         snprintf(where, sizeof where, ": %.200s", first->detail);
-    return error_set(error, STATUS_NEGATIVE,
-                     "%zu of %zu runs did not finish, first %s with policy %s%s", failed,
-                     self->plan.cell_count, first->workload.name, first->policy_spec, where);
+    return ar_error_set(error, AR_NEGATIVE,
+                        "%zu of %zu runs did not finish, first %s with policy %s%s", failed,
+                        self->plan.cell_count, first->workload.name, first->policy_spec, where);
 }
 
 static void close_work(struct suite_work *self)
@@ -469,17 +472,17 @@ static void close_work(struct suite_work *self)
 }
 
 /* One stream, one format: results on standard output leave no room for a table. */
-static enum status want_one_format(const struct suite_files *files, bool *quiet,
-                                   struct error *error)
+static enum ar_status want_one_format(const struct suite_files *files, bool *quiet,
+                                      struct ar_error *error)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < SUITE_FILE_COUNT; i++)
         count += files->path[i] && strcmp(files->path[i], "-") == 0;
     *quiet = count > 0;
     if (count > 1)
-        return error_set(error, STATUS_INVALID,
-                         "only one file can be - (standard output); name the others");
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            "only one file can be - (standard output); name the others");
+    return AR_OK;
 }
 
 /* The first card among the devices, or a device that is none. */
@@ -491,12 +494,13 @@ static const char *card_of(const struct plan *plan)
     return plan->devices.items[0];
 }
 
-enum status suite_run(const struct suite *suite, const struct suite_files *files,
-                      const struct environment *environment, FILE *stream, struct error *error)
+enum ar_status suite_run(const struct suite *suite, const struct suite_files *files,
+                         const struct environment *environment, FILE *stream,
+                         struct ar_error *error)
 {
     struct suite_work self = {.suite = suite, .files = files, .environment = *environment};
     bool quiet = false;
-    enum status status = want_one_format(files, &quiet, error);
+    enum ar_status status = want_one_format(files, &quiet, error);
     if (!status)
         status = plan_make(&self.plan, suite, error);
     if (status)
@@ -521,7 +525,7 @@ enum status suite_run(const struct suite *suite, const struct suite_files *files
         result_folder_take_away(&self.folder);
     }
     if (self.has_journal)
-        journal_close(&self.journal, status == STATUS_OK);
+        journal_close(&self.journal, status == AR_OK);
     if (!status)
         status = judge(&self, error);
     close_work(&self);

@@ -11,8 +11,8 @@
 
 /* The table goes to `stream`. NEGATIVE where a run did not finish and the suite requires it;
  * the files are written then too. Other failures leave no file. */
-enum status suite_run(const struct suite *suite, const struct suite_files *files,
-                      const struct environment *environment, FILE *stream,
-                      struct error *error) STATUS_CHECKED;
+enum ar_status suite_run(const struct suite *suite, const struct suite_files *files,
+                         const struct environment *environment, FILE *stream,
+                         struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -30,26 +30,26 @@ struct sweep {
     struct journal journal;
     pthread_mutex_t lock; /* for all below, and the journal */
     size_t next;
-    enum status status; /* of the first that failed */
-    struct error error;
+    enum ar_status status; /* of the first that failed */
+    struct ar_error error;
     struct progress progress;
 };
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the sweep");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the sweep");
 }
 
-static enum status check(const struct suite *suite, struct error *error)
+static enum ar_status check(const struct suite *suite, struct ar_error *error)
 {
     if (suite->time)
-        return error_set(error, STATUS_INVALID,
-                         "sweep: cases side by side disturb each other's host times; leave time "
-                         "out, or use `run --time`");
+        return ar_error_set(error, AR_INVALID,
+                            "sweep: cases side by side disturb each other's host times; leave time "
+                            "out, or use `run --time`");
     if (suite->ratio_count)
-        return error_set(error, STATUS_INVALID,
-                         "sweep: [slowdown] is for `run`; list capacities in [suite] instead");
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            "sweep: [slowdown] is for `run`; list capacities in [suite] instead");
+    return AR_OK;
 }
 
 static int longest_first(const void *left, const void *right)
@@ -79,14 +79,14 @@ static void *work(void *argument)
     struct sweep *self = argument;
     struct cell_worker worker = {0};
     for (;;) {
-        struct error error = {{0}};
+        struct ar_error error = {{0}};
         pthread_mutex_lock(&self->lock);
         size_t place = self->status || self->next == self->count ? SIZE_MAX : self->next++;
         pthread_mutex_unlock(&self->lock);
         if (place == SIZE_MAX)
             break;
         size_t cell = self->order[place].cell;
-        enum status status =
+        enum ar_status status =
             cell_run(&worker, &self->plan, &self->plan.cells[cell], &self->records[cell], &error);
         pthread_mutex_lock(&self->lock);
         if (!status)
@@ -102,7 +102,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-static enum status run_all(struct sweep *self, struct error *error)
+static enum ar_status run_all(struct sweep *self, struct ar_error *error)
 {
     unsigned jobs = plan_jobs(&self->plan);
     pthread_t *threads = calloc(jobs, sizeof *threads);
@@ -125,8 +125,8 @@ static enum status run_all(struct sweep *self, struct error *error)
 }
 
 /* Of each workload and device: how many finished, and the best of them. */
-static enum status print_best(const struct sweep *self, FILE *stream, enum table_form form,
-                              struct error *error)
+static enum ar_status print_best(const struct sweep *self, FILE *stream, enum table_form form,
+                                 struct ar_error *error)
 {
     static const struct table_column columns[] = {
         {"workload", "", true, 40},      {"device", "", true, 32},   {"finished", "", false, 0},
@@ -160,31 +160,33 @@ static enum status print_best(const struct sweep *self, FILE *stream, enum table
         table_cell(table, "%.3f", metric_number(&best->metrics, METRIC_overhead, 0));
         table_cell(table, "%s", best->policy_spec);
     }
-    enum status status = table_print(table, stream, form, error);
+    enum ar_status status = table_print(table, stream, form, error);
     table_close(table);
     return status;
 }
 
-static enum status open_files(const struct sweep_files *files, const char *folder,
-                              struct output_set *outputs, FILE **json, FILE **csv,
-                              struct error *error)
+static enum ar_status open_files(const struct sweep_files *files, const char *folder,
+                                 struct output_set *outputs, FILE **json, FILE **csv,
+                                 struct ar_error *error)
 {
     *json = files->json ? output_set_open(outputs, files->json, error) : NULL;
     if (files->json && !*json)
-        return STATUS_IO;
+        return AR_IO;
     *csv = files->csv ? output_set_open(outputs, files->csv, error) : NULL;
     if (files->csv && !*csv)
-        return STATUS_IO;
-    return folder ? result_folder_check(folder, outputs, files->journal, error) : STATUS_OK;
+        return AR_IO;
+    return folder ? result_folder_check(folder, outputs, files->journal, error) : AR_OK;
 }
 
-static enum status prepare(struct sweep *self, const struct sweep_files *files, struct error *error)
+static enum ar_status prepare(struct sweep *self, const struct sweep_files *files,
+                              struct ar_error *error)
 {
     size_t count = self->plan.cell_count;
     for (size_t i = 0; i < count; i++)
         if (self->plan.cells[i].alone)
-            return error_set(error, STATUS_INVALID,
-                             "sweep: cases share this process; a card and isolate are for `run`");
+            return ar_error_set(
+                error, AR_INVALID,
+                "sweep: cases share this process; a card and isolate are for `run`");
     self->records = calloc(count ? count : 1, sizeof *self->records);
     self->done = calloc(count ? count : 1, sizeof *self->done);
     self->order = calloc(count ? count : 1, sizeof *self->order);
@@ -195,14 +197,14 @@ static enum status prepare(struct sweep *self, const struct sweep_files *files, 
 }
 
 /* The folder that `run` leaves, without series: cases side by side keep none. */
-static enum status write_folder(const struct sweep *self, const struct result_set *set,
-                                struct result_folder *folder, const char *path,
-                                struct output_set *outputs, struct error *error)
+static enum ar_status write_folder(const struct sweep *self, const struct result_set *set,
+                                   struct result_folder *folder, const char *path,
+                                   struct output_set *outputs, struct ar_error *error)
 {
     const struct thin_series **none = calloc(self->plan.cell_count + 1, sizeof *none);
     if (!none)
         return no_memory(error);
-    enum status status = result_folder_open(folder, path, outputs, error);
+    enum ar_status status = result_folder_open(folder, path, outputs, error);
     if (!status) {
         result_folder_summary(folder, set);
         status = print_best(self, folder->summary, TABLE_MARKDOWN, error);
@@ -213,9 +215,9 @@ static enum status write_folder(const struct sweep *self, const struct result_se
     return status;
 }
 
-static enum status finish(struct sweep *self, const struct suite *suite,
-                          const struct environment *environment, struct output_set *outputs,
-                          FILE *json, FILE *csv, FILE *stream, struct error *error)
+static enum ar_status finish(struct sweep *self, const struct suite *suite,
+                             const struct environment *environment, struct output_set *outputs,
+                             FILE *json, FILE *csv, FILE *stream, struct ar_error *error)
 {
     const struct result_set set = {.environment = environment,
                                    .suite = suite->name,
@@ -227,7 +229,7 @@ static enum status finish(struct sweep *self, const struct suite *suite,
         results_csv_write(csv, self->records, self->plan.cell_count);
     struct result_folder folder = {0};
     bool quiet = (json == stdout) || (csv == stdout);
-    enum status status = quiet ? STATUS_OK : print_best(self, stream, TABLE_TEXT, error);
+    enum ar_status status = quiet ? AR_OK : print_best(self, stream, TABLE_TEXT, error);
     if (!status && suite->output)
         status = write_folder(self, &set, &folder, suite->output, outputs, error);
     if (!status)
@@ -241,9 +243,9 @@ static enum status finish(struct sweep *self, const struct suite *suite,
     return status;
 }
 
-static enum status expand_all(struct suite *suite, const char *path, struct error *error)
+static enum ar_status expand_all(struct suite *suite, const char *path, struct ar_error *error)
 {
-    enum status status = grid_expand(&suite->policies, error);
+    enum ar_status status = grid_expand(&suite->policies, error);
     if (!status)
         status = grid_expand(&suite->workloads, error);
     if (!status)
@@ -253,14 +255,15 @@ static enum status expand_all(struct suite *suite, const char *path, struct erro
     return status ? status : suite_put_first(suite, error);
 }
 
-enum status sweep_run(struct suite *suite, const struct sweep_files *files,
-                      const struct environment *environment, FILE *stream, struct error *error)
+enum ar_status sweep_run(struct suite *suite, const struct sweep_files *files,
+                         const struct environment *environment, FILE *stream,
+                         struct ar_error *error)
 {
     struct sweep self = {.next = 0};
     struct output_set outputs = {0};
     FILE *json = NULL;
     FILE *csv = NULL;
-    enum status status = check(suite, error);
+    enum ar_status status = check(suite, error);
     if (!status)
         status = expand_all(suite, files->suite, error);
     if (!status)
@@ -275,7 +278,7 @@ enum status sweep_run(struct suite *suite, const struct sweep_files *files,
         status = run_all(&self, error);
         if (!status)
             status = finish(&self, suite, environment, &outputs, json, csv, stream, error);
-        journal_close(&self.journal, status == STATUS_OK);
+        journal_close(&self.journal, status == AR_OK);
     }
     output_set_abandon(&outputs);
     free(self.records);

@@ -23,8 +23,8 @@ struct sweep_files {
 
 /* Expands the suite's lists, runs, prints a summary and writes the files; then the journal is
  * removed. On failure it stays. */
-enum status sweep_run(struct suite *suite, const struct sweep_files *files,
-                      const struct environment *environment, FILE *stream,
-                      struct error *error) STATUS_CHECKED;
+enum ar_status sweep_run(struct suite *suite, const struct sweep_files *files,
+                         const struct environment *environment, FILE *stream,
+                         struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

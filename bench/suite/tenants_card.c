@@ -27,13 +27,13 @@ struct order {
 
 /* What it answers, after each step. */
 struct answer {
-    enum status status; /* other than OK: `error` says why, and it has left */
-    bool done;          /* its workload has ended or a request has failed */
+    enum ar_status status; /* other than OK: `error` says why, and it has left */
+    bool done;             /* its workload has ended or a request has failed */
     uint64_t steps;
     uint64_t card_bytes[PROCESS_CARDS]; /* that it holds of each */
     uint64_t other_pools_bytes;         /* beside the pool that failed, on its card */
     struct tenant_result result;
-    struct error error;
+    struct ar_error error;
 };
 
 /* ---- the child ------------------------------------------------------------------------------ */
@@ -44,9 +44,9 @@ struct member {
     const char *device;
     struct process process;
     struct runner runners[PROCESS_POOLS];
-    struct spec devices[PROCESS_POOLS];
+    struct ar_spec devices[PROCESS_POOLS];
     size_t count, going; /* pools that are open, and the one at work */
-    struct device *looked_at[PROCESS_CARDS];
+    struct ar_device *looked_at[PROCESS_CARDS];
     size_t looked_at_count;
     struct tenant_result *result;
     int socket;
@@ -55,73 +55,73 @@ struct member {
 };
 
 /* "cuda:matmul=plain" and 1: "cuda:matmul=plain,shared=yes,ordinal=1" */
-static enum status open_device_spec(const struct member *self, uint32_t card, struct spec *spec,
-                                    struct error *error)
+static enum ar_status open_device_spec(const struct member *self, uint32_t card,
+                                       struct ar_spec *spec, struct ar_error *error)
 {
     char text[DEVICE_ROOM];
     snprintf(text, sizeof text, "%s%cshared=yes,ordinal=%" PRIu32, self->device,
              strchr(self->device, ':') ? ',' : ':', card);
-    return spec_parse(text, spec, error);
+    return ar_spec_parse(text, spec, error);
 }
 
 /* What each card has and has free, with this process's context on it. They are closed before the pools
  * open: a device tells its context from what others hold by what the card holds before there is one. */
-static enum status look_at_cards(struct member *self, struct process_card *cards,
-                                 struct error *error)
+static enum ar_status look_at_cards(struct member *self, struct process_card *cards,
+                                    struct ar_error *error)
 {
     for (uint32_t i = 0; i < self->tenants->card_count; i++) {
-        struct spec spec;
-        struct device *device;
+        struct ar_spec spec;
+        struct ar_device *device;
         uint64_t total_bytes;
-        enum status status = open_device_spec(self, i, &spec, error);
-        if (status != STATUS_OK)
+        enum ar_status status = open_device_spec(self, i, &spec, error);
+        if (status != AR_OK)
             return status;
-        status = device_open(&spec, &device, error);
-        spec_close(&spec);
-        if (status != STATUS_OK)
+        status = ar_device_open(&spec, &device, error);
+        ar_spec_close(&spec);
+        if (status != AR_OK)
             return status;
         self->looked_at[self->looked_at_count++] = device;
         cards[i].total_bytes = device->props.total_bytes;
-        backing_memory(device->backing, &cards[i].free_bytes, &total_bytes);
+        ar_backing_memory(device->backing, &cards[i].free_bytes, &total_bytes);
         if (device->backing->page_bytes) /* only whole pages can be had */
             cards[i].free_bytes -= cards[i].free_bytes % device->backing->page_bytes;
         cards[i].compute_capability = self->tenants->cards[i].compute_capability;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void look_away(struct member *self)
 {
     for (size_t i = 0; i < self->looked_at_count; i++)
-        device_close(self->looked_at[i]);
+        ar_device_close(self->looked_at[i]);
     self->looked_at_count = 0;
 }
 
-static enum status configure(struct member *self, struct error *error)
+static enum ar_status configure(struct member *self, struct ar_error *error)
 {
     struct process_card cards[PROCESS_CARDS];
-    enum status status = look_at_cards(self, cards, error);
-    if (status != STATUS_OK)
+    enum ar_status status = look_at_cards(self, cards, error);
+    if (status != AR_OK)
         return status;
     return tenant_place(self->setup, cards, self->tenants->card_count, 0, &self->process, error);
 }
 
 /* TensorFlow's wait: other processes may free memory meanwhile. */
-static bool wait_and_see(void *argument, const struct policy_request *request)
+static bool wait_and_see(void *argument, const struct ar_policy_request *request)
 {
     struct member *self = argument;
     (void)request;
     if (!self->process.retries || !self->tenants->free || !self->count)
         return false;
-    struct device *device = self->runners[self->going].session.device;
+    struct ar_device *device = self->runners[self->going].session.device;
     uint64_t free_bytes, now_free_bytes, total_bytes;
     if (!self->waited_from_ns)
         self->waited_from_ns = device->ops->now(device);
     uint64_t until_ns = self->waited_from_ns + self->process.retry_ms * 1000000;
-    backing_memory(device->backing, &free_bytes, &total_bytes);
+    ar_backing_memory(device->backing, &free_bytes, &total_bytes);
     while (device->ops->now(device) < until_ns) {
         usleep(20000);
-        backing_memory(device->backing, &now_free_bytes, &total_bytes);
+        ar_backing_memory(device->backing, &now_free_bytes, &total_bytes);
         if (now_free_bytes > free_bytes) {
             self->result->retries_waited++;
             return true;
@@ -130,24 +130,24 @@ static bool wait_and_see(void *argument, const struct policy_request *request)
     return false;
 }
 
-static enum status open_pools(struct member *self, struct error *error)
+static enum ar_status open_pools(struct member *self, struct ar_error *error)
 {
     const struct tenant_setup *setup = self->setup;
     for (size_t i = 0; i < self->process.pool_count; i++) {
         const struct process_pool *pool = &self->process.pools[i];
         size_t work = i < setup->workload_count ? i : setup->workload_count - 1;
-        enum status status = open_device_spec(self, pool->card, &self->devices[i], error);
-        if (status != STATUS_OK)
+        enum ar_status status = open_device_spec(self, pool->card, &self->devices[i], error);
+        if (status != AR_OK)
             return status;
         self->runners[i].card = pool->card;
         self->runners[i].limit_of_free = pool->limit_of_free;
         status = runner_open(&self->runners[i], &self->devices[i], pool->policy,
                              setup->workloads[work], 0, 0, wait_and_see, self, error);
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             return status;
         self->count++;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The pool that is used next; each card has a context of its own. */
@@ -159,15 +159,15 @@ static struct runner *turn_to(struct member *self, size_t i)
 }
 
 /* One step of every pool; `*done` where nothing is left to do, and then all is reported. */
-static enum status step(struct member *self, bool *done, struct error *error)
+static enum ar_status step(struct member *self, bool *done, struct ar_error *error)
 {
     bool all_done = true, failed = false;
     self->waited_from_ns = 0;
     for (size_t i = 0; i < self->count; i++) {
         struct runner *runner = turn_to(self, i);
         if (!runner_done(runner)) {
-            enum status status = runner_go(runner, 0, 1, UINT64_MAX, error);
-            if (status != STATUS_OK)
+            enum ar_status status = runner_go(runner, 0, 1, UINT64_MAX, error);
+            if (status != AR_OK)
                 return status;
         }
         all_done = all_done && runner_done(runner);
@@ -175,11 +175,11 @@ static enum status step(struct member *self, bool *done, struct error *error)
     }
     *done = all_done || failed;
     for (size_t i = 0; i < self->count && *done; i++) {
-        enum status status = runner_report(turn_to(self, i), self->result, error);
-        if (status != STATUS_OK)
+        enum ar_status status = runner_report(turn_to(self, i), self->result, error);
+        if (status != AR_OK)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The driver tells only what all processes hold, so a context is measured once, before the first
@@ -187,7 +187,7 @@ static enum status step(struct member *self, bool *done, struct error *error)
 static void measure_contexts(struct member *self)
 {
     for (size_t i = 0; i < self->count; i++) {
-        struct device *device = turn_to(self, i)->session.device;
+        struct ar_device *device = turn_to(self, i)->session.device;
         uint64_t bytes = device->ops->card_bytes ? device->ops->card_bytes(device) : 0;
         uint64_t pool_bytes = device->counters.physical_bytes;
         uint64_t *context_bytes = &self->context_bytes[self->runners[i].card];
@@ -226,37 +226,37 @@ static bool say(struct member *self, const struct answer *answer)
 }
 
 /* MISSING where no card can be used at all: that is no outcome of one process. */
-static enum status look_for_driver(struct error *error)
+static enum ar_status look_for_driver(struct ar_error *error)
 {
     char why[512];
     for (size_t i = 0; device_kinds[i]; i++)
         if (!strcmp(device_kinds[i]->name, "cuda") && !device_kinds[i]->available(why, sizeof why))
-            return error_set(error, STATUS_MISSING, "%s", why);
-    return STATUS_OK;
+            return ar_error_set(error, AR_MISSING, "%s", why);
+    return AR_OK;
 }
 
 /* Settings that are refused, and a card without room, are outcomes. */
-static enum status begin(struct member *self, struct answer *answer)
+static enum ar_status begin(struct member *self, struct answer *answer)
 {
     struct tenant_result *result = &answer->result;
-    enum status status = look_for_driver(&answer->error);
-    if (status != STATUS_OK)
+    enum ar_status status = look_for_driver(&answer->error);
+    if (status != AR_OK)
         return status;
     status = configure(self, &answer->error);
     look_away(self);
     process_warnings(&self->process, result->warned, sizeof result->warned);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = open_pools(self, &answer->error);
-    if (status == STATUS_NEGATIVE)
+    if (status == AR_NEGATIVE)
         result->outcome = TENANT_REFUSED_SETTINGS;
-    else if (status == STATUS_REFUSED || status == STATUS_NO_MEMORY || status == STATUS_MISSING)
+    else if (status == AR_REFUSED || status == AR_NO_MEMORY || status == AR_MISSING)
         result->outcome = TENANT_NO_ROOM;
     else
         return status;
     snprintf(result->why, sizeof result->why, "%.*s", (int)sizeof result->why - 1,
              answer->error.text);
     answer->done = true;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void live(struct member *self)
@@ -270,9 +270,9 @@ static void live(struct member *self)
     count_card_bytes(self, &answer);
     if (!say(self, &answer))
         return;
-    while (answer.status == STATUS_OK && read(self->socket, &order, sizeof order) == sizeof order &&
+    while (answer.status == AR_OK && read(self->socket, &order, sizeof order) == sizeof order &&
            order.steps) {
-        for (uint64_t i = 0; i < order.steps && answer.status == STATUS_OK && !answer.done; i++) {
+        for (uint64_t i = 0; i < order.steps && answer.status == AR_OK && !answer.done; i++) {
             answer.status = step(self, &answer.done, &answer.error);
             answer.steps++;
             count_card_bytes(self, &answer);
@@ -363,22 +363,22 @@ static uint64_t largest_holder(const struct party *self, size_t but, uint64_t ow
 }
 
 /* The next answer of a child; its end is one, too. */
-static enum status hear(struct party *self, size_t i, struct error *error)
+static enum ar_status hear(struct party *self, size_t i, struct ar_error *error)
 {
     struct tenant *tenant = &self->items[i];
-    struct answer answer = {.status = STATUS_OK};
+    struct answer answer = {.status = AR_OK};
     size_t got = 0;
     while (got < sizeof answer) {
         ssize_t more = read(tenant->socket, (char *)&answer + got, sizeof answer - got);
         if (more <= 0) {
             lost(self, i, "its process died");
-            return STATUS_OK;
+            return AR_OK;
         }
         got += (size_t)more;
     }
-    if (answer.status != STATUS_OK) {
+    if (answer.status != AR_OK) {
         *error = answer.error;
-        return error_prefix(error, answer.status, "process %s", self->tenants->setups[i].name);
+        return ar_error_prefix(error, answer.status, "process %s", self->tenants->setups[i].name);
     }
     uint64_t arrived = self->results[i].arrived;
     self->results[i] = answer.result;
@@ -389,17 +389,17 @@ static enum status hear(struct party *self, size_t i, struct error *error)
     tenant->steps = answer.steps;
     memcpy(tenant->card_bytes, answer.card_bytes, sizeof tenant->card_bytes);
     if (!answer.done)
-        return STATUS_OK;
+        return AR_OK;
     if (self->tenants->setups[i].stays && answer.result.outcome == TENANT_PASSED)
         tenant->presence = STAYING;
     else
         free_requested(self, i);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Waits for answers of those that are named, one each; of all that are there where `only` is past
  * the last. Silence is an outcome. */
-static enum status listen_to(struct party *self, size_t only, struct error *error)
+static enum ar_status listen_to(struct party *self, size_t only, struct ar_error *error)
 {
     struct pollfd polled[TENANTS_MOST];
     size_t index[TENANTS_MOST], count = 0;
@@ -412,7 +412,7 @@ static enum status listen_to(struct party *self, size_t only, struct error *erro
     do
         heard = poll(polled, count, (int)self->limit_s * 1000);
     while (heard < 0 && errno == EINTR);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < count && !status; i++) {
         if (!heard)
             lost(self, index[i], "it did not answer in time and was ended");
@@ -435,18 +435,18 @@ static void close_others(const struct party *self)
             close(self->items[i].socket);
 }
 
-static enum status arrive(struct party *self, size_t i, struct error *error)
+static enum ar_status arrive(struct party *self, size_t i, struct ar_error *error)
 {
     struct tenant *tenant = &self->items[i];
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-        return error_set(error, STATUS_IO, "no pair of sockets: %s", strerror(errno));
+        return ar_error_set(error, AR_IO, "no pair of sockets: %s", strerror(errno));
     fflush(NULL);
     pid_t process = fork();
     if (process < 0) {
         close(pair[0]);
         close(pair[1]);
-        return error_set(error, STATUS_IO, "no process: %s", strerror(errno));
+        return ar_error_set(error, AR_IO, "no process: %s", strerror(errno));
     }
     if (process == 0) {
         close(pair[0]);
@@ -477,9 +477,9 @@ static void set_going(struct party *self)
     }
 }
 
-static enum status come_and_go(struct party *self, struct error *error)
+static enum ar_status come_and_go(struct party *self, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->tenants->count; i++) {
         uint64_t leaves = self->tenants->setups[i].leaves;
         if (leaves && leaves <= self->round &&
@@ -502,9 +502,9 @@ static bool anybody(const struct party *self, enum presence presence)
     return false;
 }
 
-static enum status round_of_all(struct party *self, struct error *error)
+static enum ar_status round_of_all(struct party *self, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->tenants->count && !status; i++) {
         if (self->items[i].presence != THERE)
             continue;
@@ -517,22 +517,22 @@ static enum status round_of_all(struct party *self, struct error *error)
     return status;
 }
 
-static enum status some_steps(struct party *self, struct error *error)
+static enum ar_status some_steps(struct party *self, struct ar_error *error)
 {
-    enum status status = listen_to(self, self->tenants->count, error);
+    enum ar_status status = listen_to(self, self->tenants->count, error);
     for (size_t i = 0; i < self->tenants->count; i++)
         if (self->items[i].steps > self->round)
             self->round = self->items[i].steps;
     return status;
 }
 
-enum status tenants_card_run(const struct tenants *tenants, const char *device, uint64_t limit_s,
-                             struct tenant_result *results, struct error *error)
+enum ar_status tenants_card_run(const struct tenants *tenants, const char *device, uint64_t limit_s,
+                                struct tenant_result *results, struct ar_error *error)
 {
     struct party *self = calloc(1, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu processes",
-                         tenants->count);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu processes",
+                            tenants->count);
     *self = (struct party){
         .tenants = tenants,
         .device = device,
@@ -543,7 +543,7 @@ enum status tenants_card_run(const struct tenants *tenants, const char *device, 
     memset(results, 0, tenants->count * sizeof *results);
     for (size_t i = 0; i < tenants->count; i++)
         results[i].refused_by = TENANTS_MOST;
-    enum status status = come_and_go(self, error);
+    enum ar_status status = come_and_go(self, error);
     while (!status && (anybody(self, THERE) || anybody(self, TO_COME))) {
         if (!anybody(self, THERE))
             self->round++;

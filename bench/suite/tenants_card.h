@@ -16,7 +16,8 @@
 
 /* As tenants_run, on `cuda` with the options of `device` for all ("cuda" or "cuda:matmul=plain");
  * the cards' devices and the samples are not used. `limit_s` 0: 120. */
-enum status tenants_card_run(const struct tenants *tenants, const char *device, uint64_t limit_s,
-                             struct tenant_result *results, struct error *error) STATUS_CHECKED;
+enum ar_status tenants_card_run(const struct tenants *tenants, const char *device, uint64_t limit_s,
+                                struct tenant_result *results,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -18,94 +18,95 @@ struct reading {
     unsigned begun[TENANTS_MOST]; /* the line of each process's section */
     const struct ini_line *line;
     const char *key, *value;
-    struct error *error;
+    struct ar_error *error;
 };
 
-static enum status bad(const struct reading *self, const char *what)
+static enum ar_status bad(const struct reading *self, const char *what)
 {
-    return error_set(self->error, STATUS_FORMAT, "%s:%u: %s = %.80s: %s", self->line->path,
-                     self->line->number, self->key, self->value, what);
+    return ar_error_set(self->error, AR_FORMAT, "%s:%u: %s = %.80s: %s", self->line->path,
+                        self->line->number, self->key, self->value, what);
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a suite");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a suite");
 }
 
-static enum status take_count(const struct reading *self, uint64_t *count)
+static enum ar_status take_count(const struct reading *self, uint64_t *count)
 {
-    return count_parse(self->value, count, NULL) ? bad(self, "a number, from 0") : STATUS_OK;
+    return ar_count_parse(self->value, count, NULL) ? bad(self, "a number, from 0") : AR_OK;
 }
 
 /* Rounds in which nobody is there are gone through, too. */
-static enum status take_round(const struct reading *self, uint64_t *round)
+static enum ar_status take_round(const struct reading *self, uint64_t *round)
 {
-    return count_parse(self->value, round, NULL) || *round > ROUNDS_MOST
+    return ar_count_parse(self->value, round, NULL) || *round > ROUNDS_MOST
                ? bad(self, "a round, from 0 to 1000000")
-               : STATUS_OK;
+               : AR_OK;
 }
 
-static enum status take_size(const struct reading *self, uint64_t *bytes)
+static enum ar_status take_size(const struct reading *self, uint64_t *bytes)
 {
-    return size_parse(self->value, bytes, NULL) ? bad(self, "a size, such as 500MiB") : STATUS_OK;
+    return ar_size_parse(self->value, bytes, NULL) ? bad(self, "a size, such as 500MiB") : AR_OK;
 }
 
-static enum status take_bool(const struct reading *self, bool *value)
+static enum ar_status take_bool(const struct reading *self, bool *value)
 {
     *value = !strcmp(self->value, "yes");
-    return *value || !strcmp(self->value, "no") ? STATUS_OK : bad(self, "yes or no");
+    return *value || !strcmp(self->value, "no") ? AR_OK : bad(self, "yes or no");
 }
 
-static enum status machine_line(const struct reading *self)
+static enum ar_status machine_line(const struct reading *self)
 {
     struct tenants_suite *suite = self->suite;
     uint64_t number;
     if (!strcmp(self->key, "compute_capability")) {
-        if (!suite->card_count || count_parse(self->value, &number, NULL) || !number || number > 99)
+        if (!suite->card_count || ar_count_parse(self->value, &number, NULL) || !number ||
+            number > 99)
             return bad(self, "the major number of the card above, as 8");
         suite->cards[suite->card_count - 1].compute_capability = (unsigned)number;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (!strcmp(self->key, "host"))
-        return size_parse(self->value, &suite->host_bytes, NULL) || !suite->host_bytes ||
+        return ar_size_parse(self->value, &suite->host_bytes, NULL) || !suite->host_bytes ||
                        suite->host_bytes > UINT64_C(1) << 50
                    ? bad(self, "what can be pinned of the host's memory, such as 64GiB")
-                   : STATUS_OK;
+                   : AR_OK;
     if (strcmp(self->key, "card") != 0)
         return bad(self, "a machine has card, compute_capability and host");
     if (suite->card_count == PROCESS_CARDS)
         return bad(self, "at most 16 cards");
     struct tenants_card *card = &suite->cards[suite->card_count];
-    enum status status = spec_parse(self->value, &card->device, self->error);
-    if (status != STATUS_OK)
-        return error_prefix(self->error, status, "%s:%u", self->line->path, self->line->number);
+    enum ar_status status = ar_spec_parse(self->value, &card->device, self->error);
+    if (status != AR_OK)
+        return ar_error_prefix(self->error, status, "%s:%u", self->line->path, self->line->number);
     suite->card_count++;
     card->compute_capability = 9;
     if (strcmp(card->device.links[card->device.link_count - 1].name, "sim") != 0)
         return bad(self, "a card of a machine is a simulated one, sim:...");
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status run_line(const struct reading *self)
+static enum ar_status run_line(const struct reading *self)
 {
     struct tenants_suite *suite = self->suite;
     if (!strcmp(self->key, "mode")) {
         suite->free = !strcmp(self->value, "free");
-        return suite->free || !strcmp(self->value, "barriered") ? STATUS_OK
+        return suite->free || !strcmp(self->value, "barriered") ? AR_OK
                                                                 : bad(self, "barriered or free");
     }
     if (!strcmp(self->key, "name")) {
         snprintf(suite->name, sizeof suite->name, "%s", self->value);
-        return STATUS_OK;
+        return AR_OK;
     }
     if (!strcmp(self->key, "draws")) {
-        enum status status = take_count(self, &suite->draws);
+        enum ar_status status = take_count(self, &suite->draws);
         return status || (suite->draws && suite->draws <= 10000) ? status : bad(self, "1 to 10000");
     }
     if (!strcmp(self->key, "seed"))
         return take_count(self, &suite->seed);
     if (!strcmp(self->key, "turn_events")) {
-        enum status status = take_count(self, &suite->turn_events);
+        enum ar_status status = take_count(self, &suite->turn_events);
         return status || (suite->turn_events && suite->turn_events < (1u << 30))
                    ? status
                    : bad(self, "1 to 2^30 events");
@@ -114,20 +115,21 @@ static enum status run_line(const struct reading *self)
 }
 
 /* The process that a line belongs to; a new one where it is the first of its section. */
-static enum status tenant_of(struct reading *self, struct tenant_setup **setup)
+static enum ar_status tenant_of(struct reading *self, struct tenant_setup **setup)
 {
     struct tenants_suite *suite = self->suite;
     const char *name = self->line->section + strlen(TENANT_PREFIX);
     for (size_t i = 0; i < suite->count; i++)
         if (!strcmp(suite->setups[i].name, name)) {
             if (self->begun[i] != self->line->section_number)
-                return error_set(self->error, STATUS_FORMAT,
-                                 "%s:%u: there is a [%s] already, in line %u; processes have names "
-                                 "of their own",
-                                 self->line->path, self->line->section_number, self->line->section,
-                                 self->begun[i]);
+                return ar_error_set(
+                    self->error, AR_FORMAT,
+                    "%s:%u: there is a [%s] already, in line %u; processes have names "
+                    "of their own",
+                    self->line->path, self->line->section_number, self->line->section,
+                    self->begun[i]);
             *setup = &suite->setups[i];
-            return STATUS_OK;
+            return AR_OK;
         }
     if (suite->count == TENANTS_MOST)
         return bad(self, "at most 256 processes");
@@ -139,11 +141,11 @@ static enum status tenant_of(struct reading *self, struct tenant_setup **setup)
     self->begun[suite->count] = self->line->section_number;
     *setup = &longer[suite->count++];
     **setup = (struct tenant_setup){.name = strdup(name)};
-    return (*setup)->name ? STATUS_OK : no_memory(self->error);
+    return (*setup)->name ? AR_OK : no_memory(self->error);
 }
 
 /* One more text of a list. */
-static enum status add_text(const struct reading *self, const char *const **texts, size_t *count)
+static enum ar_status add_text(const struct reading *self, const char *const **texts, size_t *count)
 {
     const char **longer = realloc((void *)(uintptr_t)*texts, (*count + 1) * sizeof *longer);
     if (longer)
@@ -152,10 +154,10 @@ static enum status add_text(const struct reading *self, const char *const **text
     if (!text)
         return no_memory(self->error);
     longer[(*count)++] = text;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status add_setting(const struct reading *self, struct tenant_setup *setup)
+static enum ar_status add_setting(const struct reading *self, struct tenant_setup *setup)
 {
     size_t count = setup->line_count;
     struct process_line *longer =
@@ -166,10 +168,10 @@ static enum status add_setting(const struct reading *self, struct tenant_setup *
     longer[count] =
         (struct process_line){strdup(self->key), strdup(self->value), self->line->number};
     setup->line_count++;
-    return longer[count].key && longer[count].value ? STATUS_OK : no_memory(self->error);
+    return longer[count].key && longer[count].value ? AR_OK : no_memory(self->error);
 }
 
-static enum status take_placement(const struct reading *self, enum tenant_placement *placement)
+static enum ar_status take_placement(const struct reading *self, enum tenant_placement *placement)
 {
     static const char *const names[] = {
         [TENANT_GIVEN] = "given",
@@ -179,17 +181,17 @@ static enum status take_placement(const struct reading *self, enum tenant_placem
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(self->value, names[i])) {
             *placement = (enum tenant_placement)i;
-            return STATUS_OK;
+            return AR_OK;
         }
     return bad(self, "given, first-fit or least-loaded");
 }
 
-static enum status tenant_line(struct reading *self)
+static enum ar_status tenant_line(struct reading *self)
 {
     struct tenant_setup *setup = NULL;
     uint64_t number = 0;
-    enum status status = tenant_of(self, &setup);
-    if (status != STATUS_OK)
+    enum ar_status status = tenant_of(self, &setup);
+    if (status != AR_OK)
         return status;
     if (!strcmp(self->key, "workload"))
         return add_text(self, &setup->workloads, &setup->workload_count);
@@ -200,7 +202,7 @@ static enum status tenant_line(struct reading *self)
         const char **place = pinned ? &setup->pinned : &setup->policy;
         free((void *)(uintptr_t)*place);
         *place = strdup(self->value);
-        return *place ? STATUS_OK : no_memory(self->error);
+        return *place ? AR_OK : no_memory(self->error);
     }
     if (!strcmp(self->key, "card")) {
         status = take_count(self, &number);
@@ -229,58 +231,62 @@ static enum status tenant_line(struct reading *self)
     return add_setting(self, setup);
 }
 
-static enum status take_line(void *argument, const struct ini_line *line, struct error *error)
+static enum ar_status take_line(void *argument, const struct ini_line *line, struct ar_error *error)
 {
     struct reading *self = argument;
     self->line = line;
     self->error = error;
-    enum status status = ini_split(line, &self->key, &self->value, error);
-    if (status != STATUS_OK)
+    enum ar_status status = ini_split(line, &self->key, &self->value, error);
+    if (status != AR_OK)
         return status;
     if (!strcmp(line->section, "machine"))
         return machine_line(self);
     return !strcmp(line->section, "run") ? run_line(self) : tenant_line(self);
 }
 
-static enum status check(const struct tenants_suite *suite, const char *path, struct error *error)
+static enum ar_status check(const struct tenants_suite *suite, const char *path,
+                            struct ar_error *error)
 {
     if (!suite->card_count)
-        return error_set(error, STATUS_FORMAT,
-                         "%s: a machine has cards: [machine] and card = sim:profile=h100", path);
+        return ar_error_set(error, AR_FORMAT,
+                            "%s: a machine has cards: [machine] and card = sim:profile=h100", path);
     if (!suite->count)
-        return error_set(error, STATUS_FORMAT, "%s: there is no process: [tenant NAME]", path);
+        return ar_error_set(error, AR_FORMAT, "%s: there is no process: [tenant NAME]", path);
     for (size_t i = 0; i < suite->count; i++) {
         const struct tenant_setup *setup = &suite->setups[i];
         if (!setup->workload_count)
-            return error_set(error, STATUS_FORMAT, "%s: process %s has no workload = SPEC", path,
-                             setup->name);
+            return ar_error_set(error, AR_FORMAT, "%s: process %s has no workload = SPEC", path,
+                                setup->name);
         if (setup->policy && setup->lines)
-            return error_set(
-                error, STATUS_FORMAT,
+            return ar_error_set(
+                error, AR_FORMAT,
                 "%s:%u: process %s: \"%.40s\" is no key beside policy = SPEC: either it "
                 "is misspelled, or a framework's setting, which goes with framework = "
                 "tensorflow, jax or torch instead",
                 path, setup->lines[0].line, setup->name, setup->lines[0].key);
         if (!setup->policy && !setup->lines)
-            return error_set(error, STATUS_FORMAT,
-                             "%s: process %s has either policy = SPEC or framework = tensorflow, "
-                             "jax or torch with its settings",
-                             path, setup->name);
+            return ar_error_set(
+                error, AR_FORMAT,
+                "%s: process %s has either policy = SPEC or framework = tensorflow, "
+                "jax or torch with its settings",
+                path, setup->name);
         if (setup->leaves && setup->leaves <= setup->arrives)
-            return error_set(error, STATUS_FORMAT,
-                             "%s: process %s leaves after round %llu and arrives after round %llu; "
-                             "let it leave later",
-                             path, setup->name, (unsigned long long)setup->leaves,
-                             (unsigned long long)setup->arrives);
+            return ar_error_set(
+                error, AR_FORMAT,
+                "%s: process %s leaves after round %llu and arrives after round %llu; "
+                "let it leave later",
+                path, setup->name, (unsigned long long)setup->leaves,
+                (unsigned long long)setup->arrives);
         if (setup->card >= suite->card_count)
-            return error_set(error, STATUS_FORMAT,
-                             "%s: process %s is on card %u, and the machine has %zu, from 0", path,
-                             setup->name, setup->card, suite->card_count);
+            return ar_error_set(error, AR_FORMAT,
+                                "%s: process %s is on card %u, and the machine has %zu, from 0",
+                                path, setup->name, setup->card, suite->card_count);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status tenants_suite_read(const char *path, struct tenants_suite *suite, struct error *error)
+enum ar_status tenants_suite_read(const char *path, struct tenants_suite *suite,
+                                  struct ar_error *error)
 {
     static const char *const sections[] = {"machine", "run", "tenant *"};
     struct reading reading = {.suite = suite};
@@ -288,10 +294,10 @@ enum status tenants_suite_read(const char *path, struct tenants_suite *suite, st
     const char *slash = strrchr(path, '/');
     snprintf(suite->name, sizeof suite->name, "%.*s", (int)strcspn(slash ? slash + 1 : path, "."),
              slash ? slash + 1 : path);
-    enum status status = ini_read(path, sections, 3, take_line, &reading, error);
-    if (status == STATUS_OK)
+    enum ar_status status = ini_read(path, sections, 3, take_line, &reading, error);
+    if (status == AR_OK)
         status = check(suite, path, error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         tenants_suite_close(suite);
     return status;
 }
@@ -299,7 +305,7 @@ enum status tenants_suite_read(const char *path, struct tenants_suite *suite, st
 void tenants_suite_close(struct tenants_suite *suite)
 {
     for (size_t i = 0; i < suite->card_count; i++)
-        spec_close(&suite->cards[i].device);
+        ar_spec_close(&suite->cards[i].device);
     for (size_t i = 0; i < suite->count; i++) {
         struct tenant_setup *setup = &suite->setups[i];
         for (size_t k = 0; k < setup->workload_count; k++)

@@ -24,8 +24,8 @@ struct tenants_suite {
     uint64_t draws, seed, turn_events, host_bytes;
 };
 
-enum status tenants_suite_read(const char *path, struct tenants_suite *suite,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status tenants_suite_read(const char *path, struct tenants_suite *suite,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 void tenants_suite_close(struct tenants_suite *suite);
 
 #endif

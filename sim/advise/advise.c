@@ -62,28 +62,28 @@ static void note_watcher(const struct trace_info *info, struct advise_result *ou
 }
 
 /* The policy that answers to the recorder, and whether it does what was recorded. */
-static enum status hold_recording(const struct advise_config *config, struct advise_result *out,
-                                  struct fidelity_result *held, struct error *error)
+static enum ar_status hold_recording(const struct advise_config *config, struct advise_result *out,
+                                     struct fidelity_result *held, struct ar_error *error)
 {
     char text[1024];
-    struct spec policy;
-    struct error why = {""};
+    struct ar_spec policy;
+    struct ar_error why = {""};
     const struct trace_info *info = &config->source->info;
     out->fidelity = ADVISE_NOT_RECORDED;
     if (!info->recorder[0] || fidelity_default_spec(info, text, sizeof text, &why)) {
         snprintf(out->fidelity_why, sizeof out->fidelity_why, "%.250s", why.text);
         note_watcher(info, out);
-        return STATUS_OK;
+        return AR_OK;
     }
     out->framework = info->recorder;
-    enum status status = spec_parse(text, &policy, error);
+    enum ar_status status = ar_spec_parse(text, &policy, error);
     if (status)
         return status;
     const struct fidelity fidelity = {
         .policy = &policy, .source = config->source, .seed = config->seed};
     status = fidelity_run(&fidelity, held, &why);
-    spec_close(&policy);
-    if (status == STATUS_HOST_MEMORY || status == STATUS_CORRUPT) {
+    ar_spec_close(&policy);
+    if (status == AR_HOST_MEMORY || status == AR_CORRUPT) {
         *error = why;
         return status;
     }
@@ -104,11 +104,11 @@ static enum status hold_recording(const struct advise_config *config, struct adv
     return candidates_without_limit(text, out->given, sizeof out->given, error);
 }
 
-static enum status prepare(struct advising *self, struct error *error)
+static enum ar_status prepare(struct advising *self, struct ar_error *error)
 {
     struct fidelity_result held = {0};
     struct advise_result *out = self->out;
-    enum status status = hold_recording(self->config, out, &held, error);
+    enum ar_status status = hold_recording(self->config, out, &held, error);
     if (!status)
         status = prepare_trace(self->config->source, held.releases, held.release_count,
                                &self->prepared, error);
@@ -133,16 +133,16 @@ static enum status prepare(struct advising *self, struct error *error)
     return status;
 }
 
-static enum status set_up(struct advising *self, struct error *error)
+static enum ar_status set_up(struct advising *self, struct ar_error *error)
 {
     const struct advise_config *config = self->config;
     const struct trace_info *info = &config->source->info;
     struct session_device plain;
-    struct device *device;
-    enum status status = session_device_with(&plain, config->device, 0, error);
+    struct ar_device *device;
+    enum ar_status status = session_device_with(&plain, config->device, 0, error);
     if (status)
         return status;
-    status = device_open(&plain.spec, &device, error);
+    status = ar_device_open(&plain.spec, &device, error);
     if (!status) {
         self->setup = (struct trial_setup){
             .device = config->device,
@@ -153,7 +153,7 @@ static enum status set_up(struct advising *self, struct error *error)
             .card_bytes = device->props.capacity_bytes,
             .has_outside = self->prepared.has_outside,
         };
-        device_close(device);
+        ar_device_close(device);
         if (info->kernels || config->host != REPLAY_HOST_NONE) {
             status = baseline_run(&plain.spec, self->prepared.trace, config->host, &self->baseline,
                                   error);
@@ -181,8 +181,8 @@ static bool is_pair(const struct candidate *candidate)
 }
 
 /* At the capacity in question: every setting, since somebody may ask for just that one. */
-static enum status try_at(void *argument, size_t number, struct trace_source *trace,
-                          struct error *error)
+static enum ar_status try_at(void *argument, size_t number, struct trace_source *trace,
+                             struct ar_error *error)
 {
     struct advising *self = argument;
     struct advise_row *row = &self->out->rows[number];
@@ -218,8 +218,8 @@ static size_t doubts_of(struct advising *self, struct doubting list[DOUBTS])
     return count;
 }
 
-static enum status doubt_row(void *argument, size_t number, struct trace_source *trace,
-                             struct error *error)
+static enum ar_status doubt_row(void *argument, size_t number, struct trace_source *trace,
+                                struct ar_error *error)
 {
     const struct doubting *doubting = argument;
     struct advise_result *out = doubting->self->out;
@@ -229,10 +229,10 @@ static enum status doubt_row(void *argument, size_t number, struct trace_source 
 }
 
 /* Which answers the recording does not tell. */
-static enum status doubt_all(struct advising *self, struct error *error)
+static enum ar_status doubt_all(struct advising *self, struct ar_error *error)
 {
     struct doubting list[DOUBTS];
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     size_t count = doubts_of(self, list);
     for (size_t i = 0; i < count && !status; i++)
         status = trial_each(list[i].trace, self->config->jobs, self->out->count, doubt_row, NULL,
@@ -240,18 +240,18 @@ static enum status doubt_all(struct advising *self, struct error *error)
     return status;
 }
 
-static enum status try_alone(const struct advising *self, struct advise_row *row,
-                             struct trace_source *trace, struct error *error)
+static enum ar_status try_alone(const struct advising *self, struct advise_row *row,
+                                struct trace_source *trace, struct ar_error *error)
 {
     return trial_run(&self->setup, trace, row->candidate.spec, 0, true, &row->alone, error);
 }
 
 /* A capacity was found: the row is shown, with what it costs there. */
-static enum status list_row(const struct advising *self, struct advise_row *row,
-                            struct trace_source *trace, struct error *error)
+static enum ar_status list_row(const struct advising *self, struct advise_row *row,
+                               struct trace_source *trace, struct ar_error *error)
 {
     struct trial trial = {0};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     row->listed = true;
     if (row->safe_bytes && self->setup.baseline)
         status = trial_run(&self->setup, trace, row->candidate.spec, row->safe_bytes, false, &trial,
@@ -260,44 +260,45 @@ static enum status list_row(const struct advising *self, struct advise_row *row,
     return status;
 }
 
-static enum status search_single(void *argument, size_t number, struct trace_source *trace,
-                                 struct error *error)
+static enum ar_status search_single(void *argument, size_t number, struct trace_source *trace,
+                                    struct ar_error *error)
 {
     struct advising *self = argument;
     struct advise_row *row = &self->out->rows[number];
     if (is_pair(&row->candidate))
-        return STATUS_OK;
-    enum status status = try_alone(self, row, trace, error);
+        return AR_OK;
+    enum ar_status status = try_alone(self, row, trace, error);
     if (!status && row->alone.begun && row->alone.passed)
         status = trial_search(&self->setup, trace, row->candidate.spec, &row->alone,
                               &row->safe_bytes, error);
     return status ? status : list_row(self, row, trace, error);
 }
 
-static enum status search_from(const struct advising *self, struct advise_row *row,
-                               uint64_t from_bytes, struct trace_source *trace, struct error *error)
+static enum ar_status search_from(const struct advising *self, struct advise_row *row,
+                                  uint64_t from_bytes, struct trace_source *trace,
+                                  struct ar_error *error)
 {
-    enum status status =
+    enum ar_status status =
         trial_safe(&self->setup, trace, row->candidate.spec, from_bytes, &row->safe_bytes, error);
     return status || !row->safe_bytes ? status : list_row(self, row, trace, error);
 }
 
-static enum status search_pair(void *argument, size_t number, struct trace_source *trace,
-                               struct error *error)
+static enum ar_status search_pair(void *argument, size_t number, struct trace_source *trace,
+                                  struct ar_error *error)
 {
     struct advising *self = argument;
     struct advise_row *row = &self->out->rows[number];
     if (!is_pair(&row->candidate) || !row->at.begun)
-        return STATUS_OK;
+        return AR_OK;
     uint64_t better = UINT64_MAX;
     for (int i = 0; i < 2; i++) {
         uint64_t half = self->out->rows[row->candidate.half[i]].safe_bytes;
         better = half && half < better ? half : better;
     }
     if (better == UINT64_MAX)
-        return STATUS_OK;
-    enum status status = STATUS_OK;
-    uint64_t less = size_round_down(better - better / 100, 2 * MIB);
+        return AR_OK;
+    enum ar_status status = AR_OK;
+    uint64_t less = ar_size_round_down(better - better / 100, 2 * AR_MIB);
     if (less >= self->setup.live_peak_bytes)
         status = search_from(self, row, less, trace, error);
     /* A pair that alone fits is worth telling, however little it is ahead. */
@@ -381,14 +382,14 @@ static void count_done(void *argument)
         self->config->tried(self->config->tried_argument, self->done, ROUNDS * self->out->tried);
 }
 
-static enum status try_all(struct advising *self, struct error *error)
+static enum ar_status try_all(struct advising *self, struct ar_error *error)
 {
     struct candidates candidates;
     struct advise_result *out = self->out;
     const struct advise_config *config = self->config;
     const char *given = out->given[0] ? out->given : "torch";
     const char *recorder = out->framework ? out->framework : "";
-    enum status status = candidates_list(recorder, given, true, &candidates, error);
+    enum ar_status status = candidates_list(recorder, given, true, &candidates, error);
     if (status)
         return status;
     if (!out->given[0]) /* nobody's settings: all are other policies */
@@ -401,7 +402,7 @@ static enum status try_all(struct advising *self, struct error *error)
     out->count = out->tried = candidates.count;
     candidates_close(&candidates);
     if (!out->rows)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the settings");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the settings");
     struct trace_source *trace = self->prepared.trace;
     status = trial_each(trace, config->jobs, out->count, try_at, count_done, self, error);
     if (!status)
@@ -418,20 +419,20 @@ static enum status try_all(struct advising *self, struct error *error)
         return status;
     drop_same(out);
     rank(out);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status advise_run(const struct advise_config *config, struct advise_result *result,
-                       struct error *error)
+enum ar_status advise_run(const struct advise_config *config, struct advise_result *result,
+                          struct ar_error *error)
 {
     struct advising self = {.config = config, .out = result};
     *result = (struct advise_result){0};
     if (config->source->ops->served)
-        return error_set(
-            error, STATUS_INVALID,
+        return ar_error_set(
+            error, AR_INVALID,
             "what %s asks for depends on the policy; write it to a file first with gen",
             config->source->info.name);
-    enum status status = prepare(&self, error);
+    enum ar_status status = prepare(&self, error);
     if (!status)
         status = set_up(&self, error);
     if (!status)
@@ -444,12 +445,12 @@ enum status advise_run(const struct advise_config *config, struct advise_result 
     return status;
 }
 
-enum status advise_predict(const struct advise_config *config, const char *policy,
-                           uint64_t capacity_bytes, struct trial *out, struct error *error)
+enum ar_status advise_predict(const struct advise_config *config, const char *policy,
+                              uint64_t capacity_bytes, struct trial *out, struct ar_error *error)
 {
     struct advise_result result = {0};
     struct advising self = {.config = config, .out = &result};
-    enum status status = prepare(&self, error);
+    enum ar_status status = prepare(&self, error);
     if (!status)
         status = set_up(&self, error);
     self.setup.as_limit = false;

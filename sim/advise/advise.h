@@ -22,11 +22,11 @@
 #include "sim/fidelity/fidelity.h"
 
 struct advise_config {
-    struct trace_source *source; /* opened with trace_open_recording where it is a file */
-    const struct spec *device;   /* its capacity does not count */
-    uint64_t capacity_bytes;     /* in question; 0: what was recorded, or the device's */
-    bool as_limit;               /* it is a limit that the program sets for itself */
-    bool card_asked;             /* without a capacity: the device's card, whatever was recorded */
+    struct trace_source *source;  /* opened with trace_open_recording where it is a file */
+    const struct ar_spec *device; /* its capacity does not count */
+    uint64_t capacity_bytes;      /* in question; 0: what was recorded, or the device's */
+    bool as_limit;                /* it is a limit that the program sets for itself */
+    bool card_asked;              /* without a capacity: the device's card, whatever was recorded */
     enum replay_frees frees;
     enum replay_host host;
     uint64_t seed;
@@ -73,13 +73,13 @@ struct advise_result {
 };
 
 /* INVALID where the trace is adaptive. */
-enum status advise_run(const struct advise_config *config, struct advise_result *result,
-                       struct error *error) STATUS_CHECKED;
+enum ar_status advise_run(const struct advise_config *config, struct advise_result *result,
+                          struct ar_error *error) AR_STATUS_CHECKED;
 /* Only what one setting would do: with `policy` (its own limit counts) at that capacity, 0 for all
  * of the card, from a recording made ready as above. */
-enum status advise_predict(const struct advise_config *config, const char *policy,
-                           uint64_t capacity_bytes, struct trial *out,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status advise_predict(const struct advise_config *config, const char *policy,
+                              uint64_t capacity_bytes, struct trial *out,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 void advise_result_close(struct advise_result *result);
 
 /* Whether a row fits at the capacity in question. */

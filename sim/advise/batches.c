@@ -33,12 +33,12 @@ static bool is_of_block(const struct trace_event *event)
 }
 
 /* The next event of a block; NULL at the end. */
-static enum status next_event(struct side *self, const struct trace_event **out,
-                              struct error *error)
+static enum ar_status next_event(struct side *self, const struct trace_event **out,
+                                 struct ar_error *error)
 {
     for (;;) {
         if (self->at == self->count) {
-            enum status status = trace_next(self->trace, &self->events, &self->count, error);
+            enum ar_status status = trace_next(self->trace, &self->events, &self->count, error);
             self->at = 0;
             *out = NULL;
             if (status || !self->count)
@@ -46,30 +46,30 @@ static enum status next_event(struct side *self, const struct trace_event **out,
         }
         *out = &self->events[self->at++];
         if (is_of_block(*out))
-            return STATUS_OK;
+            return AR_OK;
     }
 }
 
-static enum status reach(struct side *self, uint32_t slot, struct error *error)
+static enum ar_status reach(struct side *self, uint32_t slot, struct ar_error *error)
 {
     size_t count = self->slot_count ? self->slot_count : 64;
     if (slot < self->slot_count)
-        return STATUS_OK;
+        return AR_OK;
     while (count <= slot)
         count *= 2;
     uint64_t *slots = realloc(self->slots, count * sizeof *slots);
     if (!slots)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu blocks", count);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks", count);
     memset(slots + self->slot_count, 0, (count - self->slot_count) * sizeof *slots);
     self->slots = slots;
     self->slot_count = count;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status count_event(struct side *self, const struct trace_event *event,
-                               struct error *error)
+static enum ar_status count_event(struct side *self, const struct trace_event *event,
+                                  struct ar_error *error)
 {
-    enum status status = reach(self, event->slot, error);
+    enum ar_status status = reach(self, event->slot, error);
     if (status)
         return status;
     self->live_bytes -= self->slots[event->slot];
@@ -81,7 +81,7 @@ static enum status count_event(struct side *self, const struct trace_event *even
     self->live_bytes += self->slots[event->slot];
     if (self->live_bytes > self->peak_bytes)
         self->peak_bytes = self->live_bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static struct batch_line line_through(const uint64_t batches[2], uint64_t first, uint64_t second)
@@ -122,7 +122,7 @@ static size_t keep_highest(struct batch_line *lines, size_t count)
     return kept;
 }
 
-static enum status add_line(struct pairing *self, struct batch_line line, struct error *error)
+static enum ar_status add_line(struct pairing *self, struct batch_line line, struct ar_error *error)
 {
     if (self->count == self->room && self->count > 2 * self->kept)
         self->count = self->kept = keep_highest(self->lines, self->count);
@@ -130,19 +130,19 @@ static enum status add_line(struct pairing *self, struct batch_line line, struct
         size_t room = self->room ? 2 * self->room : LINES_LEAST;
         struct batch_line *lines = realloc(self->lines, room * sizeof *lines);
         if (!lines)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu events", room);
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu events", room);
         self->lines = lines;
         self->room = room;
     }
     self->lines[self->count++] = line;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Both to their ends; `*aligned` false where they part: then for the peaks alone. */
-static enum status pair(struct pairing *self, bool *aligned, struct error *error)
+static enum ar_status pair(struct pairing *self, bool *aligned, struct ar_error *error)
 {
     const struct trace_event *events[2] = {NULL, NULL};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     *aligned = true;
     do {
         for (int i = 0; i < 2 && !status; i++) {
@@ -164,11 +164,11 @@ static enum status pair(struct pairing *self, bool *aligned, struct error *error
     return status;
 }
 
-enum status batch_curve_find(struct trace_source *const traces[2], const uint64_t batches[2],
-                             struct batch_curve *out, struct error *error)
+enum ar_status batch_curve_find(struct trace_source *const traces[2], const uint64_t batches[2],
+                                struct batch_curve *out, struct ar_error *error)
 {
     struct pairing pairing = {.batches = batches};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     *out = (struct batch_curve){0};
     for (int i = 0; i < 2 && !status; i++) {
         pairing.sides[i].trace = traces[i];

@@ -18,8 +18,8 @@ struct batch_curve {
 };
 
 /* The batches differ. The caller closes it. */
-enum status batch_curve_find(struct trace_source *const traces[2], const uint64_t batches[2],
-                             struct batch_curve *out, struct error *error) STATUS_CHECKED;
+enum ar_status batch_curve_find(struct trace_source *const traces[2], const uint64_t batches[2],
+                                struct batch_curve *out, struct ar_error *error) AR_STATUS_CHECKED;
 void batch_curve_close(struct batch_curve *self);
 
 double batch_curve_peak(const struct batch_curve *self, double batch);

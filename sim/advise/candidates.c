@@ -142,23 +142,23 @@ static const struct framework *framework_of(const char *recorder)
 }
 
 /* Cut, it would be another policy. */
-static enum status too_long(const char *spec, size_t room, struct error *error)
+static enum ar_status too_long(const char *spec, size_t room, struct ar_error *error)
 {
-    return error_set(error, STATUS_INVALID,
-                     "the policy \"%.60s..\" has more than %zu bytes: give what it "
-                     "names a shorter path",
-                     spec, room - 1);
+    return ar_error_set(error, AR_INVALID,
+                        "the policy \"%.60s..\" has more than %zu bytes: give what it "
+                        "names a shorter path",
+                        spec, room - 1);
 }
 
 /* Puts one more at the end, unless the spec is there already: then that one is returned. */
-static struct candidate *add(struct candidates *list, const char *spec, struct error *error)
+static struct candidate *add(struct candidates *list, const char *spec, struct ar_error *error)
 {
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->at[i].spec, spec) == 0)
             return &list->at[i];
-    struct candidate *at = array_grow(list->at, list->count, &list->room, sizeof *at);
+    struct candidate *at = ar_array_grow(list->at, list->count, &list->room, sizeof *at);
     if (!at) {
-        error_set(error, STATUS_HOST_MEMORY, "no host memory for a list of settings");
+        ar_error_set(error, AR_HOST_MEMORY, "no host memory for a list of settings");
         return NULL;
     }
     list->at = at;
@@ -175,18 +175,18 @@ static void write_spec(char *text, size_t bytes, const struct setting *a, const 
              b ? b->pairs : "");
 }
 
-static enum status add_single(struct candidates *list, const struct setting *setting,
-                              struct error *error)
+static enum ar_status add_single(struct candidates *list, const struct setting *setting,
+                                 struct ar_error *error)
 {
     char spec[320];
     write_spec(spec, sizeof spec, setting, NULL);
     struct candidate *candidate = add(list, spec, error);
     if (!candidate)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     candidate->cost = setting->cost;
     if (setting->text)
         snprintf(candidate->text, sizeof candidate->text, "%s", setting->text);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static bool may_join(const struct setting *a, const struct setting *b)
@@ -208,8 +208,8 @@ static size_t index_of(const struct candidates *list, const struct setting *sett
     return 0;
 }
 
-static enum status add_pairs(struct candidates *list, const struct setting *settings,
-                             struct error *error)
+static enum ar_status add_pairs(struct candidates *list, const struct setting *settings,
+                                struct ar_error *error)
 {
     for (const struct setting *a = settings; a->policy; a++)
         for (const struct setting *b = a + 1; b->policy; b++) {
@@ -220,18 +220,18 @@ static enum status add_pairs(struct candidates *list, const struct setting *sett
             write_spec(spec, sizeof spec, a, b);
             struct candidate *candidate = add(list, spec, error);
             if (!candidate)
-                return STATUS_HOST_MEMORY;
+                return AR_HOST_MEMORY;
             memcpy(candidate->half, halves, sizeof halves);
         }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status add_others(struct candidates *list, struct error *error)
+static enum ar_status add_others(struct candidates *list, struct ar_error *error)
 {
-    const struct policy_ops *ops;
+    const struct ar_policy_ops *ops;
     for (size_t i = 0; (ops = registry_policy(i)); i++) {
         bool there = false;
-        if (ops->capabilities & (POLICY_UNRANKED | POLICY_OFFLINE))
+        if (ops->capabilities & (AR_POLICY_UNRANKED | AR_POLICY_OFFLINE))
             continue;
         for (size_t j = 0; j < list->count; j++)
             there |= strcmp(list->at[j].spec, ops->name) == 0;
@@ -239,36 +239,37 @@ static enum status add_others(struct candidates *list, struct error *error)
             continue;
         struct candidate *candidate = add(list, ops->name, error);
         if (!candidate)
-            return STATUS_HOST_MEMORY;
+            return AR_HOST_MEMORY;
         candidate->own = false;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status add_framework(struct candidates *list, const char *recorder, struct error *error)
+static enum ar_status add_framework(struct candidates *list, const char *recorder,
+                                    struct ar_error *error)
 {
     const struct framework *framework = framework_of(recorder);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!framework)
-        return STATUS_OK;
+        return AR_OK;
     if (framework->base && !add(list, framework->base, error))
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     for (const struct setting *setting = framework->settings; setting->policy && !status; setting++)
         if (!setting->needs)
             status = add_single(list, setting, error);
     return status ? status : add_pairs(list, framework->settings, error);
 }
 
-enum status candidates_list(const char *recorder, const char *given, bool others,
-                            struct candidates *out, struct error *error)
+enum ar_status candidates_list(const char *recorder, const char *given, bool others,
+                               struct candidates *out, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     *out = (struct candidates){0};
     if (strlen(given) >= CANDIDATE_SPEC_ROOM)
         return too_long(given, CANDIDATE_SPEC_ROOM, error);
     struct candidate *first = add(out, given, error);
     if (!first)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     first->given = true;
     status = add_framework(out, recorder, error);
     if (!status && others)
@@ -284,17 +285,17 @@ void candidates_close(struct candidates *self)
     *self = (struct candidates){0};
 }
 
-enum status candidates_without_limit(const char *spec, char *text, size_t text_bytes,
-                                     struct error *error)
+enum ar_status candidates_without_limit(const char *spec, char *text, size_t text_bytes,
+                                        struct ar_error *error)
 {
-    struct spec parsed;
-    enum status status = spec_parse(spec, &parsed, error);
+    struct ar_spec parsed;
+    enum ar_status status = ar_spec_parse(spec, &parsed, error);
     if (status)
         return status;
-    const struct spec_link *link = &parsed.links[parsed.link_count - 1];
+    const struct ar_spec_link *link = &parsed.links[parsed.link_count - 1];
     size_t used = (size_t)snprintf(text, text_bytes, "%s", link->name);
     for (size_t i = 0; i < link->pair_count && used < text_bytes; i++) {
-        const struct spec_pair *pair = &link->pairs[i];
+        const struct ar_spec_pair *pair = &link->pairs[i];
         bool quotes = strchr(pair->value, ',') != NULL;
         if (strcmp(pair->key, "limit") == 0)
             continue;
@@ -302,6 +303,6 @@ enum status candidates_without_limit(const char *spec, char *text, size_t text_b
                                  strchr(text, ':') ? "," : ":", pair->key, pair->alone ? "" : "=",
                                  quotes ? "'" : "", pair->value, quotes ? "'" : "");
     }
-    spec_close(&parsed);
-    return used < text_bytes ? STATUS_OK : too_long(spec, text_bytes, error);
+    ar_spec_close(&parsed);
+    return used < text_bytes ? AR_OK : too_long(spec, text_bytes, error);
 }

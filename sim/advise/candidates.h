@@ -28,12 +28,12 @@ struct candidates {
 /* All for a recording of `recorder` ("torch 2.11.0", "xla 0.6", ...; "" is nobody): first `given`, the
  * recorded setting without its limit, then the framework's defaults, single settings and pairs;
  * last, where `others` is set, every ranked policy that is none of these. candidates_close. */
-enum status candidates_list(const char *recorder, const char *given, bool others,
-                            struct candidates *out, struct error *error) STATUS_CHECKED;
+enum ar_status candidates_list(const char *recorder, const char *given, bool others,
+                               struct candidates *out, struct ar_error *error) AR_STATUS_CHECKED;
 void candidates_close(struct candidates *self);
 
 /* A policy spec without its limit; INVALID where it does not fit into `text_bytes`. */
-enum status candidates_without_limit(const char *spec, char *text, size_t text_bytes,
-                                     struct error *error) STATUS_CHECKED;
+enum ar_status candidates_without_limit(const char *spec, char *text, size_t text_bytes,
+                                        struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

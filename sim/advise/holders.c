@@ -18,20 +18,20 @@ struct pass {
     uint64_t number, step, live_bytes, late_bytes;
 };
 
-static enum status reach(struct pass *pass, uint32_t slot, struct error *error)
+static enum ar_status reach(struct pass *pass, uint32_t slot, struct ar_error *error)
 {
     if (slot < pass->slot_count)
-        return STATUS_OK;
+        return AR_OK;
     size_t count = pass->slot_count ? pass->slot_count : 256;
     while (count <= slot)
         count *= 2;
     struct live_block *slots = realloc(pass->slots, count * sizeof *slots);
     if (!slots)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu blocks", count);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks", count);
     memset(slots + pass->slot_count, 0, (count - pass->slot_count) * sizeof *slots);
     pass->slots = slots;
     pass->slot_count = count;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static bool counts(const struct pass *pass, const struct trace_event *event)
@@ -41,13 +41,14 @@ static bool counts(const struct pass *pass, const struct trace_event *event)
             trace_attributes_of(pass->source, event->attributes)->space != TRACE_SPACE_PINNED);
 }
 
-static enum status take(struct pass *pass, const struct trace_event *event, struct error *error)
+static enum ar_status take(struct pass *pass, const struct trace_event *event,
+                           struct ar_error *error)
 {
     if (event->kind == TRACE_MARK && (event->flags & TRACE_STEP))
         pass->step++;
     if (!trace_kind_has_block(event->kind) || event->kind == TRACE_USE)
-        return STATUS_OK;
-    enum status status = reach(pass, event->slot, error);
+        return AR_OK;
+    enum ar_status status = reach(pass, event->slot, error);
     if (status)
         return status;
     struct live_block *block = &pass->slots[event->slot];
@@ -58,17 +59,18 @@ static enum status take(struct pass *pass, const struct trace_event *event, stru
     if (counts(pass, event))
         *block = (struct live_block){event->value, event->attributes};
     pass->live_bytes += block->bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Runs over events [0, end) and notes the peak where `peak` is not NULL. */
-static enum status run(struct pass *pass, uint64_t end, struct holders *peak, struct error *error)
+static enum ar_status run(struct pass *pass, uint64_t end, struct holders *peak,
+                          struct ar_error *error)
 {
     const struct trace_event *events;
     size_t count = 1;
     pass->number = 0;
     pass->step = 1;
-    enum status status = trace_rewind(pass->source, error);
+    enum ar_status status = trace_rewind(pass->source, error);
     while (!status && count && pass->number < end) {
         status = trace_next(pass->source, &events, &count, error);
         for (size_t i = 0; !status && i < count && pass->number < end; i++, pass->number++) {
@@ -136,12 +138,12 @@ static void group(const struct named_block *blocks, size_t count, struct holders
         insert(out, &now);
 }
 
-static enum status name(const struct pass *pass, struct holders *out, struct error *error)
+static enum ar_status name(const struct pass *pass, struct holders *out, struct ar_error *error)
 {
     size_t count = 0;
     struct named_block *blocks = calloc(pass->slot_count + 1, sizeof *blocks);
     if (!blocks)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the live blocks");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the live blocks");
     for (size_t i = 0; i < pass->slot_count; i++)
         if (pass->slots[i].bytes)
             blocks[count++] =
@@ -150,15 +152,15 @@ static enum status name(const struct pass *pass, struct holders *out, struct err
     out->blocks = count;
     group(blocks, count, out);
     free(blocks);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status holders_find(struct trace_source *source, uint64_t end, struct holders *out,
-                         struct error *error)
+enum ar_status holders_find(struct trace_source *source, uint64_t end, struct holders *out,
+                            struct ar_error *error)
 {
     struct pass first = {.source = source}, second = {.source = source};
     *out = (struct holders){0};
-    enum status status = run(&first, end, out, error);
+    enum ar_status status = run(&first, end, out, error);
     out->steps = first.step - 1;
     out->late_bytes = first.late_bytes;
     if (!status && out->bytes)

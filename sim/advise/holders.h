@@ -23,7 +23,7 @@ struct holders {
 };
 
 /* Finds them in events [0, end). Pinned memory and probes do not count. */
-enum status holders_find(struct trace_source *source, uint64_t end, struct holders *out,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status holders_find(struct trace_source *source, uint64_t end, struct holders *out,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -67,11 +67,11 @@ static void find_killer(struct copying *self, const struct trace_event *event, c
     }
 }
 
-static enum status look_for_killer(struct copying *self, struct error *error)
+static enum ar_status look_for_killer(struct copying *self, struct ar_error *error)
 {
     const struct trace_event *events;
     size_t pulled = 1;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     self->killer = UINT64_MAX;
     while (!self->source->info.complete && !status && pulled) {
         status = trace_next(self->source, &events, &pulled, error);
@@ -85,8 +85,8 @@ static enum status look_for_killer(struct copying *self, struct error *error)
     return status ? status : trace_rewind(self->source, error);
 }
 
-static enum status copy_one(struct copying *self, const struct trace_event *read,
-                            struct error *error)
+static enum ar_status copy_one(struct copying *self, const struct trace_event *read,
+                               struct ar_error *error)
 {
     struct trace_event changed = *read;
     const struct trace_event *event = &changed;
@@ -95,7 +95,7 @@ static enum status copy_one(struct copying *self, const struct trace_event *read
     const struct trace_event release = {.kind = TRACE_TRIM};
     const struct trace_attributes *keys = NULL;
     const char *text = NULL;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     while (self->next < self->count && self->releases[self->next] <= self->number && !status) {
         status = trace_memory_append(self->memory, &release, NULL, NULL, error);
         self->next++;
@@ -115,21 +115,21 @@ static enum status copy_one(struct copying *self, const struct trace_event *read
     return trace_memory_append(self->memory, event, keys, text, error);
 }
 
-enum status prepare_trace(struct trace_source *source, const uint64_t *releases, size_t count,
-                          struct prepared *out, struct error *error)
+enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releases, size_t count,
+                             struct prepared *out, struct ar_error *error)
 {
     struct copying self = {.source = source, .releases = releases, .count = count, .out = out};
     const struct trace_event *events;
     size_t pulled = 1;
     *out = (struct prepared){0};
-    enum status status = trace_rewind(source, error);
+    enum ar_status status = trace_rewind(source, error);
     if (!status)
         status = look_for_killer(&self, error);
     if (status)
         return status;
     self.memory = trace_memory_create(&source->info);
     if (!self.memory)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a trace");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
     while (!status && pulled) {
         status = trace_next(source, &events, &pulled, error);
         for (size_t i = 0; !status && i < pulled; i++)

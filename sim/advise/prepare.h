@@ -17,7 +17,7 @@ struct prepared {
 };
 
 /* Copies the trace into memory, with a release of the cache before each of those events, which rise. */
-enum status prepare_trace(struct trace_source *source, const uint64_t *releases, size_t count,
-                          struct prepared *out, struct error *error) STATUS_CHECKED;
+enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releases, size_t count,
+                             struct prepared *out, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -19,16 +19,16 @@
 #define LIMITS_MOST 5 /* that are tried */
 
 /* PyTorch's segments for a request, which is what it holds against a limit. */
-#define SMALL_REQUEST MIB
-#define SMALL_SEGMENT (2 * MIB)
-#define LARGE_REQUEST (10 * MIB)
-#define LARGE_SEGMENT (20 * MIB)
+#define SMALL_REQUEST AR_MIB
+#define SMALL_SEGMENT (2 * AR_MIB)
+#define LARGE_REQUEST (10 * AR_MIB)
+#define LARGE_SEGMENT (20 * AR_MIB)
 
 static uint64_t segment_of(uint64_t bytes)
 {
     return bytes <= SMALL_REQUEST  ? SMALL_SEGMENT
            : bytes < LARGE_REQUEST ? LARGE_SEGMENT
-                                   : size_round_up(bytes, SMALL_SEGMENT);
+                                   : ar_size_round_up(bytes, SMALL_SEGMENT);
 }
 
 struct looking {
@@ -96,12 +96,12 @@ static void look(struct looking *self, struct trace_source *source, const struct
     self->event++;
 }
 
-static enum status find_limits(struct trace_source *source, struct looking *self,
-                               struct error *error)
+static enum ar_status find_limits(struct trace_source *source, struct looking *self,
+                                  struct ar_error *error)
 {
     const struct trace_event *events;
     size_t pulled = 1;
-    enum status status = trace_rewind(source, error);
+    enum ar_status status = trace_rewind(source, error);
     while (!status && pulled) {
         status = trace_next(source, &events, &pulled, error);
         for (size_t i = 0; !status && i < pulled; i++)
@@ -110,28 +110,28 @@ static enum status find_limits(struct trace_source *source, struct looking *self
     return status;
 }
 
-static enum status hold(struct trace_source *source, const char *text, uint64_t limit,
-                        uint64_t seed, struct fidelity_result *out, struct error *error)
+static enum ar_status hold(struct trace_source *source, const char *text, uint64_t limit,
+                           uint64_t seed, struct fidelity_result *out, struct ar_error *error)
 {
     char limited[1200];
-    struct spec policy;
+    struct ar_spec policy;
     snprintf(limited, sizeof limited, "%s%slimit=%" PRIu64, text, strchr(text, ':') ? "," : ":",
              limit);
-    enum status status = spec_parse(limited, &policy, error);
+    enum ar_status status = ar_spec_parse(limited, &policy, error);
     if (status)
         return status;
     const struct fidelity fidelity = {.policy = &policy, .source = source, .seed = seed};
     status = fidelity_run(&fidelity, out, error);
-    spec_close(&policy);
+    ar_spec_close(&policy);
     return status;
 }
 
 /* Rule 3, from `least`, which does not do the same, up to `most`, which does. */
-static enum status find_lowest(struct trace_source *source, const char *text, uint64_t seed,
-                               const struct fidelity_result *held, struct pressure *out,
-                               uint64_t least, struct error *error)
+static enum ar_status find_lowest(struct trace_source *source, const char *text, uint64_t seed,
+                                  const struct fidelity_result *held, struct pressure *out,
+                                  uint64_t least, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     while (!status && out->least_bytes > least && out->least_bytes - least > SMALL_SEGMENT) {
         struct fidelity_result other = {0};
         uint64_t middle = least + (out->least_bytes - least) / 2;
@@ -147,16 +147,17 @@ static enum status find_lowest(struct trace_source *source, const char *text, ui
     return status;
 }
 
-enum status pressure_find(struct trace_source *source, const char *text, uint64_t seed,
-                          struct fidelity_result *held, struct pressure *out, struct error *error)
+enum ar_status pressure_find(struct trace_source *source, const char *text, uint64_t seed,
+                             struct fidelity_result *held, struct pressure *out,
+                             struct ar_error *error)
 {
     struct looking looking = {.held = held};
     uint64_t peak = held->recorded_peak_reserved_bytes;
     *out = (struct pressure){0};
     if (!held->agrees || !held->release_count || !peak)
-        return STATUS_OK;
+        return AR_OK;
     keep(&looking, peak);
-    enum status status = find_limits(source, &looking, error);
+    enum ar_status status = find_limits(source, &looking, error);
     for (size_t i = 0; i < looking.limit_count && held->release_count && !status; i++) {
         struct fidelity_result other = {0};
         status = hold(source, text, looking.limits[i], seed, &other, error);

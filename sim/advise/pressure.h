@@ -11,8 +11,8 @@ struct pressure {
 
 /* Looks for a limit under which the policy of `text`, which agrees with the recording by `held`, does
  * the same with fewer releases by the program; `held` becomes what it finds then. */
-enum status pressure_find(struct trace_source *source, const char *text, uint64_t seed,
-                          struct fidelity_result *held, struct pressure *out,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status pressure_find(struct trace_source *source, const char *text, uint64_t seed,
+                             struct fidelity_result *held, struct pressure *out,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -7,7 +7,7 @@
 
 /* What is the same for all trials. */
 struct trial_setup {
-    const struct spec *device; /* its capacity is replaced */
+    const struct ar_spec *device; /* its capacity is replaced */
     enum replay_frees frees;
     enum replay_host host;
     uint64_t seed;
@@ -46,31 +46,32 @@ struct trial {
 
 /* One replay up to its first failure; capacity 0: all that the card has. `exact`: peaks of the
  * policy's own counts too. Statuses of bad input and faults only. */
-enum status trial_run(const struct trial_setup *setup, struct trace_source *trace,
-                      const char *policy, uint64_t capacity_bytes, bool exact, struct trial *out,
-                      struct error *error) STATUS_CHECKED;
+enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *trace,
+                         const char *policy, uint64_t capacity_bytes, bool exact, struct trial *out,
+                         struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The lowest capacity above which all that were tried pass: from what the policy took `alone` (with
  * all of the card; at most four times the live peak) down in steps of 5 %, below twice the live peak
  * 2 %, of that peak (at least 2 MiB) to the first failure, then by halving to 2 MiB. One that does not
  * pass where that begins, since it leaves a part of the card to others, is looked for from four times
  * the live peak on. 0: it does not pass there either. */
-enum status trial_search(const struct trial_setup *setup, struct trace_source *trace,
-                         const char *policy, const struct trial *alone, uint64_t *safe_bytes,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status trial_search(const struct trial_setup *setup, struct trace_source *trace,
+                            const char *policy, const struct trial *alone, uint64_t *safe_bytes,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The same from a capacity on. */
-enum status trial_safe(const struct trial_setup *setup, struct trace_source *trace,
-                       const char *policy, uint64_t from_bytes, uint64_t *safe_bytes,
-                       struct error *error) STATUS_CHECKED;
+enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *trace,
+                          const char *policy, uint64_t from_bytes, uint64_t *safe_bytes,
+                          struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Work on `count` things, by number, with `jobs` workers, each with a copy of the trace of its own.
  * Of several failures the one of the lowest number is returned. */
-typedef enum status trial_work(void *argument, size_t number, struct trace_source *trace,
-                               struct error *error);
+typedef enum ar_status trial_work(void *argument, size_t number, struct trace_source *trace,
+                                  struct ar_error *error);
 /* One more is done; NULL: nobody asks. Never called twice at once. */
 typedef void trial_done(void *argument);
-enum status trial_each(struct trace_source *trace, unsigned jobs, size_t count, trial_work *work,
-                       trial_done *done, void *argument, struct error *error) STATUS_CHECKED;
+enum ar_status trial_each(struct trace_source *trace, unsigned jobs, size_t count, trial_work *work,
+                          trial_done *done, void *argument,
+                          struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -30,14 +30,14 @@ struct finding {
     uint64_t run_most_bytes;
 };
 
-static enum status keep(struct found *self, uint64_t number, struct error *error)
+static enum ar_status keep(struct found *self, uint64_t number, struct ar_error *error)
 {
-    uint64_t *at = array_grow(self->at, self->count, &self->room, sizeof *at);
+    uint64_t *at = ar_array_grow(self->at, self->count, &self->room, sizeof *at);
     if (!at)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu requests", self->count);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu requests", self->count);
     self->at = at;
     self->at[self->count++] = number;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void end_run(struct finding *self)
@@ -61,13 +61,13 @@ static void note_size(struct finding *self, uint64_t bytes)
         self->sizes[self->size_count++] = bytes;
 }
 
-static enum status free_requested(struct finding *self, const struct trace_event *event,
-                                  uint64_t request_number, struct error *error)
+static enum ar_status free_requested(struct finding *self, const struct trace_event *event,
+                                     uint64_t request_number, struct ar_error *error)
 {
     self->live--;
     if (!self->open || event->slot != self->slot || !self->live) {
         end_run(self);
-        return STATUS_OK;
+        return AR_OK;
     }
     self->open = false;
     note_size(self, self->bytes);
@@ -76,10 +76,10 @@ static enum status free_requested(struct finding *self, const struct trace_event
     return keep(&self->found, request_number, error);
 }
 
-static enum status follow(struct finding *self, const struct trace_event *event,
-                          uint64_t *request_number, struct error *error)
+static enum ar_status follow(struct finding *self, const struct trace_event *event,
+                             uint64_t *request_number, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     bool completes = event->kind == TRACE_FREE_COMPLETED && !(event->flags & TRACE_WHOLE);
     if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
         if (self->open)
@@ -99,12 +99,12 @@ static enum status follow(struct finding *self, const struct trace_event *event,
     return status;
 }
 
-static enum status find(struct trace_source *trace, struct finding *self, struct error *error)
+static enum ar_status find(struct trace_source *trace, struct finding *self, struct ar_error *error)
 {
     const struct trace_event *events;
     uint64_t request_number = 0;
     size_t pulled = 1;
-    enum status status = trace_rewind(trace, error);
+    enum ar_status status = trace_rewind(trace, error);
     while (!status && pulled) {
         status = trace_next(trace, &events, &pulled, error);
         for (size_t i = 0; !status && i < pulled; i++)
@@ -114,8 +114,8 @@ static enum status find(struct trace_source *trace, struct finding *self, struct
     return status;
 }
 
-static enum status copy_one(struct trace_source *trace, struct trace_memory *memory,
-                            struct trace_event event, struct error *error)
+static enum ar_status copy_one(struct trace_source *trace, struct trace_memory *memory,
+                               struct trace_event event, struct ar_error *error)
 {
     const struct trace_attributes *keys =
         event.attributes ? trace_attributes_of(trace, event.attributes) : NULL;
@@ -125,16 +125,16 @@ static enum status copy_one(struct trace_source *trace, struct trace_memory *mem
 }
 
 /* The trace with those requests as probes. */
-static enum status copy(struct trace_source *trace, const struct found *found,
-                        struct trace_source **out, struct error *error)
+static enum ar_status copy(struct trace_source *trace, const struct found *found,
+                           struct trace_source **out, struct ar_error *error)
 {
     const struct trace_event *events;
     uint64_t number = 0;
     size_t pulled = 1, next = 0;
     struct trace_memory *memory = trace_memory_create(&trace->info);
     if (!memory)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a trace");
-    enum status status = trace_rewind(trace, error);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
+    enum ar_status status = trace_rewind(trace, error);
     while (!status && pulled) {
         status = trace_next(trace, &events, &pulled, error);
         for (size_t i = 0; !status && i < pulled; i++, number++) {
@@ -152,11 +152,11 @@ static enum status copy(struct trace_source *trace, const struct found *found,
     return status;
 }
 
-enum status tries_find(struct trace_source *trace, struct tries *out, struct error *error)
+enum ar_status tries_find(struct trace_source *trace, struct tries *out, struct ar_error *error)
 {
     struct finding finding = {.out = out};
     *out = (struct tries){0};
-    enum status status = find(trace, &finding, error);
+    enum ar_status status = find(trace, &finding, error);
     out->count = finding.found.count;
     if (!status && out->count)
         status = copy(trace, &finding.found, &out->trace, error);

@@ -14,8 +14,8 @@ struct tries {
 
 /* Finds runs of at least three requests of as many sizes, each let go before the next event of a
  * block, while other blocks are live. The caller closes it. */
-enum status tries_find(struct trace_source *trace, struct tries *out,
-                       struct error *error) STATUS_CHECKED;
+enum ar_status tries_find(struct trace_source *trace, struct tries *out,
+                          struct ar_error *error) AR_STATUS_CHECKED;
 void tries_close(struct tries *self);
 
 #endif

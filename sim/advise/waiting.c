@@ -34,9 +34,9 @@ struct pending {
 
 struct waiting {
     struct forward forward;
-    struct backing *backing;
-    const struct backing_ops *below;
-    struct backing_ops ops; /* backing->ops points here */
+    struct ar_backing *backing;
+    const struct ar_backing_ops *below;
+    struct ar_backing_ops ops; /* backing->ops points here */
     struct held *held;
     uint32_t count, room, spare;
     bool defers;
@@ -44,12 +44,12 @@ struct waiting {
     uint32_t pending_count, first_stream;
 };
 
-static struct waiting *of(struct policy *base)
+static struct waiting *of(struct ar_policy *base)
 {
     return (struct waiting *)base;
 }
 
-static struct waiting *of_backing(const struct backing *backing)
+static struct waiting *of_backing(const struct ar_backing *backing)
 {
     return (struct waiting *)((char *)(uintptr_t)backing->ops - offsetof(struct waiting, ops));
 }
@@ -62,11 +62,11 @@ static struct pending *pending_of(struct waiting *self, uint32_t stream)
                : NULL;
 }
 
-static struct backing_ticket waiting_fence(struct backing *backing, uint32_t stream)
+static struct ar_backing_ticket waiting_fence(struct ar_backing *backing, uint32_t stream)
 {
     struct waiting *self = of_backing(backing);
     if (pending_of(self, stream))
-        return (struct backing_ticket){.stream = stream};
+        return (struct ar_backing_ticket){.stream = stream};
     return self->below->fence(backing, stream);
 }
 
@@ -77,7 +77,7 @@ static void see(struct pending *pending)
     pending->used = !pending->ended;
 }
 
-static bool waiting_done(struct backing *backing, struct backing_ticket ticket)
+static bool waiting_done(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct waiting *self = of_backing(backing);
     struct pending *pending = pending_of(self, ticket.stream);
@@ -88,7 +88,7 @@ static bool waiting_done(struct backing *backing, struct backing_ticket ticket)
     return pending->done;
 }
 
-static void waiting_wait(struct backing *backing, struct backing_ticket ticket)
+static void waiting_wait(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct waiting *self = of_backing(backing);
     struct pending *pending = pending_of(self, ticket.stream);
@@ -98,7 +98,8 @@ static void waiting_wait(struct backing *backing, struct backing_ticket ticket)
         self->below->wait(backing, ticket);
 }
 
-static void waiting_order(struct backing *backing, uint32_t stream, struct backing_ticket ticket)
+static void waiting_order(struct ar_backing *backing, uint32_t stream,
+                          struct ar_backing_ticket ticket)
 {
     struct waiting *self = of_backing(backing);
     struct pending *pending = pending_of(self, ticket.stream);
@@ -135,34 +136,35 @@ static void give_number(struct waiting *self, uint32_t number)
 }
 
 /* The block as the policy knows it. */
-static struct policy_block inside(const struct waiting *self, const struct policy_block *block)
+static struct ar_policy_block inside(const struct waiting *self,
+                                     const struct ar_policy_block *block)
 {
-    struct policy_block known = *block;
+    struct ar_policy_block known = *block;
     known.cookie = self->held[block->cookie].cookie;
     return known;
 }
 
-static enum status waiting_alloc(struct policy *base, const struct policy_request *request,
-                                 struct policy_block *out)
+static enum ar_status waiting_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                    struct ar_policy_block *out)
 {
     struct waiting *self = of(base);
-    enum status status = forward_alloc(base, request, out);
+    enum ar_status status = forward_alloc(base, request, out);
     if (status)
         return status;
     uint32_t number = take_number(self);
     if (number == UINT32_MAX) {
         (void)forward_free(base, out, request->stream);
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     }
     self->held[number] = (struct held){.cookie = out->cookie, .stream = request->stream};
     out->cookie = number;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status waiting_use(struct policy *base, const struct policy_block *block,
-                               uint32_t stream)
+static enum ar_status waiting_use(struct ar_policy *base, const struct ar_policy_block *block,
+                                  uint32_t stream)
 {
-    struct policy_block known = inside(of(base), block);
+    struct ar_policy_block known = inside(of(base), block);
     return forward_use(base, &known, stream);
 }
 
@@ -183,10 +185,10 @@ static uint32_t take_pending(struct waiting *self)
     return at + 1;
 }
 
-static void waiting_retire(struct policy *base, const struct policy_block *block)
+static void waiting_retire(struct ar_policy *base, const struct ar_policy_block *block)
 {
     struct waiting *self = of(base);
-    struct policy_block known = inside(self, block);
+    struct ar_policy_block known = inside(self, block);
     struct held *held = &self->held[block->cookie];
     held->free_requested = true;
     held->pending = self->defers ? take_pending(self) : 0;
@@ -195,33 +197,33 @@ static void waiting_retire(struct policy *base, const struct policy_block *block
     (void)forward_free(base, &known, held->stream);
 }
 
-static enum status waiting_free(struct policy *base, const struct policy_block *block,
-                                uint32_t stream)
+static enum ar_status waiting_free(struct ar_policy *base, const struct ar_policy_block *block,
+                                   uint32_t stream)
 {
-    static const struct policy_request any = {.bytes = 1};
+    static const struct ar_policy_request any = {.bytes = 1};
     struct waiting *self = of(base);
     uint32_t number = (uint32_t)block->cookie;
     const struct held held = self->held[number];
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (held.pending) {
         struct pending *pending = &self->pending[held.pending - 1];
         pending->done = pending->ended = true;
         pending->used = !pending->seen;
-        (void)policy_would_release(forward_enter(base), &any);
+        (void)ar_policy_would_release(forward_enter(base), &any);
         forward_settle(base);
     } else if (!held.free_requested) {
-        struct policy_block known = inside(self, block);
+        struct ar_policy_block known = inside(self, block);
         status = forward_free(base, &known, stream);
     }
     give_number(self, number);
     return status;
 }
 
-static void waiting_destroy(struct policy *base)
+static void waiting_destroy(struct ar_policy *base)
 {
     struct waiting *self = of(base);
-    struct backing *backing = self->backing;
-    const struct backing_ops *below = self->below;
+    struct ar_backing *backing = self->backing;
+    const struct ar_backing_ops *below = self->below;
     struct held *held = self->held;
     struct pending *pending = self->pending;
     for (uint32_t i = 0; i < self->pending_count; i++)
@@ -233,19 +235,19 @@ static void waiting_destroy(struct policy *base)
 }
 
 /* Does the policy keep a block from other streams by itself, where this file can see it? */
-static bool defers(const struct policy_ops *ops)
+static bool defers(const struct ar_policy_ops *ops)
 {
-    return (ops->capabilities & POLICY_STREAM_ORDERED) && !(ops->capabilities & POLICY_OPAQUE) &&
-           ops->use;
+    return (ops->capabilities & AR_POLICY_STREAM_ORDERED) &&
+           !(ops->capabilities & AR_POLICY_OPAQUE) && ops->use;
 }
 
-enum status waiting_wrap(struct session *session, uint32_t streams, struct error *error)
+enum ar_status waiting_wrap(struct session *session, uint32_t streams, struct ar_error *error)
 {
-    struct backing *backing = session->device->backing;
+    struct ar_backing *backing = session->device->backing;
     struct waiting *self =
         forward_create(&session->host, sizeof *self, "waiting", session->policy, error);
     if (!self)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     self->defers = defers(session->policy->ops);
     self->backing = backing;
     self->below = backing->ops;
@@ -256,7 +258,7 @@ enum status waiting_wrap(struct session *session, uint32_t streams, struct error
     self->ops.wait = waiting_wait;
     self->ops.order = backing->ops->order ? waiting_order : NULL;
     backing->ops = &self->ops;
-    struct policy_ops *ops = &self->forward.ops;
+    struct ar_policy_ops *ops = &self->forward.ops;
     ops->alloc = waiting_alloc;
     ops->use = waiting_use;
     ops->retire = waiting_retire;
@@ -264,5 +266,5 @@ enum status waiting_wrap(struct session *session, uint32_t streams, struct error
     ops->destroy = waiting_destroy;
     ops->adopt = NULL; /* its blocks would have no number */
     session->policy = &self->forward.base;
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -7,7 +7,7 @@
 #include "sim/experiment/session.h"
 
 /* Puts it around the session's policy, before the first request. `streams`: of the trace. HOST_MEMORY. */
-enum status waiting_wrap(struct session *session, uint32_t streams,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status waiting_wrap(struct session *session, uint32_t streams,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

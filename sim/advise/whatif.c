@@ -13,21 +13,22 @@ struct sizes {
     size_t count, room;
 };
 
-static enum status add(struct sizes *self, uint64_t bytes, struct error *error)
+static enum ar_status add(struct sizes *self, uint64_t bytes, struct ar_error *error)
 {
-    uint64_t *at = array_grow(self->at, self->count, &self->room, sizeof *at);
+    uint64_t *at = ar_array_grow(self->at, self->count, &self->room, sizeof *at);
     if (!at)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu sizes", self->count);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu sizes", self->count);
     self->at = at;
     self->at[self->count++] = bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status collect(struct trace_source *source, struct sizes *out, struct error *error)
+static enum ar_status collect(struct trace_source *source, struct sizes *out,
+                              struct ar_error *error)
 {
     const struct trace_event *events;
     size_t count = 1;
-    enum status status = trace_rewind(source, error);
+    enum ar_status status = trace_rewind(source, error);
     while (!status && count) {
         status = trace_next(source, &events, &count, error);
         for (size_t i = 0; !status && i < count; i++)
@@ -35,15 +36,15 @@ static enum status collect(struct trace_source *source, struct sizes *out, struc
                 status = add(out, events[i].value, error);
     }
     if (!status && out->count)
-        array_sort(out->at, out->count);
+        ar_array_sort(out->at, out->count);
     return status;
 }
 
-static enum status compare_requests(struct trace_source *from, struct trace_source *to,
-                                    struct whatif *out, struct error *error)
+static enum ar_status compare_requests(struct trace_source *from, struct trace_source *to,
+                                       struct whatif *out, struct ar_error *error)
 {
     struct sizes a = {0}, b = {0};
-    enum status status = collect(from, &a, error);
+    enum ar_status status = collect(from, &a, error);
     if (!status)
         status = collect(to, &b, error);
     size_t i = 0, j = 0;
@@ -67,18 +68,18 @@ static enum status compare_requests(struct trace_source *from, struct trace_sour
 }
 
 /* What the other recording itself says: its peak, and whether it came to its end. */
-static enum status look_up(const struct advise_config *config, struct trace_source *to,
-                           struct whatif *out, struct error *error)
+static enum ar_status look_up(const struct advise_config *config, struct trace_source *to,
+                              struct whatif *out, struct ar_error *error)
 {
-    struct spec policy;
+    struct ar_spec policy;
     struct prepared whole;
     struct fidelity_result held = {0};
-    enum status status = spec_parse(out->spec, &policy, error);
+    enum ar_status status = ar_spec_parse(out->spec, &policy, error);
     if (status)
         return status;
     const struct fidelity fidelity = {.policy = &policy, .source = to, .seed = config->seed};
     status = fidelity_run(&fidelity, &held, error);
-    spec_close(&policy);
+    ar_spec_close(&policy);
     out->has_peak = !status;
     out->recorded_peak_reserved_bytes = held.recorded_peak_reserved_bytes;
     fidelity_result_close(&held);
@@ -89,14 +90,14 @@ static enum status look_up(const struct advise_config *config, struct trace_sour
         return status;
     out->recorded_passed = to->info.complete && !whole.has_failed_request;
     trace_close(whole.trace);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status whatif_predict(const struct advise_config *config, struct trace_source *to,
-                           struct whatif *out, struct error *error)
+enum ar_status whatif_predict(const struct advise_config *config, struct trace_source *to,
+                              struct whatif *out, struct ar_error *error)
 {
     memset(out, 0, sizeof *out);
-    enum status status = fidelity_default_spec(&to->info, out->spec, sizeof out->spec, error);
+    enum ar_status status = fidelity_default_spec(&to->info, out->spec, sizeof out->spec, error);
     if (!status)
         status = compare_requests(config->source, to, out, error);
     if (!status)

@@ -15,7 +15,7 @@ struct whatif {
 };
 
 /* `config` has the recording that is predicted from; its capacity is not used. */
-enum status whatif_predict(const struct advise_config *config, struct trace_source *to,
-                           struct whatif *out, struct error *error) STATUS_CHECKED;
+enum ar_status whatif_predict(const struct advise_config *config, struct trace_source *to,
+                              struct whatif *out, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

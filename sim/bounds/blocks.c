@@ -25,15 +25,15 @@ struct reading {
     bool ended; /* a block, since the latest one was born */
 };
 
-static enum status no_memory(size_t blocks, struct error *error)
+static enum ar_status no_memory(size_t blocks, struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu blocks", blocks);
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks", blocks);
 }
 
-static enum status reach(struct reading *r, uint32_t slot, struct error *error)
+static enum ar_status reach(struct reading *r, uint32_t slot, struct ar_error *error)
 {
     if (slot < r->slots)
-        return STATUS_OK;
+        return AR_OK;
     size_t slots = r->slots ? r->slots : 64;
     while (slots <= slot)
         slots *= 2;
@@ -44,13 +44,13 @@ static enum status reach(struct reading *r, uint32_t slot, struct error *error)
         by_slot[i] = NOBODY;
     r->by_slot = by_slot;
     r->slots = slots;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status make_room(struct bound_blocks *out, struct error *error)
+static enum ar_status make_room(struct bound_blocks *out, struct ar_error *error)
 {
     if (out->count < out->room)
-        return STATUS_OK;
+        return AR_OK;
     size_t room = out->room ? out->room * 2 : 1024;
     struct packing_block *blocks = realloc(out->blocks, room * sizeof *blocks);
     if (!blocks)
@@ -61,7 +61,7 @@ static enum status make_room(struct bound_blocks *out, struct error *error)
         return no_memory(room, error);
     out->requests = requests;
     out->room = room;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Reads `KEY=NUMBER` among "x=1,KEY=5". */
@@ -97,16 +97,16 @@ static uint64_t moment_of(const struct reading *r, const struct bound_request *r
     return together ? out->blocks[out->count - 1].born : number;
 }
 
-static enum status add(struct reading *r, const struct trace_event *event, uint64_t number,
-                       struct error *error)
+static enum ar_status add(struct reading *r, const struct trace_event *event, uint64_t number,
+                          struct ar_error *error)
 {
     struct bound_blocks *out = r->out;
     const struct trace_attributes *keys =
         event->attributes ? trace_attributes_of(r->source, event->attributes) : NULL;
     r->by_slot[event->slot] = NOBODY;
     if (!is_wanted(r, event, keys))
-        return STATUS_OK;
-    enum status status = make_room(out, error);
+        return AR_OK;
+    enum ar_status status = make_room(out, error);
     if (status)
         return status;
     struct bound_request *request = &out->requests[out->count];
@@ -115,7 +115,7 @@ static enum status add(struct reading *r, const struct trace_event *event, uint6
                        find_number(keys->rest, "upper", &request->upper);
     request->tag = request->foreign ? keys->tag : NULL;
     out->blocks[out->count] = (struct packing_block){
-        .bytes = size_round_up(event->value, out->granule_bytes),
+        .bytes = ar_size_round_up(event->value, out->granule_bytes),
         .born = moment_of(r, request, number),
         .dies = NOBODY,
         .alignment = keys && keys->align > out->granule_bytes ? keys->align : out->granule_bytes,
@@ -127,15 +127,15 @@ static enum status add(struct reading *r, const struct trace_event *event, uint6
     }
     r->by_slot[event->slot] = out->count++;
     r->ended = false;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take(struct reading *r, const struct trace_event *event, uint64_t number,
-                        struct error *error)
+static enum ar_status take(struct reading *r, const struct trace_event *event, uint64_t number,
+                           struct ar_error *error)
 {
     if (!trace_kind_has_block(event->kind))
-        return STATUS_OK;
-    enum status status = reach(r, event->slot, error);
+        return AR_OK;
+    enum ar_status status = reach(r, event->slot, error);
     if (status || event->kind == TRACE_USE)
         return status;
     if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
@@ -147,13 +147,13 @@ static enum status take(struct reading *r, const struct trace_event *event, uint
         r->ended = true;
         r->by_slot[event->slot] = NOBODY;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status read_all(struct reading *r, uint64_t *events, struct error *error)
+static enum ar_status read_all(struct reading *r, uint64_t *events, struct ar_error *error)
 {
-    enum status status = trace_rewind(r->source, error);
-    while (status == STATUS_OK) {
+    enum ar_status status = trace_rewind(r->source, error);
+    while (status == AR_OK) {
         const struct trace_event *span;
         size_t count;
         status = trace_next(r->source, &span, &count, error);
@@ -177,27 +177,27 @@ static void end_lives(struct bound_blocks *out, uint64_t events)
     }
 }
 
-enum status bound_blocks_open(struct bound_blocks *self, struct trace_source *source,
-                              const struct bound_options *options, struct error *error)
+enum ar_status bound_blocks_open(struct bound_blocks *self, struct trace_source *source,
+                                 const struct bound_options *options, struct ar_error *error)
 {
     struct reading r = {.out = self, .source = source, .options = options};
     uint64_t events = 0;
     if (source->ops->served)
-        return error_set(error, STATUS_INVALID,
-                         "what %s asks for depends on the policy; write it to a file first with "
-                         "gen -p POLICY -o FILE",
-                         source->info.name);
+        return ar_error_set(error, AR_INVALID,
+                            "what %s asks for depends on the policy; write it to a file first with "
+                            "gen -p POLICY -o FILE",
+                            source->info.name);
     *self = (struct bound_blocks){
         .granule_bytes = options->granule_bytes ? options->granule_bytes : 1,
     };
     r.to_completion = options->frees == REPLAY_RECORDED && source->info.has_split_frees;
-    enum status status = read_all(&r, &events, error);
+    enum ar_status status = read_all(&r, &events, error);
     free(r.by_slot);
     end_lives(self, events);
     if (!status)
         status = packing_open(&self->packing, &self->host, self->blocks, self->count, error);
     if (status) {
-        error_prefix(error, status, "%s", source->info.name);
+        ar_error_prefix(error, status, "%s", source->info.name);
         free(self->blocks);
         free(self->requests);
     }

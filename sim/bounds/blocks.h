@@ -27,7 +27,7 @@ struct bound_options {
  * those names: then they are those. Requests one behind the other that begin at one moment of those
  * lifetimes are born at one event, the first of them. Blocks never freed die after the last event. */
 struct bound_blocks {
-    struct host host;
+    struct ar_host host;
     struct packing_block *blocks; /* sizes rounded up to the granule */
     struct bound_request *requests;
     size_t count, room;
@@ -39,9 +39,9 @@ struct bound_blocks {
 
 /* Rewinds the source and reads it to its end; it must outlive the blocks. INVALID for an adaptive
  * source: what it asks for depends on who answers. The blocks stay where they are. */
-enum status bound_blocks_open(struct bound_blocks *self, struct trace_source *source,
-                              const struct bound_options *options,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status bound_blocks_open(struct bound_blocks *self, struct trace_source *source,
+                                 const struct bound_options *options,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 void bound_blocks_close(struct bound_blocks *self);
 
 /* What the request is called in plans. Returns `text`. */

@@ -24,17 +24,17 @@ struct bounds {
 };
 
 /* All but the exact search. INVALID, HOST_MEMORY. On success the caller closes the bounds. */
-enum status bounds_find(const struct bound_blocks *blocks, struct bounds *out,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status bounds_find(const struct bound_blocks *blocks, struct bounds *out,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 /* Lowers the plan by exact search as far as it gets. HOST_MEMORY. */
-enum status bounds_search(const struct bound_blocks *blocks,
-                          const struct packing_exact_options *options, struct bounds *self,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status bounds_search(const struct bound_blocks *blocks,
+                             const struct packing_exact_options *options, struct bounds *self,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 void bounds_close(struct bounds *self);
 
 /* The extent that a policy's arena reaches when it serves the blocks as they come: `policy` is a
  * spec, on a device without gaps and without a bound. */
-enum status bound_online(const struct bound_blocks *blocks, const char *policy,
-                         uint64_t *extent_bytes, struct error *error) STATUS_CHECKED;
+enum ar_status bound_online(const struct bound_blocks *blocks, const char *policy,
+                            uint64_t *extent_bytes, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -236,8 +236,9 @@ static void sweep(struct checking *c, struct moment *moments)
     }
 }
 
-enum status bound_check(const struct bound_blocks *blocks, const struct plan_file *plan,
-                        uint64_t capacity_bytes, struct bound_verdict *verdict, struct error *error)
+enum ar_status bound_check(const struct bound_blocks *blocks, const struct plan_file *plan,
+                           uint64_t capacity_bytes, struct bound_verdict *verdict,
+                           struct ar_error *error)
 {
     struct checking c = {blocks, plan, verdict, capacity_bytes, NULL, NULL, 0};
     char(*numbers)[NUMBER_BYTES] = malloc((blocks->count + 1) * sizeof *numbers);
@@ -258,5 +259,5 @@ enum status bound_check(const struct bound_blocks *blocks, const struct plan_fil
     free(moments);
     free(c.row_of);
     free(c.live);
-    return ready ? STATUS_OK : error_set(error, STATUS_HOST_MEMORY, "no host memory for a check");
+    return ready ? AR_OK : ar_error_set(error, AR_HOST_MEMORY, "no host memory for a check");
 }

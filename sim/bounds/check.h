@@ -17,8 +17,8 @@ struct bound_verdict {
  * no other row is there; offsets are not negative and are multiples of the alignment asked for;
  * no block ends beyond `capacity_bytes` (0: no bound); no two that live at the same time overlap.
  * HOST_MEMORY; what is wrong with the plan is in the verdict. */
-enum status bound_check(const struct bound_blocks *blocks, const struct plan_file *plan,
-                        uint64_t capacity_bytes, struct bound_verdict *verdict,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status bound_check(const struct bound_blocks *blocks, const struct plan_file *plan,
+                           uint64_t capacity_bytes, struct bound_verdict *verdict,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

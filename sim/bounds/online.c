@@ -27,43 +27,43 @@ static int compare(const void *left, const void *right)
     return (a->block > b->block) - (a->block < b->block);
 }
 
-static enum status serve(const struct bound_blocks *blocks, const struct moment *moments,
-                         struct policy_block *placed, struct policy *policy, uint64_t *extent_bytes,
-                         struct error *error)
+static enum ar_status serve(const struct bound_blocks *blocks, const struct moment *moments,
+                            struct ar_policy_block *placed, struct ar_policy *policy,
+                            uint64_t *extent_bytes, struct ar_error *error)
 {
     *extent_bytes = 0;
     for (size_t i = 0; i < 2 * blocks->count; i++) {
         const struct packing_block *block = &blocks->blocks[moments[i].block];
-        struct policy_block *place = &placed[moments[i].block];
-        enum status status;
+        struct ar_policy_block *place = &placed[moments[i].block];
+        enum ar_status status;
         if (moments[i].when & 1) {
-            const struct policy_request request = {.bytes = block->bytes,
-                                                   .alignment = block->alignment};
-            status = policy_alloc(policy, &request, place);
+            const struct ar_policy_request request = {.bytes = block->bytes,
+                                                      .alignment = block->alignment};
+            status = ar_policy_alloc(policy, &request, place);
             if (!status && place->address + place->granted_bytes > *extent_bytes)
                 *extent_bytes = place->address + place->granted_bytes;
         } else {
-            status = policy_free(policy, place, 0);
+            status = ar_policy_free(policy, place, 0);
         }
         if (status)
-            return error_set(error, status,
-                             "block %" PRIu64 " of %" PRIu64 " bytes: %s in an arena without a "
-                             "bound; the blocks that live with it leave too few addresses",
-                             blocks->requests[moments[i].block].id, block->bytes,
-                             status_meaning(status));
+            return ar_error_set(error, status,
+                                "block %" PRIu64 " of %" PRIu64 " bytes: %s in an arena without a "
+                                "bound; the blocks that live with it leave too few addresses",
+                                blocks->requests[moments[i].block].id, block->bytes,
+                                ar_status_meaning(status));
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status serve_all(const struct bound_blocks *blocks, struct policy *policy,
-                             uint64_t *extent_bytes, struct error *error)
+static enum ar_status serve_all(const struct bound_blocks *blocks, struct ar_policy *policy,
+                                uint64_t *extent_bytes, struct ar_error *error)
 {
     struct moment *moments = malloc((2 * blocks->count + 1) * sizeof *moments);
-    struct policy_block *placed = malloc((blocks->count + 1) * sizeof *placed);
-    enum status status = STATUS_OK;
+    struct ar_policy_block *placed = malloc((blocks->count + 1) * sizeof *placed);
+    enum ar_status status = AR_OK;
     if (!moments || !placed) {
         status =
-            error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu blocks", blocks->count);
+            ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks", blocks->count);
     } else {
         for (size_t i = 0; i < blocks->count; i++) {
             const struct packing_block *block = &blocks->blocks[i];
@@ -78,23 +78,23 @@ static enum status serve_all(const struct bound_blocks *blocks, struct policy *p
     return status;
 }
 
-enum status bound_online(const struct bound_blocks *blocks, const char *policy,
-                         uint64_t *extent_bytes, struct error *error)
+enum ar_status bound_online(const struct bound_blocks *blocks, const char *policy,
+                            uint64_t *extent_bytes, struct ar_error *error)
 {
-    struct spec policy_spec, device_spec;
+    struct ar_spec policy_spec, device_spec;
     struct session session;
-    enum status status = spec_parse(policy, &policy_spec, error);
+    enum ar_status status = ar_spec_parse(policy, &policy_spec, error);
     if (status)
         return status;
-    status = spec_parse(DEVICE, &device_spec, error);
+    status = ar_spec_parse(DEVICE, &device_spec, error);
     if (!status) {
         status = session_open(&session, &policy_spec, &device_spec, 0, error);
         if (!status) {
             status = serve_all(blocks, session.policy, extent_bytes, error);
             session_close(&session);
         }
-        spec_close(&device_spec);
+        ar_spec_close(&device_spec);
     }
-    spec_close(&policy_spec);
+    ar_spec_close(&policy_spec);
     return status;
 }

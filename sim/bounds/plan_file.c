@@ -26,7 +26,7 @@ struct reading {
     struct trace_lines *lines;
 };
 
-static enum status read_head(struct reading *r, char *line, struct error *error)
+static enum ar_status read_head(struct reading *r, char *line, struct ar_error *error)
 {
     unsigned seen = 0;
     for (char *word = line; word; r->places++) {
@@ -34,8 +34,8 @@ static enum status read_head(struct reading *r, char *line, struct error *error)
         if (comma)
             *comma = '\0';
         if (r->places == PLACES_MOST)
-            return error_set(error, STATUS_FORMAT, "%s:1: more than %u columns", r->path,
-                             PLACES_MOST);
+            return ar_error_set(error, AR_FORMAT, "%s:1: more than %u columns", r->path,
+                                PLACES_MOST);
         r->columns[r->places] = COLUMNS;
         for (enum column column = 0; column < COLUMNS; column++)
             if (strcmp(word, column_names[column]) == 0 && !(seen & 1u << column)) {
@@ -46,34 +46,34 @@ static enum status read_head(struct reading *r, char *line, struct error *error)
     }
     for (enum column column = 0; column < COLUMNS; column++)
         if (!(seen & 1u << column))
-            return error_set(error, STATUS_FORMAT,
-                             "%s:1: no column \"%s\": a plan's first line is "
-                             "id,lower,upper,size,offset",
-                             r->path, column_names[column]);
-    return STATUS_OK;
+            return ar_error_set(error, AR_FORMAT,
+                                "%s:1: no column \"%s\": a plan's first line is "
+                                "id,lower,upper,size,offset",
+                                r->path, column_names[column]);
+    return AR_OK;
 }
 
-static enum status read_number(const struct reading *r, const char *word, enum column column,
-                               int64_t *number, struct error *error)
+static enum ar_status read_number(const struct reading *r, const char *word, enum column column,
+                                  int64_t *number, struct ar_error *error)
 {
     char *end;
     errno = 0;
     *number = strtoll(word, &end, 10);
     if (errno || end == word || *end || *word == ' ' || *word == '+')
-        return error_set(error, STATUS_FORMAT,
-                         "%s:%" PRIu64 ": %s \"%.40s\" is no whole number below 2^63", r->path,
-                         r->lines->number, column_names[column], word);
-    return STATUS_OK;
+        return ar_error_set(error, AR_FORMAT,
+                            "%s:%" PRIu64 ": %s \"%.40s\" is no whole number below 2^63", r->path,
+                            r->lines->number, column_names[column], word);
+    return AR_OK;
 }
 
-static enum status read_field(const struct reading *r, struct plan_row *row, enum column column,
-                              const char *word, struct error *error)
+static enum ar_status read_field(const struct reading *r, struct plan_row *row, enum column column,
+                                 const char *word, struct ar_error *error)
 {
     switch (column) {
     case ID:
         row->name = strdup(word);
-        return row->name ? STATUS_OK
-                         : error_set(error, STATUS_HOST_MEMORY, "no host memory to read a plan");
+        return row->name ? AR_OK
+                         : ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a plan");
     case LOWER:
         return read_number(r, word, column, &row->lower, error);
     case UPPER:
@@ -83,16 +83,16 @@ static enum status read_field(const struct reading *r, struct plan_row *row, enu
     case OFFSET:
         return read_number(r, word, column, &row->offset, error);
     default:
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
-static enum status read_row(struct reading *r, char *line, struct error *error)
+static enum ar_status read_row(struct reading *r, char *line, struct ar_error *error)
 {
     struct plan_file *plan = r->plan;
-    struct plan_row *rows = array_grow(plan->rows, plan->count, &plan->room, sizeof *rows);
+    struct plan_row *rows = ar_array_grow(plan->rows, plan->count, &plan->room, sizeof *rows);
     if (!rows)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a plan");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a plan");
     plan->rows = rows;
     struct plan_row *row = &plan->rows[plan->count++];
     *row = (struct plan_row){.line = r->lines->number};
@@ -102,25 +102,25 @@ static enum status read_row(struct reading *r, char *line, struct error *error)
         if (comma)
             *comma = '\0';
         if (place < r->places) {
-            enum status status = read_field(r, row, r->columns[place], word, error);
+            enum ar_status status = read_field(r, row, r->columns[place], word, error);
             if (status)
                 return status;
         }
         word = comma ? comma + 1 : NULL;
     }
     if (place != r->places)
-        return error_set(error, STATUS_FORMAT, "%s:%" PRIu64 ": %u fields, wanted %u", r->path,
-                         r->lines->number, place, r->places);
-    return STATUS_OK;
+        return ar_error_set(error, AR_FORMAT, "%s:%" PRIu64 ": %u fields, wanted %u", r->path,
+                            r->lines->number, place, r->places);
+    return AR_OK;
 }
 
-static enum status read_lines(struct reading *r, struct error *error)
+static enum ar_status read_lines(struct reading *r, struct ar_error *error)
 {
     char *line;
     size_t length;
-    enum status status = trace_lines_next(r->lines, &line, &length, error);
+    enum ar_status status = trace_lines_next(r->lines, &line, &length, error);
     if (!status && !line)
-        return error_set(error, STATUS_FORMAT, "%s: the file is empty", r->path);
+        return ar_error_set(error, AR_FORMAT, "%s: the file is empty", r->path);
     if (!status)
         status = read_head(r, line, error);
     while (!status) {
@@ -133,14 +133,14 @@ static enum status read_lines(struct reading *r, struct error *error)
     return status;
 }
 
-enum status plan_file_read(struct plan_file *self, const char *path, struct error *error)
+enum ar_status plan_file_read(struct plan_file *self, const char *path, struct ar_error *error)
 {
     struct trace_input *input = NULL;
     struct reading r = {.plan = self, .path = path, .lines = malloc(sizeof *r.lines)};
     *self = (struct plan_file){.rows = NULL};
     if (!r.lines)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a plan");
-    enum status status = trace_input_open(path, &input, error);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a plan");
+    enum ar_status status = trace_input_open(path, &input, error);
     if (!status) {
         trace_lines_start(r.lines, input);
         status = read_lines(&r, error);

@@ -22,8 +22,8 @@ struct plan_file {
 
 /* Reads a plan. The first line names the columns, in any order; others than the five are skipped.
  * INVALID, FORMAT or IO with file and line. The caller closes it. */
-enum status plan_file_read(struct plan_file *self, const char *path,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status plan_file_read(struct plan_file *self, const char *path,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 void plan_file_close(struct plan_file *self);
 
 /* Writes the blocks with their offsets. Errors show in the stream. */

@@ -6,7 +6,7 @@ uint64_t sim_ledger_units(const struct sim_ledger *self, uint64_t bytes)
 {
     if (bytes > UINT64_C(1) << 62)
         return UINT64_MAX;
-    return size_round_up(bytes, self->unit_bytes);
+    return ar_size_round_up(bytes, self->unit_bytes);
 }
 
 uint64_t sim_ledger_free(const struct sim_ledger *self)

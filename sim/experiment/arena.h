@@ -19,8 +19,8 @@ struct arena {
 bool arena_wants(struct trace_source *source, const struct trace_event *event);
 
 /* Rewinds the source and reads it to its end. */
-enum status arena_plan(struct arena *arena, struct trace_source *source,
-                       struct error *error) STATUS_CHECKED;
+enum ar_status arena_plan(struct arena *arena, struct trace_source *source,
+                          struct ar_error *error) AR_STATUS_CHECKED;
 void arena_close(struct arena *arena);
 
 #endif

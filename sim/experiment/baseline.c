@@ -10,14 +10,14 @@
 #include "sim/replay/kernel_ops.h"
 
 struct timeline {
-    struct device *device;
+    struct ar_device *device;
     enum replay_host host;
     uint64_t time_ns, opened_ns;
     struct steps steps;
     struct trace_source *source;
     bool follows, lengths; /* works.h */
     struct kernel_ops kernel_ops;
-    struct device_operand *blocks; /* by slot */
+    struct ar_device_operand *blocks; /* by slot */
     size_t block_count;
     /* On a device that has memory. */
     bool has_kernel_ops;
@@ -25,66 +25,66 @@ struct timeline {
     uint64_t arena_address;
 };
 
-static void place(const void *argument, uint64_t number, struct device_operand *out)
+static void place(const void *argument, uint64_t number, struct ar_device_operand *out)
 {
     *out = ((const struct timeline *)argument)->blocks[number];
 }
 
-static enum status request(struct timeline *timeline, const struct trace_event *event,
-                           struct error *error)
+static enum ar_status request(struct timeline *timeline, const struct trace_event *event,
+                              struct ar_error *error)
 {
     if (event->slot >= timeline->block_count) {
         size_t count = 2 * ((size_t)event->slot + 32);
-        struct device_operand *blocks = realloc(timeline->blocks, count * sizeof *blocks);
+        struct ar_device_operand *blocks = realloc(timeline->blocks, count * sizeof *blocks);
         if (!blocks)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for a baseline");
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a baseline");
         timeline->blocks = blocks;
         timeline->block_count = count;
     }
     bool wants = arena_wants(timeline->source, event);
-    timeline->blocks[event->slot] = (struct device_operand){
+    timeline->blocks[event->slot] = (struct ar_device_operand){
         .address = timeline->arena_address +
                    (wants && timeline->has_kernel_ops ? timeline->arena.offsets[event->id] : 0),
         .bytes = wants ? event->value : 0};
-    if (kernel_ops_born(&timeline->kernel_ops, event->id, event->slot) != STATUS_OK)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a baseline");
-    return STATUS_OK;
+    if (kernel_ops_born(&timeline->kernel_ops, event->id, event->slot) != AR_OK)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a baseline");
+    return AR_OK;
 }
 
-static enum status at_kernel(const struct timeline *timeline, enum status status,
-                             struct error *error)
+static enum ar_status at_kernel(const struct timeline *timeline, enum ar_status status,
+                                struct ar_error *error)
 {
-    return status == STATUS_OK
-               ? STATUS_OK
-               : error_prefix(error, status, "%s: baseline, a kernel", timeline->source->info.name);
+    return status == AR_OK ? AR_OK
+                           : ar_error_prefix(error, status, "%s: baseline, a kernel",
+                                             timeline->source->info.name);
 }
 
 /* One that runs for a length. */
-static enum status timed_kernel(struct timeline *timeline, const struct trace_event *event,
-                                struct error *error)
+static enum ar_status timed_kernel(struct timeline *timeline, const struct trace_event *event,
+                                   struct ar_error *error)
 {
     uint64_t ns = event->value;
-    enum status status =
-        timeline->lengths ? kernel_ops_length(&timeline->kernel_ops, event, &ns, error) : STATUS_OK;
-    if (status == STATUS_OK)
+    enum ar_status status =
+        timeline->lengths ? kernel_ops_length(&timeline->kernel_ops, event, &ns, error) : AR_OK;
+    if (status == AR_OK)
         timeline->device->ops->kernel(timeline->device, event->stream, ns);
     return at_kernel(timeline, status, error);
 }
 
-static enum status kernel(struct timeline *timeline, const struct trace_event *event,
-                          struct error *error)
+static enum ar_status kernel(struct timeline *timeline, const struct trace_event *event,
+                             struct ar_error *error)
 {
     if (!timeline->has_kernel_ops)
         return timed_kernel(timeline, event, error);
-    enum status status = kernel_ops_kernel(&timeline->kernel_ops, event, error);
-    if (status != STATUS_OK && timeline->device->ops->problem(timeline->device)[0])
-        (void)error_set(error, status, "%s", timeline->device->ops->problem(timeline->device));
+    enum ar_status status = kernel_ops_kernel(&timeline->kernel_ops, event, error);
+    if (status != AR_OK && timeline->device->ops->problem(timeline->device)[0])
+        (void)ar_error_set(error, status, "%s", timeline->device->ops->problem(timeline->device));
     return at_kernel(timeline, status, error);
 }
 
 /* Of the blocks: which of them are there. */
-static enum status pass_blocks(struct timeline *timeline, const struct trace_event *event,
-                               struct error *error)
+static enum ar_status pass_blocks(struct timeline *timeline, const struct trace_event *event,
+                                  struct ar_error *error)
 {
     switch (event->kind) {
     case TRACE_ALLOC:
@@ -93,20 +93,20 @@ static enum status pass_blocks(struct timeline *timeline, const struct trace_eve
     case TRACE_FREE_REQUESTED:
     case TRACE_FREE_COMPLETED:
         kernel_ops_gone(&timeline->kernel_ops, event->id);
-        return STATUS_OK;
+        return AR_OK;
     default:
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
-static enum status pass(struct timeline *timeline, const struct trace_event *event,
-                        struct error *error)
+static enum ar_status pass(struct timeline *timeline, const struct trace_event *event,
+                           struct ar_error *error)
 {
-    struct device *device = timeline->device;
+    struct ar_device *device = timeline->device;
     if (event->kind == TRACE_KERNEL)
         return kernel(timeline, event, error);
     if (event->kind <= TRACE_FREE_COMPLETED)
-        return timeline->follows ? pass_blocks(timeline, event, error) : STATUS_OK;
+        return timeline->follows ? pass_blocks(timeline, event, error) : AR_OK;
     switch (event->kind) {
     case TRACE_RECORD:
         device->ops->event_record(device, event->value, event->stream);
@@ -132,56 +132,57 @@ static enum status pass(struct timeline *timeline, const struct trace_event *eve
     default:
         break;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status pass_all(struct timeline *timeline, struct trace_source *source,
-                            struct error *error)
+static enum ar_status pass_all(struct timeline *timeline, struct trace_source *source,
+                               struct ar_error *error)
 {
-    enum status status = trace_rewind(source, error);
-    while (status == STATUS_OK) {
+    enum ar_status status = trace_rewind(source, error);
+    while (status == AR_OK) {
         const struct trace_event *events;
         size_t count;
         status = trace_next(source, &events, &count, error);
-        if (status != STATUS_OK || !count)
+        if (status != AR_OK || !count)
             return status;
-        for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        for (size_t i = 0; i < count && status == AR_OK; i++)
             status = pass(timeline, &events[i], error);
     }
     return status;
 }
 
 /* The arena, where kernels work on blocks. REFUSED: it does not fit. */
-static enum status get_arena(struct timeline *timeline, struct error *error)
+static enum ar_status get_arena(struct timeline *timeline, struct ar_error *error)
 {
-    struct device *device = timeline->device;
+    struct ar_device *device = timeline->device;
     timeline->kernel_ops = (struct kernel_ops){
         .device = device, .source = timeline->source, .place = place, .argument = timeline};
     timeline->lengths = kernel_ops_lengths(device);
     timeline->follows = device->ops->kernel_op_ns != NULL;
     if (!kernel_ops_wanted(device))
-        return STATUS_OK;
-    enum status status = arena_plan(&timeline->arena, timeline->source, error);
-    if (status != STATUS_OK || !timeline->arena.needed || !timeline->arena.bytes)
+        return AR_OK;
+    enum ar_status status = arena_plan(&timeline->arena, timeline->source, error);
+    if (status != AR_OK || !timeline->arena.needed || !timeline->arena.bytes)
         return status;
     timeline->has_kernel_ops = timeline->follows = true;
     status =
-        backing_segment_alloc(device->backing, timeline->arena.bytes, &timeline->arena_address);
-    if (status != STATUS_OK && status != STATUS_REFUSED)
-        return error_set(error, status, "%s: baseline, an arena of %" PRIu64 " bytes: %s",
-                         timeline->source->info.name, timeline->arena.bytes,
-                         device->ops->problem(device));
+        ar_backing_segment_alloc(device->backing, timeline->arena.bytes, &timeline->arena_address);
+    if (status != AR_OK && status != AR_REFUSED)
+        return ar_error_set(error, status, "%s: baseline, an arena of %" PRIu64 " bytes: %s",
+                            timeline->source->info.name, timeline->arena.bytes,
+                            device->ops->problem(device));
     return status;
 }
 
-static enum status time_all(struct timeline *timeline, struct baseline *out, struct error *error)
+static enum ar_status time_all(struct timeline *timeline, struct baseline *out,
+                               struct ar_error *error)
 {
-    struct device *device = timeline->device;
+    struct ar_device *device = timeline->device;
     timeline->opened_ns = device->ops->now(device);
     steps_begin(&timeline->steps, device);
-    enum status status = pass_all(timeline, timeline->source, error);
+    enum ar_status status = pass_all(timeline, timeline->source, error);
     const struct steps *steps = &timeline->steps;
-    if (status == STATUS_OK) {
+    if (status == AR_OK) {
         steps_settle(&timeline->steps, device);
         *out = (struct baseline){
             .time_ns = steps_now_ns(device) - steps->begun_ns,
@@ -193,16 +194,16 @@ static enum status time_all(struct timeline *timeline, struct baseline *out, str
     return status;
 }
 
-enum status baseline_run(const struct spec *device, struct trace_source *source,
-                         enum replay_host host, struct baseline *out, struct error *error)
+enum ar_status baseline_run(const struct ar_spec *device, struct trace_source *source,
+                            enum replay_host host, struct baseline *out, struct ar_error *error)
 {
     struct timeline timeline = {.host = host, .source = source};
     *out = (struct baseline){.time_ns = 0};
-    enum status status = device_open(device, &timeline.device, error);
-    if (status != STATUS_OK)
+    enum ar_status status = ar_device_open(device, &timeline.device, error);
+    if (status != AR_OK)
         return status;
     status = get_arena(&timeline, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = time_all(&timeline, out, error);
     bool failed = timeline.device->failed;
     kernel_ops_close(&timeline.kernel_ops);
@@ -211,13 +212,13 @@ enum status baseline_run(const struct spec *device, struct trace_source *source,
     if (timeline.device->failed) {
         snprintf(out->problem, sizeof out->problem, "%s",
                  timeline.device->ops->problem(timeline.device));
-        status = STATUS_OK;
+        status = AR_OK;
     }
-    device_close(timeline.device);
-    if (status != STATUS_REFUSED && !failed)
+    ar_device_close(timeline.device);
+    if (status != AR_REFUSED && !failed)
         return status;
     *out = (struct baseline){.time_ns = 0};
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void baseline_report(const struct baseline *baseline, struct replay_result *result)

@@ -16,9 +16,9 @@ struct baseline {
 
 /* Opens a device of its own; rewinds the source and reads it to its end. Where the arena does not
  * fit on the device, or the driver fails, there is no baseline: all zero. */
-enum status baseline_run(const struct spec *device, struct trace_source *source,
-                         enum replay_host host, struct baseline *out,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status baseline_run(const struct ar_spec *device, struct trace_source *source,
+                            enum replay_host host, struct baseline *out,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Writes slowdown and steady_slowdown of a run that went to the end of the same trace. Where the
  * driver failed there is nothing to hold it against, and the run has not finished either. */

@@ -27,7 +27,7 @@ struct passes {
     const struct experiment *experiment;
     struct trace_source *trace;
     uint64_t unit_bytes;
-    struct device_props *props; /* NULL: known */
+    struct ar_device_props *props; /* NULL: known */
 };
 
 static bool on_card(const struct experiment *experiment)
@@ -70,17 +70,18 @@ static void configure(const struct passes *passes, struct session *session, enum
 }
 
 /* One replay with everything fresh. `*took_ns` is host time, for CLOCK_ALL only. */
-static enum status replay_once(const struct passes *passes, enum purpose purpose,
-                               struct replay_result *result, uint64_t *took_ns, struct error *error)
+static enum ar_status replay_once(const struct passes *passes, enum purpose purpose,
+                                  struct replay_result *result, uint64_t *took_ns,
+                                  struct ar_error *error)
 {
     const struct experiment *experiment = passes->experiment;
     struct observer *observer = purpose == MEASURE ? experiment->observer : NULL;
     struct session session;
     struct replay_config config;
-    enum status status =
+    enum ar_status status =
         session_open_witnessed(&session, experiment->policy, experiment->device, experiment->seed,
                                purpose == MEASURE ? &experiment->listener : NULL, observer, error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     if (purpose == MEASURE && passes->props)
         *passes->props = session.device->props;
@@ -88,63 +89,64 @@ static enum status replay_once(const struct passes *passes, enum purpose purpose
     if (observer)
         config.source = observer_source(observer, passes->trace);
     status = session_plan(&session, passes->trace, experiment->frees, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = trace_rewind(config.source, error);
-    if (status == STATUS_OK) {
+    if (status == AR_OK) {
         uint64_t begun_ns = purpose == CLOCK_ALL ? latency_clock_ns() : 0;
         status = replay_run(&config, result, error);
         *took_ns = purpose == CLOCK_ALL ? latency_clock_ns() - begun_ns : 0;
-        if (status == STATUS_OK && observer)
+        if (status == AR_OK && observer)
             status = observer_end(observer, error);
-        if (status == STATUS_OK && purpose == MEASURE && experiment->finished)
+        if (status == AR_OK && purpose == MEASURE && experiment->finished)
             status = experiment->finished(experiment->finished_argument, session.policy, error);
     }
-    session.device->listener = (struct device_listener){0}; /* what closes it is not of the run */
-    if (status == STATUS_OK)
+    session.device->listener =
+        (struct ar_device_listener){0}; /* what closes it is not of the run */
+    if (status == AR_OK)
         status = session_end(&session, error);
     session_close(&session);
     return status;
 }
 
-static enum status compare_baseline(const struct passes *passes, struct replay_result *result,
-                                    struct error *error)
+static enum ar_status compare_baseline(const struct passes *passes, struct replay_result *result,
+                                       struct ar_error *error)
 {
     const struct experiment *experiment = passes->experiment;
     struct baseline baseline;
     bool has_timeline = passes->trace->info.kernels || experiment->host != REPLAY_HOST_NONE;
     if ((!result->passed && experiment->stop_on_failure) || !has_timeline || experiment->verify)
-        return STATUS_OK;
-    enum status status =
+        return AR_OK;
+    enum ar_status status =
         baseline_run(experiment->device, passes->trace, experiment->host, &baseline, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         baseline_report(&baseline, result);
     return status;
 }
 
-static enum status clock_calls(const struct passes *passes, struct metric_values *metrics,
-                               struct error *error)
+static enum ar_status clock_calls(const struct passes *passes, struct metric_values *metrics,
+                                  struct ar_error *error)
 {
     struct replay_result timed;
     uint64_t unused_ns;
-    enum status status = replay_once(passes, CLOCK_CALLS, &timed, &unused_ns, error);
-    if (status != STATUS_OK)
+    enum ar_status status = replay_once(passes, CLOCK_CALLS, &timed, &unused_ns, error);
+    if (status != AR_OK)
         return status;
     for (int i = METRIC_alloc_ns_p50; i <= METRIC_clock_ns; i++)
         metrics->at[i] = timed.metrics.at[i];
     replay_result_close(&timed);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status clock_all(const struct passes *passes, struct metric_values *metrics,
-                             struct error *error)
+static enum ar_status clock_all(const struct passes *passes, struct metric_values *metrics,
+                                struct ar_error *error)
 {
     uint64_t all_ns = 0, took_ns;
     double operations = 0;
     int most = on_card(passes->experiment) ? 1 : THROUGHPUT_MOST_RUNS;
     for (int run = 0; run < most && all_ns < THROUGHPUT_LEAST_NS; run++) {
         struct replay_result timed;
-        enum status status = replay_once(passes, CLOCK_ALL, &timed, &took_ns, error);
-        if (status != STATUS_OK)
+        enum ar_status status = replay_once(passes, CLOCK_ALL, &timed, &took_ns, error);
+        if (status != AR_OK)
             return status;
         all_ns += took_ns;
         operations += metric_number(&timed.metrics, METRIC_allocs, 0) +
@@ -152,35 +154,35 @@ static enum status clock_all(const struct passes *passes, struct metric_values *
         replay_result_close(&timed);
     }
     metric_set_ratio(metrics, METRIC_ops_per_s, operations * 1e9, (double)all_ns);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status run_passes(struct passes *passes, struct replay_result *result,
-                              struct error *error)
+static enum ar_status run_passes(struct passes *passes, struct replay_result *result,
+                                 struct ar_error *error)
 {
     const struct experiment *experiment = passes->experiment;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     uint64_t unused_ns;
     if (experiment->measure == REPLAY_METRICS_EXACT)
         status = survey_median(passes->trace, &passes->unit_bytes, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = replay_once(passes, MEASURE, result, &unused_ns, error);
     /* The speed of a program that went on without its memory says nothing. */
-    if (status == STATUS_OK && result->passed)
+    if (status == AR_OK && result->passed)
         status = compare_baseline(passes, result, error);
-    else if (status == STATUS_OK)
+    else if (status == AR_OK)
         result->metrics.at[METRIC_steps_per_s] = (struct metric_value){.kind = METRIC_NULL};
     if (result->cause == REPLAY_CAUSE_DRIVER)
         return status;
-    if (status == STATUS_OK && experiment->measure_time && !on_card(experiment))
+    if (status == AR_OK && experiment->measure_time && !on_card(experiment))
         status = clock_calls(passes, &result->metrics, error);
-    if (status == STATUS_OK && experiment->measure_time)
+    if (status == AR_OK && experiment->measure_time)
         status = clock_all(passes, &result->metrics, error);
     return status;
 }
 
-enum status experiment_run(const struct experiment *experiment, struct replay_result *result,
-                           struct device_props *props, struct error *error)
+enum ar_status experiment_run(const struct experiment *experiment, struct replay_result *result,
+                              struct ar_device_props *props, struct ar_error *error)
 {
     struct passes passes = {.experiment = experiment, .props = props};
     struct trace_source *owned;
@@ -188,11 +190,11 @@ enum status experiment_run(const struct experiment *experiment, struct replay_re
     bool settle = (experiment->measure_time || on_card(experiment)) &&
                   !strcmp(experiment->source->info.format, "generator");
     memset(result, 0, sizeof *result);
-    enum status status = session_trace(experiment, settle, &passes.trace, &owned, error);
-    if (status == STATUS_OK)
+    enum ar_status status = session_trace(experiment, settle, &passes.trace, &owned, error);
+    if (status == AR_OK)
         status = run_passes(&passes, result, error);
     trace_close(owned);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         replay_result_close(result);
     return status;
 }

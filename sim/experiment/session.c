@@ -11,62 +11,62 @@
 #include "workloads/workload.h"
 
 /* Every policy has the option; the registry has checked its text. */
-static uint64_t limit_of(const struct spec *policy)
+static uint64_t limit_of(const struct ar_spec *policy)
 {
-    const struct spec_link *link = &policy->links[policy->link_count - 1];
+    const struct ar_spec_link *link = &policy->links[policy->link_count - 1];
     uint64_t bytes;
     for (size_t i = 0; i < link->pair_count; i++)
         if (!strcmp(link->pairs[i].key, "limit") &&
-            size_parse(link->pairs[i].value, &bytes, NULL) == STATUS_OK)
+            ar_size_parse(link->pairs[i].value, &bytes, NULL) == AR_OK)
             return bytes;
     return 0;
 }
 
-static const char *profile_of(const struct spec *policy)
+static const char *profile_of(const struct ar_spec *policy)
 {
-    const struct spec_link *link = &policy->links[policy->link_count - 1];
+    const struct ar_spec_link *link = &policy->links[policy->link_count - 1];
     for (size_t i = 0; i < link->pair_count; i++)
         if (!strcmp(link->pairs[i].key, "profile") && *link->pairs[i].value)
             return link->pairs[i].value;
     return NULL;
 }
 
-enum status session_open(struct session *session, const struct spec *policy,
-                         const struct spec *device, uint64_t seed, struct error *error)
+enum ar_status session_open(struct session *session, const struct ar_spec *policy,
+                            const struct ar_spec *device, uint64_t seed, struct ar_error *error)
 {
     return session_open_heard(session, policy, device, seed, NULL, error);
 }
 
-enum status session_open_heard(struct session *session, const struct spec *policy,
-                               const struct spec *device, uint64_t seed,
-                               const struct device_listener *listener, struct error *error)
+enum ar_status session_open_heard(struct session *session, const struct ar_spec *policy,
+                                  const struct ar_spec *device, uint64_t seed,
+                                  const struct ar_device_listener *listener, struct ar_error *error)
 {
     return session_open_witnessed(session, policy, device, seed, listener, NULL, error);
 }
 
-enum status session_open_witnessed(struct session *session, const struct spec *policy,
-                                   const struct spec *device, uint64_t seed,
-                                   const struct device_listener *listener,
-                                   struct observer *observer, struct error *error)
+enum ar_status session_open_witnessed(struct session *session, const struct ar_spec *policy,
+                                      const struct ar_spec *device, uint64_t seed,
+                                      const struct ar_device_listener *listener,
+                                      struct observer *observer, struct ar_error *error)
 {
     memset(session, 0, sizeof *session);
-    enum status status = device_open(device, &session->device, error);
-    if (status != STATUS_OK)
+    enum ar_status status = ar_device_open(device, &session->device, error);
+    if (status != AR_OK)
         return status;
     if (listener)
         session->device->listener = *listener;
     session->context =
-        (struct policy_context){.backing = observer ? observer_backing(observer, session->device)
-                                                    : session->device->backing,
-                                .host = &session->host,
-                                .seed = seed};
+        (struct ar_policy_context){.backing = observer ? observer_backing(observer, session->device)
+                                                       : session->device->backing,
+                                   .host = &session->host,
+                                   .seed = seed};
     status = registry_create(policy, &session->context, &session->policy, error);
-    if (status == STATUS_OK && observer)
+    if (status == AR_OK && observer)
         status = observer_policy(observer, &session->policy, error);
-    if (status != STATUS_OK && session->device->failed)
-        status = error_set(error, STATUS_MISSING, "the device cannot be used: %s",
-                           session->device->ops->problem(session->device));
-    if (status != STATUS_OK)
+    if (status != AR_OK && session->device->failed)
+        status = ar_error_set(error, AR_MISSING, "the device cannot be used: %s",
+                              session->device->ops->problem(session->device));
+    if (status != AR_OK)
         session_close(session);
     session->limit_bytes = limit_of(policy);
     session->profile = profile_of(policy);
@@ -78,91 +78,91 @@ static void destroy_policy(struct session *session)
 {
     if (session->policy && !session->device->failed)
         session->device->ops->sync(session->device, TRACE_NO_STREAM);
-    policy_destroy(session->policy);
+    ar_policy_destroy(session->policy);
     session->policy = NULL;
 }
 
-enum status session_end(struct session *session, struct error *error)
+enum ar_status session_end(struct session *session, struct ar_error *error)
 {
     const char *name = session->policy->ops->name;
-    struct device *device = session->device;
+    struct ar_device *device = session->device;
     destroy_policy(session);
-    enum status status = device->ops->flush ? device->ops->flush(device, error) : STATUS_OK;
+    enum ar_status status = device->ops->flush ? device->ops->flush(device, error) : AR_OK;
     uint64_t left = device->counters.physical_bytes;
-    if (status != STATUS_OK || !left || device->failed)
+    if (status != AR_OK || !left || device->failed)
         return status;
-    return error_set(error, STATUS_CORRUPT,
-                     "policy %s still holds %" PRIu64
-                     " bytes of the device after its destroy(), which has to give back all "
-                     "segments and mappings",
-                     name, left);
+    return ar_error_set(error, AR_CORRUPT,
+                        "policy %s still holds %" PRIu64
+                        " bytes of the device after its destroy(), which has to give back all "
+                        "segments and mappings",
+                        name, left);
 }
 
 void session_close(struct session *session)
 {
     destroy_policy(session);
-    device_close(session->device);
+    ar_device_close(session->device);
     session->device = NULL;
 }
 
 /* The lifetimes of another workload. */
-static enum status profile_lifetimes(const char *profile, enum replay_frees frees,
-                                     struct policy_lifetime **out, size_t *count,
-                                     struct error *error)
+static enum ar_status profile_lifetimes(const char *profile, enum replay_frees frees,
+                                        struct ar_policy_lifetime **out, size_t *count,
+                                        struct ar_error *error)
 {
     struct trace_source *source;
-    enum status status = workload_open(profile, &source, error);
-    if (status == STATUS_OK) {
+    enum ar_status status = workload_open(profile, &source, error);
+    if (status == AR_OK) {
         status = source->ops->served
-                     ? error_set(error, STATUS_INVALID,
-                                 "what it asks for depends on the policy; write it to a file")
+                     ? ar_error_set(error, AR_INVALID,
+                                    "what it asks for depends on the policy; write it to a file")
                      : survey_lifetimes(source, frees, out, count, error);
         trace_close(source);
     }
-    return status == STATUS_OK ? status : error_prefix(error, status, "profile %s", profile);
+    return status == AR_OK ? status : ar_error_prefix(error, status, "profile %s", profile);
 }
 
-enum status session_plan(struct session *session, struct trace_source *trace,
-                         enum replay_frees frees, struct error *error)
+enum ar_status session_plan(struct session *session, struct trace_source *trace,
+                            enum replay_frees frees, struct ar_error *error)
 {
-    const struct policy_ops *ops = session->policy->ops;
-    if (!(ops->capabilities & POLICY_OFFLINE) || !ops->plan)
-        return STATUS_OK;
-    struct policy_lifetime *lifetimes;
+    const struct ar_policy_ops *ops = session->policy->ops;
+    if (!(ops->capabilities & AR_POLICY_OFFLINE) || !ops->plan)
+        return AR_OK;
+    struct ar_policy_lifetime *lifetimes;
     size_t count;
-    enum status status = session->profile
-                             ? profile_lifetimes(session->profile, frees, &lifetimes, &count, error)
-                             : survey_lifetimes(trace, frees, &lifetimes, &count, error);
-    if (status != STATUS_OK)
+    enum ar_status status =
+        session->profile ? profile_lifetimes(session->profile, frees, &lifetimes, &count, error)
+                         : survey_lifetimes(trace, frees, &lifetimes, &count, error);
+    if (status != AR_OK)
         return status;
     status = ops->plan(session->policy, lifetimes, count);
     free(lifetimes);
-    if (status != STATUS_OK)
-        error_set(error, status, "%s: policy %s could not plan its %zu requests: %s",
-                  trace->info.name, ops->name, count, status_meaning(status));
+    if (status != AR_OK)
+        ar_error_set(error, status, "%s: policy %s could not plan its %zu requests: %s",
+                     trace->info.name, ops->name, count, ar_status_meaning(status));
     return status;
 }
 
-enum status session_device_with(struct session_device *out, const struct spec *device,
-                                uint64_t capacity_bytes, struct error *error)
+enum ar_status session_device_with(struct session_device *out, const struct ar_spec *device,
+                                   uint64_t capacity_bytes, struct ar_error *error)
 {
-    const struct spec_link *link = &device->links[device->link_count - 1];
+    const struct ar_spec_link *link = &device->links[device->link_count - 1];
     *out = (struct session_device){.spec = *device, .link = *link};
     out->pairs = calloc(link->pair_count + 1, sizeof *out->pairs);
     if (!out->pairs)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a device's spec");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a device's spec");
     size_t count = 0;
     for (size_t i = 0; i < link->pair_count; i++)
         if (strcmp(link->pairs[i].key, "capacity") != 0)
             out->pairs[count++] = link->pairs[i];
     snprintf(out->text, sizeof out->text, "%" PRIu64, capacity_bytes);
     if (capacity_bytes)
-        out->pairs[count++] = (struct spec_pair){.key = "capacity", .value = out->text};
+        out->pairs[count++] = (struct ar_spec_pair){.key = "capacity", .value = out->text};
     out->link.pairs = out->pairs;
     out->link.pair_count = count;
     out->spec.links = &out->link;
     out->spec.link_count = 1;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void session_device_end(struct session_device *device)
@@ -178,7 +178,8 @@ struct writer {
     struct trace_memory *memory;
 };
 
-static enum status keep(struct writer *self, const struct trace_event *event, struct error *error)
+static enum ar_status keep(struct writer *self, const struct trace_event *event,
+                           struct ar_error *error)
 {
     const struct trace_attributes *keys = NULL;
     const char *text = NULL;
@@ -189,12 +190,12 @@ static enum status keep(struct writer *self, const struct trace_event *event, st
     return trace_memory_append(self->memory, event, keys, text, error);
 }
 
-static enum status writer_next(struct trace_source *base, const struct trace_event **events,
-                               size_t *count, struct error *error)
+static enum ar_status writer_next(struct trace_source *base, const struct trace_event **events,
+                                  size_t *count, struct ar_error *error)
 {
     struct writer *self = (struct writer *)base;
-    enum status status = trace_next(self->inner, events, count, error);
-    for (size_t i = 0; status == STATUS_OK && i < *count; i++)
+    enum ar_status status = trace_next(self->inner, events, count, error);
+    for (size_t i = 0; status == AR_OK && i < *count; i++)
         status = keep(self, &(*events)[i], error);
     return status;
 }
@@ -216,14 +217,14 @@ static const char *writer_text(struct trace_source *base, uint64_t index)
     return trace_text_of(((struct writer *)base)->inner, index);
 }
 
-static enum status play(const struct experiment *experiment, struct trace_source *source,
-                        struct error *error)
+static enum ar_status play(const struct experiment *experiment, struct trace_source *source,
+                           struct ar_error *error)
 {
     struct session session;
     struct replay_result result;
-    enum status status =
+    enum ar_status status =
         session_open(&session, experiment->policy, experiment->device, experiment->seed, error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     const struct replay_config config = {
         .policy = session.policy,
@@ -240,8 +241,8 @@ static enum status play(const struct experiment *experiment, struct trace_source
     return status;
 }
 
-enum status session_write_down(const struct experiment *experiment, struct trace_source **out,
-                               struct error *error)
+enum ar_status session_write_down(const struct experiment *experiment, struct trace_source **out,
+                                  struct ar_error *error)
 {
     static const struct trace_source_ops ops = {
         .next = writer_next,
@@ -251,31 +252,31 @@ enum status session_write_down(const struct experiment *experiment, struct trace
     };
     struct trace_source *inner = experiment->source;
     struct writer writer = {.base = {.ops = &ops, .info = inner->info}, .inner = inner};
-    enum status status = trace_rewind(inner, error);
-    if (status != STATUS_OK)
+    enum ar_status status = trace_rewind(inner, error);
+    if (status != AR_OK)
         return status;
     writer.memory = trace_memory_create(&inner->info);
     if (!writer.memory)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a trace");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
     status = play(experiment, &writer.base, error);
-    if (status != STATUS_OK) {
+    if (status != AR_OK) {
         trace_memory_discard(writer.memory);
         return status;
     }
     return trace_memory_open(writer.memory, out, error);
 }
 
-enum status session_trace(const struct experiment *experiment, bool settle,
-                          struct trace_source **trace, struct trace_source **owned,
-                          struct error *error)
+enum ar_status session_trace(const struct experiment *experiment, bool settle,
+                             struct trace_source **trace, struct trace_source **owned,
+                             struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     *owned = NULL;
     if (experiment->source->ops->served) {
         status = session_write_down(experiment, owned, error);
     } else if (settle) {
         status = trace_rewind(experiment->source, error);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             status = trace_memory_copy(experiment->source, owned, error);
     }
     *trace = *owned ? *owned : experiment->source;

@@ -14,27 +14,28 @@ struct pull {
     const struct trace_event *next, *end;
 };
 
-static enum status pull_start(struct pull *pull, struct trace_source *source, struct error *error)
+static enum ar_status pull_start(struct pull *pull, struct trace_source *source,
+                                 struct ar_error *error)
 {
     *pull = (struct pull){.source = source};
     return trace_rewind(source, error);
 }
 
-static enum status pull_event(struct pull *pull, const struct trace_event **event,
-                              struct error *error)
+static enum ar_status pull_event(struct pull *pull, const struct trace_event **event,
+                                 struct ar_error *error)
 {
     if (pull->next == pull->end) {
         size_t count;
-        enum status status = trace_next(pull->source, &pull->next, &count, error);
-        pull->end = pull->next + (status == STATUS_OK ? count : 0);
-        if (status != STATUS_OK || !count) {
+        enum ar_status status = trace_next(pull->source, &pull->next, &count, error);
+        pull->end = pull->next + (status == AR_OK ? count : 0);
+        if (status != AR_OK || !count) {
             pull->next = pull->end;
             *event = NULL;
             return status;
         }
     }
     *event = pull->next++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A request that a policy sees. */
@@ -62,54 +63,54 @@ static unsigned half_in(struct search *search, const uint64_t *bytes, unsigned c
     return part;
 }
 
-static enum status search_begin(struct trace_source *source, struct search *search,
-                                struct hist *hist, struct error *error)
+static enum ar_status search_begin(struct trace_source *source, struct search *search,
+                                   struct ar_hist *hist, struct ar_error *error)
 {
     struct pull pull;
     const struct trace_event *event;
-    enum status status = pull_start(&pull, source, error);
-    while (status == STATUS_OK && !(status = pull_event(&pull, &event, error)) && event)
+    enum ar_status status = pull_start(&pull, source, error);
+    while (status == AR_OK && !(status = pull_event(&pull, &event, error)) && event)
         if (is_request(&pull, event))
-            hist_add(hist, event->value, event->value);
-    if (status != STATUS_OK || !hist->total)
+            ar_hist_add(hist, event->value, event->value);
+    if (status != AR_OK || !hist->total)
         return status;
     search->all_bytes = hist->total;
-    unsigned bucket = half_in(search, hist->count, HIST_BUCKETS);
-    search->least = hist_bucket_least(bucket);
-    search->most = hist_bucket_most(bucket);
-    return STATUS_OK;
+    unsigned bucket = half_in(search, hist->count, AR_HIST_BUCKETS);
+    search->least = ar_hist_bucket_least(bucket);
+    search->most = ar_hist_bucket_most(bucket);
+    return AR_OK;
 }
 
-static enum status search_further(struct trace_source *source, struct search *search,
-                                  uint64_t *parts, struct error *error)
+static enum ar_status search_further(struct trace_source *source, struct search *search,
+                                     uint64_t *parts, struct ar_error *error)
 {
     uint64_t width = (search->most - search->least) / PARTS + 1;
     struct pull pull;
     const struct trace_event *event;
     memset(parts, 0, PARTS * sizeof *parts);
-    enum status status = pull_start(&pull, source, error);
-    while (status == STATUS_OK && !(status = pull_event(&pull, &event, error)) && event)
+    enum ar_status status = pull_start(&pull, source, error);
+    while (status == AR_OK && !(status = pull_event(&pull, &event, error)) && event)
         if (is_request(&pull, event) && event->value >= search->least &&
             event->value <= search->most)
             parts[(event->value - search->least) / width] += event->value;
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     search->least += half_in(search, parts, PARTS) * width;
     search->most = search->least + width - 1;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status survey_median(struct trace_source *source, uint64_t *bytes, struct error *error)
+enum ar_status survey_median(struct trace_source *source, uint64_t *bytes, struct ar_error *error)
 {
     struct search search = {0};
-    struct hist *hist = calloc(1, sizeof *hist);
+    struct ar_hist *hist = calloc(1, sizeof *hist);
     uint64_t *parts = malloc(PARTS * sizeof *parts);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!hist || !parts)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for a histogram of sizes");
-    if (status == STATUS_OK)
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for a histogram of sizes");
+    if (status == AR_OK)
         status = search_begin(source, &search, hist, error);
-    while (status == STATUS_OK && search.least < search.most)
+    while (status == AR_OK && search.least < search.most)
         status = search_further(source, &search, parts, error);
     free(hist);
     free(parts);
@@ -123,34 +124,34 @@ struct by_slot {
     uint32_t count;
 };
 
-static enum status reach(struct by_slot *slots, uint32_t slot, struct error *error)
+static enum ar_status reach(struct by_slot *slots, uint32_t slot, struct ar_error *error)
 {
     if (slot < slots->count)
-        return STATUS_OK;
+        return AR_OK;
     size_t count = slots->count ? slots->count : 64;
     while (count <= slot)
         count *= 2;
     uint64_t *at = realloc(slots->at, count * sizeof *at);
     if (!at || count > UINT32_MAX) {
         slots->at = at ? at : slots->at;
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu blocks", count);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks", count);
     }
     memset(at + slots->count, 0, (count - slots->count) * sizeof *at);
     slots->at = at;
     slots->count = (uint32_t)count;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status survey_peak_live(struct trace_source *source, uint64_t card_bytes, uint64_t *bytes,
-                             struct error *error)
+enum ar_status survey_peak_live(struct trace_source *source, uint64_t card_bytes, uint64_t *bytes,
+                                struct ar_error *error)
 {
     struct by_slot live = {0};
     struct pull pull;
     const struct trace_event *event;
     uint64_t now_bytes = 0;
     *bytes = 0;
-    enum status status = pull_start(&pull, source, error);
-    while (status == STATUS_OK && !(status = pull_event(&pull, &event, error)) && event) {
+    enum ar_status status = pull_start(&pull, source, error);
+    while (status == AR_OK && !(status = pull_event(&pull, &event, error)) && event) {
         if (!trace_kind_has_block(event->kind) || (status = reach(&live, event->slot, error)))
             continue;
         if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
@@ -171,48 +172,51 @@ enum status survey_peak_live(struct trace_source *source, uint64_t card_bytes, u
 }
 
 struct lives {
-    struct policy_lifetime *at;
+    struct ar_policy_lifetime *at;
     size_t count, room;
     struct by_slot open; /* 1 + index of the life that the slot's block has; 0: none */
     bool at_completion;
 };
 
-static enum status life_begins(struct lives *lives, const struct trace_event *event,
-                               uint64_t number, struct error *error)
+static enum ar_status life_begins(struct lives *lives, const struct trace_event *event,
+                                  uint64_t number, struct ar_error *error)
 {
-    struct policy_lifetime *at = array_grow(lives->at, lives->count, &lives->room, sizeof *at);
+    struct ar_policy_lifetime *at =
+        ar_array_grow(lives->at, lives->count, &lives->room, sizeof *at);
     if (!at)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu lifetimes",
-                         lives->count);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu lifetimes",
+                            lives->count);
     lives->at = at;
     lives->at[lives->count] =
-        (struct policy_lifetime){.bytes = event->value, .born = number, .dies = UINT64_MAX};
+        (struct ar_policy_lifetime){.bytes = event->value, .born = number, .dies = UINT64_MAX};
     lives->open.at[event->slot] = ++lives->count;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status live_on(struct lives *lives, const struct pull *pull,
-                           const struct trace_event *event, uint64_t number, struct error *error)
+static enum ar_status live_on(struct lives *lives, const struct pull *pull,
+                              const struct trace_event *event, uint64_t number,
+                              struct ar_error *error)
 {
     if (!trace_kind_has_block(event->kind))
-        return STATUS_OK;
-    enum status status = reach(&lives->open, event->slot, error);
-    if (status != STATUS_OK || event->kind == TRACE_USE)
+        return AR_OK;
+    enum ar_status status = reach(&lives->open, event->slot, error);
+    if (status != AR_OK || event->kind == TRACE_USE)
         return status;
     uint64_t *open = &lives->open.at[event->slot];
     if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
         *open = 0;
-        return is_request(pull, event) ? life_begins(lives, event, number, error) : STATUS_OK;
+        return is_request(pull, event) ? life_begins(lives, event, number, error) : AR_OK;
     }
     if (*open && (event->kind == TRACE_FREE_COMPLETED || !lives->at_completion)) {
         lives->at[*open - 1].dies = number;
         *open = 0;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status survey_lifetimes(struct trace_source *source, enum replay_frees frees,
-                             struct policy_lifetime **out, size_t *count, struct error *error)
+enum ar_status survey_lifetimes(struct trace_source *source, enum replay_frees frees,
+                                struct ar_policy_lifetime **out, size_t *count,
+                                struct ar_error *error)
 {
     struct lives lives = {
         .at_completion = frees == REPLAY_RECORDED && source->info.has_split_frees,
@@ -220,18 +224,18 @@ enum status survey_lifetimes(struct trace_source *source, enum replay_frees free
     struct pull pull;
     const struct trace_event *event;
     uint64_t number = 0;
-    enum status status = pull_start(&pull, source, error);
-    while (status == STATUS_OK && !(status = pull_event(&pull, &event, error)) && event)
+    enum ar_status status = pull_start(&pull, source, error);
+    while (status == AR_OK && !(status = pull_event(&pull, &event, error)) && event)
         status = live_on(&lives, &pull, event, number++, error);
     for (size_t i = 0; i < lives.count; i++)
         if (lives.at[i].dies == UINT64_MAX)
             lives.at[i].dies = number;
     free(lives.open.at);
-    if (status != STATUS_OK) {
+    if (status != AR_OK) {
         free(lives.at);
         return status;
     }
     *out = lives.at;
     *count = lives.count;
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -17,8 +17,8 @@ struct listening {
     struct births births;
     uint64_t event;
     uint64_t asked_bytes;
-    struct policy_request failed; /* the last request that was not served */
-    bool out_of_memory;           /* of the host's */
+    struct ar_policy_request failed; /* the last request that was not served */
+    bool out_of_memory;              /* of the host's */
 };
 
 static void hear(void *argument, const struct observe_event *event)
@@ -38,18 +38,18 @@ static void hear(void *argument, const struct observe_event *event)
 static void note_state(const struct session *session, const struct listening *heard,
                        struct explain_result *out)
 {
-    const struct policy *policy = session->policy;
-    const struct device *device = session->device;
+    const struct ar_policy *policy = session->policy;
+    const struct ar_device *device = session->device;
     uint64_t total_bytes;
-    struct policy_request request = heard->failed;
+    struct ar_policy_request request = heard->failed;
     request.bytes = out->bytes;
     out->stream = request.stream;
     out->pool = request.pool;
     out->totals = policy->totals;
-    out->opaque = policy->ops->capabilities & POLICY_OPAQUE;
-    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
-        out->servable_bytes[effort] = policy_servable(policy, (enum policy_effort)effort);
-    backing_memory(device->backing, &out->device_free_bytes, &total_bytes);
+    out->opaque = policy->ops->capabilities & AR_POLICY_OPAQUE;
+    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
+        out->servable_bytes[effort] = ar_policy_servable(policy, (enum ar_policy_effort)effort);
+    ar_backing_memory(device->backing, &out->device_free_bytes, &total_bytes);
     out->capacity_bytes = device->props.capacity_bytes;
     out->others_bytes = device->counters.others_bytes;
     out->outside_bytes = device->counters.outside_bytes;
@@ -59,12 +59,13 @@ static void note_state(const struct session *session, const struct listening *he
 }
 
 /* The first replay, and what stands when it has come to its end. */
-static enum status look(const struct experiment *experiment, struct session *session,
-                        struct listening *heard, struct explain_result *out, struct error *error)
+static enum ar_status look(const struct experiment *experiment, struct session *session,
+                           struct listening *heard, struct explain_result *out,
+                           struct ar_error *error)
 {
     struct replay_result result;
-    struct policy *observed;
-    enum status status = session_plan(session, experiment->source, experiment->frees, error);
+    struct ar_policy *observed;
+    enum ar_status status = session_plan(session, experiment->source, experiment->frees, error);
     if (!status)
         status = observe_wrap(&session->host, session->policy, hear, heard, &observed, error);
     if (status)
@@ -92,9 +93,9 @@ static enum status look(const struct experiment *experiment, struct session *ses
     snprintf(out->problem, sizeof out->problem, "%s", result.problem);
     replay_result_close(&result);
     if (heard->out_of_memory)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks' origins");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks' origins");
     if (out->passed)
-        return STATUS_OK;
+        return AR_OK;
     note_state(session, heard, out);
     return pins_find(session->policy, &heard->births, heard->asked_bytes, out, error);
 }
@@ -121,13 +122,13 @@ static void note_event(const struct trace_event *event, const struct trace_attri
 }
 
 /* Tags, and in which step the events lie: by another pass over the trace. */
-static enum status name_events(struct trace_source *source, struct explain_result *out,
-                               struct error *error)
+static enum ar_status name_events(struct trace_source *source, struct explain_result *out,
+                                  struct ar_error *error)
 {
     const struct trace_event *events;
     uint64_t number = 0, step = 1;
     size_t count = 1;
-    enum status status = trace_rewind(source, error);
+    enum ar_status status = trace_rewind(source, error);
     while (!status && count) {
         status = trace_next(source, &events, &count, error);
         for (size_t i = 0; !status && i < count; i++, number++) {
@@ -148,8 +149,8 @@ struct reruns {
     uint64_t capacity_bytes;
 };
 
-static enum status rerun(void *argument, size_t number, struct trace_source *trace,
-                         struct error *error)
+static enum ar_status rerun(void *argument, size_t number, struct trace_source *trace,
+                            struct ar_error *error)
 {
     struct reruns *self = argument;
     struct explain_rerun *run = &self->at[number];
@@ -194,11 +195,11 @@ static void keep_passed(struct explain_result *out)
 }
 
 /* The framework whose settings are tried: that of the policy. */
-static const char *recorder_of(const struct spec *policy)
+static const char *recorder_of(const struct ar_spec *policy)
 {
-    const struct policy_ops *ops;
+    const struct ar_policy_ops *ops;
     const char *text = policy->text;
-    struct error ignored;
+    struct ar_error ignored;
     if (registry_lookup(policy, &ops, &ignored) || !ops->recorders)
         return "";
     if (strcmp(ops->recorders[0], "xla") == 0 && !strstr(text, "framework=jax"))
@@ -206,12 +207,13 @@ static const char *recorder_of(const struct spec *policy)
     return ops->recorders[0];
 }
 
-static enum status try_others(const struct experiment *experiment, const struct trial_setup *setup,
-                              unsigned jobs, struct explain_result *out, struct error *error)
+static enum ar_status try_others(const struct experiment *experiment,
+                                 const struct trial_setup *setup, unsigned jobs,
+                                 struct explain_result *out, struct ar_error *error)
 {
     struct candidates candidates;
-    enum status status = candidates_list(recorder_of(experiment->policy), experiment->policy->text,
-                                         true, &candidates, error);
+    enum ar_status status = candidates_list(recorder_of(experiment->policy),
+                                            experiment->policy->text, true, &candidates, error);
     if (status)
         return status;
     out->reruns = calloc(candidates.count, sizeof *out->reruns);
@@ -222,7 +224,7 @@ static enum status try_others(const struct experiment *experiment, const struct 
     if (out->limit_bytes && out->limit_bytes < reruns.capacity_bytes)
         reruns.capacity_bytes = out->limit_bytes;
     if (!out->reruns)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for re-runs");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for re-runs");
     else
         status =
             trial_each(experiment->source, jobs, candidates.count, rerun, NULL, &reruns, error);
@@ -233,13 +235,13 @@ static enum status try_others(const struct experiment *experiment, const struct 
 }
 
 /* How much capacity the same policy would have needed, without its limit. */
-static enum status try_capacity(const struct experiment *experiment,
-                                const struct trial_setup *setup, struct explain_result *out,
-                                struct error *error)
+static enum ar_status try_capacity(const struct experiment *experiment,
+                                   const struct trial_setup *setup, struct explain_result *out,
+                                   struct ar_error *error)
 {
     char policy[CANDIDATE_SPEC_ROOM];
     struct trial all = {0};
-    enum status status =
+    enum ar_status status =
         candidates_without_limit(experiment->policy->text, policy, sizeof policy, error);
     if (!status)
         status = trial_run(setup, experiment->source, policy, 0, true, &all, error);
@@ -250,13 +252,13 @@ static enum status try_capacity(const struct experiment *experiment,
 
 /* What slowdowns of re-runs are held against: with all of the card, as `advise` has it. Without
  * kernels and host times none can be told. */
-static enum status time_free(const struct experiment *experiment, struct trial_setup *setup,
-                             struct baseline *baseline, struct error *error)
+static enum ar_status time_free(const struct experiment *experiment, struct trial_setup *setup,
+                                struct baseline *baseline, struct ar_error *error)
 {
     struct session_device plain;
     if (!experiment->source->info.kernels && experiment->host == REPLAY_HOST_NONE)
-        return STATUS_OK;
-    enum status status = session_device_with(&plain, experiment->device, 0, error);
+        return AR_OK;
+    enum ar_status status = session_device_with(&plain, experiment->device, 0, error);
     if (status)
         return status;
     status = baseline_run(&plain.spec, experiment->source, experiment->host, baseline, error);
@@ -265,13 +267,13 @@ static enum status time_free(const struct experiment *experiment, struct trial_s
     return status;
 }
 
-enum status explain_run(const struct experiment *experiment, unsigned jobs,
-                        struct explain_result *result, struct error *error)
+enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,
+                           struct explain_result *result, struct ar_error *error)
 {
     struct session session;
     struct listening heard = {0};
     memset(result, 0, sizeof *result);
-    enum status status =
+    enum ar_status status =
         session_open(&session, experiment->policy, experiment->device, experiment->seed, error);
     if (status)
         return status;

@@ -52,8 +52,8 @@ struct explain_result {
     enum replay_cause cause;
     char problem[512]; /* cause DRIVER */
     struct cause_ladder ladder;
-    struct policy_totals totals;
-    uint64_t servable_bytes[POLICY_EFFORT_COUNT];
+    struct ar_policy_totals totals;
+    uint64_t servable_bytes[AR_POLICY_EFFORT_COUNT];
     bool opaque; /* its inside cannot be seen */
     uint64_t device_free_bytes, capacity_bytes, others_bytes, outside_bytes, limit_bytes;
     uint64_t physical_bytes;
@@ -71,8 +71,8 @@ struct explain_result {
 
 /* Explains the experiment (its row, sample and measure are not used) with `jobs` workers for the
  * re-runs. An adaptive source must have been written down. OK also where nothing failed. */
-enum status explain_run(const struct experiment *experiment, unsigned jobs,
-                        struct explain_result *result, struct error *error) STATUS_CHECKED;
+enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,
+                           struct explain_result *result, struct ar_error *error) AR_STATUS_CHECKED;
 void explain_result_close(struct explain_result *result);
 
 #endif

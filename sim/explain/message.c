@@ -156,34 +156,36 @@ static bool read_wordings(const struct message_text *text, struct message *self)
     return found;
 }
 
-static enum status read_text(const struct message_text *text, struct message *self,
-                             struct error *error)
+static enum ar_status read_text(const struct message_text *text, struct message *self,
+                                struct ar_error *error)
 {
     bool found = read_wordings(text, self);
     if (found && self->figures[MESSAGE_FIGURE_ASKED].known) {
         derive_all(self);
         self->cause = message_classify(self);
-        return STATUS_OK;
+        return AR_OK;
     }
     self->incomplete = found ||
                        message_text_find(text, "outofmemory", 0, text->count) != MESSAGE_NOWHERE ||
                        message_text_find(text, "out_of_memory", 0, text->count) != MESSAGE_NOWHERE;
     if (self->incomplete)
-        return error_set(
-            error, STATUS_INVALID,
+        return ar_error_set(
+            error, AR_INVALID,
             "the text says that memory ran out, but not how much was asked for; paste "
             "all of the message, from \"Tried to allocate\", \"trying to allocate\" or \"failed to "
             "allocate\" on (the driver itself and RMM before 25.04 do not tell)");
-    return error_set(error, STATUS_INVALID,
-                     "the text holds no out-of-memory message of PyTorch, TensorFlow, JAX, CuPy or "
-                     "RMM");
+    return ar_error_set(
+        error, AR_INVALID,
+        "the text holds no out-of-memory message of PyTorch, TensorFlow, JAX, CuPy or "
+        "RMM");
 }
 
-enum status message_read(const char *text, size_t bytes, struct message *self, struct error *error)
+enum ar_status message_read(const char *text, size_t bytes, struct message *self,
+                            struct ar_error *error)
 {
     struct message_text squeezed;
     *self = (struct message){0};
-    enum status status = message_text_open(text, bytes, &squeezed, error);
+    enum ar_status status = message_text_open(text, bytes, &squeezed, error);
     if (status)
         return status;
     status = read_text(&squeezed, self, error);

@@ -95,8 +95,8 @@ struct message {
 /* Reads such a message in the text, the first (of a request that is told of more than once, where it
  * is told of in full). INVALID: there is none, or it does not say how much
  * was asked for, with a sentence. */
-enum status message_read(const char *text, size_t bytes, struct message *self,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status message_read(const char *text, size_t bytes, struct message *self,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The first rule that holds; fills `close`. message_read calls it. */
 enum message_cause message_classify(struct message *self);

@@ -118,18 +118,18 @@ static void squeeze(const char *text, size_t bytes, struct message_text *self)
     self->gaps[self->count] = MESSAGE_GAP_LINE;
 }
 
-enum status message_text_open(const char *text, size_t bytes, struct message_text *self,
-                              struct error *error)
+enum ar_status message_text_open(const char *text, size_t bytes, struct message_text *self,
+                                 struct ar_error *error)
 {
     if (bytes > MESSAGE_TEXT_MOST)
         bytes = MESSAGE_TEXT_MOST;
     *self = (struct message_text){malloc(bytes + 1), malloc(bytes + 1), 0};
     if (!self->chars || !self->gaps) {
         message_text_close(self);
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory left for the message");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the message");
     }
     squeeze(text, bytes, self);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void message_text_close(struct message_text *self)

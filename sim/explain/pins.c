@@ -5,15 +5,15 @@
 #include "allocators/base/array.h"
 
 struct ranges {
-    struct policy_range *at;
+    struct ar_policy_range *at;
     size_t count, room;
     bool failed;
 };
 
-static bool keep(void *argument, const struct policy_range *range)
+static bool keep(void *argument, const struct ar_policy_range *range)
 {
     struct ranges *self = argument;
-    struct policy_range *at = array_grow(self->at, self->count, &self->room, sizeof *at);
+    struct ar_policy_range *at = ar_array_grow(self->at, self->count, &self->room, sizeof *at);
     if (!at) {
         self->failed = true;
         return false;
@@ -23,16 +23,16 @@ static bool keep(void *argument, const struct policy_range *range)
     return true;
 }
 
-static bool is_free(const struct policy_range *range)
+static bool is_free(const struct ar_policy_range *range)
 {
-    return range->state == POLICY_RANGE_FREE || range->state == POLICY_RANGE_PENDING;
+    return range->state == AR_POLICY_RANGE_FREE || range->state == AR_POLICY_RANGE_PENDING;
 }
 
 /* Whether b follows a without a gap, inside of one segment, both with memory behind them. */
-static bool joins(const struct policy_range *a, const struct policy_range *b)
+static bool joins(const struct ar_policy_range *a, const struct ar_policy_range *b)
 {
     return a->segment_address == b->segment_address && a->address + a->bytes == b->address &&
-           a->state != POLICY_RANGE_UNMAPPED && b->state != POLICY_RANGE_UNMAPPED;
+           a->state != AR_POLICY_RANGE_UNMAPPED && b->state != AR_POLICY_RANGE_UNMAPPED;
 }
 
 /* Ranges [first, end) that hold the fewest live bytes among the stretches of enough bytes. */
@@ -46,10 +46,10 @@ static struct stretch find_stretch(const struct ranges *ranges, uint64_t wanted_
 {
     struct stretch best = {0}, now = {0};
     for (size_t i = 0; i < ranges->count; i++) {
-        const struct policy_range *range = &ranges->at[i];
+        const struct ar_policy_range *range = &ranges->at[i];
         if (i == now.first || !joins(&ranges->at[i - 1], range))
             now = (struct stretch){.first = i};
-        if (range->state == POLICY_RANGE_UNMAPPED) {
+        if (range->state == AR_POLICY_RANGE_UNMAPPED) {
             now = (struct stretch){.first = i + 1};
             continue;
         }
@@ -69,7 +69,7 @@ static struct stretch find_stretch(const struct ranges *ranges, uint64_t wanted_
 
 static uint64_t free_beside(const struct ranges *ranges, size_t i)
 {
-    const struct policy_range *range = &ranges->at[i];
+    const struct ar_policy_range *range = &ranges->at[i];
     uint64_t bytes = 0;
     if (i > 0 && joins(range - 1, range) && is_free(range - 1))
         bytes += range[-1].bytes;
@@ -100,10 +100,10 @@ static void insert(struct explain_result *out, const struct explain_pin *pin)
     pins[at] = *pin;
 }
 
-static void note_free_block(const struct policy_range *range, uint64_t *usable_bytes,
+static void note_free_block(const struct ar_policy_range *range, uint64_t *usable_bytes,
                             struct explain_result *out)
 {
-    if (range->state != POLICY_RANGE_FREE)
+    if (range->state != AR_POLICY_RANGE_FREE)
         return;
     *usable_bytes += out->bytes ? range->bytes - range->bytes % out->bytes : 0;
     out->free_blocks++;
@@ -128,24 +128,24 @@ static struct explain_indices find_indices(const struct explain_result *out, uin
     return indices;
 }
 
-enum status pins_find(const struct policy *policy, const struct births *births,
-                      uint64_t asked_bytes, struct explain_result *out, struct error *error)
+enum ar_status pins_find(const struct ar_policy *policy, const struct births *births,
+                         uint64_t asked_bytes, struct explain_result *out, struct ar_error *error)
 {
     struct ranges ranges = {0};
     uint64_t usable_bytes = 0; /* of all holes, in whole requests */
-    policy_walk(policy, keep, &ranges);
+    ar_policy_walk(policy, keep, &ranges);
     if (ranges.failed) {
         free(ranges.at);
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the policy's ranges");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the policy's ranges");
     }
     struct stretch stretch = find_stretch(&ranges, out->bytes);
     out->stretch_bytes = stretch.bytes;
     out->stretch_live_bytes = stretch.live_bytes;
     for (size_t i = 0; i < ranges.count; i++) {
-        const struct policy_range *range = &ranges.at[i];
+        const struct ar_policy_range *range = &ranges.at[i];
         bool inside = i >= stretch.first && i < stretch.end;
         note_free_block(range, &usable_bytes, out);
-        if (range->state != POLICY_RANGE_USED)
+        if (range->state != AR_POLICY_RANGE_USED)
             continue;
         out->stretch_blocks += inside;
         uint64_t beside = free_beside(&ranges, i);
@@ -164,5 +164,5 @@ enum status pins_find(const struct policy *policy, const struct births *births,
     }
     out->indices = find_indices(out, usable_bytes);
     free(ranges.at);
-    return STATUS_OK;
+    return AR_OK;
 }

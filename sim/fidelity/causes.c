@@ -106,14 +106,14 @@ static void prepare_again(struct recording *recording)
 }
 
 /* Rules 1 and 2, up to a replay that stands. */
-static enum status find(const struct causes *self, uint64_t *replays, struct error *error)
+static enum ar_status find(const struct causes *self, uint64_t *replays, struct ar_error *error)
 {
     struct fidelity_result *result = self->result;
     struct recording *recording = self->recording;
     struct fidelity_difference first = {0};
     size_t first_request = SIZE_MAX;
     for (;;) {
-        enum status status = self->replay(self->argument, error);
+        enum ar_status status = self->replay(self->argument, error);
         ++*replays;
         if (status)
             return status;
@@ -122,7 +122,7 @@ static enum status find(const struct causes *self, uint64_t *replays, struct err
             continue;
         }
         if (!result->difference.found)
-            return STATUS_OK;
+            return AR_OK;
         uint64_t event = result->difference.event;
         size_t request = request_of(recording, event);
         if (request != first_request) {
@@ -133,7 +133,7 @@ static enum status find(const struct causes *self, uint64_t *replays, struct err
             break;
     }
     result->difference = first;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* How much more of a figure was recorded than replayed; 0 where it is not known. */
@@ -255,12 +255,13 @@ struct meeting {
 };
 
 /* Turns candidates [first, first + count); turns them back where that makes it no better. */
-static enum status turn_some(struct meeting *self, size_t first, size_t count, struct error *error)
+static enum ar_status turn_some(struct meeting *self, size_t first, size_t count,
+                                struct ar_error *error)
 {
     const struct causes *causes = self->causes;
     for (size_t i = first; i < first + count; i++)
         turn(causes->recording, &self->candidates[i], self->more, false);
-    enum status status = causes->replay(causes->argument, error);
+    enum ar_status status = causes->replay(causes->argument, error);
     ++*self->replays;
     uint64_t retries = size_of(missing(causes->result, RETRIES));
     uint64_t releases = size_of(missing(causes->result, RELEASES));
@@ -269,7 +270,7 @@ static enum status turn_some(struct meeting *self, size_t first, size_t count, s
         self->retries = retries;
         self->releases = releases;
         self->stale = false;
-        return STATUS_OK;
+        return AR_OK;
     }
     for (size_t i = first; i < first + count; i++)
         turn(causes->recording, &self->candidates[i], self->more, true);
@@ -278,15 +279,15 @@ static enum status turn_some(struct meeting *self, size_t first, size_t count, s
 }
 
 /* Rule 3: all that are missing at once, else one by one. */
-static enum status meet(struct meeting *self, const char *name, struct error *error)
+static enum ar_status meet(struct meeting *self, const char *name, struct ar_error *error)
 {
     struct recording *recording = self->causes->recording;
     const uint64_t *left = strcmp(name, RETRIES) == 0 ? &self->retries : &self->releases;
     size_t count = find_candidates(recording, self->more, self->candidates);
     size_t wanted = *left < count ? (size_t)*left : count;
     if (!wanted)
-        return STATUS_OK;
-    enum status status = turn_some(self, 0, wanted, error);
+        return AR_OK;
+    enum ar_status status = turn_some(self, 0, wanted, error);
     if (!status && *left)
         count = find_candidates(recording, self->more, self->candidates);
     for (size_t i = 0; !status && i < count && *left && *self->replays < REPLAYS_MOST; i++)
@@ -298,8 +299,8 @@ static enum status meet(struct meeting *self, const char *name, struct error *er
     return status;
 }
 
-static enum status meet_figure(const struct causes *self, const char *name, uint64_t *replays,
-                               struct error *error)
+static enum ar_status meet_figure(const struct causes *self, const char *name, uint64_t *replays,
+                                  struct ar_error *error)
 {
     struct recording *recording = self->recording;
     int64_t number = missing(self->result, name);
@@ -311,20 +312,20 @@ static enum status meet_figure(const struct causes *self, const char *name, uint
         .replays = replays,
     };
     if (self->result->difference.found || !number)
-        return STATUS_OK;
+        return AR_OK;
     meeting.candidates =
         calloc(recording->group_count + recording->request_count + 1, sizeof *meeting.candidates);
     if (!meeting.candidates)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to find causes");
-    enum status status = meet(&meeting, name, error);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to find causes");
+    enum ar_status status = meet(&meeting, name, error);
     free(meeting.candidates);
     return status;
 }
 
-enum status causes_find(const struct causes *self, struct error *error)
+enum ar_status causes_find(const struct causes *self, struct ar_error *error)
 {
     uint64_t replays = 0;
-    enum status status = find(self, &replays, error);
+    enum ar_status status = find(self, &replays, error);
     if (!status)
         status = meet_figure(self, RETRIES, &replays, error);
     if (!status)

@@ -9,12 +9,12 @@
 struct causes {
     struct recording *recording;
     struct fidelity_result *result; /* of the last replay */
-    enum status (*replay)(void *argument, struct error *error);
+    enum ar_status (*replay)(void *argument, struct ar_error *error);
     void *argument;
 };
 
 /* Replays until there is no difference, or none that another cause could explain; then, where
  * the number of retries is recorded, until it is met, if it can be. */
-enum status causes_find(const struct causes *causes, struct error *error) STATUS_CHECKED;
+enum ar_status causes_find(const struct causes *causes, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

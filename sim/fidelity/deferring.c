@@ -14,19 +14,19 @@ struct deferring {
 };
 
 /* Any request polls what is pending before it does anything else. */
-static void poll_pending(struct policy *base)
+static void poll_pending(struct ar_policy *base)
 {
-    static const struct policy_request any = {.bytes = 1};
-    (void)policy_would_release(forward_enter(base), &any);
+    static const struct ar_policy_request any = {.bytes = 1};
+    (void)ar_policy_would_release(forward_enter(base), &any);
     forward_settle(base);
 }
 
-static void deferring_retire(struct policy *base, const struct policy_block *block)
+static void deferring_retire(struct ar_policy *base, const struct ar_policy_block *block)
 {
     struct recorded_device *device = ((struct deferring *)base)->device;
     uint32_t stream;
     if (!recorded_pending_add(device, block->address, &stream) ||
-        forward_use(base, block, stream) != STATUS_OK) {
+        forward_use(base, block, stream) != AR_OK) {
         device->out_of_host_memory = true;
         forward_retire(base, block);
         return;
@@ -34,30 +34,31 @@ static void deferring_retire(struct policy *base, const struct policy_block *blo
     (void)forward_free(base, block, stream);
 }
 
-static enum status deferring_free(struct policy *base, const struct policy_block *block,
-                                  uint32_t stream)
+static enum ar_status deferring_free(struct ar_policy *base, const struct ar_policy_block *block,
+                                     uint32_t stream)
 {
     struct recorded_device *device = ((struct deferring *)base)->device;
     if (!recorded_pending_end(device, block->address))
         return forward_free(base, block, stream);
     if (!device->holds)
         poll_pending(base);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status deferring_wrap(struct host *host, struct policy *inner, struct recorded_device *device,
-                           struct policy **out, struct error *error)
+enum ar_status deferring_wrap(struct ar_host *host, struct ar_policy *inner,
+                              struct recorded_device *device, struct ar_policy **out,
+                              struct ar_error *error)
 {
-    const struct policy_ops *ops = inner->ops;
+    const struct ar_policy_ops *ops = inner->ops;
     *out = inner;
-    if (!(ops->capabilities & POLICY_STREAM_ORDERED) || !ops->use || !ops->would_release)
-        return STATUS_OK;
+    if (!(ops->capabilities & AR_POLICY_STREAM_ORDERED) || !ops->use || !ops->would_release)
+        return AR_OK;
     struct deferring *self = forward_create(host, sizeof *self, "deferring", inner, error);
     if (!self)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     self->device = device;
     self->forward.ops.retire = deferring_retire;
     self->forward.ops.free = deferring_free;
     *out = &self->forward.base;
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -8,7 +8,8 @@
 
 /* Puts it around `inner`, which it owns from then on; `inner` itself where it keeps no blocks from
  * others. HOST_MEMORY leaves `inner` to the caller. */
-enum status deferring_wrap(struct host *host, struct policy *inner, struct recorded_device *device,
-                           struct policy **out, struct error *error) STATUS_CHECKED;
+enum ar_status deferring_wrap(struct ar_host *host, struct ar_policy *inner,
+                              struct recorded_device *device, struct ar_policy **out,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -32,17 +32,17 @@ struct attempt {
     struct fidelity_result *result;
     struct recorded_device device;
     struct recorded_source source;
-    struct host host;
-    struct policy *policy;
+    struct ar_host host;
+    struct ar_policy *policy;
 };
 
 /* Rows bear the numbers of the recording's events, and count as met up to the difference. */
-static enum status on_row(void *argument, const struct replay_row *row, struct error *error)
+static enum ar_status on_row(void *argument, const struct replay_row *row, struct ar_error *error)
 {
     struct attempt *self = argument;
     struct replay_row numbered = *row;
     if (row->op == 'f' && row->requested_bytes && !row->granted_bytes)
-        return STATUS_OK; /* ends a request that failed: nothing was freed */
+        return AR_OK; /* ends a request that failed: nothing was freed */
     self->result->rows++;
     numbered.event = self->source.next_event ? self->source.next_event - 1 : 0;
     if (!self->result->difference.found)
@@ -50,8 +50,7 @@ static enum status on_row(void *argument, const struct replay_row *row, struct e
     if (self->result->peak_reserved_bytes < row->reserved_bytes)
         self->result->peak_reserved_bytes = row->reserved_bytes;
     self->result->end_reserved_bytes = row->reserved_bytes;
-    return self->config->row ? self->config->row(self->config->argument, &numbered, error)
-                             : STATUS_OK;
+    return self->config->row ? self->config->row(self->config->argument, &numbered, error) : AR_OK;
 }
 
 /* The recorded figure of a name; NULL: none. */
@@ -82,30 +81,30 @@ static void compare_figure(struct attempt *self, const char *name, uint64_t valu
     result->figures_met += figure->agrees;
 }
 
-static enum status compare_figures(struct attempt *self, struct error *error)
+static enum ar_status compare_figures(struct attempt *self, struct ar_error *error)
 {
     struct fidelity_result *result = self->result;
     char name[sizeof result->figures->name];
     uint64_t value;
     if (!self->config->stat_count)
-        return STATUS_OK;
+        return AR_OK;
     result->figures = calloc(self->config->stat_count, sizeof *result->figures);
     if (!result->figures)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for statistics");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for statistics");
     for (size_t i = 0; result->figure_count < self->config->stat_count &&
-                       policy_report(self->policy, i, name, sizeof name, &value);
+                       ar_policy_report(self->policy, i, name, sizeof name, &value);
          i++)
         compare_figure(self, name, value);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status collect_causes(struct attempt *self, struct error *error)
+static enum ar_status collect_causes(struct attempt *self, struct ar_error *error)
 {
     const struct recording *recording = self->recording;
     struct fidelity_result *result = self->result;
     result->releases = calloc(recording->group_count + 1, sizeof *result->releases);
     if (!result->releases)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a result");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a result");
     for (size_t i = 0; i < self->source.group; i++) {
         const struct recorded_group *group = &recording->groups[i];
         if (group->cause == CAUSE_RELEASE)
@@ -114,7 +113,7 @@ static enum status collect_causes(struct attempt *self, struct error *error)
     }
     for (size_t i = 0; i < self->source.request; i++)
         result->refusals += recording->requests[i].refused;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void count_recorded(const struct recording *recording, struct fidelity_result *result)
@@ -129,7 +128,7 @@ static void count_recorded(const struct recording *recording, struct fidelity_re
     }
 }
 
-static enum status replay(struct attempt *self, struct error *error)
+static enum ar_status replay(struct attempt *self, struct ar_error *error)
 {
     const struct fidelity *config = self->config;
     struct replay_result replayed;
@@ -141,7 +140,7 @@ static enum status replay(struct attempt *self, struct error *error)
         .row = on_row,
         .argument = self,
     };
-    enum status status = config->begin ? config->begin(config->argument, error) : STATUS_OK;
+    enum ar_status status = config->begin ? config->begin(config->argument, error) : AR_OK;
     if (!status)
         status = recorded_source_open(&self->source, config->source, self->recording, &self->device,
                                       self->policy, self->result, error);
@@ -158,7 +157,7 @@ static enum status replay(struct attempt *self, struct error *error)
     return status;
 }
 
-static enum status attempt_run(void *argument, struct error *error)
+static enum ar_status attempt_run(void *argument, struct ar_error *error)
 {
     struct attempt *self = argument;
     struct fidelity_result *result = self->result;
@@ -166,15 +165,15 @@ static enum status attempt_run(void *argument, struct error *error)
     count_recorded(self->recording, result);
     recorded_device_open(&self->device, self->recording, self->total_bytes,
                          self->config->source->info.streams, result);
-    const struct policy_context context = {
+    const struct ar_policy_context context = {
         .backing = &self->device.backing, .host = &self->host, .seed = self->config->seed};
-    struct policy *bare = NULL, *inner = NULL;
-    enum status status = registry_create(self->config->policy, &context, &bare, error);
+    struct ar_policy *bare = NULL, *inner = NULL;
+    enum ar_status status = registry_create(self->config->policy, &context, &bare, error);
     if (!status && (status = starting_wrap(&self->host, bare, &self->device, &inner, error)))
-        policy_destroy(bare);
+        ar_policy_destroy(bare);
     if (!status &&
         (status = deferring_wrap(&self->host, inner, &self->device, &self->policy, error)))
-        policy_destroy(inner);
+        ar_policy_destroy(inner);
     if (!status)
         status = replay(self, error);
     if (!status)
@@ -182,40 +181,40 @@ static enum status attempt_run(void *argument, struct error *error)
     if (!status)
         status = collect_causes(self, error);
     if (!status && self->device.out_of_host_memory)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for the recorded device");
-    policy_destroy(self->policy);
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for the recorded device");
+    ar_policy_destroy(self->policy);
     self->policy = NULL;
     recorded_device_close(&self->device);
     return status;
 }
 
 /* Where the recording does not tell: the card of the default device, or one that holds all of it. */
-static enum status card_bytes(const struct trace_info *info, const struct recording *recording,
-                              uint64_t *bytes, struct error *error)
+static enum ar_status card_bytes(const struct trace_info *info, const struct recording *recording,
+                                 uint64_t *bytes, struct ar_error *error)
 {
-    struct device *device;
+    struct ar_device *device;
     *bytes = info->capacity_bytes;
     if (*bytes)
-        return STATUS_OK;
-    enum status status = device_open_text("sim", &device, error);
+        return AR_OK;
+    enum ar_status status = ar_device_open_text("sim", &device, error);
     if (status)
         return status;
     *bytes = device->props.total_bytes;
     if (*bytes < recording->peak_bytes)
         *bytes = recording->peak_bytes;
-    device_close(device);
-    return STATUS_OK;
+    ar_device_close(device);
+    return AR_OK;
 }
 
-enum status fidelity_run(const struct fidelity *config, struct fidelity_result *result,
-                         struct error *error)
+enum ar_status fidelity_run(const struct fidelity *config, struct fidelity_result *result,
+                            struct ar_error *error)
 {
     struct recording recording;
     struct attempt attempt = {.config = config, .recording = &recording, .result = result};
     const struct causes causes = {
         .recording = &recording, .result = result, .replay = attempt_run, .argument = &attempt};
     *result = (struct fidelity_result){0};
-    enum status status = recording_read(config->source, &recording, error);
+    enum ar_status status = recording_read(config->source, &recording, error);
     if (!status)
         status = card_bytes(&config->source->info, &recording, &attempt.total_bytes, error);
     if (!status)
@@ -226,7 +225,7 @@ enum status fidelity_run(const struct fidelity *config, struct fidelity_result *
         return status;
     }
     result->agrees = !result->difference.found && result->figures_met == result->figure_count;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void fidelity_result_close(struct fidelity_result *result)
@@ -237,10 +236,10 @@ void fidelity_result_close(struct fidelity_result *result)
 }
 
 /* The policy whose recorders name the first word of a recorder. */
-static const struct policy_ops *policy_for(const char *recorder)
+static const struct ar_policy_ops *policy_for(const char *recorder)
 {
     size_t length = strcspn(recorder, " ");
-    const struct policy_ops *ops;
+    const struct ar_policy_ops *ops;
     for (size_t i = 0; (ops = registry_policy(i)) != NULL; i++)
         for (size_t k = 0; ops->recorders && ops->recorders[k]; k++)
             if (strlen(ops->recorders[k]) == length &&
@@ -249,30 +248,31 @@ static const struct policy_ops *policy_for(const char *recorder)
     return NULL;
 }
 
-enum status fidelity_default_spec(const struct trace_info *info, char *text, size_t text_bytes,
-                                  struct error *error)
+enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, size_t text_bytes,
+                                     struct ar_error *error)
 {
     if (!info->recorder[0])
-        return error_set(error, STATUS_INVALID,
-                         "%s: it does not say which allocator was recorded; name the policy to "
-                         "hold it against, such as -p torch",
-                         info->name);
+        return ar_error_set(error, AR_INVALID,
+                            "%s: it does not say which allocator was recorded; name the policy to "
+                            "hold it against, such as -p torch",
+                            info->name);
     if (strcmp(info->format, "kineto") == 0)
-        return error_set(error, STATUS_INVALID,
-                         "%s: a profiler's trace tells where blocks were placed but not the "
-                         "segments that they lie in, so no policy can be held against it; take a "
-                         "memory snapshot (torch.cuda.memory._dump_snapshot)",
-                         info->name);
-    const struct policy_ops *ops = policy_for(info->recorder);
+        return ar_error_set(
+            error, AR_INVALID,
+            "%s: a profiler's trace tells where blocks were placed but not the "
+            "segments that they lie in, so no policy can be held against it; take a "
+            "memory snapshot (torch.cuda.memory._dump_snapshot)",
+            info->name);
+    const struct ar_policy_ops *ops = policy_for(info->recorder);
     if (!ops)
-        return error_set(error, STATUS_INVALID,
-                         "%s: no policy answers to the recorder \"%s\"; name one with -p",
-                         info->name, info->recorder);
+        return ar_error_set(error, AR_INVALID,
+                            "%s: no policy answers to the recorder \"%s\"; name one with -p",
+                            info->name, info->recorder);
     char quote = strchr(info->conf, '\'') ? '"' : '\'';
     if (strchr(info->conf, quote))
-        return error_set(error, STATUS_INVALID,
-                         "%s: its settings hold both kinds of quotes; give the policy with -p",
-                         info->name);
+        return ar_error_set(error, AR_INVALID,
+                            "%s: its settings hold both kinds of quotes; give the policy with -p",
+                            info->name);
     char limit[40] = "";
     if (info->limit_bytes)
         snprintf(limit, sizeof limit, "%climit=%" PRIu64, info->conf[0] ? ',' : ':',
@@ -281,6 +281,6 @@ enum status fidelity_default_spec(const struct trace_info *info, char *text, siz
                                         info->conf, quote, limit)
                              : snprintf(text, text_bytes, "%s%s", ops->name, limit);
     return used >= 0 && (size_t)used < text_bytes
-               ? STATUS_OK
-               : error_set(error, STATUS_INVALID, "%s: its settings are too long", info->name);
+               ? AR_OK
+               : ar_error_set(error, AR_INVALID, "%s: its settings are too long", info->name);
 }

@@ -17,15 +17,15 @@ struct fidelity_stat {
 };
 
 struct fidelity {
-    const struct spec *policy;
+    const struct ar_spec *policy;
     struct trace_source *source;       /* rewound as needed */
     const struct fidelity_stat *stats; /* in any order; NULL: none were recorded */
     size_t stat_count;
     uint64_t seed;
     /* Optional: the rows of a placements file, of the last replay. `begin` comes before each
      * replay: rows given before it are void. */
-    enum status (*begin)(void *argument, struct error *error);
-    enum status (*row)(void *argument, const struct replay_row *row, struct error *error);
+    enum ar_status (*begin)(void *argument, struct ar_error *error);
+    enum ar_status (*row)(void *argument, const struct replay_row *row, struct ar_error *error);
     void *argument;
 };
 
@@ -74,13 +74,13 @@ struct fidelity_result {
 /* The spec of the policy that answers to a recording, with the recorded settings, such as
  * torch:conf='..',limit=N. INVALID where nobody recorded the trace, or where no policy answers
  * to its recorder. */
-enum status fidelity_default_spec(const struct trace_info *info, char *text, size_t text_bytes,
-                                  struct error *error) STATUS_CHECKED;
+enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, size_t text_bytes,
+                                     struct ar_error *error) AR_STATUS_CHECKED;
 
 /* OK also where they differ: that is the result. INVALID for a trace that tells nothing of what
  * an allocator did, or that begins in the middle of a program without the state it was in. */
-enum status fidelity_run(const struct fidelity *config, struct fidelity_result *result,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status fidelity_run(const struct fidelity *config, struct fidelity_result *result,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 void fidelity_result_close(struct fidelity_result *result);
 
 #endif

@@ -20,15 +20,17 @@ static bool is_verb(const char *text, const char *verb)
     return strncmp(text, verb, length) == 0 && text[length] == ',';
 }
 
-static enum status misread(const char *text, struct error *error)
+static enum ar_status misread(const char *text, struct ar_error *error)
 {
-    return error_set(error, STATUS_INVALID,
-                     "the line \"!,%.80s\" is neither !,final_segment,ADDRESS,BYTES,STREAM[,POOL] "
-                     "nor !,final_block,ADDRESS,BYTES,used|pending|free[,REQUESTED]",
-                     text);
+    return ar_error_set(
+        error, AR_INVALID,
+        "the line \"!,%.80s\" is neither !,final_segment,ADDRESS,BYTES,STREAM[,POOL] "
+        "nor !,final_block,ADDRESS,BYTES,used|pending|free[,REQUESTED]",
+        text);
 }
 
-static enum status take_segment(struct recorded_final *final, const char *text, struct error *error)
+static enum ar_status take_segment(struct recorded_final *final, const char *text,
+                                   struct ar_error *error)
 {
     struct recorded_area area = {0};
     uint64_t stream, pool = 0;
@@ -42,21 +44,21 @@ static enum status take_segment(struct recorded_final *final, const char *text, 
     struct recorded_area *areas =
         recording_grow(final->areas, &final->area_room, final->area_count, sizeof *areas, error);
     if (!areas)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     final->areas = areas;
     areas[final->area_count++] = area;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_block(struct recorded_final *final, const char *text, uint64_t event,
-                              struct error *error)
+static enum ar_status take_block(struct recorded_final *final, const char *text, uint64_t event,
+                                 struct ar_error *error)
 {
     static const struct {
         const char *name;
-        enum policy_range_state state;
-    } states[] = {{"used", POLICY_RANGE_USED},
-                  {"pending", POLICY_RANGE_PENDING},
-                  {"free", POLICY_RANGE_FREE}};
+        enum ar_policy_range_state state;
+    } states[] = {{"used", AR_POLICY_RANGE_USED},
+                  {"pending", AR_POLICY_RANGE_PENDING},
+                  {"free", AR_POLICY_RANGE_FREE}};
     struct recorded_end_block block = {.event = event};
     const char *at = text + strcspn(text, ",");
     if (!recording_number(&at, &block.address) || !recording_number(&at, &block.bytes) ||
@@ -70,24 +72,24 @@ static enum status take_block(struct recorded_final *final, const char *text, ui
     if (which == count || (*at && !recording_number(&at, &block.requested_bytes)) || *at)
         return misread(text, error);
     block.state = states[which].state;
-    final->has_pending |= block.state == POLICY_RANGE_PENDING;
+    final->has_pending |= block.state == AR_POLICY_RANGE_PENDING;
     struct recorded_end_block *blocks = recording_grow(final->blocks, &final->block_room,
                                                        final->block_count, sizeof *blocks, error);
     if (!blocks)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     final->blocks = blocks;
     blocks[final->block_count++] = block;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status recorded_final_note(struct recorded_final *final, const char *text, uint64_t event,
-                                struct error *error)
+enum ar_status recorded_final_note(struct recorded_final *final, const char *text, uint64_t event,
+                                   struct ar_error *error)
 {
     if (is_verb(text, "final_segment"))
         return take_segment(final, text, error);
     if (is_verb(text, "final_block"))
         return take_block(final, text, event, error);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static int areas_by_address(const void *left, const void *right)
@@ -119,18 +121,18 @@ void recorded_final_close(struct recorded_final *final)
 /* ---- comparing ------------------------------------------------------------------------- */
 
 struct ranges {
-    struct policy_range *items;
+    struct ar_policy_range *items;
     size_t count, room;
-    struct error *error;
+    struct ar_error *error;
     bool failed;
 };
 
-static bool collect(void *argument, const struct policy_range *range)
+static bool collect(void *argument, const struct ar_policy_range *range)
 {
     struct ranges *self = argument;
-    if (range->state == POLICY_RANGE_UNMAPPED || !range->bytes)
+    if (range->state == AR_POLICY_RANGE_UNMAPPED || !range->bytes)
         return true;
-    struct policy_range *items =
+    struct ar_policy_range *items =
         recording_grow(self->items, &self->room, self->count, sizeof *items, self->error);
     self->failed = !items;
     if (!items)
@@ -142,20 +144,20 @@ static bool collect(void *argument, const struct policy_range *range)
 
 static int ranges_by_address(const void *left, const void *right)
 {
-    const struct policy_range *a = left, *b = right;
+    const struct ar_policy_range *a = left, *b = right;
     return (a->address > b->address) - (a->address < b->address);
 }
 
-static const char *state_name(enum policy_range_state state)
+static const char *state_name(enum ar_policy_range_state state)
 {
-    return state == POLICY_RANGE_USED      ? "in use"
-           : state == POLICY_RANGE_PENDING ? "pending"
-           : state == POLICY_RANGE_FREE    ? "free"
-                                           : "its own";
+    return state == AR_POLICY_RANGE_USED      ? "in use"
+           : state == AR_POLICY_RANGE_PENDING ? "pending"
+           : state == AR_POLICY_RANGE_FREE    ? "free"
+                                              : "its own";
 }
 
 /* "has 512 bytes at 4096 in use, asked for as 400, at the end" */
-static void describe(uint64_t address, uint64_t bytes, enum policy_range_state state,
+static void describe(uint64_t address, uint64_t bytes, enum ar_policy_range_state state,
                      uint64_t requested_bytes, char *text, size_t room)
 {
     char asked[48] = "";
@@ -165,7 +167,7 @@ static void describe(uint64_t address, uint64_t bytes, enum policy_range_state s
              state_name(state), asked);
 }
 
-static void differ(struct recorded_device *device, const struct policy_range *range,
+static void differ(struct recorded_device *device, const struct ar_policy_range *range,
                    const struct recorded_end_block *block)
 {
     char did[160] = "has nothing more at the end", said[160] = "has nothing more at the end";
@@ -181,7 +183,7 @@ static void differ(struct recorded_device *device, const struct policy_range *ra
     recorded_device_differs_at(device, event, did, said);
 }
 
-static bool same_block(const struct policy_range *range, const struct recorded_end_block *block)
+static bool same_block(const struct ar_policy_range *range, const struct recorded_end_block *block)
 {
     return range->address == block->address && range->bytes == block->bytes &&
            range->state == block->state &&
@@ -190,7 +192,7 @@ static bool same_block(const struct policy_range *range, const struct recorded_e
 }
 
 /* The segment of a block against that of the policy's range. */
-static bool same_segment(struct recorded_device *device, const struct policy_range *range,
+static bool same_segment(struct recorded_device *device, const struct ar_policy_range *range,
                          const struct recorded_area *area, bool pages)
 {
     char did[160], said[160];
@@ -217,7 +219,7 @@ static void compare(struct recorded_device *device, const struct ranges *ranges)
     for (size_t i = 0; i < device->recording->start.area_count; i++)
         pages |= device->recording->start.areas[i].pages;
     for (size_t i = 0; i < ranges->count || i < final->block_count; i++) {
-        const struct policy_range *range = i < ranges->count ? &ranges->items[i] : NULL;
+        const struct ar_policy_range *range = i < ranges->count ? &ranges->items[i] : NULL;
         const struct recorded_end_block *block = i < final->block_count ? &final->blocks[i] : NULL;
         if (!range || !block || !same_block(range, block)) {
             differ(device, range, block);
@@ -232,24 +234,24 @@ static void compare(struct recorded_device *device, const struct ranges *ranges)
     }
 }
 
-enum status recorded_final_compare(struct recorded_device *device, const struct policy *policy,
-                                   struct error *error)
+enum ar_status recorded_final_compare(struct recorded_device *device,
+                                      const struct ar_policy *policy, struct ar_error *error)
 {
     const struct recorded_final *final = &device->recording->final;
     struct ranges ranges = {.error = error};
     device->result->end_blocks = final->block_count;
     if (!final->block_count || recorded_diverged(device))
-        return STATUS_OK;
+        return AR_OK;
     if (final->has_pending && !device->recording->has_split_frees) {
         device->result->end_blocks = 0;
-        return STATUS_OK;
+        return AR_OK;
     }
-    policy_walk(policy, collect, &ranges);
+    ar_policy_walk(policy, collect, &ranges);
     if (!ranges.failed) {
         if (ranges.count)
             qsort(ranges.items, ranges.count, sizeof *ranges.items, ranges_by_address);
         compare(device, &ranges);
     }
     free(ranges.items);
-    return ranges.failed ? STATUS_HOST_MEMORY : STATUS_OK;
+    return ranges.failed ? AR_HOST_MEMORY : AR_OK;
 }

@@ -7,7 +7,8 @@
 
 /* Counts what is the same into the device's result, and notes the first difference. Nothing where
  * the recording tells of no end, or has differed before. HOST_MEMORY. */
-enum status recorded_final_compare(struct recorded_device *device, const struct policy *policy,
-                                   struct error *error) STATUS_CHECKED;
+enum ar_status recorded_final_compare(struct recorded_device *device,
+                                      const struct ar_policy *policy,
+                                      struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -19,8 +19,8 @@ void recorded_give_back(struct recorded_device *self, uint64_t address, uint64_t
             return;
         }
     }
-    struct recorded_span *grown =
-        array_grow(self->given_back, self->given_back_count, &self->given_back_room, sizeof *grown);
+    struct recorded_span *grown = ar_array_grow(self->given_back, self->given_back_count,
+                                                &self->given_back_room, sizeof *grown);
     if (!grown) {
         self->out_of_host_memory = true;
         return;

@@ -24,17 +24,17 @@
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
-#define RANGE_BOUNDARY_BYTES (32 * MIB)
+#define RANGE_BOUNDARY_BYTES (32 * AR_MIB)
 /* The driver's pages: what it hands out begins at one, what is smaller shares one. */
-#define DRIVER_PAGE_BYTES (2 * MIB)
+#define DRIVER_PAGE_BYTES (2 * AR_MIB)
 #define GRANULE_BYTES     UINT64_C(512)
 
-static struct recorded_device *of(struct backing *backing)
+static struct recorded_device *of(struct ar_backing *backing)
 {
     return (struct recorded_device *)((char *)backing - offsetof(struct recorded_device, backing));
 }
 
-static struct recorded_device *of_device(struct device *device)
+static struct recorded_device *of_device(struct ar_device *device)
 {
     return (struct recorded_device *)device;
 }
@@ -66,8 +66,8 @@ void recorded_device_differs(struct recorded_device *self, const char *policy,
 
 static size_t place_above(const struct recorded_device *self, uint64_t address)
 {
-    return array_above(self->places, self->place_count, sizeof *self->places,
-                       offsetof(struct recorded_place, address), address);
+    return ar_array_above(self->places, self->place_count, sizeof *self->places,
+                          offsetof(struct recorded_place, address), address);
 }
 
 /* NULL: none. */
@@ -78,19 +78,19 @@ struct recorded_place *recorded_place_at(const struct recorded_device *self, uin
     return place && address - place->address < place->bytes ? place : NULL;
 }
 
-enum status recorded_place_add(struct recorded_device *self, struct recorded_place place)
+enum ar_status recorded_place_add(struct recorded_device *self, struct recorded_place place)
 {
     struct recorded_place *grown =
-        array_grow(self->places, self->place_count, &self->place_room, sizeof *grown);
+        ar_array_grow(self->places, self->place_count, &self->place_room, sizeof *grown);
     if (!grown)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     self->places = grown;
     size_t at = place_above(self, place.address);
     memmove(self->places + at + 1, self->places + at,
             (self->place_count - at) * sizeof *self->places);
     self->places[at] = place;
     self->place_count++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void place_remove(struct recorded_device *self, struct recorded_place *place)
@@ -104,7 +104,7 @@ static void place_remove(struct recorded_device *self, struct recorded_place *pl
 static uint64_t own_address(struct recorded_device *self, uint64_t bytes)
 {
     uint64_t address = self->unused_address;
-    self->unused_address = size_round_up(address + bytes, RANGE_BOUNDARY_BYTES);
+    self->unused_address = ar_size_round_up(address + bytes, RANGE_BOUNDARY_BYTES);
     return address;
 }
 
@@ -164,14 +164,15 @@ static bool is_aligned(uint64_t address, uint64_t bytes)
     return address % (bytes < DRIVER_PAGE_BYTES ? GRANULE_BYTES : DRIVER_PAGE_BYTES) == 0;
 }
 
-static enum status device_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address)
+static enum ar_status device_segment_alloc(struct ar_backing *backing, uint64_t bytes,
+                                           uint64_t *address)
 {
     struct recorded_device *self = of(backing);
     const struct recorded_action *action = NULL;
     enum answer answer =
         self->step == STEP_START ? DIVERGE : ask(self, RECORDED_MADE, bytes, &action);
     if (answer == REFUSE)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     if (answer == GRANT) {
         char did[128], said[224];
         const char *why = !is_aligned(action->address, bytes)
@@ -196,18 +197,18 @@ static enum status device_segment_alloc(struct backing *backing, uint64_t bytes,
                                       .ordinal = self->base.counters.segments_made++});
 }
 
-static enum status device_segment_free(struct backing *backing, uint64_t address)
+static enum ar_status device_segment_free(struct ar_backing *backing, uint64_t address)
 {
     struct recorded_device *self = of(backing);
     struct recorded_place *place = recorded_place_at(self, address);
     if (!place || place->range || place->address != address)
-        return STATUS_INVALID;
+        return AR_INVALID;
     recorded_give_back(self, address, place->bytes);
     place_remove(self, place);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status device_reserve(struct backing *backing, uint64_t bytes, uint64_t *address)
+static enum ar_status device_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct recorded_device *self = of(backing);
     const struct recording *recording = self->recording;
@@ -230,53 +231,55 @@ static enum status device_reserve(struct backing *backing, uint64_t bytes, uint6
                                                             .range = true});
 }
 
-static enum status device_release(struct backing *backing, uint64_t address)
+static enum ar_status device_release(struct ar_backing *backing, uint64_t address)
 {
     struct recorded_device *self = of(backing);
     struct recorded_place *place = recorded_place_at(self, address);
     if (!place || !place->range || place->address != address || place->mapped_bytes)
-        return STATUS_INVALID;
+        return AR_INVALID;
     place_remove(self, place);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status device_create(struct backing *backing, uint64_t bytes, backing_handle *handle)
+static enum ar_status device_create(struct ar_backing *backing, uint64_t bytes,
+                                    backing_handle *handle)
 {
     struct recorded_device *self = of(backing);
     const struct recorded_action *action = NULL;
     if (!self->created_bytes && self->step != STEP_START &&
         ask(self, RECORDED_MAPPED, bytes, &action) == REFUSE)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     if (!self->created_bytes)
         self->run_handle = self->next_handle + 1;
     self->created_bytes += bytes;
     self->handle_bytes = bytes;
     *handle = ++self->next_handle;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A handle of a run that never became usable is one less to wait for. */
-static enum status device_destroy(struct backing *backing, backing_handle handle)
+static enum ar_status device_destroy(struct ar_backing *backing, backing_handle handle)
 {
     struct recorded_device *self = of(backing);
     if (self->created_bytes && handle >= self->run_handle)
         self->created_bytes -= self->handle_bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status device_map(struct backing *backing, uint64_t address, backing_handle handle)
+static enum ar_status device_map(struct ar_backing *backing, uint64_t address,
+                                 backing_handle handle)
 {
     (void)handle;
-    return recorded_place_at(of(backing), address) ? STATUS_OK : STATUS_INVALID;
+    return recorded_place_at(of(backing), address) ? AR_OK : AR_INVALID;
 }
 
 /* A run of pages is whole. */
-static enum status device_access(struct backing *backing, uint64_t address, uint64_t bytes)
+static enum ar_status device_access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct recorded_device *self = of(backing);
     struct recorded_place *place = recorded_place_at(self, address);
     if (!place || !place->range)
-        return STATUS_INVALID;
+        return AR_INVALID;
     const struct recorded_action *action =
         recorded_diverged(self) || self->step == STEP_START ? NULL : recorded_next_action(self);
     if (action && (action->address != address || action->bytes != bytes)) {
@@ -294,20 +297,20 @@ static enum status device_access(struct backing *backing, uint64_t address, uint
     if (!place->mapped_bytes)
         place->ordinal = self->base.counters.segments_made++;
     place->mapped_bytes += bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status device_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
+static enum ar_status device_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct recorded_device *self = of(backing);
     struct recorded_place *place = recorded_place_at(self, address);
     if (!place || !place->range)
-        return STATUS_INVALID;
+        return AR_INVALID;
     if (self->created_bytes) /* of a run that never became usable */
-        return STATUS_OK;
+        return AR_OK;
     recorded_give_back(self, address, bytes);
     place->mapped_bytes -= bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Time does not pass here: when a block is complete is recorded. */
@@ -343,15 +346,15 @@ bool recorded_pending_end(struct recorded_device *self, uint64_t address)
     return false;
 }
 
-static struct backing_ticket device_fence(struct backing *backing, uint32_t stream)
+static struct ar_backing_ticket device_fence(struct ar_backing *backing, uint32_t stream)
 {
     (void)backing;
-    return (struct backing_ticket){.stream = stream};
+    return (struct ar_backing_ticket){.stream = stream};
 }
 
 /* The record behind a ticket. NULL: the program's own stream, whose work is always done. */
 static struct recorded_pending *pending_of(struct recorded_device *self,
-                                           struct backing_ticket ticket)
+                                           struct ar_backing_ticket ticket)
 {
     size_t at = ticket.stream - (size_t)self->first_stream;
     return ticket.stream >= self->first_stream && at < self->pending_count ? &self->pending[at]
@@ -365,7 +368,7 @@ static void pending_seen(struct recorded_pending *pending)
     pending->used = !pending->ended;
 }
 
-static bool device_done(struct backing *backing, struct backing_ticket ticket)
+static bool device_done(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct recorded_device *self = of(backing);
     struct recorded_pending *pending = pending_of(self, ticket);
@@ -377,99 +380,100 @@ static bool device_done(struct backing *backing, struct backing_ticket ticket)
     return true;
 }
 
-static void device_wait(struct backing *backing, struct backing_ticket ticket)
+static void device_wait(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct recorded_pending *pending = pending_of(of(backing), ticket);
     if (pending)
         pending_seen(pending);
 }
 
-static void device_memory(struct backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
+static void device_memory(struct ar_backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     *free_bytes = *total_bytes = of(backing)->base.props.total_bytes;
 }
 
-static const char *backing_text(struct backing *backing)
+static const char *backing_text(struct ar_backing *backing)
 {
     return of(backing)->out_of_host_memory ? "no host memory for the recorded device" : "";
 }
 
-static void device_nothing(struct device *device)
+static void device_nothing(struct ar_device *device)
 {
     (void)device;
 }
 
-static enum status device_outside(struct device *device, uint64_t bytes)
+static enum ar_status device_outside(struct ar_device *device, uint64_t bytes)
 {
     (void)device, (void)bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static void device_number(struct device *device, uint64_t number)
+static void device_number(struct ar_device *device, uint64_t number)
 {
     (void)device, (void)number;
 }
 
-static uint64_t device_no_time(struct device *device)
+static uint64_t device_no_time(struct ar_device *device)
 {
     (void)device;
     return 0;
 }
 
-static uint64_t device_no_mark(struct device *device, uint64_t mark)
+static uint64_t device_no_mark(struct ar_device *device, uint64_t mark)
 {
     (void)device, (void)mark;
     return 0;
 }
 
-static void device_on_stream(struct device *device, uint32_t stream, uint64_t number)
+static void device_on_stream(struct ar_device *device, uint32_t stream, uint64_t number)
 {
     (void)device, (void)stream, (void)number;
 }
 
-static void device_event(struct device *device, uint64_t event, uint32_t stream)
+static void device_event(struct ar_device *device, uint64_t event, uint32_t stream)
 {
     (void)device, (void)event, (void)stream;
 }
 
-static void device_sync(struct device *device, uint32_t stream)
+static void device_sync(struct ar_device *device, uint32_t stream)
 {
     (void)device, (void)stream;
 }
 
-static void device_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
+static void device_used(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t stream,
                         uint64_t event)
 {
     (void)device, (void)address, (void)bytes, (void)stream, (void)event;
 }
 
-static uint64_t device_handed_out(struct device *device, uint64_t address, uint64_t bytes,
+static uint64_t device_handed_out(struct ar_device *device, uint64_t address, uint64_t bytes,
                                   uint32_t stream, bool order, uint64_t event)
 {
     (void)device, (void)address, (void)bytes, (void)stream, (void)order, (void)event;
     return 0;
 }
 
-static const char *device_text(struct device *device)
+static const char *device_text(struct ar_device *device)
 {
     return backing_text(&of_device(device)->backing);
 }
 
-static const char *device_no_text(struct device *device)
+static const char *device_no_text(struct ar_device *device)
 {
     (void)device;
     return "";
 }
 
-static bool device_segment_of(struct device *device, uint64_t address, struct device_segment *out)
+static bool device_segment_of(struct ar_device *device, uint64_t address,
+                              struct ar_device_segment *out)
 {
     const struct recorded_place *place = recorded_place_at(of_device(device), address);
     if (place)
-        *out = (struct device_segment){place->ordinal, place->address, place->bytes};
+        *out = (struct ar_device_segment){place->ordinal, place->address, place->bytes};
     return place != NULL;
 }
 
-static const struct backing_ops recorded_backing = {
+static const struct ar_backing_ops recorded_backing = {
     .segment_alloc = device_segment_alloc,
     .segment_free = device_segment_free,
     .reserve = device_reserve,
@@ -486,7 +490,7 @@ static const struct backing_ops recorded_backing = {
     .problem = backing_text,
 };
 
-static const struct device_ops recorded_ops = {
+static const struct ar_device_ops recorded_ops = {
     .close = device_nothing,
     .outside = device_outside,
     .advance = device_number,
@@ -523,7 +527,7 @@ void recorded_device_open(struct recorded_device *self, const struct recording *
         .until_event = UINT64_MAX,
         .first_stream = streams,
         .unused_address =
-            size_round_up(recording->highest_address + 1024 * GIB, RANGE_BOUNDARY_BYTES),
+            ar_size_round_up(recording->highest_address + 1024 * AR_GIB, RANGE_BOUNDARY_BYTES),
     };
     self->base.backing = &self->backing;
 }

@@ -39,8 +39,8 @@ struct recorded_span {
 };
 
 struct recorded_device {
-    struct device base;
-    struct backing backing;
+    struct ar_device base;
+    struct ar_backing backing;
     const struct recording *recording;
     struct fidelity_result *result;
 
@@ -89,7 +89,7 @@ void recorded_device_differs_at(struct recorded_device *self, uint64_t event, co
 /* Between the files of the device. */
 
 bool recorded_diverged(const struct recorded_device *self); /* nothing is compared any more */
-enum status recorded_place_add(struct recorded_device *self, struct recorded_place place);
+enum ar_status recorded_place_add(struct recorded_device *self, struct recorded_place place);
 struct recorded_place *recorded_place_at(const struct recorded_device *self, uint64_t address);
 /* The next action of this step; NULL: none. */
 const struct recorded_action *recorded_next_action(const struct recorded_device *self);

@@ -43,7 +43,7 @@ static struct recorded_group *next_group(const struct recorded_source *self)
 
 static bool would_release(const struct recorded_source *self, size_t request)
 {
-    return policy_would_release(self->policy, &self->recording->requests[request].request);
+    return ar_policy_would_release(self->policy, &self->recording->requests[request].request);
 }
 
 static void decide(const struct recorded_source *self, struct recorded_group *group)
@@ -101,7 +101,8 @@ static void look_behind(struct recorded_source *self)
     if (!self->completed || !request)
         return;
     self->completed = false;
-    if (request->fits_from != RECORDED_NONE || !policy_would_fit(self->policy, &request->request))
+    if (request->fits_from != RECORDED_NONE ||
+        !ar_policy_would_fit(self->policy, &request->request))
         return;
     request->fits_from = self->completion - 1 - request->first_completion;
     if (request->has_group)
@@ -110,7 +111,7 @@ static void look_behind(struct recorded_source *self)
     (void)recorded_request_waits(self->recording, request);
 }
 
-static bool pull(struct recorded_source *self, enum status *status, struct error *error)
+static bool pull(struct recorded_source *self, enum ar_status *status, struct ar_error *error)
 {
     if (self->span_at < self->span_count)
         return true;
@@ -151,7 +152,7 @@ static void end_pools(struct recorded_source *self, const struct recorded_group 
         const struct recorded_place *place =
             recorded_place_at(self->device, self->recording->actions[i].address);
         if (place && place->pool)
-            policy_end_pool(self->policy, place->pool);
+            ar_policy_end_pool(self->policy, place->pool);
     }
 }
 
@@ -230,12 +231,12 @@ static void begin_step(struct recorded_source *self, const struct trace_event *e
     }
 }
 
-static enum status recorded_next(struct trace_source *base, const struct trace_event **events,
-                                 size_t *count, struct error *error)
+static enum ar_status recorded_next(struct trace_source *base, const struct trace_event **events,
+                                    size_t *count, struct ar_error *error)
 {
     static const struct trace_event release = {.kind = TRACE_TRIM};
     struct recorded_source *self = of(base);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     end_release(self);
     *count = 0;
     while (pull(self, &status, error)) {
@@ -244,7 +245,7 @@ static enum status recorded_next(struct trace_source *base, const struct trace_e
         if (is_release(self)) {
             *events = &release;
             *count = 1;
-            return STATUS_OK;
+            return AR_OK;
         }
         if (self->device->step == STEP_TRIM)
             end_release(self);
@@ -309,10 +310,10 @@ static const char *recorded_text(struct trace_source *base, uint64_t index)
     return trace_text_of(of(base)->inner, index);
 }
 
-enum status recorded_source_open(struct recorded_source *self, struct trace_source *inner,
-                                 struct recording *recording, struct recorded_device *device,
-                                 struct policy *policy, struct fidelity_result *result,
-                                 struct error *error)
+enum ar_status recorded_source_open(struct recorded_source *self, struct trace_source *inner,
+                                    struct recording *recording, struct recorded_device *device,
+                                    struct ar_policy *policy, struct fidelity_result *result,
+                                    struct ar_error *error)
 {
     static const struct trace_source_ops ops = {
         .next = recorded_next,

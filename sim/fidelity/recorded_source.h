@@ -10,7 +10,7 @@ struct recorded_source {
     struct trace_source *inner;
     struct recording *recording;
     struct recorded_device *device;
-    struct policy *policy;
+    struct ar_policy *policy;
     struct fidelity_result *result;
 
     const struct trace_event *span; /* of the inner source */
@@ -24,10 +24,10 @@ struct recorded_source {
 };
 
 /* `inner` is rewound. */
-enum status recorded_source_open(struct recorded_source *self, struct trace_source *inner,
-                                 struct recording *recording, struct recorded_device *device,
-                                 struct policy *policy, struct fidelity_result *result,
-                                 struct error *error) STATUS_CHECKED;
+enum ar_status recorded_source_open(struct recorded_source *self, struct trace_source *inner,
+                                    struct recording *recording, struct recorded_device *device,
+                                    struct ar_policy *policy, struct fidelity_result *result,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The trace is at its end: whatever was recorded must have been done. */
 void recorded_source_finish(struct recorded_source *self);

@@ -32,14 +32,14 @@ struct reading {
     size_t initial_count, initial_room;
 };
 
-void *recording_grow(void *array, size_t *room, size_t count, size_t bytes, struct error *error)
+void *recording_grow(void *array, size_t *room, size_t count, size_t bytes, struct ar_error *error)
 {
     if (count < *room)
         return array;
     size_t more = *room ? *room * 2 : 64;
     void *grown = realloc(array, more * bytes);
     if (!grown) {
-        error_set(error, STATUS_HOST_MEMORY, "no host memory to read what was recorded");
+        ar_error_set(error, AR_HOST_MEMORY, "no host memory to read what was recorded");
         return NULL;
     }
     *room = more;
@@ -77,17 +77,17 @@ static bool has_verb(const char *text, const char *verb)
     return strncmp(text, verb, length) == 0 && (text[length] == ',' || text[length] == '\0');
 }
 
-static enum status join_group(struct reading *reading, struct error *error)
+static enum ar_status join_group(struct reading *reading, struct ar_error *error)
 {
     struct recording *out = reading->out;
     if (reading->joins) {
         out->groups[out->group_count - 1].count++;
-        return STATUS_OK;
+        return AR_OK;
     }
     struct recorded_group *groups =
         recording_grow(out->groups, &out->group_room, out->group_count, sizeof *groups, error);
     if (!groups)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     out->groups = groups;
     out->groups[out->group_count++] = (struct recorded_group){
         .first = out->action_count,
@@ -99,19 +99,19 @@ static enum status join_group(struct reading *reading, struct error *error)
     };
     reading->joins = true;
     reading->released = false;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status on_action(struct reading *reading, enum recorded_kind kind, uint64_t address,
-                             uint64_t bytes, struct error *error)
+static enum ar_status on_action(struct reading *reading, enum recorded_kind kind, uint64_t address,
+                                uint64_t bytes, struct ar_error *error)
 {
     struct recording *out = reading->out;
     struct recorded_action *actions =
         recording_grow(out->actions, &out->action_room, out->action_count, sizeof *actions, error);
     if (!actions)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     out->actions = actions;
-    enum status status = is_gone(kind) ? join_group(reading, error) : STATUS_OK;
+    enum ar_status status = is_gone(kind) ? join_group(reading, error) : AR_OK;
     if (status)
         return status;
     out->actions[out->action_count++] = (struct recorded_action){
@@ -121,7 +121,7 @@ static enum status on_action(struct reading *reading, enum recorded_kind kind, u
         out->highest_address = address + bytes;
     if (is_gone(kind)) {
         reading->held_bytes -= bytes;
-        return STATUS_OK;
+        return AR_OK;
     }
     reading->held_bytes += bytes;
     if (out->start.held_bytes + reading->held_bytes > out->peak_bytes)
@@ -132,7 +132,7 @@ static enum status on_action(struct reading *reading, enum recorded_kind kind, u
     if (!reading->memory_made)
         reading->completions_before_made = out->completion_count - reading->completions;
     reading->memory_made = true;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void on_answer(struct reading *reading, bool failed, uint64_t address)
@@ -153,7 +153,7 @@ static void on_answer(struct reading *reading, bool failed, uint64_t address)
             break;
 }
 
-static enum status on_note(struct reading *reading, const char *text, struct error *error)
+static enum ar_status on_note(struct reading *reading, const char *text, struct ar_error *error)
 {
     struct recording *out = reading->out;
     bool known;
@@ -173,7 +173,7 @@ static enum status on_note(struct reading *reading, const char *text, struct err
     else if (has_verb(text, "oom"))
         on_answer(reading, true, 0);
     else if (reading->event < out->first_event) {
-        enum status status = recorded_start_note(&out->start, text, &known, error);
+        enum ar_status status = recorded_start_note(&out->start, text, &known, error);
         if (status || known)
             return status;
     }
@@ -200,8 +200,8 @@ static bool is_initial(const struct reading *reading, const struct trace_event *
     return keys && keys->rest && strstr(keys->rest, "initial=yes");
 }
 
-static enum status on_request(struct reading *reading, const struct trace_event *event,
-                              struct error *error)
+static enum ar_status on_request(struct reading *reading, const struct trace_event *event,
+                                 struct ar_error *error)
 {
     static const struct trace_attributes none = {0};
     struct recording *out = reading->out;
@@ -216,13 +216,13 @@ static enum status on_request(struct reading *reading, const struct trace_event 
     struct recorded_request *requests = recording_grow(out->requests, &out->request_room,
                                                        out->request_count, sizeof *requests, error);
     if (!requests)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     out->requests = requests;
     if (is_initial(reading, event)) {
         uint64_t *initial = recording_grow(reading->initial, &reading->initial_room,
                                            reading->initial_count, sizeof *initial, error);
         if (!initial)
-            return STATUS_HOST_MEMORY;
+            return AR_HOST_MEMORY;
         reading->initial = initial;
         initial[reading->initial_count++] = out->request_count;
     }
@@ -243,7 +243,7 @@ static enum status on_request(struct reading *reading, const struct trace_event 
                     .pool = keys->pool,
                     .may_fail = event->kind == TRACE_PROBE},
     };
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Blocks of the start are told of first: their requests, notes, and let-gos where these have
@@ -254,21 +254,21 @@ static bool tells_of_start(const struct reading *reading, const struct trace_eve
            (event->kind == TRACE_ALLOC && is_initial(reading, event));
 }
 
-static enum status on_completion(struct reading *reading, struct error *error)
+static enum ar_status on_completion(struct reading *reading, struct ar_error *error)
 {
     struct recording *out = reading->out;
     uint64_t *completions = recording_grow(out->completions, &out->completion_room,
                                            out->completion_count, sizeof *completions, error);
     if (!completions)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     out->completions = completions;
     out->completions[out->completion_count++] = reading->event;
     reading->joins = false;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status on_event(struct reading *reading, const struct trace_event *event,
-                            struct error *error)
+static enum ar_status on_event(struct reading *reading, const struct trace_event *event,
+                               struct ar_error *error)
 {
     if (reading->out->first_event == reading->event && tells_of_start(reading, event))
         reading->out->first_event++;
@@ -279,21 +279,21 @@ static enum status on_event(struct reading *reading, const struct trace_event *e
     case TRACE_FREE_COMPLETED:
         if (event->flags & TRACE_WHOLE) {
             settle(reading, RECORDED_NONE);
-            return STATUS_OK;
+            return AR_OK;
         }
         return on_completion(reading, error);
     case TRACE_FREE_REQUESTED:
     case TRACE_USE:
         settle(reading, RECORDED_NONE);
-        return STATUS_OK;
+        return AR_OK;
     case TRACE_TRIM:
         settle(reading, RECORDED_NONE);
         reading->released = true;
-        return STATUS_OK;
+        return AR_OK;
     case TRACE_NOTE:
         return on_note(reading, trace_text_of(reading->source, event->value), error);
     default:
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
@@ -308,7 +308,7 @@ static bool is_made(const struct recording *recording, uint64_t address)
     return false;
 }
 
-static enum status sort_initial(struct reading *reading, struct error *error)
+static enum ar_status sort_initial(struct reading *reading, struct ar_error *error)
 {
     struct recording *out = reading->out;
     for (size_t i = 0; i < reading->initial_count; i++) {
@@ -316,42 +316,44 @@ static enum status sort_initial(struct reading *reading, struct error *error)
         if (request->initial)
             continue;
         if (!request->known || !is_made(out, request->address))
-            return error_set(error, STATUS_INVALID,
-                             "%s: it begins in the middle of a program: block %" PRIu64
-                             " was there before it, and the segments that were there are not told "
-                             "(!,segment lines before the first event, see FORMAT.md)",
-                             reading->source->info.name, request->id);
+            return ar_error_set(
+                error, AR_INVALID,
+                "%s: it begins in the middle of a program: block %" PRIu64
+                " was there before it, and the segments that were there are not told "
+                "(!,segment lines before the first event, see FORMAT.md)",
+                reading->source->info.name, request->id);
         uint64_t *unmade = recording_grow(out->unmade, &out->unmade_room, out->unmade_count,
                                           sizeof *unmade, error);
         if (!unmade)
-            return STATUS_HOST_MEMORY;
+            return AR_HOST_MEMORY;
         out->unmade = unmade;
         out->unmade[out->unmade_count++] = request->id;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check(const struct reading *reading, struct error *error)
+static enum ar_status check(const struct reading *reading, struct ar_error *error)
 {
     const struct recording *out = reading->out;
     const char *name = reading->source->info.name;
     for (size_t i = 0; i < out->request_count; i++)
         if (out->requests[i].known)
-            return STATUS_OK;
-    return error_set(error, STATUS_INVALID,
-                     "%s: it does not say where the recorded allocator placed its blocks, so "
-                     "there is nothing to hold a policy against; give a recording, such as the "
-                     "CSV of a memory history",
-                     name);
+            return AR_OK;
+    return ar_error_set(error, AR_INVALID,
+                        "%s: it does not say where the recorded allocator placed its blocks, so "
+                        "there is nothing to hold a policy against; give a recording, such as the "
+                        "CSV of a memory history",
+                        name);
 }
 
-enum status recording_read(struct trace_source *source, struct recording *out, struct error *error)
+enum ar_status recording_read(struct trace_source *source, struct recording *out,
+                              struct ar_error *error)
 {
     struct reading reading = {.source = source, .out = out};
     const struct trace_event *events;
     size_t count = 1;
     *out = (struct recording){0};
-    enum status status = trace_rewind(source, error);
+    enum ar_status status = trace_rewind(source, error);
     while (!status && count) {
         status = trace_next(source, &events, &count, error);
         for (size_t i = 0; !status && i < count; i++, reading.event++)
@@ -360,7 +362,7 @@ enum status recording_read(struct trace_source *source, struct recording *out, s
     if (!status && out->start.area_count) {
         status = recorded_start_finish(out, error);
         if (status)
-            error_prefix(error, status, "%s", source->info.name);
+            ar_error_prefix(error, status, "%s", source->info.name);
     }
     recorded_final_finish(&out->final);
     out->has_split_frees = source->info.has_split_frees;

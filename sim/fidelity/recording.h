@@ -38,7 +38,7 @@ struct recorded_request {
     bool waited_tried;  /* all of them were */
     bool missed_before; /* seeing none, it would have had memory given back */
     bool refused;       /* and that gave nothing back, but it was refused memory before it waited */
-    struct policy_request request;
+    struct ar_policy_request request;
 };
 
 /* What was there before the first event. */
@@ -55,7 +55,7 @@ struct recorded_start {
     } * blocks;
     size_t block_count, block_room;
     /* By address, as a policy adopts it; made when all of the recording is read. */
-    struct policy_range *ranges;
+    struct ar_policy_range *ranges;
     size_t range_count;
     size_t *used; /* the requests of its USED ranges, in their order */
     size_t used_count;
@@ -70,7 +70,7 @@ struct recorded_final {
         uint64_t address, bytes;
         uint64_t requested_bytes; /* 0: not told */
         uint64_t event;           /* the note that tells of it */
-        enum policy_range_state state;
+        enum ar_policy_range_state state;
     } * blocks;
     size_t block_count, block_room;
     bool has_pending;
@@ -121,8 +121,8 @@ struct recording {
 
 /* Reads all of `source` from its first event. INVALID where it holds no such notes, or begins
  * in the middle without telling what was there. The caller closes `out` in either case. */
-enum status recording_read(struct trace_source *source, struct recording *out,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status recording_read(struct trace_source *source, struct recording *out,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 void recording_close(struct recording *recording);
 
 /* How long a range at `address` can be, `bytes` at most, of which nothing above `top` was ever mapped:
@@ -134,21 +134,22 @@ uint64_t recorded_range_bytes(const struct recording *recording, uint64_t addres
 /* Between the files that read. */
 
 /* The array with room for one more, which may have moved; NULL with a sentence. */
-void *recording_grow(void *array, size_t *room, size_t count, size_t bytes, struct error *error);
+void *recording_grow(void *array, size_t *room, size_t count, size_t bytes, struct ar_error *error);
 /* The next number after a comma; false: there is none. `*at` goes past it. */
 bool recording_number(const char **at, uint64_t *number);
 
 /* start.c: takes a note before the first event; `*known` false: it tells nothing of a state. */
-enum status recorded_start_note(struct recorded_start *start, const char *text, bool *known,
-                                struct error *error) STATUS_CHECKED;
+enum ar_status recorded_start_note(struct recorded_start *start, const char *text, bool *known,
+                                   struct ar_error *error) AR_STATUS_CHECKED;
 /* Makes the ranges, and gives the requests of blocks their places. INVALID where the state cannot
  * be. */
-enum status recorded_start_finish(struct recording *recording, struct error *error) STATUS_CHECKED;
+enum ar_status recorded_start_finish(struct recording *recording,
+                                     struct ar_error *error) AR_STATUS_CHECKED;
 void recorded_start_close(struct recorded_start *start);
 
 /* final.c: takes a note of the end, others too, which tell it nothing. */
-enum status recorded_final_note(struct recorded_final *final, const char *text, uint64_t event,
-                                struct error *error) STATUS_CHECKED;
+enum ar_status recorded_final_note(struct recorded_final *final, const char *text, uint64_t event,
+                                   struct ar_error *error) AR_STATUS_CHECKED;
 /* Puts all in order, once. */
 void recorded_final_finish(struct recorded_final *final);
 void recorded_final_close(struct recorded_final *final);

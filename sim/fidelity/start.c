@@ -15,17 +15,18 @@ static bool is_verb(const char *text, const char *verb)
     return strncmp(text, verb, length) == 0 && text[length] == ',';
 }
 
-static enum status misread(const char *text, struct error *error)
+static enum ar_status misread(const char *text, struct ar_error *error)
 {
-    return error_set(
-        error, STATUS_INVALID,
+    return ar_error_set(
+        error, AR_INVALID,
         "the line \"!,%.80s\" before the first event is not one of !,segment,ADDRESS,"
         "BYTES,STREAM[,POOL], !,range,ADDRESS,STREAM[,POOL], !,pages,ADDRESS,BYTES and "
         "!,block,ADDRESS,BYTES,ID|free",
         text);
 }
 
-static enum status take_area(struct recorded_start *start, const char *text, struct error *error)
+static enum ar_status take_area(struct recorded_start *start, const char *text,
+                                struct ar_error *error)
 {
     struct recorded_area area = {.pages = is_verb(text, "pages")};
     bool is_range = is_verb(text, "range");
@@ -44,14 +45,15 @@ static enum status take_area(struct recorded_start *start, const char *text, str
     struct recorded_area *areas =
         recording_grow(start->areas, &start->area_room, start->area_count, sizeof *areas, error);
     if (!areas)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     start->areas = areas;
     areas[start->area_count++] = area;
     start->held_bytes += area.bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_block(struct recorded_start *start, const char *text, struct error *error)
+static enum ar_status take_block(struct recorded_start *start, const char *text,
+                                 struct ar_error *error)
 {
     struct recorded_block block = {.request = RECORDED_NONE};
     const char *at = text + strcspn(text, ",");
@@ -67,14 +69,14 @@ static enum status take_block(struct recorded_start *start, const char *text, st
     struct recorded_block *blocks = recording_grow(start->blocks, &start->block_room,
                                                    start->block_count, sizeof *blocks, error);
     if (!blocks)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     start->blocks = blocks;
     blocks[start->block_count++] = block;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status recorded_start_note(struct recorded_start *start, const char *text, bool *known,
-                                struct error *error)
+enum ar_status recorded_start_note(struct recorded_start *start, const char *text, bool *known,
+                                   struct ar_error *error)
 {
     *known = true;
     if (is_verb(text, "segment") || is_verb(text, "range") || is_verb(text, "pages"))
@@ -82,7 +84,7 @@ enum status recorded_start_note(struct recorded_start *start, const char *text, 
     if (is_verb(text, "block"))
         return take_block(start, text, error);
     *known = false;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Ranges before the pages that begin where they do. */
@@ -110,19 +112,20 @@ struct making {
 };
 
 static void add(struct making *making, uint64_t address, uint64_t bytes,
-                enum policy_range_state state)
+                enum ar_policy_range_state state)
 {
     struct recorded_start *start = making->start;
-    struct policy_range *last = start->range_count ? &start->ranges[start->range_count - 1] : NULL;
+    struct ar_policy_range *last =
+        start->range_count ? &start->ranges[start->range_count - 1] : NULL;
     if (!bytes)
         return;
     making->end = address + bytes;
-    if (last && state != POLICY_RANGE_USED && last->state == state &&
+    if (last && state != AR_POLICY_RANGE_USED && last->state == state &&
         last->segment_address == making->owner->address) {
         last->bytes += bytes;
         return;
     }
-    start->ranges[start->range_count++] = (struct policy_range){
+    start->ranges[start->range_count++] = (struct ar_policy_range){
         .address = address,
         .bytes = bytes,
         .segment_address = making->owner->address,
@@ -132,35 +135,35 @@ static void add(struct making *making, uint64_t address, uint64_t bytes,
     };
 }
 
-static enum status add_used(struct making *making, const struct recorded_block *block,
-                            struct error *error)
+static enum ar_status add_used(struct making *making, const struct recorded_block *block,
+                               struct ar_error *error)
 {
     struct recorded_start *start = making->start;
     struct recorded_request *request = block->request < making->recording->request_count
                                            ? &making->recording->requests[block->request]
                                            : NULL;
     if (!request || request->event >= making->recording->first_event || request->initial)
-        return error_set(error, STATUS_INVALID,
-                         "the block at %" PRIu64 " before the first event is request %zu, which "
-                         "must be one of the first events, with initial=yes, and of one block",
-                         block->address, block->request);
+        return ar_error_set(error, AR_INVALID,
+                            "the block at %" PRIu64 " before the first event is request %zu, which "
+                            "must be one of the first events, with initial=yes, and of one block",
+                            block->address, block->request);
     if (request->request.bytes > block->bytes || !request->request.bytes)
-        return error_set(error, STATUS_INVALID,
-                         "the block at %" PRIu64 " before the first event has %" PRIu64
-                         " bytes, and request %zu asks for %" PRIu64,
-                         block->address, block->bytes, block->request, request->request.bytes);
+        return ar_error_set(error, AR_INVALID,
+                            "the block at %" PRIu64 " before the first event has %" PRIu64
+                            " bytes, and request %zu asks for %" PRIu64,
+                            block->address, block->bytes, block->request, request->request.bytes);
     request->initial = request->known = true;
     request->start = start->used_count;
     request->address = block->address;
-    add(making, block->address, block->bytes, POLICY_RANGE_USED);
+    add(making, block->address, block->bytes, AR_POLICY_RANGE_USED);
     start->ranges[start->range_count - 1].requested_bytes = request->request.bytes;
     start->used[start->used_count++] = block->request;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The blocks of a segment or a run of pages, and what is free between them. */
-static enum status fill(struct making *making, const struct recorded_area *area,
-                        struct error *error)
+static enum ar_status fill(struct making *making, const struct recorded_area *area,
+                           struct ar_error *error)
 {
     struct recorded_start *start = making->start;
     uint64_t end = area->address + area->bytes;
@@ -170,52 +173,54 @@ static enum status fill(struct making *making, const struct recorded_area *area,
         if (block->address >= end)
             break;
         if (block->address < making->end || block->bytes > end - block->address)
-            return error_set(error, STATUS_INVALID,
-                             "the block at %" PRIu64 " before the first event lies in no segment, "
-                             "or in another block",
-                             block->address);
-        add(making, making->end, block->address - making->end, POLICY_RANGE_FREE);
+            return ar_error_set(error, AR_INVALID,
+                                "the block at %" PRIu64
+                                " before the first event lies in no segment, "
+                                "or in another block",
+                                block->address);
+        add(making, making->end, block->address - making->end, AR_POLICY_RANGE_FREE);
         if (block->request == RECORDED_NONE)
-            add(making, block->address, block->bytes, POLICY_RANGE_FREE);
+            add(making, block->address, block->bytes, AR_POLICY_RANGE_FREE);
         else {
-            enum status status = add_used(making, block, error);
+            enum ar_status status = add_used(making, block, error);
             if (status)
                 return status;
         }
     }
-    add(making, making->end, end - making->end, POLICY_RANGE_FREE);
-    return STATUS_OK;
+    add(making, making->end, end - making->end, AR_POLICY_RANGE_FREE);
+    return AR_OK;
 }
 
-static enum status make_area(struct making *making, const struct recorded_area *area,
-                             struct error *error)
+static enum ar_status make_area(struct making *making, const struct recorded_area *area,
+                                struct ar_error *error)
 {
     bool in_range = area->pages && making->owner && !making->owner->bytes;
     if (area->address < making->end || (area->pages && !in_range))
-        return error_set(error, STATUS_INVALID,
-                         "the segment or run of pages at %" PRIu64 " before the first event lies "
-                         "in another one, or in no range",
-                         area->address);
+        return ar_error_set(error, AR_INVALID,
+                            "the segment or run of pages at %" PRIu64
+                            " before the first event lies "
+                            "in another one, or in no range",
+                            area->address);
     if (in_range)
-        add(making, making->end, area->address - making->end, POLICY_RANGE_UNMAPPED);
+        add(making, making->end, area->address - making->end, AR_POLICY_RANGE_UNMAPPED);
     else
         making->owner = area;
     if (area->bytes)
         return fill(making, area, error);
     making->end = area->address;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status recorded_start_finish(struct recording *recording, struct error *error)
+enum ar_status recorded_start_finish(struct recording *recording, struct ar_error *error)
 {
     struct recorded_start *start = &recording->start;
     struct making making = {.start = start, .recording = recording};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     /* Each block may have a hole before it, each area one behind and unmapped space before. */
     start->ranges = calloc(2 * (start->block_count + start->area_count) + 1, sizeof *start->ranges);
     start->used = calloc(start->block_count + 1, sizeof *start->used);
     if (!start->ranges || !start->used)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the state at the start");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the state at the start");
     qsort(start->areas, start->area_count, sizeof *start->areas, areas_by_address);
     if (start->block_count)
         qsort(start->blocks, start->block_count, sizeof *start->blocks, blocks_by_address);
@@ -225,9 +230,9 @@ enum status recorded_start_finish(struct recording *recording, struct error *err
     for (size_t i = 0; i < start->area_count && !status; i++)
         status = make_area(&making, &start->areas[i], error);
     if (!status && making.block < start->block_count)
-        status = error_set(error, STATUS_INVALID,
-                           "the block at %" PRIu64 " before the first event lies in no segment",
-                           start->blocks[making.block].address);
+        status = ar_error_set(error, AR_INVALID,
+                              "the block at %" PRIu64 " before the first event lies in no segment",
+                              start->blocks[making.block].address);
     return status;
 }
 

@@ -9,7 +9,8 @@
  * it cannot, the blocks are requested in the order of their addresses. Puts the decorator around it,
  * which owns it from then on; `inner` itself where nothing was there. INVALID: the policy can
  * never have come to this state. A failure leaves `inner` to the caller. */
-enum status starting_wrap(struct host *host, struct policy *inner, struct recorded_device *device,
-                          struct policy **out, struct error *error) STATUS_CHECKED;
+enum ar_status starting_wrap(struct ar_host *host, struct ar_policy *inner,
+                             struct recorded_device *device, struct ar_policy **out,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "allocators/base/array.h"
 
-static struct observer *of_backing(struct backing *backing)
+static struct observer *of_backing(struct ar_backing *backing)
 {
     return (struct observer *)((char *)backing - offsetof(struct observer, backing));
 }
@@ -22,8 +22,8 @@ static uint64_t now(const struct observer *self)
     return self->device->ops->now(self->device);
 }
 
-static enum status told(struct observer *self, const char *call, uint64_t address, uint64_t bytes,
-                        uint64_t begun_ns, enum status status)
+static enum ar_status told(struct observer *self, const char *call, uint64_t address,
+                           uint64_t bytes, uint64_t begun_ns, enum ar_status status)
 {
     if (!self->over)
         observer_tell(self, (struct observer_event){.kind = OBSERVER_CALL,
@@ -32,7 +32,7 @@ static enum status told(struct observer *self, const char *call, uint64_t addres
                                                     .bytes = bytes,
                                                     .begun_ns = begun_ns,
                                                     .now_ns = now(self),
-                                                    .refused = status != STATUS_OK});
+                                                    .refused = status != AR_OK});
     return status;
 }
 
@@ -50,8 +50,8 @@ static void act(struct observer *self, enum observer_kind kind, uint64_t address
 /* The place of the first range above an address. */
 static size_t range_above(const struct observer *self, uint64_t address)
 {
-    return array_above(self->ranges, self->range_count, sizeof *self->ranges,
-                       offsetof(struct observer_area, address), address);
+    return ar_array_above(self->ranges, self->range_count, sizeof *self->ranges,
+                          offsetof(struct observer_area, address), address);
 }
 
 static void add_range(struct observer *self, uint64_t address, uint64_t bytes)
@@ -109,7 +109,7 @@ static struct observer_area take_segment(struct observer *self, uint64_t address
 
 /* The stream and pool of an act on pages: those of the range, or of the request. */
 static void fill_range(struct observer *self, struct observer_event *event,
-                       const struct policy_request *request)
+                       const struct ar_policy_request *request)
 {
     size_t at = range_above(self, event->address);
     if (!at)
@@ -124,7 +124,7 @@ static void fill_range(struct observer *self, struct observer_event *event,
     event->pool = range->pool;
 }
 
-void observer_tell_acts(struct observer *self, const struct policy_request *request)
+void observer_tell_acts(struct observer *self, const struct ar_policy_request *request)
 {
     for (size_t i = 0; i < self->act_count && !self->status; i++) {
         const struct observer_act *done = &self->acts[i];
@@ -153,31 +153,31 @@ void observer_tell_acts(struct observer *self, const struct policy_request *requ
     self->act_count = 0;
 }
 
-static enum status segment_alloc(struct backing *base, uint64_t bytes, uint64_t *address)
+static enum ar_status segment_alloc(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
     struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
-    enum status status = backing_segment_alloc(self->below, bytes, address);
+    enum ar_status status = ar_backing_segment_alloc(self->below, bytes, address);
     if (!status)
         act(self, OBSERVER_SEGMENT_ALLOC, *address, bytes);
     return told(self, "alloc", status ? 0 : *address, bytes, begun_ns, status);
 }
 
-static enum status segment_free(struct backing *base, uint64_t address)
+static enum ar_status segment_free(struct ar_backing *base, uint64_t address)
 {
     struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
-    enum status status = backing_segment_free(self->below, address);
+    enum ar_status status = ar_backing_segment_free(self->below, address);
     if (!status)
         act(self, OBSERVER_SEGMENT_FREE, address, 0);
     return told(self, "free", address, 0, begun_ns, status);
 }
 
-static enum status reserve(struct backing *base, uint64_t bytes, uint64_t *address)
+static enum ar_status reserve(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
     struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
-    enum status status = backing_reserve(self->below, bytes, address);
+    enum ar_status status = ar_backing_reserve(self->below, bytes, address);
     if (!status)
         add_range(self, *address, bytes);
     return told(self, "reserve", status ? 0 : *address, bytes, begun_ns, status);
@@ -201,11 +201,11 @@ static void place_acts(struct observer *self, uint64_t address)
     }
 }
 
-static enum status release(struct backing *base, uint64_t address)
+static enum ar_status release(struct ar_backing *base, uint64_t address)
 {
     struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
-    enum status status = backing_release(self->below, address);
+    enum ar_status status = ar_backing_release(self->below, address);
     if (!status && !self->over) {
         place_acts(self, address);
         drop_range(self, address);
@@ -213,35 +213,35 @@ static enum status release(struct backing *base, uint64_t address)
     return told(self, "release", address, 0, begun_ns, status);
 }
 
-static enum status create(struct backing *base, uint64_t bytes, backing_handle *handle)
+static enum ar_status create(struct ar_backing *base, uint64_t bytes, backing_handle *handle)
 {
     struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
-    enum status status = backing_create(self->below, bytes, handle);
+    enum ar_status status = ar_backing_create(self->below, bytes, handle);
     return told(self, "create", 0, bytes, begun_ns, status);
 }
 
-static enum status destroy(struct backing *base, backing_handle handle)
+static enum ar_status destroy(struct ar_backing *base, backing_handle handle)
 {
     struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
-    enum status status = backing_destroy(self->below, handle);
+    enum ar_status status = ar_backing_destroy(self->below, handle);
     return told(self, "destroy", 0, 0, begun_ns, status);
 }
 
-static enum status map(struct backing *base, uint64_t address, backing_handle handle)
+static enum ar_status map(struct ar_backing *base, uint64_t address, backing_handle handle)
 {
     struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
-    enum status status = backing_map(self->below, address, handle);
+    enum ar_status status = ar_backing_map(self->below, address, handle);
     return told(self, "map", address, 0, begun_ns, status);
 }
 
-static enum status access_run(struct backing *base, uint64_t address, uint64_t bytes)
+static enum ar_status access_run(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
     struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
-    enum status status = backing_access(self->below, address, bytes);
+    enum ar_status status = ar_backing_access(self->below, address, bytes);
     if (!status)
         act(self, OBSERVER_SEGMENT_MAP, address, bytes);
     return told(self, "access", address, bytes, begun_ns, status);
@@ -260,96 +260,96 @@ static void act_unmap(struct observer *self, uint64_t address, uint64_t bytes)
     }
 }
 
-static enum status unmap(struct backing *base, uint64_t address, uint64_t bytes)
+static enum ar_status unmap(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
     struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
-    enum status status = backing_unmap(self->below, address, bytes);
+    enum ar_status status = ar_backing_unmap(self->below, address, bytes);
     if (!status)
         act_unmap(self, address, bytes);
     return told(self, "unmap", address, bytes, begun_ns, status);
 }
 
-static struct backing_ticket fence(struct backing *base, uint32_t stream)
+static struct ar_backing_ticket fence(struct ar_backing *base, uint32_t stream)
 {
-    return backing_fence(of_backing(base)->below, stream);
+    return ar_backing_fence(of_backing(base)->below, stream);
 }
 
-static bool done(struct backing *base, struct backing_ticket ticket)
+static bool done(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
-    return backing_done(of_backing(base)->below, ticket);
+    return ar_backing_done(of_backing(base)->below, ticket);
 }
 
-static void wait_for(struct backing *base, struct backing_ticket ticket)
+static void wait_for(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
     struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
-    backing_wait(self->below, ticket);
-    (void)told(self, "wait", 0, 0, begun_ns, STATUS_OK);
+    ar_backing_wait(self->below, ticket);
+    (void)told(self, "wait", 0, 0, begun_ns, AR_OK);
 }
 
-static void order(struct backing *base, uint32_t stream, struct backing_ticket ticket)
+static void order(struct ar_backing *base, uint32_t stream, struct ar_backing_ticket ticket)
 {
-    backing_order(of_backing(base)->below, stream, ticket);
+    ar_backing_order(of_backing(base)->below, stream, ticket);
 }
 
-static void memory(struct backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
+static void memory(struct ar_backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-    backing_memory(of_backing(base)->below, free_bytes, total_bytes);
+    ar_backing_memory(of_backing(base)->below, free_bytes, total_bytes);
 }
 
-static enum status pool_open(struct backing *base, const struct backing_pool *settings)
+static enum ar_status pool_open(struct ar_backing *base, const struct ar_backing_pool *settings)
 {
     struct observer *self = of_backing(base);
     return self->below->ops->pool_open(self->below, settings);
 }
 
-static enum status pool_alloc(struct backing *base, uint64_t bytes, uint32_t stream,
-                              uint64_t *address)
+static enum ar_status pool_alloc(struct ar_backing *base, uint64_t bytes, uint32_t stream,
+                                 uint64_t *address)
 {
     struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
-    enum status status = self->below->ops->pool_alloc(self->below, bytes, stream, address);
+    enum ar_status status = self->below->ops->pool_alloc(self->below, bytes, stream, address);
     if (!status)
         act(self, OBSERVER_SEGMENT_ALLOC, *address, bytes);
     return told(self, "pool_alloc", status ? 0 : *address, bytes, begun_ns, status);
 }
 
-static enum status pool_free(struct backing *base, uint64_t address, uint32_t stream)
+static enum ar_status pool_free(struct ar_backing *base, uint64_t address, uint32_t stream)
 {
     struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
-    enum status status = self->below->ops->pool_free(self->below, address, stream);
+    enum ar_status status = self->below->ops->pool_free(self->below, address, stream);
     if (!status)
         act(self, OBSERVER_SEGMENT_FREE, address, 0);
     return told(self, "pool_free", address, 0, begun_ns, status);
 }
 
-static enum status pool_trim(struct backing *base, uint64_t keep_bytes)
+static enum ar_status pool_trim(struct ar_backing *base, uint64_t keep_bytes)
 {
     struct observer *self = of_backing(base);
     uint64_t begun_ns = now(self);
-    enum status status = self->below->ops->pool_trim(self->below, keep_bytes);
+    enum ar_status status = self->below->ops->pool_trim(self->below, keep_bytes);
     return told(self, "pool_trim", 0, keep_bytes, begun_ns, status);
 }
 
-static void pool_memory(struct backing *base, uint64_t *used_bytes, uint64_t *reserved_bytes)
+static void pool_memory(struct ar_backing *base, uint64_t *used_bytes, uint64_t *reserved_bytes)
 {
     struct observer *self = of_backing(base);
     self->below->ops->pool_memory(self->below, used_bytes, reserved_bytes);
 }
 
-static const char *problem(struct backing *base)
+static const char *problem(struct ar_backing *base)
 {
-    return backing_problem(of_backing(base)->below);
+    return ar_backing_problem(of_backing(base)->below);
 }
 
-struct backing *observer_backing(struct observer *self, struct device *device)
+struct ar_backing *observer_backing(struct observer *self, struct ar_device *device)
 {
     self->device = device;
     self->below = device->backing;
     self->backing = *device->backing;
-    self->backing_ops = (struct backing_ops){
+    self->backing_ops = (struct ar_backing_ops){
         .segment_alloc = segment_alloc,
         .segment_free = segment_free,
         .reserve = reserve,
@@ -371,7 +371,7 @@ struct backing *observer_backing(struct observer *self, struct device *device)
         .problem = problem,
         .pool_open = pool_open,
     };
-    backing_ops_offer(&self->backing_ops, device->backing->ops);
+    ar_backing_ops_offer(&self->backing_ops, device->backing->ops);
     self->backing.ops = &self->backing_ops;
     return &self->backing;
 }

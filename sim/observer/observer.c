@@ -37,13 +37,12 @@ void observer_listen(struct observer *self, observer_hear *hear, void *argument)
 void observer_no_memory(struct observer *self)
 {
     if (!self->status)
-        self->status =
-            error_set(&self->error, STATUS_HOST_MEMORY, "no host memory to follow a run");
+        self->status = ar_error_set(&self->error, AR_HOST_MEMORY, "no host memory to follow a run");
 }
 
 bool observer_grow(struct observer *self, void **items, size_t count, size_t *room, size_t bytes)
 {
-    void *grown = array_grow(*items, count, room, bytes);
+    void *grown = ar_array_grow(*items, count, room, bytes);
     if (!grown) {
         observer_no_memory(self);
         return false;
@@ -54,7 +53,7 @@ bool observer_grow(struct observer *self, void **items, size_t count, size_t *ro
 
 void observer_tell(struct observer *self, struct observer_event event)
 {
-    static const struct policy_totals none;
+    static const struct ar_policy_totals none;
     event.totals = self->policy ? &self->policy->totals : &none;
     event.physical_bytes = self->device->counters.physical_bytes;
     event.event = self->event;
@@ -62,14 +61,14 @@ void observer_tell(struct observer *self, struct observer_event event)
         self->status = self->listeners[i].hear(self->listeners[i].argument, &event, &self->error);
 }
 
-enum status observer_end(struct observer *self, struct error *error)
+enum ar_status observer_end(struct observer *self, struct ar_error *error)
 {
     if (self->policy && !self->status) {
         observer_tell_complete(self);
         observer_tell_acts(self, NULL);
     }
     self->over = true;
-    return self->status ? error_set(error, self->status, "%s", self->error.text) : STATUS_OK;
+    return self->status ? ar_error_set(error, self->status, "%s", self->error.text) : AR_OK;
 }
 
 static struct observer *of_source(struct trace_source *source)
@@ -88,12 +87,12 @@ static void tell_mark(struct observer *self)
                                                 .now_ns = self->device->ops->now(self->device)});
 }
 
-static enum status source_next(struct trace_source *source, const struct trace_event **events,
-                               size_t *count, struct error *error)
+static enum ar_status source_next(struct trace_source *source, const struct trace_event **events,
+                                  size_t *count, struct ar_error *error)
 {
     struct observer *self = of_source(source);
     if (!self->span_left) {
-        enum status status = trace_next(self->trace, &self->span, &self->span_left, error);
+        enum ar_status status = trace_next(self->trace, &self->span, &self->span_left, error);
         if (status || !self->span_left) {
             *count = 0;
             return status;
@@ -106,10 +105,10 @@ static enum status source_next(struct trace_source *source, const struct trace_e
     *count = 1;
     if (self->current->kind == TRACE_MARK)
         tell_mark(self);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status source_rewind(struct trace_source *source, struct error *error)
+static enum ar_status source_rewind(struct trace_source *source, struct ar_error *error)
 {
     struct observer *self = of_source(source);
     self->span_left = 0;

@@ -69,10 +69,10 @@ struct still {
     bool *pending;
 };
 
-static bool look(void *argument, const struct policy_range *range)
+static bool look(void *argument, const struct ar_policy_range *range)
 {
     struct still *still = argument;
-    if (range->state != POLICY_RANGE_PENDING)
+    if (range->state != AR_POLICY_RANGE_PENDING)
         return true;
     size_t low = 0, high = still->count;
     while (low < high) {
@@ -113,7 +113,7 @@ static void settle_by_walk(struct observer *self)
             sorted[i] = self->pending[i];
         qsort(sorted, count, sizeof *sorted, by_address);
         struct still still = {sorted, count, flags};
-        policy_walk(self->policy, look, &still);
+        ar_policy_walk(self->policy, look, &still);
         for (size_t i = 0; i < count; i++) {
             uint64_t address = self->pending[i];
             if (is_still_pending(&still, address))
@@ -180,7 +180,7 @@ static void on_free(struct observer *self, const struct observe_event *event)
 
 static void on_alloc(struct observer *self, const struct observe_event *event)
 {
-    const struct policy_request *request = event->request;
+    const struct ar_policy_request *request = event->request;
     settle_pending(self, false);
     observer_tell_acts(self, request);
     struct observer_event told = {.kind = event->block ? OBSERVER_ALLOC : OBSERVER_FAILED,
@@ -197,7 +197,7 @@ static void on_alloc(struct observer *self, const struct observe_event *event)
                                                  .pool = request->pool});
     } else {
         uint64_t total_bytes;
-        backing_memory(self->below, &told.free_bytes, &total_bytes);
+        ar_backing_memory(self->below, &told.free_bytes, &total_bytes);
     }
     observer_tell(self, told);
 }
@@ -224,13 +224,14 @@ static void hear(void *argument, const struct observe_event *event)
     }
 }
 
-enum status observer_policy(struct observer *self, struct policy **policy, struct error *error)
+enum ar_status observer_policy(struct observer *self, struct ar_policy **policy,
+                               struct ar_error *error)
 {
-    struct policy *wrapped;
-    enum status status = observe_wrap(&self->host, *policy, hear, self, &wrapped, error);
+    struct ar_policy *wrapped;
+    enum ar_status status = observe_wrap(&self->host, *policy, hear, self, &wrapped, error);
     if (status)
         return status;
     *policy = wrapped;
     self->policy = wrapped;
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -35,13 +35,13 @@ struct observer {
     } listeners[OBSERVER_LISTENERS];
     unsigned listener_count;
     bool over;
-    enum status status;
-    struct error error;
+    enum ar_status status;
+    struct ar_error error;
 
-    struct device *device;
-    struct backing backing; /* what the policy sees */
-    struct backing_ops backing_ops;
-    struct backing *below;
+    struct ar_device *device;
+    struct ar_backing backing; /* what the policy sees */
+    struct ar_backing_ops backing_ops;
+    struct ar_backing *below;
     struct observer_act *acts;
     size_t act_count, act_room;
     struct observer_area *segments; /* at any place; found through `segment_at` */
@@ -50,8 +50,8 @@ struct observer {
     struct observer_area *ranges; /* by address */
     size_t range_count, range_room;
 
-    struct host host; /* its own, so that the policy's metadata are counted without it */
-    struct policy *policy;
+    struct ar_host host; /* its own, so that the policy's metadata are counted without it */
+    struct ar_policy *policy;
     struct observer_block *blocks; /* at any place; found through `block_at` */
     size_t block_count, block_room;
     struct id_map block_at;
@@ -72,7 +72,7 @@ void observer_no_memory(struct observer *self);
 /* Fills in what is the same for all and tells the listeners. */
 void observer_tell(struct observer *self, struct observer_event event);
 /* Tells what the policy did to its memory since; for that request, or for none. */
-void observer_tell_acts(struct observer *self, const struct policy_request *request);
+void observer_tell_acts(struct observer *self, const struct ar_policy_request *request);
 /* Tells which blocks have become complete. */
 void observer_tell_complete(struct observer *self);
 /* Room for one more in an array. False: no host memory, which is kept. */

@@ -2,7 +2,7 @@
 
 #define STEPS_ALWAYS 4u
 
-static void ask(struct card *card, struct device *device)
+static void ask(struct card *card, struct ar_device *device)
 {
     uint64_t card_bytes = device->ops->card_bytes(device);
     uint64_t charged_bytes = device->counters.physical_bytes;
@@ -14,7 +14,7 @@ static void ask(struct card *card, struct device *device)
         card->peak_outside_bytes = outside_bytes;
 }
 
-void card_end_step(struct card *card, struct device *device)
+void card_end_step(struct card *card, struct ar_device *device)
 {
     if (!device->ops->card_bytes || device->failed)
         return;
@@ -22,7 +22,7 @@ void card_end_step(struct card *card, struct device *device)
         ask(card, device);
 }
 
-void card_report(struct card *card, struct device *device, struct metric_values *metrics)
+void card_report(struct card *card, struct ar_device *device, struct metric_values *metrics)
 {
     if (!device->ops->card_bytes || device->failed)
         return;

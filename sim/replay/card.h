@@ -14,8 +14,8 @@ struct card {
 };
 
 /* The end of a step; does nothing on a device without card_bytes. */
-void card_end_step(struct card *card, struct device *device);
+void card_end_step(struct card *card, struct ar_device *device);
 /* The end of the run. Writes both metrics, or leaves them null. */
-void card_report(struct card *card, struct device *device, struct metric_values *metrics);
+void card_report(struct card *card, struct ar_device *device, struct metric_values *metrics);
 
 #endif

@@ -5,12 +5,12 @@ struct cause_walk {
     uint64_t same_bytes, other_bytes, pending_bytes;
 };
 
-static bool cause_visit(void *argument, const struct policy_range *range)
+static bool cause_visit(void *argument, const struct ar_policy_range *range)
 {
     struct cause_walk *walk = argument;
-    if (range->state == POLICY_RANGE_PENDING)
+    if (range->state == AR_POLICY_RANGE_PENDING)
         walk->pending_bytes += range->bytes;
-    else if (range->state == POLICY_RANGE_FREE) {
+    else if (range->state == AR_POLICY_RANGE_FREE) {
         if (range->stream == walk->stream && range->pool == walk->pool)
             walk->same_bytes += range->bytes;
         else
@@ -26,7 +26,8 @@ static uint64_t add(uint64_t left, uint64_t right)
 }
 
 /* What the policy could still obtain if the device had `free_bytes` free. */
-static uint64_t obtainable(const struct policy *policy, uint64_t free_bytes, uint64_t limit_bytes)
+static uint64_t obtainable(const struct ar_policy *policy, uint64_t free_bytes,
+                           uint64_t limit_bytes)
 {
     uint64_t reserved_bytes = policy->totals.reserved_bytes;
     if (!limit_bytes)
@@ -35,12 +36,12 @@ static uint64_t obtainable(const struct policy *policy, uint64_t free_bytes, uin
     return free_bytes < room_bytes ? free_bytes : room_bytes;
 }
 
-static void fill(struct cause_ladder *ladder, const struct policy *policy,
-                 const struct device *device, const struct cause_walk *walk, uint64_t bytes,
+static void fill(struct cause_ladder *ladder, const struct ar_policy *policy,
+                 const struct ar_device *device, const struct cause_walk *walk, uint64_t bytes,
                  uint64_t limit_bytes)
 {
     uint64_t free_bytes, total_bytes;
-    backing_memory(device->backing, &free_bytes, &total_bytes);
+    ar_backing_memory(device->backing, &free_bytes, &total_bytes);
     uint64_t with_tenant = add(free_bytes, device->counters.others_bytes);
     uint64_t with_outside = add(with_tenant, device->counters.outside_bytes);
     uint64_t held_bytes = walk->same_bytes + walk->other_bytes + walk->pending_bytes;
@@ -63,12 +64,12 @@ static void fill(struct cause_ladder *ladder, const struct policy *policy,
     ladder->outside_bytes = add(held_bytes, obtainable(policy, with_outside, limit_bytes));
 }
 
-void cause_ladder_fill(struct cause_ladder *ladder, const struct policy *policy,
-                       const struct device *device, const struct policy_request *request,
+void cause_ladder_fill(struct cause_ladder *ladder, const struct ar_policy *policy,
+                       const struct ar_device *device, const struct ar_policy_request *request,
                        uint64_t limit_bytes)
 {
     struct cause_walk walk = {.stream = request->stream, .pool = request->pool};
-    policy_walk(policy, cause_visit, &walk);
+    ar_policy_walk(policy, cause_visit, &walk);
     fill(ladder, policy, device, &walk, request->bytes, limit_bytes);
 }
 
@@ -85,11 +86,11 @@ enum replay_cause cause_of_ladder(const struct cause_ladder *ladder, uint64_t by
     return REPLAY_CAUSE_CAPACITY;
 }
 
-enum replay_cause cause_of_failure(const struct policy *policy, const struct device *device,
+enum replay_cause cause_of_failure(const struct ar_policy *policy, const struct ar_device *device,
                                    uint64_t bytes, uint64_t limit_bytes)
 {
     const struct cause_walk walk = {
-        .same_bytes = policy_free_bytes(&policy->totals),
+        .same_bytes = ar_policy_free_bytes(&policy->totals),
         .pending_bytes = policy->totals.pending_bytes,
     };
     struct cause_ladder ladder;

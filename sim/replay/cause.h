@@ -26,8 +26,8 @@ struct cause_ladder {
 
 /* Fills the ladder for a request as things stand now, by a walk of the policy: as slow as the
  * policy has ranges. `limit_bytes` is the policy's limit, 0 for none. */
-void cause_ladder_fill(struct cause_ladder *ladder, const struct policy *policy,
-                       const struct device *device, const struct policy_request *request,
+void cause_ladder_fill(struct cause_ladder *ladder, const struct ar_policy *policy,
+                       const struct ar_device *device, const struct ar_policy_request *request,
                        uint64_t limit_bytes);
 
 /* The cause by that ladder. */
@@ -35,7 +35,7 @@ enum replay_cause cause_of_ladder(const struct cause_ladder *ladder, uint64_t by
 
 /* The cause at once, from the policy's totals: the two steps of fragmentation need not be told
  * apart for it, so no walk is needed. Always what the ladder says. */
-enum replay_cause cause_of_failure(const struct policy *policy, const struct device *device,
+enum replay_cause cause_of_failure(const struct ar_policy *policy, const struct ar_device *device,
                                    uint64_t bytes, uint64_t limit_bytes);
 
 #endif

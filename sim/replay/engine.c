@@ -83,7 +83,7 @@ INLINE void look_for_pause(struct replay *run)
 enum plain { PLAIN_DONE, PLAIN_OTHER, PLAIN_FAILED, PLAIN_BROKEN };
 
 INLINE enum plain plain_alloc(struct replay *run, const struct trace_event *event,
-                              const bool counts, enum status *status)
+                              const bool counts, enum ar_status *status)
 {
     uint64_t number = slot_and_keys(event), bytes = event->value;
     if (UNLIKELY(number >= run->slot_count))
@@ -97,7 +97,7 @@ INLINE enum plain plain_alloc(struct replay *run, const struct trace_event *even
     run->allocs++;
     slot->block.requested_bytes = bytes;
     *status = run->policy_alloc(run->policy, &run->request, &slot->block);
-    if (UNLIKELY(*status != STATUS_OK))
+    if (UNLIKELY(*status != AR_OK))
         return PLAIN_FAILED;
     if (counts)
         look_for_pause(run);
@@ -110,7 +110,7 @@ INLINE enum plain plain_alloc(struct replay *run, const struct trace_event *even
 }
 
 INLINE enum plain plain_free(struct replay *run, const struct trace_event *event, const bool counts,
-                             enum status *status)
+                             enum ar_status *status)
 {
     uint64_t number = slot_and_keys(event);
     if (UNLIKELY(number >= run->slot_count))
@@ -124,46 +124,45 @@ INLINE enum plain plain_free(struct replay *run, const struct trace_event *event
     *status = run->policy_free(run->policy, &slot->block, 0);
     if (counts)
         look_for_pause(run);
-    if (UNLIKELY(*status != STATUS_OK))
+    if (UNLIKELY(*status != AR_OK))
         return PLAIN_BROKEN;
     return PLAIN_DONE;
 }
 
 /* A plain event that did not go well: the rest of it. */
-static __attribute__((noinline, cold)) enum status plain_end(struct replay *run,
-                                                             const struct trace_event *event,
-                                                             enum plain what, enum status status,
-                                                             struct error *error)
+static __attribute__((noinline, cold)) enum ar_status
+plain_end(struct replay *run, const struct trace_event *event, enum plain what,
+          enum ar_status status, struct ar_error *error)
 {
     if (what == PLAIN_FAILED) {
         struct replay_slot *slot = &run->slots[event->slot];
         status = replay_ask_again(run, &slot->block, status);
         if (run->counts)
             paused(run);
-        if (status == STATUS_OK && slot->block.granted_bytes >= event->value) {
+        if (status == AR_OK && slot->block.granted_bytes >= event->value) {
             slot->state = SLOT_LIVE;
             if (run->counts)
                 exact_served(&run->exact, &slot->block);
-            return STATUS_OK;
+            return AR_OK;
         }
-        if (status != STATUS_OK) {
+        if (status != AR_OK) {
             exact_reserved(&run->exact);
             return replay_not_served(run, event, slot, status, error);
         }
     }
-    if (status == STATUS_OK)
-        return replay_broken(run, event, STATUS_CORRUPT, REPLAY_GRANTED_LESS, error);
+    if (status == AR_OK)
+        return replay_broken(run, event, AR_CORRUPT, REPLAY_GRANTED_LESS, error);
     return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
 }
 
 /* Sets `*done` to the events replayed, less than `count` where the run stops early. Frees are
  * not counted one by one: they are the plain events that are not allocs. */
-INLINE enum status span(struct replay *run, size_t count, size_t *done, const bool counts,
-                        struct error *error)
+INLINE enum ar_status span(struct replay *run, size_t count, size_t *done, const bool counts,
+                           struct ar_error *error)
 {
     const struct trace_event *event = run->span, *end = event + count;
     uint64_t allocs_before = run->allocs, others = 0, others_allocs = 0;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (; event != end; event++) {
         uint64_t head = head_of(event);
         enum plain what = head == PLAIN_ALLOC  ? plain_alloc(run, event, counts, &status)
@@ -182,7 +181,7 @@ INLINE enum status span(struct replay *run, size_t count, size_t *done, const bo
             status = plain_end(run, event, what, status, error);
             pauses_begin(&run->pauses, run->device);
         }
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             break;
         if (run->stop) {
             event++;
@@ -194,28 +193,31 @@ INLINE enum status span(struct replay *run, size_t count, size_t *done, const bo
     return status;
 }
 
-static enum status span_lean(struct replay *run, size_t count, size_t *done, struct error *error)
+static enum ar_status span_lean(struct replay *run, size_t count, size_t *done,
+                                struct ar_error *error)
 {
     return span(run, count, done, false, error);
 }
 
-static enum status span_exact(struct replay *run, size_t count, size_t *done, struct error *error)
+static enum ar_status span_exact(struct replay *run, size_t count, size_t *done,
+                                 struct ar_error *error)
 {
     return span(run, count, done, true, error);
 }
 
-static enum status span_watched(struct replay *run, size_t count, size_t *done, struct error *error)
+static enum ar_status span_watched(struct replay *run, size_t count, size_t *done,
+                                   struct ar_error *error)
 {
     const struct trace_event *event = run->span, *end = event + count;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     while (event != end && !run->stop) {
         run->weight = 0;
         if (run->config->event_now)
             *run->config->event_now = replay_number(run, event);
         status = replay_event(run, event, error);
-        if (status == STATUS_OK && run->config->sample)
+        if (status == AR_OK && run->config->sample)
             status = replay_sample_take(run, event, error);
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             break;
         event++;
     }
@@ -223,33 +225,33 @@ static enum status span_watched(struct replay *run, size_t count, size_t *done, 
     return status;
 }
 
-static enum status all_spans(struct replay *run, struct error *error)
+static enum ar_status all_spans(struct replay *run, struct ar_error *error)
 {
     const struct replay_config *config = run->config;
-    enum status (*body)(struct replay *, size_t, size_t *, struct error *) =
+    enum ar_status (*body)(struct replay *, size_t, size_t *, struct ar_error *) =
         run->watched  ? span_watched
         : run->counts ? span_exact
                       : span_lean;
     while (!run->stop) {
         size_t count, done;
-        enum status status = trace_next(config->source, &run->span, &count, error);
-        if (status != STATUS_OK || !count)
+        enum ar_status status = trace_next(config->source, &run->span, &count, error);
+        if (status != AR_OK || !count)
             return status;
         status = body(run, count, &done, error);
         run->span_first += done;
         if (UNLIKELY(run->device->failed)) {
-            replay_driver_failed(run, status != STATUS_OK);
-            return STATUS_OK;
+            replay_driver_failed(run, status != AR_OK);
+            return AR_OK;
         }
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A gap that passes may be shorter than was asked for: devices take what launches took since the
  * last one as a part of it, as it is of a recorded gap. Then the rest of it passes. */
-void replay_wait_until(struct device *device, uint64_t time_ns)
+void replay_wait_until(struct ar_device *device, uint64_t time_ns)
 {
     uint64_t now_ns;
     while ((now_ns = device->ops->now(device)) < time_ns)
@@ -257,24 +259,25 @@ void replay_wait_until(struct device *device, uint64_t time_ns)
 }
 
 /* What the run is asked for and this trace or device cannot give. */
-static enum status check_config(const struct replay_config *config, struct error *error)
+static enum ar_status check_config(const struct replay_config *config, struct ar_error *error)
 {
     const struct trace_info *info = &config->source->info;
     if (config->host == REPLAY_HOST_OPEN && !info->has_times)
-        return error_set(error, STATUS_INVALID,
-                         "%s: host open wants a trace with recorded times (t events), and this one "
-                         "has none; use host none",
-                         info->name);
-    const struct device_ops *ops = config->device->ops;
+        return ar_error_set(
+            error, AR_INVALID,
+            "%s: host open wants a trace with recorded times (t events), and this one "
+            "has none; use host none",
+            info->name);
+    const struct ar_device_ops *ops = config->device->ops;
     if (config->verify && (!ops->fill || !ops->verify || !ops->wrong))
-        return error_set(error, STATUS_UNSUPPORTED,
-                         "verify wants a device with memory to fill and read, and %s has none",
-                         config->device->props.kind);
-    return STATUS_OK;
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "verify wants a device with memory to fill and read, and %s has none",
+                            config->device->props.kind);
+    return AR_OK;
 }
 
-static enum status begin(struct replay *run, const struct replay_config *config,
-                         struct error *error)
+static enum ar_status begin(struct replay *run, const struct replay_config *config,
+                            struct ar_error *error)
 {
     const struct trace_info *info = &config->source->info;
     *run = (struct replay){
@@ -287,39 +290,39 @@ static enum status begin(struct replay *run, const struct replay_config *config,
         .by_time = info->has_times,
         .steps_expected = info->counted ? info->steps : 0,
         .opened_ns = config->device->ops->now(config->device),
-        .stream_ordered = config->policy->ops->capabilities & POLICY_STREAM_ORDERED,
+        .stream_ordered = config->policy->ops->capabilities & AR_POLICY_STREAM_ORDERED,
         .free_requested_ends = info->counted && !info->has_split_frees,
         .hazards = config->frees == REPLAY_ORDERED && info->streams > 1 &&
                    !info->one_block_stream &&
-                   !(config->policy->ops->capabilities & POLICY_OVERLAPS), /* no real memory */
+                   !(config->policy->ops->capabilities & AR_POLICY_OVERLAPS), /* no real memory */
     };
     exact_begin(&run->exact, config->policy, config->unit_bytes);
-    enum status status = check_config(config, error);
-    if (status != STATUS_OK)
+    enum ar_status status = check_config(config, error);
+    if (status != AR_OK)
         return status;
-    if (pauses_open(&run->pauses, config->device, config->host == REPLAY_HOST_OPEN) != STATUS_OK)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for histograms");
+    if (pauses_open(&run->pauses, config->device, config->host == REPLAY_HOST_OPEN) != AR_OK)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for histograms");
     if (info->slots) {
         const struct trace_event last = {.slot = info->slots - 1};
         status = replay_slots_grow(run, &last, error);
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             return status;
     }
     run->steps = calloc(1, sizeof *run->steps);
     if (!run->steps)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a replay");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a replay");
     steps_begin(run->steps, config->device);
     if (config->measure_time && !(run->latency = latency_open(config->device)))
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for histograms");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for histograms");
     status = replay_memory_open(run, error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     run->watched = replay_memory_used(run) || config->row || config->sample ||
                    config->source->ops->served || run->hazards || run->latency ||
                    run->pauses.responses || config->event_now || config->device->ops->requested;
     run->is_exact = config->measure == REPLAY_METRICS_EXACT;
     run->counts = run->is_exact || run->watched;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void end(struct replay *run)
@@ -336,50 +339,51 @@ static void end(struct replay *run)
 }
 
 /* What is left to do when the source has come to its end. */
-static enum status finish(struct replay *run, struct replay_result *result, struct error *error)
+static enum ar_status finish(struct replay *run, struct replay_result *result,
+                             struct ar_error *error)
 {
     const struct replay_config *config = run->config;
-    enum status status = replay_check_end(run, error);
-    if (status == STATUS_OK && run->verify && !run->device->failed)
+    enum ar_status status = replay_check_end(run, error);
+    if (status == AR_OK && run->verify && !run->device->failed)
         status = verify_end(run, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = replay_report(run, result, error);
-    if (status == STATUS_OK && run->latency && config->latencies)
+    if (status == AR_OK && run->latency && config->latencies)
         status = config->latencies(config->latencies_argument, run->latency, error);
     return status;
 }
 
-enum status replay_run(const struct replay_config *config, struct replay_result *result,
-                       struct error *error)
+enum ar_status replay_run(const struct replay_config *config, struct replay_result *result,
+                          struct ar_error *error)
 {
     struct replay run;
     memset(result, 0, sizeof *result);
-    enum status status = begin(&run, config, error);
-    if (status == STATUS_OK)
+    enum ar_status status = begin(&run, config, error);
+    if (status == AR_OK)
         status = all_spans(&run, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = finish(&run, result, error);
     end(&run);
     return status;
 }
 
-enum status replay_open(const struct replay_config *config, struct replay **out,
-                        struct error *error)
+enum ar_status replay_open(const struct replay_config *config, struct replay **out,
+                           struct ar_error *error)
 {
     struct replay *run = malloc(sizeof *run);
     if (!run)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a replay");
-    enum status status = begin(run, config, error);
-    if (status != STATUS_OK) {
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a replay");
+    enum ar_status status = begin(run, config, error);
+    if (status != AR_OK) {
         end(run);
         free(run);
         return status;
     }
     *out = run;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status replay_go(struct replay *run, struct error *error)
+enum ar_status replay_go(struct replay *run, struct ar_error *error)
 {
     return all_spans(run, error);
 }
@@ -394,10 +398,10 @@ bool replay_has_failed(const struct replay *run)
     return run->failed;
 }
 
-enum status replay_end(struct replay *run, struct replay_result *result, struct error *error)
+enum ar_status replay_end(struct replay *run, struct replay_result *result, struct ar_error *error)
 {
     memset(result, 0, sizeof *result);
-    enum status status = finish(run, result, error);
+    enum ar_status status = finish(run, result, error);
     replay_discard(run);
     return status;
 }

@@ -8,15 +8,15 @@
 
 /* After a request that was served: what other parts want to know of it. The block is used only
  * once its stream waits for what used the bytes before. */
-static enum status placed(struct replay *run, const struct trace_event *event,
-                          struct replay_slot *slot, struct error *error)
+static enum ar_status placed(struct replay *run, const struct trace_event *event,
+                             struct replay_slot *slot, struct ar_error *error)
 {
     if (run->config->row)
         replay_place(run, slot);
     if (run->hazards)
         run->device->ops->handed_out(run->device, slot->block.address, slot->block.granted_bytes,
                                      slot->stream, !run->stream_ordered, replay_number(run, event));
-    return replay_memory_used(run) ? replay_memory_given(run, event, slot, error) : STATUS_OK;
+    return replay_memory_used(run) ? replay_memory_given(run, event, slot, error) : AR_OK;
 }
 
 static struct latency_place place_of(const struct replay *run)
@@ -28,16 +28,16 @@ static struct latency_place place_of(const struct replay *run)
     };
 }
 
-static enum status policy_asked(struct replay *run, struct replay_slot *slot)
+static enum ar_status policy_asked(struct replay *run, struct replay_slot *slot)
 {
-    enum status status;
+    enum ar_status status;
     pauses_begin(&run->pauses, run->device);
     if (!run->latency) {
-        status = policy_alloc(run->policy, &run->request, &slot->block);
+        status = ar_policy_alloc(run->policy, &run->request, &slot->block);
         (void)pauses_end(&run->pauses, run->device);
     } else {
         latency_begin(run->latency, run->device);
-        status = policy_alloc(run->policy, &run->request, &slot->block);
+        status = ar_policy_alloc(run->policy, &run->request, &slot->block);
         latency_end(run->latency);
         uint64_t pause_ns = pauses_end(&run->pauses, run->device);
         latency_add_alloc(run->latency, run->device, pause_ns, place_of(run));
@@ -49,16 +49,16 @@ static enum status policy_asked(struct replay *run, struct replay_slot *slot)
     return status;
 }
 
-static enum status policy_told(struct replay *run, struct replay_slot *slot, uint32_t stream)
+static enum ar_status policy_told(struct replay *run, struct replay_slot *slot, uint32_t stream)
 {
-    enum status status;
+    enum ar_status status;
     pauses_begin(&run->pauses, run->device);
     if (!run->latency) {
-        status = policy_free(run->policy, &slot->block, stream);
+        status = ar_policy_free(run->policy, &slot->block, stream);
         (void)pauses_end(&run->pauses, run->device);
     } else {
         latency_begin(run->latency, run->device);
-        status = policy_free(run->policy, &slot->block, stream);
+        status = ar_policy_free(run->policy, &slot->block, stream);
         latency_end(run->latency);
         uint64_t pause_ns = pauses_end(&run->pauses, run->device);
         latency_add_free(run->latency, run->device, pause_ns);
@@ -69,23 +69,23 @@ static enum status policy_told(struct replay *run, struct replay_slot *slot, uin
 }
 
 /* A request of the policy: `run->request` says all but bytes and stream already. */
-static enum status ask(struct replay *run, const struct trace_event *event,
-                       struct replay_slot *slot, struct error *error)
+static enum ar_status ask(struct replay *run, const struct trace_event *event,
+                          struct replay_slot *slot, struct ar_error *error)
 {
     if (!run->by_time)
         replay_tick(run, event->value);
     run->request.bytes = event->value;
     run->request.stream = event->stream;
-    enum status status = policy_asked(run, slot);
-    if (UNLIKELY(status != STATUS_OK))
+    enum ar_status status = policy_asked(run, slot);
+    if (UNLIKELY(status != AR_OK))
         status = replay_ask_again(run, &slot->block, status);
     run->request.stream = 0;
-    if (UNLIKELY(status != STATUS_OK)) {
+    if (UNLIKELY(status != AR_OK)) {
         exact_reserved(&run->exact);
         return replay_not_served(run, event, slot, status, error);
     }
     if (UNLIKELY(slot->block.granted_bytes < event->value))
-        return replay_broken(run, event, STATUS_CORRUPT, REPLAY_GRANTED_LESS, error);
+        return replay_broken(run, event, AR_CORRUPT, REPLAY_GRANTED_LESS, error);
     slot->state = SLOT_LIVE;
     slot->stream = event->stream;
     if (run->counts)
@@ -94,8 +94,8 @@ static enum status ask(struct replay *run, const struct trace_event *event,
 }
 
 /* Requests with keys, probes, empty ones and impossible ones. */
-static enum status unusual_request(struct replay *run, const struct trace_event *event,
-                                   struct replay_slot *slot, struct error *error)
+static enum ar_status unusual_request(struct replay *run, const struct trace_event *event,
+                                      struct replay_slot *slot, struct ar_error *error)
 {
     static const struct trace_attributes none = {0};
     const struct trace_attributes *keys =
@@ -105,37 +105,37 @@ static enum status unusual_request(struct replay *run, const struct trace_event 
     if (event->value == 0 || keys->space == TRACE_SPACE_PINNED) {
         slot->state = SLOT_EMPTY;
         slot->stream = event->stream;
-        slot->block = (struct policy_block){0};
+        slot->block = (struct ar_policy_block){0};
         slot->segment = slot->offset = -1;
-        return STATUS_OK;
+        return AR_OK;
     }
     run->request.alignment = keys->align;
     run->request.pool = keys->pool;
     run->request.upper_end = keys->end == TRACE_END_UPPER;
     run->request.may_fail = event->kind == TRACE_PROBE;
-    enum status status = ask(run, event, slot, error);
-    run->request = (struct policy_request){0};
+    enum ar_status status = ask(run, event, slot, error);
+    run->request = (struct ar_policy_request){0};
     return status;
 }
 
 /* Rows and answers, after a request of any kind. */
-static enum status told(struct replay *run, const struct trace_event *event,
-                        struct replay_slot *slot, struct error *error)
+static enum ar_status told(struct replay *run, const struct trace_event *event,
+                           struct replay_slot *slot, struct ar_error *error)
 {
     if (slot->state == SLOT_FAILED)
         slot->segment = slot->offset = -1;
     if (run->config->source->ops->served)
         replay_answer(run, event, slot);
-    return run->config->row ? replay_row_alloc(run, event, slot, error) : STATUS_OK;
+    return run->config->row ? replay_row_alloc(run, event, slot, error) : AR_OK;
 }
 
-static enum status on_request(struct replay *run, const struct trace_event *event,
-                              struct error *error)
+static enum ar_status on_request(struct replay *run, const struct trace_event *event,
+                                 struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (UNLIKELY(event->slot >= run->slot_count)) {
         status = replay_slots_grow(run, event, error);
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             return status;
     }
     struct replay_slot *slot = &run->slots[event->slot];
@@ -149,30 +149,30 @@ static enum status on_request(struct replay *run, const struct trace_event *even
         status = ask(run, event, slot, error);
     else
         status = unusual_request(run, event, slot, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = replay_memory_request(run, event, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = told(run, event, slot, error);
     return status;
 }
 
-static enum status give_back(struct replay *run, const struct trace_event *event,
-                             struct replay_slot *slot, uint32_t stream, struct error *error)
+static enum ar_status give_back(struct replay *run, const struct trace_event *event,
+                                struct replay_slot *slot, uint32_t stream, struct ar_error *error)
 {
-    enum status status = replay_memory_free_requested(run, event, slot, stream, error);
-    if (UNLIKELY(status != STATUS_OK))
+    enum ar_status status = replay_memory_free_requested(run, event, slot, stream, error);
+    if (UNLIKELY(status != AR_OK))
         return status;
     if (run->hazards)
         replay_uses_end(run, slot, stream, replay_number(run, event));
     /* A free in another stream's order: what that stream did so far may have used the block. */
     if (run->hazards && run->stream_ordered && stream != slot->stream)
-        status = policy_use(run->policy, &slot->block, stream);
-    if (UNLIKELY(status != STATUS_OK))
+        status = ar_policy_use(run->policy, &slot->block, stream);
+    if (UNLIKELY(status != AR_OK))
         return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
     status = policy_told(run, slot, stream);
-    if (UNLIKELY(status != STATUS_OK))
+    if (UNLIKELY(status != AR_OK))
         return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The slot of an event about a block that is there. */
@@ -191,20 +191,20 @@ static void end_slot(struct replay_slot *slot)
     slot->stream = 0;
 }
 
-static enum status on_free_requested(struct replay *run, const struct trace_event *event,
-                                     struct error *error)
+static enum ar_status on_free_requested(struct replay *run, const struct trace_event *event,
+                                        struct ar_error *error)
 {
     struct replay_slot *slot = known_slot(run, event);
     if (UNLIKELY(!slot || slot->state == SLOT_FREE_REQUESTED))
         return replay_bad_input(run, event, "let go, but not live", error);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     run->frees += slot->state != SLOT_FAILED;
     kernel_ops_gone(&run->kernel_ops, event->id);
     if (LIKELY(slot->state == SLOT_LIVE)) {
         if (run->counts)
             exact_free_requested(&run->exact, &slot->block);
         if (run->at_completion) {
-            policy_retire(run->policy, &slot->block);
+            ar_policy_retire(run->policy, &slot->block);
         } else {
             uint32_t stream = event->stream == TRACE_NO_STREAM ? slot->stream : event->stream;
             status = give_back(run, event, slot, stream, error);
@@ -217,18 +217,19 @@ static enum status on_free_requested(struct replay *run, const struct trace_even
         end_slot(slot);
     else
         slot->state = SLOT_FREE_REQUESTED;
-    if (run->config->row && status == STATUS_OK)
+    if (run->config->row && status == AR_OK)
         status = replay_row_free(run, event, slot, error);
     return status;
 }
 
-static enum status on_free(struct replay *run, const struct trace_event *event, struct error *error)
+static enum ar_status on_free(struct replay *run, const struct trace_event *event,
+                              struct ar_error *error)
 {
     struct replay_slot *slot = known_slot(run, event);
     if (UNLIKELY(!slot))
         return replay_bad_input(run, event, "freed, but not live", error);
     bool whole = event->flags & TRACE_WHOLE, row = true;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (LIKELY(whole)) {
         if (UNLIKELY(slot->state == SLOT_FREE_REQUESTED))
             return replay_bad_input(run, event, "freed whole, but let go before", error);
@@ -247,24 +248,25 @@ static enum status on_free(struct replay *run, const struct trace_event *event, 
             status = give_back(run, event, slot, slot->stream, error);
     }
     end_slot(slot);
-    if (run->config->row && row && status == STATUS_OK)
+    if (run->config->row && row && status == AR_OK)
         status = replay_row_free(run, event, slot, error);
     return status;
 }
 
-static enum status on_use(struct replay *run, const struct trace_event *event, struct error *error)
+static enum ar_status on_use(struct replay *run, const struct trace_event *event,
+                             struct ar_error *error)
 {
     struct replay_slot *slot = known_slot(run, event);
     if (!slot)
         return replay_bad_input(run, event, "used, but not live", error);
     if (slot->state != SLOT_LIVE || run->config->frees != REPLAY_ORDERED)
-        return STATUS_OK;
+        return AR_OK;
     if (run->stream_ordered) {
-        enum status status = policy_use(run->policy, &slot->block, event->stream);
-        if (status != STATUS_OK && status != STATUS_UNSUPPORTED)
+        enum ar_status status = ar_policy_use(run->policy, &slot->block, event->stream);
+        if (status != AR_OK && status != AR_UNSUPPORTED)
             return replay_broken(run, event, status, "a use on another stream failed", error);
     }
-    return run->hazards ? replay_use_add(run, slot, event->stream, error) : STATUS_OK;
+    return run->hazards ? replay_use_add(run, slot, event->stream, error) : AR_OK;
 }
 
 static void on_time(struct replay *run, const struct trace_event *event)
@@ -279,37 +281,39 @@ static void on_time(struct replay *run, const struct trace_event *event)
         replay_wait_until(run->device, run->opened_ns + run->time_ns);
 }
 
-static enum status on_outside(struct replay *run, const struct trace_event *event,
-                              struct error *error)
+static enum ar_status on_outside(struct replay *run, const struct trace_event *event,
+                                 struct ar_error *error)
 {
-    enum status status = run->device->ops->outside(run->device, event->value);
-    if (status == STATUS_REFUSED) {
+    enum ar_status status = run->device->ops->outside(run->device, event->value);
+    if (status == AR_REFUSED) {
         replay_outside_refused(run, event);
-        return STATUS_OK;
+        return AR_OK;
     }
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return replay_broken(run, event, status, "memory outside of the pool", error);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status on_trim(struct replay *run, const struct trace_event *event, struct error *error)
+static enum ar_status on_trim(struct replay *run, const struct trace_event *event,
+                              struct ar_error *error)
 {
     if (event->attributes) {
         uint32_t pool = trace_attributes_of(run->config->source, event->attributes)->pool;
         if (pool)
-            policy_end_pool(run->policy, pool);
+            ar_policy_end_pool(run->policy, pool);
     }
-    enum status status = policy_trim(run->policy, 0);
-    if (status != STATUS_OK && status != STATUS_UNSUPPORTED)
+    enum ar_status status = ar_policy_trim(run->policy, 0);
+    if (status != AR_OK && status != AR_UNSUPPORTED)
         return replay_broken(run, event, status, "it could not give back its cache", error);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Every event that is not about a block. */
-static enum status other(struct replay *run, const struct trace_event *event, struct error *error)
+static enum ar_status other(struct replay *run, const struct trace_event *event,
+                            struct ar_error *error)
 {
-    struct device *device = run->device;
-    enum status status = STATUS_OK;
+    struct ar_device *device = run->device;
+    enum ar_status status = AR_OK;
     uint64_t ns = event->value;
     switch (event->kind) {
     case TRACE_KERNEL:
@@ -317,51 +321,52 @@ static enum status other(struct replay *run, const struct trace_event *event, st
             return replay_memory_kernel(run, event, error);
         if (UNLIKELY(run->lengths))
             status = replay_memory_length(run, event, &ns, error);
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             return status;
         device->ops->kernel(device, event->stream,
                             UNLIKELY(run->verify) ? verify_kernel_ns(ns) : ns);
-        return STATUS_OK;
+        return AR_OK;
     case TRACE_RECORD:
         device->ops->event_record(device, event->value, event->stream);
-        return STATUS_OK;
+        return AR_OK;
     case TRACE_WAIT:
         device->ops->stream_wait(device, event->stream, event->value);
-        return STATUS_OK;
+        return AR_OK;
     case TRACE_SYNC:
         device->ops->sync(device, event->stream);
-        policy_progress(run->policy);
-        return STATUS_OK;
+        ar_policy_progress(run->policy);
+        return AR_OK;
     case TRACE_TRIM:
         return on_trim(run, event, error);
     case TRACE_OUTSIDE:
         return on_outside(run, event, error);
     case TRACE_MARK:
         if (!(event->flags & TRACE_STEP))
-            return STATUS_OK;
-        policy_progress(run->policy);
+            return AR_OK;
+        ar_policy_progress(run->policy);
         card_end_step(&run->card, device);
         return steps_end_one(run->steps, device, pauses_end_step(&run->pauses), error);
     case TRACE_TIME:
         on_time(run, event);
-        return STATUS_OK;
+        return AR_OK;
     case TRACE_NOTE:
-        return STATUS_OK;
+        return AR_OK;
     default:
         return replay_bad_input(run, event, "not a kind of event", error);
     }
 }
 
-static enum status on_other(struct replay *run, const struct trace_event *event,
-                            struct error *error)
+static enum ar_status on_other(struct replay *run, const struct trace_event *event,
+                               struct ar_error *error)
 {
-    enum status status = other(run, event, error);
-    if (UNLIKELY(run->device->failed) && status == STATUS_OK)
-        status = replay_broken(run, event, STATUS_INVALID, "the program's own call failed", error);
+    enum ar_status status = other(run, event, error);
+    if (UNLIKELY(run->device->failed) && status == AR_OK)
+        status = replay_broken(run, event, AR_INVALID, "the program's own call failed", error);
     return status;
 }
 
-enum status replay_event(struct replay *run, const struct trace_event *event, struct error *error)
+enum ar_status replay_event(struct replay *run, const struct trace_event *event,
+                            struct ar_error *error)
 {
     switch (event->kind) {
     case TRACE_ALLOC:

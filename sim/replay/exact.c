@@ -4,33 +4,33 @@ struct usable_walk {
     uint64_t unit_bytes, usable_bytes;
 };
 
-static bool usable_visit(void *argument, const struct policy_range *range)
+static bool usable_visit(void *argument, const struct ar_policy_range *range)
 {
     struct usable_walk *walk = argument;
-    if (range->state == POLICY_RANGE_FREE)
+    if (range->state == AR_POLICY_RANGE_FREE)
         walk->usable_bytes += range->bytes - range->bytes % walk->unit_bytes;
     return true;
 }
 
-static uint64_t usable_by_walk(const struct policy *policy, uint64_t unit_bytes)
+static uint64_t usable_by_walk(const struct ar_policy *policy, uint64_t unit_bytes)
 {
     struct usable_walk walk = {.unit_bytes = unit_bytes};
-    policy_walk(policy, usable_visit, &walk);
+    ar_policy_walk(policy, usable_visit, &walk);
     return walk.usable_bytes;
 }
 
-void exact_begin(struct exact *exact, struct policy *policy, uint64_t unit_bytes)
+void exact_begin(struct exact *exact, struct ar_policy *policy, uint64_t unit_bytes)
 {
     *exact = (struct exact){
         .policy = policy,
         .unit_bytes = unit_bytes,
-        .opaque = policy->ops->capabilities & POLICY_OPAQUE,
+        .opaque = policy->ops->capabilities & AR_POLICY_OPAQUE,
         .one_effort = !policy->ops->servable,
         .peak_reserved_bytes = policy->totals.reserved_bytes,
     };
     if (exact->opaque || !unit_bytes)
         return;
-    if (policy->ops->capabilities & POLICY_WATCHES_FREE) {
+    if (policy->ops->capabilities & AR_POLICY_WATCHES_FREE) {
         /* Holes made before the first request, by a policy that takes memory at birth. */
         exact->watch.unit_bytes = unit_bytes;
         exact->watch.usable_bytes = usable_by_walk(policy, unit_bytes);
@@ -40,20 +40,20 @@ void exact_begin(struct exact *exact, struct policy *policy, uint64_t unit_bytes
     }
 }
 
-void exact_end(struct exact *exact, struct policy *policy)
+void exact_end(struct exact *exact, struct ar_policy *policy)
 {
     if (policy->watch == &exact->watch)
         policy->watch = NULL;
 }
 
-static void read_servable(const struct policy *policy, uint64_t *servable_bytes)
+static void read_servable(const struct ar_policy *policy, uint64_t *servable_bytes)
 {
-    uint64_t (*ask)(const struct policy *, enum policy_effort) = policy->ops->servable;
-    uint64_t free_bytes = policy_free_bytes(&policy->totals);
-    uint64_t at_once = ask(policy, POLICY_EFFORT_NONE);
-    servable_bytes[POLICY_EFFORT_NONE] = at_once < free_bytes ? at_once : free_bytes;
-    for (int effort = POLICY_EFFORT_MAP; effort < POLICY_EFFORT_COUNT; effort++)
-        servable_bytes[effort] = ask(policy, (enum policy_effort)effort);
+    uint64_t (*ask)(const struct ar_policy *, enum ar_policy_effort) = policy->ops->servable;
+    uint64_t free_bytes = ar_policy_free_bytes(&policy->totals);
+    uint64_t at_once = ask(policy, AR_POLICY_EFFORT_NONE);
+    servable_bytes[AR_POLICY_EFFORT_NONE] = at_once < free_bytes ? at_once : free_bytes;
+    for (int effort = AR_POLICY_EFFORT_MAP; effort < AR_POLICY_EFFORT_COUNT; effort++)
+        servable_bytes[effort] = ask(policy, (enum ar_policy_effort)effort);
 }
 
 static uint64_t usable(const struct exact *exact)
@@ -64,8 +64,8 @@ static uint64_t usable(const struct exact *exact)
 
 void exact_read(const struct exact *exact, struct exact_state *state)
 {
-    const struct policy *policy = exact->policy;
-    const struct policy_totals *totals = &policy->totals;
+    const struct ar_policy *policy = exact->policy;
+    const struct ar_policy_totals *totals = &policy->totals;
     *state = (struct exact_state){
         .live_bytes = exact->live_bytes,
         .granted_bytes = exact->granted_bytes,
@@ -74,9 +74,9 @@ void exact_read(const struct exact *exact, struct exact_state *state)
     };
     if (exact->opaque)
         return;
-    struct policy_stats stats;
-    policy_stats(policy, &stats);
-    state->free_bytes = policy_free_bytes(totals);
+    struct ar_policy_stats stats;
+    ar_policy_stats(policy, &stats);
+    state->free_bytes = ar_policy_free_bytes(totals);
     state->stranded_bytes = state->free_bytes - totals->releasable_bytes;
     state->stranded_by_stream_bytes = stats.stranded_by_stream_bytes;
     state->largest_free_block_bytes = stats.largest_free_block_bytes;
@@ -84,7 +84,7 @@ void exact_read(const struct exact *exact, struct exact_state *state)
     if (!exact->one_effort)
         read_servable(policy, state->servable_bytes);
     else
-        for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
+        for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
             state->servable_bytes[effort] = stats.largest_free_block_bytes;
 }
 
@@ -103,7 +103,7 @@ static inline double lacking(uint64_t part, uint64_t whole)
 
 void exact_tick(struct exact *exact, uint64_t weight)
 {
-    const struct policy *policy = exact->policy;
+    const struct ar_policy *policy = exact->policy;
     struct exact_sums *sums = &exact->sums;
     double by = real(weight);
     sums->weight += weight;
@@ -111,11 +111,11 @@ void exact_tick(struct exact *exact, uint64_t weight)
         sums->granted_weight += weight;
         sums->internal += by * lacking(exact->live_bytes, exact->granted_bytes);
     }
-    uint64_t free_bytes = policy_free_bytes(&policy->totals);
+    uint64_t free_bytes = ar_policy_free_bytes(&policy->totals);
     if (exact->opaque || !free_bytes)
         return;
-    struct policy_stats stats;
-    policy_stats(policy, &stats);
+    struct ar_policy_stats stats;
+    ar_policy_stats(policy, &stats);
     sums->free_weight += weight;
     sums->stranded += by * real(free_bytes - policy->totals.releasable_bytes);
     sums->stranded_by_stream += by * real(stats.stranded_by_stream_bytes);
@@ -125,9 +125,9 @@ void exact_tick(struct exact *exact, uint64_t weight)
         sums->external[0] += by * lacking(stats.largest_free_block_bytes, free_bytes);
         return;
     }
-    uint64_t servable_bytes[POLICY_EFFORT_COUNT];
+    uint64_t servable_bytes[AR_POLICY_EFFORT_COUNT];
     read_servable(policy, servable_bytes);
-    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
+    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
         sums->external[effort] += by * lacking(servable_bytes[effort], free_bytes);
 }
 
@@ -146,13 +146,13 @@ static void report_lacking(struct metric_values *metrics, enum metric metric, ui
 
 static void report_free_blocks(const struct exact *exact, struct metric_values *metrics)
 {
-    static const enum metric at_peak[POLICY_EFFORT_COUNT] = {
+    static const enum metric at_peak[AR_POLICY_EFFORT_COUNT] = {
         METRIC_external_fragmentation_at_peak,
         METRIC_external_fragmentation_map_at_peak,
         METRIC_external_fragmentation_wait_at_peak,
         METRIC_external_fragmentation_trim_at_peak,
     };
-    static const enum metric mean[POLICY_EFFORT_COUNT] = {
+    static const enum metric mean[AR_POLICY_EFFORT_COUNT] = {
         METRIC_external_fragmentation_mean,
         METRIC_external_fragmentation_map_mean,
         METRIC_external_fragmentation_wait_mean,
@@ -161,7 +161,7 @@ static void report_free_blocks(const struct exact *exact, struct metric_values *
     const struct exact_state *peak = &exact->at_peak;
     const struct exact_sums *sums = &exact->sums;
     double free_weight = (double)sums->free_weight, weight = (double)sums->weight;
-    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++) {
+    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++) {
         report_lacking(metrics, at_peak[effort], peak->servable_bytes[effort], peak->free_bytes);
         metric_set_ratio(metrics, mean[effort], sums->external[exact->one_effort ? 0 : effort],
                          free_weight);

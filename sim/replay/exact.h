@@ -7,45 +7,45 @@
  *    read from the policy and added to the sums; between ticks nothing is.
  * 3. Whenever the live bytes reach a new strict maximum, the state is kept: at the end that is
  *    the first moment of the greatest live bytes, in one pass.
- * 4. For the unusable-free index a policy with POLICY_WATCHES_FREE keeps the usable bytes
+ * 4. For the unusable-free index a policy with AR_POLICY_WATCHES_FREE keeps the usable bytes
  *    itself; for others each reading walks the policy, as slow as it has ranges. */
 #ifndef SIM_REPLAY_EXACT_H
 #define SIM_REPLAY_EXACT_H
 
 #include "sim/replay.h"
 
-/* What can be read of a policy after an event. Without hole metrics (POLICY_OPAQUE) the
+/* What can be read of a policy after an event. Without hole metrics (AR_POLICY_OPAQUE) the
  * fields from `free_bytes` on are 0. */
 struct exact_state {
     uint64_t live_bytes, granted_bytes, reserved_bytes, pending_bytes;
     uint64_t free_bytes, stranded_bytes, stranded_by_stream_bytes, largest_free_block_bytes;
-    uint64_t servable_bytes[POLICY_EFFORT_COUNT];
+    uint64_t servable_bytes[AR_POLICY_EFFORT_COUNT];
     uint64_t usable_bytes;
 };
 
 /* Weighted sums; each set of sums shares its weight. */
 struct exact_sums {
     uint64_t weight, granted_weight, free_weight; /* of all states; of those with such bytes */
-    double internal, external[POLICY_EFFORT_COUNT], unusable;
+    double internal, external[AR_POLICY_EFFORT_COUNT], unusable;
     double stranded, stranded_by_stream;
 };
 
 struct exact {
-    const struct policy *policy;
+    const struct ar_policy *policy;
     uint64_t live_bytes, granted_bytes, live_blocks;
     uint64_t peak_live_bytes, peak_granted_bytes, peak_reserved_bytes, peak_blocks;
     uint64_t unit_bytes;
     bool opaque, walks;
     bool one_effort; /* no servable hook: the largest hole at every price, external[0] for all */
-    struct policy_free_watch watch;
+    struct ar_policy_free_watch watch;
     struct exact_state at_peak; /* valid where peak_live_bytes is not 0 */
     struct exact_sums sums;
 };
 
 /* Begins with a policy that serves nothing yet. Sets its hole watch where it has one. */
-void exact_begin(struct exact *exact, struct policy *policy, uint64_t unit_bytes);
+void exact_begin(struct exact *exact, struct ar_policy *policy, uint64_t unit_bytes);
 /* Takes the watch off again. */
-void exact_end(struct exact *exact, struct policy *policy);
+void exact_end(struct exact *exact, struct ar_policy *policy);
 
 void exact_read(const struct exact *exact, struct exact_state *state);
 
@@ -66,7 +66,7 @@ static inline void exact_reserved(struct exact *exact)
         exact->peak_reserved_bytes = reserved_bytes;
 }
 
-static inline void exact_served(struct exact *exact, const struct policy_block *block)
+static inline void exact_served(struct exact *exact, const struct ar_policy_block *block)
 {
     exact->live_bytes += block->requested_bytes;
     exact->granted_bytes += block->granted_bytes;
@@ -79,7 +79,7 @@ static inline void exact_served(struct exact *exact, const struct policy_block *
         exact_peak(exact);
 }
 
-static inline void exact_free_requested(struct exact *exact, const struct policy_block *block)
+static inline void exact_free_requested(struct exact *exact, const struct ar_policy_block *block)
 {
     exact->live_bytes -= block->requested_bytes;
     exact->granted_bytes -= block->granted_bytes;

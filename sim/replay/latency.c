@@ -24,11 +24,11 @@ uint64_t latency_clock_cost_ns(void)
         uint64_t begun_ns = latency_clock_ns();
         trials[i] = latency_clock_ns() - begun_ns;
     }
-    array_sort(trials, CLOCK_TRIALS);
+    ar_array_sort(trials, CLOCK_TRIALS);
     return trials[CLOCK_TRIALS / 2];
 }
 
-struct latency *latency_open(const struct device *device)
+struct latency *latency_open(const struct ar_device *device)
 {
     struct latency *latency = calloc(1, sizeof *latency);
     if (!latency)
@@ -43,7 +43,7 @@ void latency_close(struct latency *latency)
     free(latency);
 }
 
-void latency_begin(struct latency *latency, const struct device *device)
+void latency_begin(struct latency *latency, const struct ar_device *device)
 {
     latency->begun_spent_ns = pauses_spent_ns(device);
     latency->begun_readings = device->counters.clock_readings;
@@ -57,8 +57,8 @@ void latency_end(struct latency *latency)
 }
 
 /* The policy's own part of the call, and all of it. */
-static void add(const struct latency *latency, const struct device *device, uint64_t pause_ns,
-                struct hist *own, struct hist *total, uint64_t *total_ns)
+static void add(const struct latency *latency, const struct ar_device *device, uint64_t pause_ns,
+                struct ar_hist *own, struct ar_hist *total, uint64_t *total_ns)
 {
     uint64_t own_ns = latency->passed_ns;
     *total_ns = own_ns;
@@ -71,43 +71,43 @@ static void add(const struct latency *latency, const struct device *device, uint
             pauses_spent_ns(device) - latency->begun_spent_ns + pairs * latency->clock_ns;
         own_ns = own_ns > spent_ns ? own_ns - spent_ns : 0;
     }
-    hist_add(own, own_ns, 1);
-    hist_add(total, *total_ns, 1);
+    ar_hist_add(own, own_ns, 1);
+    ar_hist_add(total, *total_ns, 1);
 }
 
-void latency_add_alloc(struct latency *latency, const struct device *device, uint64_t pause_ns,
+void latency_add_alloc(struct latency *latency, const struct ar_device *device, uint64_t pause_ns,
                        struct latency_place place)
 {
     uint64_t total_ns;
     add(latency, device, pause_ns, &latency->alloc, &latency->alloc_total, &total_ns);
     if (place.first)
-        hist_add(&latency->first_total, total_ns, 1);
+        ar_hist_add(&latency->first_total, total_ns, 1);
     if (place.steady)
-        hist_add(&latency->steady_total, total_ns, 1);
+        ar_hist_add(&latency->steady_total, total_ns, 1);
 }
 
-void latency_add_free(struct latency *latency, const struct device *device, uint64_t pause_ns)
+void latency_add_free(struct latency *latency, const struct ar_device *device, uint64_t pause_ns)
 {
     uint64_t total_ns;
     add(latency, device, pause_ns, &latency->free, &latency->free_total, &total_ns);
 }
 
-static void report(struct metric_values *metrics, const struct hist *hist, enum metric first)
+static void report(struct metric_values *metrics, const struct ar_hist *hist, enum metric first)
 {
     static const double fractions[] = {0.5, 0.9, 0.99, 0.999, 1};
     if (!hist->total)
         return;
     for (unsigned i = 0; i < sizeof fractions / sizeof *fractions; i++)
-        metric_set(metrics, (enum metric)(first + i), hist_quantile(hist, fractions[i]));
+        metric_set(metrics, (enum metric)(first + i), ar_hist_quantile(hist, fractions[i]));
 }
 
-static void report_steps(struct metric_values *metrics, const struct hist *hist, enum metric p50,
+static void report_steps(struct metric_values *metrics, const struct ar_hist *hist, enum metric p50,
                          enum metric p999)
 {
     if (!hist->total)
         return;
-    metric_set(metrics, p50, hist_quantile(hist, 0.5));
-    metric_set(metrics, p999, hist_quantile(hist, 0.999));
+    metric_set(metrics, p50, ar_hist_quantile(hist, 0.5));
+    metric_set(metrics, p999, ar_hist_quantile(hist, 0.999));
 }
 
 void latency_report(const struct latency *latency, struct metric_values *metrics)

@@ -12,10 +12,10 @@
 #include "sim/metrics/metrics.h"
 
 struct latency {
-    struct hist alloc, free, alloc_total, free_total;
-    struct hist first_total, steady_total; /* of allocs in the first and in the steady steps */
-    uint64_t clock_ns;                     /* of reading the clock twice */
-    bool modelled;                         /* driver time passes on the device's clock only */
+    struct ar_hist alloc, free, alloc_total, free_total;
+    struct ar_hist first_total, steady_total; /* of allocs in the first and in the steady steps */
+    uint64_t clock_ns;                        /* of reading the clock twice */
+    bool modelled;                            /* driver time passes on the device's clock only */
     uint64_t begun_ns, begun_spent_ns, begun_readings;
     uint64_t passed_ns; /* of the call that ended */
 };
@@ -32,16 +32,16 @@ uint64_t latency_clock_ns(void);
 uint64_t latency_clock_cost_ns(void);
 
 /* Measures the clock. On the heap: histograms are large. NULL: no host memory. */
-struct latency *latency_open(const struct device *device);
+struct latency *latency_open(const struct ar_device *device);
 void latency_close(struct latency *latency);
 
 /* Around a call; `end` right behind it. */
-void latency_begin(struct latency *latency, const struct device *device);
+void latency_begin(struct latency *latency, const struct ar_device *device);
 void latency_end(struct latency *latency);
 /* Enters the call that ended. `pause_ns`: by how much it moved the device's clock. */
-void latency_add_alloc(struct latency *latency, const struct device *device, uint64_t pause_ns,
+void latency_add_alloc(struct latency *latency, const struct ar_device *device, uint64_t pause_ns,
                        struct latency_place place);
-void latency_add_free(struct latency *latency, const struct device *device, uint64_t pause_ns);
+void latency_add_free(struct latency *latency, const struct ar_device *device, uint64_t pause_ns);
 
 void latency_report(const struct latency *latency, struct metric_values *metrics);
 

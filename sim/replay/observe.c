@@ -4,7 +4,7 @@
 
 void replay_place(struct replay *run, struct replay_slot *slot)
 {
-    struct device_segment segment;
+    struct ar_device_segment segment;
     slot->segment = slot->offset = -1;
     if (slot->state == SLOT_LIVE &&
         run->device->ops->segment_of(run->device, slot->block.address, &segment)) {
@@ -13,8 +13,8 @@ void replay_place(struct replay *run, struct replay_slot *slot)
     }
 }
 
-static enum status row(struct replay *run, const struct trace_event *event, char op,
-                       const struct replay_slot *slot, struct error *error)
+static enum ar_status row(struct replay *run, const struct trace_event *event, char op,
+                          const struct replay_slot *slot, struct ar_error *error)
 {
     const struct replay_row row = {
         .event = replay_number(run, event),
@@ -30,20 +30,20 @@ static enum status row(struct replay *run, const struct trace_event *event, char
     return run->config->row(run->config->argument, &row, error);
 }
 
-enum status replay_row_alloc(struct replay *run, const struct trace_event *event,
-                             const struct replay_slot *slot, struct error *error)
+enum ar_status replay_row_alloc(struct replay *run, const struct trace_event *event,
+                                const struct replay_slot *slot, struct ar_error *error)
 {
     return row(run, event, event->kind == TRACE_PROBE ? 'p' : 'a', slot, error);
 }
 
-enum status replay_row_free(struct replay *run, const struct trace_event *event,
-                            const struct replay_slot *slot, struct error *error)
+enum ar_status replay_row_free(struct replay *run, const struct trace_event *event,
+                               const struct replay_slot *slot, struct ar_error *error)
 {
     return row(run, event, 'f', slot, error);
 }
 
-enum status replay_sample_take(struct replay *run, const struct trace_event *event,
-                               struct error *error)
+enum ar_status replay_sample_take(struct replay *run, const struct trace_event *event,
+                                  struct ar_error *error)
 {
     struct exact_state state;
     exact_read(&run->exact, &state);
@@ -62,7 +62,7 @@ enum status replay_sample_take(struct replay *run, const struct trace_event *eve
         .usable_bytes = state.usable_bytes,
         .stranded_by_stream_bytes = state.stranded_by_stream_bytes,
     };
-    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
+    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
         sample.servable_bytes[effort] = state.servable_bytes[effort];
     return run->config->sample(run->config->argument, &sample, error);
 }

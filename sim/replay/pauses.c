@@ -2,13 +2,13 @@
 
 #include <stdlib.h>
 
-enum status pauses_open(struct pauses *pauses, struct device *device, bool open)
+enum ar_status pauses_open(struct pauses *pauses, struct ar_device *device, bool open)
 {
     *pauses = (struct pauses){0};
     if (open && !(pauses->responses = calloc(1, sizeof *pauses->responses)))
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     pauses_begin(pauses, device);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void pauses_close(struct pauses *pauses)
@@ -17,13 +17,13 @@ void pauses_close(struct pauses *pauses)
     pauses->responses = NULL;
 }
 
-void pauses_begin(struct pauses *pauses, struct device *device)
+void pauses_begin(struct pauses *pauses, struct ar_device *device)
 {
     pauses->seen_ns = pauses_spent_ns(device);
     pauses->now_ns = device->ops->now(device);
 }
 
-uint64_t pauses_end(struct pauses *pauses, struct device *device)
+uint64_t pauses_end(struct pauses *pauses, struct ar_device *device)
 {
     uint64_t begun_ns = pauses->now_ns;
     pauses_begin(pauses, device);
@@ -35,10 +35,10 @@ uint64_t pauses_end(struct pauses *pauses, struct device *device)
     return pause_ns;
 }
 
-void pauses_respond(struct pauses *pauses, struct device *device, uint64_t wanted_ns)
+void pauses_respond(struct pauses *pauses, struct ar_device *device, uint64_t wanted_ns)
 {
     uint64_t now_ns = device->ops->now(device);
-    hist_add(pauses->responses, now_ns > wanted_ns ? now_ns - wanted_ns : 0, 1);
+    ar_hist_add(pauses->responses, now_ns > wanted_ns ? now_ns - wanted_ns : 0, 1);
 }
 
 uint64_t pauses_end_step(struct pauses *pauses)
@@ -64,5 +64,5 @@ void pauses_report(const struct pauses *pauses, struct metric_values *metrics)
         return;
     for (unsigned i = 0; i < sizeof figures / sizeof *figures; i++)
         metric_set(metrics, figures[i].metric,
-                   hist_quantile(pauses->responses, figures[i].fraction));
+                   ar_hist_quantile(pauses->responses, figures[i].fraction));
 }

@@ -15,29 +15,30 @@
 #include "sim/metrics/metrics.h"
 
 struct pauses {
-    uint64_t now_ns;        /* of the device's clock before the call */
-    uint64_t seen_ns;       /* driver and stall time by then */
-    uint64_t step_ns;       /* the longest pause since the last step ended */
-    uint64_t longest_ns;    /* in the run */
-    struct hist *responses; /* of allocs, open loop only; else NULL */
+    uint64_t now_ns;           /* of the device's clock before the call */
+    uint64_t seen_ns;          /* driver and stall time by then */
+    uint64_t step_ns;          /* the longest pause since the last step ended */
+    uint64_t longest_ns;       /* in the run */
+    struct ar_hist *responses; /* of allocs, open loop only; else NULL */
 };
 
 /* Driver and stall time so far. */
-static inline uint64_t pauses_spent_ns(const struct device *device)
+static inline uint64_t pauses_spent_ns(const struct ar_device *device)
 {
     return device->counters.driver_ns + device->counters.stall_ns;
 }
 
 /* With `open` response times are kept. HOST_MEMORY. */
-enum status pauses_open(struct pauses *pauses, struct device *device, bool open) STATUS_CHECKED;
+enum ar_status pauses_open(struct pauses *pauses, struct ar_device *device,
+                           bool open) AR_STATUS_CHECKED;
 void pauses_close(struct pauses *pauses);
 
 /* Before a call, and after anything else that may have moved the clock. */
-void pauses_begin(struct pauses *pauses, struct device *device);
+void pauses_begin(struct pauses *pauses, struct ar_device *device);
 /* After the call; returns the pause. */
-uint64_t pauses_end(struct pauses *pauses, struct device *device);
+uint64_t pauses_end(struct pauses *pauses, struct ar_device *device);
 /* After an alloc that the trace wanted at `wanted_ns`. */
-void pauses_respond(struct pauses *pauses, struct device *device, uint64_t wanted_ns);
+void pauses_respond(struct pauses *pauses, struct ar_device *device, uint64_t wanted_ns);
 
 /* The longest pause of the step that ends here. */
 uint64_t pauses_end_step(struct pauses *pauses);

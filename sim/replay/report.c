@@ -22,28 +22,28 @@ static void count_blocks(const struct replay *run, enum replay_slot_state state,
 
 /* In `recorded`, a block that is let go and not complete may count or not: that depends on
  * whether the policy looks at retire. */
-enum status replay_check_end(const struct replay *run, struct error *error)
+enum ar_status replay_check_end(const struct replay *run, struct ar_error *error)
 {
     const char *name = run->config->source->info.name;
-    const struct policy_totals *totals = &run->policy->totals;
+    const struct ar_policy_totals *totals = &run->policy->totals;
     const char *problem = run->device->ops->problem(run->device);
     if (run->device->failed) /* in the midst of something, so nothing need be even */
-        return STATUS_OK;
+        return AR_OK;
     if (problem[0])
-        return error_set(error, STATUS_CORRUPT, "%s: policy %s used the device wrongly: %s", name,
-                         run->policy->ops->name, problem);
+        return ar_error_set(error, AR_CORRUPT, "%s: policy %s used the device wrongly: %s", name,
+                            run->policy->ops->name, problem);
     uint64_t blocks, bytes, more_blocks = 0, more_bytes = 0;
     count_blocks(run, SLOT_LIVE, &blocks, &bytes);
     if (run->at_completion)
         count_blocks(run, SLOT_FREE_REQUESTED, &more_blocks, &more_bytes);
     if (totals->live_blocks < blocks || totals->live_blocks > blocks + more_blocks ||
         totals->live_bytes < bytes || totals->live_bytes > bytes + more_bytes)
-        return error_set(error, STATUS_CORRUPT,
-                         "%s: policy %s counts %" PRIu64 " blocks of %" PRIu64
-                         " bytes live at the end, there are %" PRIu64 " of %" PRIu64,
-                         name, run->policy->ops->name, totals->live_blocks, totals->live_bytes,
-                         blocks, bytes);
-    return STATUS_OK;
+        return ar_error_set(error, AR_CORRUPT,
+                            "%s: policy %s counts %" PRIu64 " blocks of %" PRIu64
+                            " bytes live at the end, there are %" PRIu64 " of %" PRIu64,
+                            name, run->policy->ops->name, totals->live_blocks, totals->live_bytes,
+                            blocks, bytes);
+    return AR_OK;
 }
 
 static void report_outcome(const struct replay *run, struct replay_result *result)
@@ -79,9 +79,9 @@ static void report_outcome(const struct replay *run, struct replay_result *resul
 
 static void report_driver(const struct replay *run, struct metric_values *metrics)
 {
-    const struct device_counters *counters = &run->device->counters;
-    struct policy_stats stats;
-    policy_stats(run->policy, &stats);
+    const struct ar_device_counters *counters = &run->device->counters;
+    struct ar_policy_stats stats;
+    ar_policy_stats(run->policy, &stats);
     metric_set(metrics, METRIC_peak_physical_bytes, counters->peak_physical_bytes);
     metric_set(metrics, METRIC_driver_calls, steps_driver_calls(run->device));
     metric_set(metrics, METRIC_driver_time_ns, counters->driver_ns);
@@ -92,10 +92,11 @@ static void report_driver(const struct replay *run, struct metric_values *metric
     metric_set(metrics, METRIC_remapped_bytes, stats.count.remapped_bytes);
 }
 
-enum status replay_report(struct replay *run, struct replay_result *result, struct error *error)
+enum ar_status replay_report(struct replay *run, struct replay_result *result,
+                             struct ar_error *error)
 {
     struct metric_values *metrics = &result->metrics;
-    const struct host *host = run->config->policy_host;
+    const struct ar_host *host = run->config->policy_host;
     report_outcome(run, result);
     report_driver(run, metrics);
     if (run->config->measure == REPLAY_METRICS_EXACT) {
@@ -111,13 +112,13 @@ enum status replay_report(struct replay *run, struct replay_result *result, stru
         latency_report(run->latency, metrics);
     if (run->counts)
         pauses_report(&run->pauses, metrics);
-    enum status status = steps_report(run->steps, run->device, run->counts, metrics, error);
-    if (status != STATUS_OK)
+    enum ar_status status = steps_report(run->steps, run->device, run->counts, metrics, error);
+    if (status != AR_OK)
         return status;
     card_report(&run->card, run->device, metrics);
     result->begun_ns = run->steps->begun_ns;
     result->steps = run->steps->count;
     result->step_end_ns = run->steps->end_ns;
     run->steps->end_ns = NULL; /* the result's now */
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -18,7 +18,7 @@ struct verify;
 enum replay_slot_state { SLOT_UNUSED, SLOT_LIVE, SLOT_FREE_REQUESTED, SLOT_EMPTY, SLOT_FAILED };
 
 struct replay_slot {
-    struct policy_block block;
+    struct ar_policy_block block;
     int64_t segment, offset; /* where rows are wanted; -1: no block */
     enum replay_slot_state state;
     uint32_t stream; /* beside the state: both are compared at once */
@@ -35,15 +35,15 @@ struct replay_use {
 
 struct replay {
     /* What the loop touches at each event. */
-    struct policy *policy;
+    struct ar_policy *policy;
     struct replay_slot *slots;
     uint64_t slot_count;
-    /* The policy's hooks, for the shortcuts, which do by hand what policy_alloc and policy_free
+    /* The policy's hooks, for the shortcuts, which do by hand what ar_policy_alloc and ar_policy_free
      * do: two loads less for each call. */
-    enum status (*policy_alloc)(struct policy *, const struct policy_request *,
-                                struct policy_block *);
-    enum status (*policy_free)(struct policy *, const struct policy_block *, uint32_t);
-    struct policy_request request;
+    enum ar_status (*policy_alloc)(struct ar_policy *, const struct ar_policy_request *,
+                                   struct ar_policy_block *);
+    enum ar_status (*policy_free)(struct ar_policy *, const struct ar_policy_block *, uint32_t);
+    struct ar_policy_request request;
     uint64_t allocs, frees;
     struct exact exact;
     bool is_exact; /* metrics are wanted */
@@ -56,7 +56,7 @@ struct replay {
     bool at_completion;       /* blocks are freed at the completion that the trace tells of */
 
     const struct replay_config *config;
-    struct device *device;
+    struct ar_device *device;
     const struct trace_event *span; /* being replayed, and the number of its first event */
     uint64_t span_first;
 
@@ -102,14 +102,15 @@ static inline void replay_tick(struct replay *run, uint64_t weight)
 }
 
 /* events.c: one event of any kind, by the rules that engine.c states. */
-enum status replay_event(struct replay *run, const struct trace_event *event, struct error *error);
+enum ar_status replay_event(struct replay *run, const struct trace_event *event,
+                            struct ar_error *error);
 
 /* slots.c: the array grows as slots appear. HOST_MEMORY or INVALID. */
-enum status replay_slots_grow(struct replay *run, const struct trace_event *event,
-                              struct error *error);
+enum ar_status replay_slots_grow(struct replay *run, const struct trace_event *event,
+                                 struct ar_error *error);
 /* Remembers that the slot's block is used on a stream. */
-enum status replay_use_add(struct replay *run, struct replay_slot *slot, uint32_t stream,
-                           struct error *error);
+enum ar_status replay_use_add(struct replay *run, struct replay_slot *slot, uint32_t stream,
+                              struct ar_error *error);
 /* Tells the device that the streams of a block, and `stream`, may use it until now; forgets
  * the uses. */
 void replay_uses_end(struct replay *run, struct replay_slot *slot, uint32_t stream, uint64_t event);
@@ -118,9 +119,11 @@ void replay_uses_end(struct replay *run, struct replay_slot *slot, uint32_t stre
  * served is counted; the rest becomes a sentence. */
 /* Tries a request that was not served (`status`) again, as often as who watches over the run says
  * so. Returns what came of it. */
-enum status replay_ask_again(struct replay *run, struct policy_block *block, enum status status);
-enum status replay_not_served(struct replay *run, const struct trace_event *event,
-                              struct replay_slot *slot, enum status status, struct error *error);
+enum ar_status replay_ask_again(struct replay *run, struct ar_policy_block *block,
+                                enum ar_status status);
+enum ar_status replay_not_served(struct replay *run, const struct trace_event *event,
+                                 struct replay_slot *slot, enum ar_status status,
+                                 struct ar_error *error);
 /* The program's own memory outside of the pool found no place. */
 void replay_outside_refused(struct replay *run, const struct trace_event *event);
 /* The driver failed: the run ends here, before `event` if that was not done with. */
@@ -128,41 +131,41 @@ void replay_driver_failed(struct replay *run, bool in_event);
 /* A kernel that the device could not launch for want of memory. */
 void replay_launch_refused(struct replay *run, const struct trace_event *event);
 /* A call other than alloc that did not return OK; or a broken contract. */
-enum status replay_broken(const struct replay *run, const struct trace_event *event,
-                          enum status status, const char *what, struct error *error);
+enum ar_status replay_broken(const struct replay *run, const struct trace_event *event,
+                             enum ar_status status, const char *what, struct ar_error *error);
 #define REPLAY_GRANTED_LESS "it granted less than was asked for"
 #define REPLAY_FREE_FAILED  "a free failed"
 /* Input that the trace's reader should have refused. */
-enum status replay_bad_input(const struct replay *run, const struct trace_event *event,
-                             const char *what, struct error *error);
+enum ar_status replay_bad_input(const struct replay *run, const struct trace_event *event,
+                                const char *what, struct ar_error *error);
 
 /* observe.c: rows, samples and answers to adaptive sources. */
 void replay_place(struct replay *run, struct replay_slot *slot);
-enum status replay_row_alloc(struct replay *run, const struct trace_event *event,
-                             const struct replay_slot *slot, struct error *error);
-enum status replay_row_free(struct replay *run, const struct trace_event *event,
-                            const struct replay_slot *slot, struct error *error);
-enum status replay_sample_take(struct replay *run, const struct trace_event *event,
-                               struct error *error);
+enum ar_status replay_row_alloc(struct replay *run, const struct trace_event *event,
+                                const struct replay_slot *slot, struct ar_error *error);
+enum ar_status replay_row_free(struct replay *run, const struct trace_event *event,
+                               const struct replay_slot *slot, struct ar_error *error);
+enum ar_status replay_sample_take(struct replay *run, const struct trace_event *event,
+                                  struct ar_error *error);
 void replay_answer(struct replay *run, const struct trace_event *event,
                    const struct replay_slot *slot);
 
 /* memory.c: what is done to blocks where the device has memory: verify, touch, work. */
-enum status replay_memory_open(struct replay *run, struct error *error);
+enum ar_status replay_memory_open(struct replay *run, struct ar_error *error);
 void replay_memory_close(struct replay *run);
-enum status replay_memory_given(struct replay *run, const struct trace_event *event,
-                                const struct replay_slot *slot, struct error *error);
-enum status replay_memory_free_requested(struct replay *run, const struct trace_event *event,
-                                         const struct replay_slot *slot, uint32_t stream,
-                                         struct error *error);
+enum ar_status replay_memory_given(struct replay *run, const struct trace_event *event,
+                                   const struct replay_slot *slot, struct ar_error *error);
+enum ar_status replay_memory_free_requested(struct replay *run, const struct trace_event *event,
+                                            const struct replay_slot *slot, uint32_t stream,
+                                            struct ar_error *error);
 /* Also of requests without a block, and failed ones: kernels name them too. */
-enum status replay_memory_request(struct replay *run, const struct trace_event *event,
-                                  struct error *error);
-enum status replay_memory_kernel(struct replay *run, const struct trace_event *event,
-                                 struct error *error);
+enum ar_status replay_memory_request(struct replay *run, const struct trace_event *event,
+                                     struct ar_error *error);
+enum ar_status replay_memory_kernel(struct replay *run, const struct trace_event *event,
+                                    struct ar_error *error);
 /* On a device that does no work and has something to prepare for it, or knows how long it takes. */
-enum status replay_memory_length(struct replay *run, const struct trace_event *event, uint64_t *ns,
-                                 struct error *error);
+enum ar_status replay_memory_length(struct replay *run, const struct trace_event *event,
+                                    uint64_t *ns, struct ar_error *error);
 /* Whether the run has to go through all of these. */
 static inline bool replay_memory_used(const struct replay *run)
 {
@@ -170,7 +173,8 @@ static inline bool replay_memory_used(const struct replay *run)
 }
 
 /* report.c: the policy's own count of live bytes must be the engine's: CORRUPT. */
-enum status replay_check_end(const struct replay *run, struct error *error);
-enum status replay_report(struct replay *run, struct replay_result *result, struct error *error);
+enum ar_status replay_check_end(const struct replay *run, struct ar_error *error);
+enum ar_status replay_report(struct replay *run, struct replay_result *result,
+                             struct ar_error *error);
 
 #endif

@@ -5,21 +5,21 @@
 
 #include "allocators/base/array.h"
 
-uint64_t steps_driver_calls(const struct device *device)
+uint64_t steps_driver_calls(const struct ar_device *device)
 {
     uint64_t calls = 0;
-    for (int i = 0; i < DEVICE_CALL_COUNT; i++)
-        if (i != DEVICE_CALL_event)
+    for (int i = 0; i < AR_DEVICE_CALL_COUNT; i++)
+        if (i != AR_DEVICE_CALL_event)
             calls += device->counters.calls[i];
     return calls;
 }
 
-uint64_t steps_now_ns(struct device *device)
+uint64_t steps_now_ns(struct ar_device *device)
 {
     return device->ops->mark_ns(device, device->ops->mark(device));
 }
 
-void steps_begin(struct steps *steps, struct device *device)
+void steps_begin(struct steps *steps, struct ar_device *device)
 {
     *steps = (struct steps){.begun_mark = device->ops->mark(device)};
 }
@@ -41,25 +41,25 @@ static bool grow(uint64_t **array, uint64_t room)
     return grown;
 }
 
-enum status steps_end_one(struct steps *steps, struct device *device, uint64_t pause_ns,
-                          struct error *error)
+enum ar_status steps_end_one(struct steps *steps, struct ar_device *device, uint64_t pause_ns,
+                             struct ar_error *error)
 {
     if (steps->count == steps->room) {
         uint64_t room = steps->room ? steps->room * 2 : 64;
         if (!grow(&steps->end_marks, room) || !grow(&steps->end_ns, room) ||
             !grow(&steps->driver_calls, room) || !grow(&steps->pause_ns, room))
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %llu steps",
-                             (unsigned long long)room);
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %llu steps",
+                                (unsigned long long)room);
         steps->room = room;
     }
     steps->end_marks[steps->count] = device->ops->mark(device);
     steps->driver_calls[steps->count] = steps_driver_calls(device);
     steps->pause_ns[steps->count] = pause_ns;
     steps->count++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-void steps_settle(struct steps *steps, struct device *device)
+void steps_settle(struct steps *steps, struct ar_device *device)
 {
     steps->begun_ns = device->ops->mark_ns(device, steps->begun_mark);
     for (uint64_t i = 0; i < steps->count; i++)
@@ -77,17 +77,17 @@ uint64_t steps_steady_ns(const uint64_t *end_ns, uint64_t count, uint64_t begun_
 static void report_median(uint64_t *values, uint64_t count, struct metric_values *metrics,
                           enum metric metric)
 {
-    array_sort(values, count);
+    ar_array_sort(values, count);
     metric_set(metrics, metric, values[(count - 1) / 2]);
 }
 
-static enum status report_steady(const struct steps *steps, bool with_pauses,
-                                 struct metric_values *metrics, struct error *error)
+static enum ar_status report_steady(const struct steps *steps, bool with_pauses,
+                                    struct metric_values *metrics, struct ar_error *error)
 {
     uint64_t first = steps->count / 2, count = steps->count - first;
     uint64_t *values = malloc(count * sizeof *values);
     if (!values)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the times of steps");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the times of steps");
     for (uint64_t i = 0; i < count; i++) {
         uint64_t step = first + i;
         values[i] = steps->end_ns[step] - (step ? steps->end_ns[step - 1] : steps->begun_ns);
@@ -98,17 +98,17 @@ static enum status report_steady(const struct steps *steps, bool with_pauses,
         report_median(values, count, metrics, METRIC_steady_pause_ns);
     }
     free(values);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status steps_report(struct steps *steps, struct device *device, bool with_pauses,
-                         struct metric_values *metrics, struct error *error)
+enum ar_status steps_report(struct steps *steps, struct ar_device *device, bool with_pauses,
+                            struct metric_values *metrics, struct ar_error *error)
 {
     steps_settle(steps, device);
     uint64_t time_ns = steps_now_ns(device) - steps->begun_ns;
     metric_set(metrics, METRIC_device_time_ns, time_ns);
     if (!steps->count)
-        return STATUS_OK;
+        return AR_OK;
     uint64_t last = steps->count - 1, half = steps->count / 2;
     metric_set_ratio(metrics, METRIC_steps_per_s, (double)steps->count * 1e9, (double)time_ns);
     metric_set(metrics, METRIC_first_step_ns, steps->end_ns[0] - steps->begun_ns);

@@ -18,19 +18,20 @@ struct steps {
 };
 
 /* Calls to the driver's memory functions: all kinds but events. */
-uint64_t steps_driver_calls(const struct device *device);
+uint64_t steps_driver_calls(const struct ar_device *device);
 /* Waits for what was asked for so far and returns when it was done, the host's own time among it. */
-uint64_t steps_now_ns(struct device *device);
+uint64_t steps_now_ns(struct ar_device *device);
 
-void steps_begin(struct steps *steps, struct device *device);
-enum status steps_end_one(struct steps *steps, struct device *device, uint64_t pause_ns,
-                          struct error *error) STATUS_CHECKED;
+void steps_begin(struct steps *steps, struct ar_device *device);
+enum ar_status steps_end_one(struct steps *steps, struct ar_device *device, uint64_t pause_ns,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 /* Waits for the work of all steps and finds out when each ended. */
-void steps_settle(struct steps *steps, struct device *device);
+void steps_settle(struct steps *steps, struct ar_device *device);
 /* Settles. Writes the figures of time and driver calls, and, `with_pauses`, of pauses; those that
  * need a baseline are not here. */
-enum status steps_report(struct steps *steps, struct device *device, bool with_pauses,
-                         struct metric_values *metrics, struct error *error) STATUS_CHECKED;
+enum ar_status steps_report(struct steps *steps, struct ar_device *device, bool with_pauses,
+                            struct metric_values *metrics,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 /* Time of the second half of `count` steps; 0 where there are none. */
 uint64_t steps_steady_ns(const uint64_t *end_ns, uint64_t count, uint64_t begun_ns);
 void steps_close(struct steps *steps);

@@ -22,13 +22,13 @@ struct verify {
     struct given given[REMEMBERED];
 };
 
-enum status verify_open(struct verify **out, bool several, struct error *error)
+enum ar_status verify_open(struct verify **out, bool several, struct ar_error *error)
 {
     *out = calloc(1, sizeof **out);
     if (!*out)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to remember blocks");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to remember blocks");
     (*out)->several = several;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void verify_close(struct verify *verify)
@@ -36,11 +36,11 @@ void verify_close(struct verify *verify)
     free(verify);
 }
 
-enum status verify_given(struct replay *run, const struct trace_event *event,
-                         const struct replay_slot *slot)
+enum ar_status verify_given(struct replay *run, const struct trace_event *event,
+                            const struct replay_slot *slot)
 {
     struct verify *verify = run->verify;
-    const struct policy_block *block = &slot->block;
+    const struct ar_policy_block *block = &slot->block;
     verify->given[verify->count++ % REMEMBERED] = (struct given){
         .id = event->id,
         .event = replay_number(run, event),
@@ -53,10 +53,10 @@ enum status verify_given(struct replay *run, const struct trace_event *event,
 }
 
 /* Reads the block on a stream (rules 2 and 3). */
-static enum status read_on(struct replay *run, const struct replay_slot *slot, uint64_t id,
-                           uint32_t stream)
+static enum ar_status read_on(struct replay *run, const struct replay_slot *slot, uint64_t id,
+                              uint32_t stream)
 {
-    struct device *device = run->device;
+    struct ar_device *device = run->device;
     if (stream != slot->stream) {
         device->ops->event_record(device, OWN_EVENT, slot->stream);
         device->ops->stream_wait(device, stream, OWN_EVENT);
@@ -68,25 +68,25 @@ static enum status read_on(struct replay *run, const struct replay_slot *slot, u
 }
 
 /* On the streams that use it, then on its own: that one's delay holds no other up. */
-static enum status read_everywhere(struct replay *run, const struct replay_slot *slot, uint64_t id,
-                                   uint32_t stream)
+static enum ar_status read_everywhere(struct replay *run, const struct replay_slot *slot,
+                                      uint64_t id, uint32_t stream)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     bool seen = stream == slot->stream;
-    for (uint32_t i = slot->uses; i && status == STATUS_OK; i = run->uses[i - 1].next) {
+    for (uint32_t i = slot->uses; i && status == AR_OK; i = run->uses[i - 1].next) {
         status = read_on(run, slot, id, run->uses[i - 1].stream);
         seen |= run->uses[i - 1].stream == stream;
     }
-    if (status == STATUS_OK && !seen)
+    if (status == AR_OK && !seen)
         status = read_on(run, slot, id, stream);
-    return status == STATUS_OK ? read_on(run, slot, id, slot->stream) : status;
+    return status == AR_OK ? read_on(run, slot, id, slot->stream) : status;
 }
 
-enum status verify_free_requested(struct replay *run, const struct replay_slot *slot, uint64_t id,
-                                  uint32_t stream)
+enum ar_status verify_free_requested(struct replay *run, const struct replay_slot *slot,
+                                     uint64_t id, uint32_t stream)
 {
-    enum status status = read_everywhere(run, slot, id, stream);
-    if (status == STATUS_OK && run->verify->several && run->config->frees != REPLAY_ORDERED)
+    enum ar_status status = read_everywhere(run, slot, id, stream);
+    if (status == AR_OK && run->verify->several && run->config->frees != REPLAY_ORDERED)
         run->device->ops->sync(run->device, TRACE_NO_STREAM);
     return status;
 }
@@ -119,36 +119,36 @@ static const struct given *find_other(const struct verify *verify, const struct 
 
 /* Blocks live at the end, found by slot: their ids are in what is remembered, or, of those that
  * were given too long ago, in the trace. */
-static enum status read_left(struct replay *run, struct error *error)
+static enum ar_status read_left(struct replay *run, struct ar_error *error)
 {
     const struct trace_event *events;
     size_t count = 1;
-    enum status status = trace_rewind(run->config->source, error);
+    enum ar_status status = trace_rewind(run->config->source, error);
     uint64_t *ids = calloc(run->slot_count + 1, sizeof *ids);
     if (!ids)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks left");
-    for (uint64_t seen = 0; status == STATUS_OK && count && seen < run->span_first;) {
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks left");
+    for (uint64_t seen = 0; status == AR_OK && count && seen < run->span_first;) {
         status = trace_next(run->config->source, &events, &count, error);
-        for (size_t i = 0; status == STATUS_OK && i < count && seen < run->span_first; i++, seen++)
+        for (size_t i = 0; status == AR_OK && i < count && seen < run->span_first; i++, seen++)
             if (events[i].kind == TRACE_ALLOC || events[i].kind == TRACE_PROBE)
                 ids[events[i].slot] = events[i].id;
     }
-    for (uint64_t i = 0; i < run->slot_count && status == STATUS_OK; i++) {
+    for (uint64_t i = 0; i < run->slot_count && status == AR_OK; i++) {
         const struct replay_slot *slot = &run->slots[i];
         if (slot->state != SLOT_LIVE && (slot->state != SLOT_FREE_REQUESTED || !run->at_completion))
             continue;
         status = read_everywhere(run, slot, ids[i], slot->stream);
-        if (status != STATUS_OK)
-            (void)error_set(error, status, "%s: block %" PRIu64 " could not be read: %s",
-                            run->config->source->info.name, ids[i],
-                            run->device->ops->problem(run->device));
+        if (status != AR_OK)
+            (void)ar_error_set(error, status, "%s: block %" PRIu64 " could not be read: %s",
+                               run->config->source->info.name, ids[i],
+                               run->device->ops->problem(run->device));
     }
     free(ids);
     return status;
 }
 
-static enum status report(const struct replay *run, const struct device_wrong *wrong,
-                          struct error *error)
+static enum ar_status report(const struct replay *run, const struct ar_device_wrong *wrong,
+                             struct ar_error *error)
 {
     char where[64] = "", who[160] = "";
     const struct given *block = find_given(run->verify, wrong->block);
@@ -161,22 +161,22 @@ static enum status report(const struct replay *run, const struct device_wrong *w
                        ". Block %" PRIu64 " of event %" PRIu64 ", stream %" PRIu32
                        ", was given that byte before the first was done with",
                        other->id, other->event, other->stream);
-    return error_set(error, STATUS_CORRUPT,
-                     "%s: policy %s: block %" PRIu64 "%s: byte %" PRIu64
-                     " is 0x%02x, where 0x%02x was written (%" PRIu64 " wrong bytes in all)%s",
-                     run->config->source->info.name, run->policy->ops->name, wrong->block, where,
-                     wrong->offset, wrong->found, wrong->expected, wrong->count, who);
+    return ar_error_set(error, AR_CORRUPT,
+                        "%s: policy %s: block %" PRIu64 "%s: byte %" PRIu64
+                        " is 0x%02x, where 0x%02x was written (%" PRIu64 " wrong bytes in all)%s",
+                        run->config->source->info.name, run->policy->ops->name, wrong->block, where,
+                        wrong->offset, wrong->found, wrong->expected, wrong->count, who);
 }
 
-enum status verify_end(struct replay *run, struct error *error)
+enum ar_status verify_end(struct replay *run, struct ar_error *error)
 {
-    struct device_wrong wrong = {.count = 0};
-    enum status status = read_left(run, error);
-    if (status != STATUS_OK)
+    struct ar_device_wrong wrong = {.count = 0};
+    enum ar_status status = read_left(run, error);
+    if (status != AR_OK)
         return status;
     status = run->device->ops->wrong(run->device, &wrong);
-    if (status != STATUS_OK)
-        return error_set(error, status, "%s: the device cannot tell whether bytes are wrong: %s",
-                         run->config->source->info.name, run->device->ops->problem(run->device));
-    return wrong.count ? report(run, &wrong, error) : STATUS_OK;
+    if (status != AR_OK)
+        return ar_error_set(error, status, "%s: the device cannot tell whether bytes are wrong: %s",
+                            run->config->source->info.name, run->device->ops->problem(run->device));
+    return wrong.count ? report(run, &wrong, error) : AR_OK;
 }

@@ -30,14 +30,15 @@ static inline uint64_t verify_kernel_ns(uint64_t nanoseconds)
 }
 
 /* HOST_MEMORY. `several`: blocks live on several streams. */
-enum status verify_open(struct verify **out, bool several, struct error *error) STATUS_CHECKED;
+enum ar_status verify_open(struct verify **out, bool several,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 void verify_close(struct verify *verify);
 
-enum status verify_given(struct replay *run, const struct trace_event *event,
-                         const struct replay_slot *slot) STATUS_CHECKED;
-enum status verify_free_requested(struct replay *run, const struct replay_slot *slot, uint64_t id,
-                                  uint32_t stream) STATUS_CHECKED;
+enum ar_status verify_given(struct replay *run, const struct trace_event *event,
+                            const struct replay_slot *slot) AR_STATUS_CHECKED;
+enum ar_status verify_free_requested(struct replay *run, const struct replay_slot *slot,
+                                     uint64_t id, uint32_t stream) AR_STATUS_CHECKED;
 /* CORRUPT with a sentence where a byte is wrong. */
-enum status verify_end(struct replay *run, struct error *error) STATUS_CHECKED;
+enum ar_status verify_end(struct replay *run, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -21,7 +21,7 @@
 #include "sim/experiment/survey.h"
 #include "workloads/trace/trace.h"
 
-#define UNIT_BYTES (2 * MIB)
+#define UNIT_BYTES (2 * AR_MIB)
 
 /* What a replay at one capacity shows, as bits. */
 enum { PASSES = 1, NO_FLUSH = 2, NO_RETRY = 4 };
@@ -46,8 +46,8 @@ struct search {
     struct task *tasks;
     size_t task_count, next;
     size_t failed; /* the lowest task that could not be done; task_count: none */
-    enum status status;
-    struct error error;
+    enum ar_status status;
+    struct ar_error error;
 };
 
 struct worker {
@@ -57,19 +57,19 @@ struct worker {
 };
 
 /* Replays once on the experiment's device with another capacity. */
-static enum status try_capacity(const struct search *search, struct trace_source *trace,
-                                uint64_t bytes, unsigned *shows, struct error *error)
+static enum ar_status try_capacity(const struct search *search, struct trace_source *trace,
+                                   uint64_t bytes, unsigned *shows, struct ar_error *error)
 {
     const struct experiment *experiment = search->experiment;
     struct session_device device;
     struct session session;
     struct replay_result result;
-    enum status status = session_device_with(&device, experiment->device, bytes, error);
-    if (status != STATUS_OK)
+    enum ar_status status = session_device_with(&device, experiment->device, bytes, error);
+    if (status != AR_OK)
         return status;
     status = session_open(&session, experiment->policy, &device.spec, experiment->seed, error);
     session_device_end(&device);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     const struct replay_config config = {
         .policy = session.policy,
@@ -81,9 +81,9 @@ static enum status try_capacity(const struct search *search, struct trace_source
         .limit_bytes = session.limit_bytes,
     };
     status = session_plan(&session, trace, experiment->frees, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = trace_rewind(trace, error);
-    if (status == STATUS_OK) {
+    if (status == AR_OK) {
         status = replay_run(&config, &result, error);
         const struct metric_value *at = result.metrics.at;
         *shows = !result.passed ? 0
@@ -95,8 +95,8 @@ static enum status try_capacity(const struct search *search, struct trace_source
     return status;
 }
 
-static enum status do_task(const struct search *search, struct trace_source *trace,
-                           struct task *task, struct error *error)
+static enum ar_status do_task(const struct search *search, struct trace_source *trace,
+                              struct task *task, struct ar_error *error)
 {
     if (task->low_bytes == task->high_bytes) {
         task->runs = 1;
@@ -104,10 +104,11 @@ static enum status do_task(const struct search *search, struct trace_source *tra
     }
     while (task->high_bytes - task->low_bytes > UNIT_BYTES) {
         uint64_t middle_bytes =
-            task->low_bytes + size_round_down((task->high_bytes - task->low_bytes) / 2, UNIT_BYTES);
+            task->low_bytes +
+            ar_size_round_down((task->high_bytes - task->low_bytes) / 2, UNIT_BYTES);
         unsigned shows;
-        enum status status = try_capacity(search, trace, middle_bytes, &shows, error);
-        if (status != STATUS_OK)
+        enum ar_status status = try_capacity(search, trace, middle_bytes, &shows, error);
+        if (status != AR_OK)
             return status;
         task->runs++;
         if ((shows & task->bit) == (task->low_shows ? task->bit : 0))
@@ -115,21 +116,21 @@ static enum status do_task(const struct search *search, struct trace_source *tra
         else
             task->high_bytes = middle_bytes;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void *work(void *argument)
 {
     struct worker *worker = argument;
     struct search *search = worker->search;
-    struct error error;
+    struct ar_error error;
     pthread_mutex_lock(&search->lock);
-    while (search->next < search->task_count && search->status == STATUS_OK) {
+    while (search->next < search->task_count && search->status == AR_OK) {
         size_t index = search->next++;
         pthread_mutex_unlock(&search->lock);
-        enum status status = do_task(search, worker->trace, &search->tasks[index], &error);
+        enum ar_status status = do_task(search, worker->trace, &search->tasks[index], &error);
         pthread_mutex_lock(&search->lock);
-        if (status != STATUS_OK && index < search->failed) {
+        if (status != AR_OK && index < search->failed) {
             search->failed = index; /* of several, the same one whoever was first */
             search->status = status;
             search->error = error;
@@ -140,26 +141,26 @@ static void *work(void *argument)
 }
 
 /* A copy of the trace for each worker but the first, which takes the trace itself. */
-static enum status hire(struct search *search, struct worker *workers, unsigned count,
-                        struct error *error)
+static enum ar_status hire(struct search *search, struct worker *workers, unsigned count,
+                           struct ar_error *error)
 {
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
+    enum ar_status status = AR_OK;
+    for (unsigned i = 0; i < count && status == AR_OK; i++) {
         workers[i].search = search;
         workers[i].trace = search->trace;
         if (i == 0)
             continue;
         workers[i].trace = NULL;
         status = trace_rewind(search->trace, error);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             status = trace_memory_copy(search->trace, &workers[i].trace, error);
     }
     return status;
 }
 
 /* Does all tasks with the workers. A thread that cannot be made is work for the others. */
-static enum status do_tasks(struct search *search, struct worker *workers, unsigned count,
-                            struct task *tasks, size_t task_count, struct error *error)
+static enum ar_status do_tasks(struct search *search, struct worker *workers, unsigned count,
+                               struct task *tasks, size_t task_count, struct ar_error *error)
 {
     unsigned made = 1;
     search->tasks = tasks;
@@ -170,14 +171,14 @@ static enum status do_tasks(struct search *search, struct worker *workers, unsig
     work(&workers[0]);
     for (unsigned i = 1; i < made; i++)
         pthread_join(workers[i].thread, NULL);
-    if (search->status != STATUS_OK)
+    if (search->status != AR_OK)
         *error = search->error;
     return search->status;
 }
 
 static uint64_t grid_step(uint64_t start_bytes, uint64_t per_mille)
 {
-    uint64_t step_bytes = size_round_up(start_bytes / 1000 * per_mille, UNIT_BYTES);
+    uint64_t step_bytes = ar_size_round_up(start_bytes / 1000 * per_mille, UNIT_BYTES);
     return step_bytes > UNIT_BYTES ? step_bytes : UNIT_BYTES;
 }
 
@@ -200,32 +201,32 @@ static size_t make_grid(uint64_t start_bytes, uint64_t most_bytes, uint64_t *gri
 }
 
 /* The most that the card has; the capacity that the user gave does not count. */
-static enum status most_capacity(const struct experiment *experiment, uint64_t *bytes,
-                                 struct error *error)
+static enum ar_status most_capacity(const struct experiment *experiment, uint64_t *bytes,
+                                    struct ar_error *error)
 {
     struct session_device plain;
-    struct device *device;
-    enum status status = session_device_with(&plain, experiment->device, 0, error);
-    if (status != STATUS_OK)
+    struct ar_device *device;
+    enum ar_status status = session_device_with(&plain, experiment->device, 0, error);
+    if (status != AR_OK)
         return status;
-    status = device_open(&plain.spec, &device, error);
+    status = ar_device_open(&plain.spec, &device, error);
     session_device_end(&plain);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     *bytes = device->props.total_bytes;
-    device_close(device);
-    return STATUS_OK;
+    ar_device_close(device);
+    return AR_OK;
 }
 
-static enum status try_grid(struct search *search, struct worker *workers, unsigned jobs,
-                            struct capacity_result *result, struct error *error)
+static enum ar_status try_grid(struct search *search, struct worker *workers, unsigned jobs,
+                               struct capacity_result *result, struct ar_error *error)
 {
     struct task *tasks = calloc(search->count + 1, sizeof *tasks);
     if (!tasks)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a grid of capacities");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a grid of capacities");
     for (size_t i = 0; i < search->count; i++)
         tasks[i].low_bytes = tasks[i].high_bytes = search->grid_bytes[i];
-    enum status status = do_tasks(search, workers, jobs, tasks, search->count, error);
+    enum ar_status status = do_tasks(search, workers, jobs, tasks, search->count, error);
     for (size_t i = 0; i < search->count; i++) {
         search->shows[i] = tasks[i].shows;
         result->runs += tasks[i].runs;
@@ -235,12 +236,12 @@ static enum status try_grid(struct search *search, struct worker *workers, unsig
 }
 
 /* What the edges, from low to high, say of all. */
-static enum status conclude(const struct search *search, const struct task *edges, size_t count,
-                            struct capacity_result *result, struct error *error)
+static enum ar_status conclude(const struct search *search, const struct task *edges, size_t count,
+                               struct capacity_result *result, struct ar_error *error)
 {
     result->gaps = calloc(count / 2 + 1, sizeof *result->gaps);
     if (!result->gaps)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for gaps");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for gaps");
     if (search->count && search->shows[0] & PASSES)
         result->first_pass_bytes = result->safe_bytes = search->grid_bytes[0];
     for (size_t i = 0; i < count; i++) {
@@ -259,7 +260,7 @@ static enum status conclude(const struct search *search, const struct task *edge
         else
             gap[-1].to_bytes = edges[i].low_bytes;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The edge above which all of the grid shows the bit. False: there is none, and *bytes is what all or
@@ -277,13 +278,13 @@ static bool last_edge(const struct search *search, unsigned bit, struct task *ed
     return true;
 }
 
-static enum status refine(struct search *search, struct worker *workers, unsigned jobs,
-                          struct capacity_result *result, struct error *error)
+static enum ar_status refine(struct search *search, struct worker *workers, unsigned jobs,
+                             struct capacity_result *result, struct ar_error *error)
 {
     size_t count = 0;
     struct task *edges = calloc(search->count + 3, sizeof *edges);
     if (!edges)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for edges of capacity");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for edges of capacity");
     for (size_t i = 0; i + 1 < search->count; i++)
         if ((search->shows[i] ^ search->shows[i + 1]) & PASSES)
             edges[count++] = (struct task){search->grid_bytes[i],
@@ -297,8 +298,8 @@ static enum status refine(struct search *search, struct worker *workers, unsigne
     all += flush;
     bool retry = last_edge(search, NO_RETRY, &edges[all], &result->no_retry_bytes);
     all += retry;
-    enum status status = do_tasks(search, workers, jobs, edges, all, error);
-    if (status == STATUS_OK)
+    enum ar_status status = do_tasks(search, workers, jobs, edges, all, error);
+    if (status == AR_OK)
         status = conclude(search, edges, count, result, error);
     if (flush)
         result->no_flush_bytes = edges[count].high_bytes;
@@ -310,30 +311,30 @@ static enum status refine(struct search *search, struct worker *workers, unsigne
     return status;
 }
 
-static enum status find(struct search *search, unsigned jobs, struct capacity_result *result,
-                        struct error *error)
+static enum ar_status find(struct search *search, unsigned jobs, struct capacity_result *result,
+                           struct ar_error *error)
 {
     uint64_t most_bytes;
-    enum status status = most_capacity(search->experiment, &most_bytes, error);
-    if (status == STATUS_OK)
+    enum ar_status status = most_capacity(search->experiment, &most_bytes, error);
+    if (status == AR_OK)
         status = survey_peak_live(search->trace, most_bytes, &result->live_peak_bytes, error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
-    uint64_t start_bytes = size_round_up(result->live_peak_bytes, UNIT_BYTES);
+    uint64_t start_bytes = ar_size_round_up(result->live_peak_bytes, UNIT_BYTES);
     start_bytes = start_bytes ? start_bytes : UNIT_BYTES;
     search->count = make_grid(start_bytes, most_bytes, NULL);
     search->grid_bytes = calloc(search->count + 1, sizeof *search->grid_bytes);
     search->shows = calloc(search->count + 1, sizeof *search->shows);
     struct worker *workers = calloc(jobs, sizeof *workers);
     if (!search->grid_bytes || !search->shows || !workers)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory for a grid of capacities");
-    if (status == STATUS_OK) {
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for a grid of capacities");
+    if (status == AR_OK) {
         make_grid(start_bytes, most_bytes, search->grid_bytes);
         status = hire(search, workers, jobs, error);
     }
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = try_grid(search, workers, jobs, result, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = refine(search, workers, jobs, result, error);
     for (unsigned i = 1; workers && i < jobs; i++)
         trace_close(workers[i].trace);
@@ -343,20 +344,20 @@ static enum status find(struct search *search, unsigned jobs, struct capacity_re
     return status;
 }
 
-enum status capacity_find(const struct experiment *experiment, unsigned jobs,
-                          struct capacity_result *result, struct error *error)
+enum ar_status capacity_find(const struct experiment *experiment, unsigned jobs,
+                             struct capacity_result *result, struct ar_error *error)
 {
     struct search search = {.experiment = experiment};
     struct trace_source *owned;
     memset(result, 0, sizeof *result);
-    enum status status = session_trace(experiment, false, &search.trace, &owned, error);
-    if (status != STATUS_OK)
+    enum ar_status status = session_trace(experiment, false, &search.trace, &owned, error);
+    if (status != AR_OK)
         return status;
     pthread_mutex_init(&search.lock, NULL);
     status = find(&search, jobs ? jobs : 1, result, error);
     pthread_mutex_destroy(&search.lock);
     trace_close(owned);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         capacity_result_close(result);
     return status;
 }

@@ -24,8 +24,9 @@ struct capacity_result {
 };
 
 /* `experiment` names policy, workload and device; its capacity is replaced. `jobs` workers. */
-enum status capacity_find(const struct experiment *experiment, unsigned jobs,
-                          struct capacity_result *result, struct error *error) STATUS_CHECKED;
+enum ar_status capacity_find(const struct experiment *experiment, unsigned jobs,
+                             struct capacity_result *result,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 void capacity_result_close(struct capacity_result *result);
 
 #endif

@@ -10,14 +10,14 @@
 #include "allocators/options.h"
 #include "allocators/registry.h"
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a condition");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a condition");
 }
 
 /* ---- reading one ------------------------------------------------------------------------- */
 
-static enum status parse_cause(const char *name, struct condition *out, struct error *error)
+static enum ar_status parse_cause(const char *name, struct condition *out, struct ar_error *error)
 {
     static const enum replay_cause causes[] = {REPLAY_CAUSE_FRAGMENTATION, REPLAY_CAUSE_PENDING,
                                                REPLAY_CAUSE_TENANT,        REPLAY_CAUSE_OUTSIDE,
@@ -26,16 +26,16 @@ static enum status parse_cause(const char *name, struct condition *out, struct e
     for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
         out->cause = causes[i];
         if (strcmp(replay_cause_name(causes[i]), name) == 0)
-            return STATUS_OK;
+            return AR_OK;
     }
-    return error_set(error, STATUS_INVALID,
-                     "\"%.40s\" is no cause; there are fragmentation, pending, tenant, outside, "
-                     "capacity, driver",
-                     name);
+    return ar_error_set(error, AR_INVALID,
+                        "\"%.40s\" is no cause; there are fragmentation, pending, tenant, outside, "
+                        "capacity, driver",
+                        name);
 }
 
-static enum status parse_metric(const char *text, size_t length, struct condition *out,
-                                struct error *error)
+static enum ar_status parse_metric(const char *text, size_t length, struct condition *out,
+                                   struct ar_error *error)
 {
     const char *names[METRIC_COUNT];
     char name[64];
@@ -48,49 +48,51 @@ static enum status parse_metric(const char *text, size_t length, struct conditio
         out->metric = (enum metric)i;
         if (strcmp(info->name, name) == 0)
             return info->class == METRIC_EXACT
-                       ? STATUS_OK
-                       : error_set(error, STATUS_INVALID,
-                                   "%s is a time of the host, which is never twice the same; only "
-                                   "exact metrics can be held to",
-                                   name);
+                       ? AR_OK
+                       : ar_error_set(
+                             error, AR_INVALID,
+                             "%s is a time of the host, which is never twice the same; only "
+                             "exact metrics can be held to",
+                             name);
         names[count++] = info->name;
     }
-    const char *near = nearest_name(name, names, count);
-    return error_set(error, STATUS_INVALID, "there is no metric \"%s\"%s%s%s", name,
-                     near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    const char *near = ar_nearest_name(name, names, count);
+    return ar_error_set(error, AR_INVALID, "there is no metric \"%s\"%s%s%s", name,
+                        near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
-static enum status parse_value(const char *text, double *value, struct error *error)
+static enum ar_status parse_value(const char *text, double *value, struct ar_error *error)
 {
     char *end;
     uint64_t bytes;
     text += strspn(text, " ");
     *value = strtod(text, &end);
     if (end != text && !*end && *value == *value)
-        return STATUS_OK;
-    if (size_parse(text, &bytes, NULL) != STATUS_OK)
-        return error_set(error, STATUS_INVALID, "\"%.40s\" is neither a number nor a size", text);
+        return AR_OK;
+    if (ar_size_parse(text, &bytes, NULL) != AR_OK)
+        return ar_error_set(error, AR_INVALID, "\"%.40s\" is neither a number nor a size", text);
     *value = (double)bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Whether a text is a policy as it can be created. */
-static bool is_policy(const char *text, struct spec *out, struct error *error)
+static bool is_policy(const char *text, struct ar_spec *out, struct ar_error *error)
 {
-    const struct policy_ops *ops;
-    if (spec_parse(text, out, error) != STATUS_OK)
+    const struct ar_policy_ops *ops;
+    if (ar_spec_parse(text, out, error) != AR_OK)
         return false;
-    if (registry_lookup(out, &ops, error) == STATUS_OK)
+    if (registry_lookup(out, &ops, error) == AR_OK)
         return true;
-    spec_close(out);
+    ar_spec_close(out);
     return false;
 }
 
 /* A spec may hold commas: the one in between is the first with a policy on both sides. */
-static enum status parse_policies(const char *inside, struct condition *out, struct error *error)
+static enum ar_status parse_policies(const char *inside, struct condition *out,
+                                     struct ar_error *error)
 {
     char *first = strdup(inside);
-    struct error why = {""};
+    struct ar_error why = {""};
     bool found = false;
     if (!first)
         return no_memory(error);
@@ -102,19 +104,19 @@ static enum status parse_policies(const char *inside, struct condition *out, str
         if (is_policy(first, &out->policies[0], &why)) {
             found = is_policy(comma + 1, &out->policies[1], &why);
             if (!found)
-                spec_close(&out->policies[0]);
+                ar_spec_close(&out->policies[0]);
         }
         *comma = ',';
     }
     free(first);
     out->kind = CONDITION_DIFFERS;
-    return found ? STATUS_OK
-                 : error_set(error, STATUS_INVALID,
-                             "differs takes two policies, as in differs(growth,greedy)%s%s",
-                             *why.text ? ": " : "", why.text);
+    return found ? AR_OK
+                 : ar_error_set(error, AR_INVALID,
+                                "differs takes two policies, as in differs(growth,greedy)%s%s",
+                                *why.text ? ": " : "", why.text);
 }
 
-enum status condition_parse(const char *text, struct condition *out, struct error *error)
+enum ar_status condition_parse(const char *text, struct condition *out, struct ar_error *error)
 {
     static const char *const signs[] = {[CONDITION_ABOVE] = ">",
                                         [CONDITION_FROM] = ">=",
@@ -123,29 +125,29 @@ enum status condition_parse(const char *text, struct condition *out, struct erro
     size_t length = strlen(text), name = strcspn(text, "<>");
     *out = (struct condition){0};
     if (strcmp(text, "fails") == 0)
-        return STATUS_OK; /* CONDITION_FAILS is 0 */
+        return AR_OK; /* CONDITION_FAILS is 0 */
     if (strncmp(text, "cause=", 6) == 0)
         return parse_cause(text + 6, out, error);
     if (strncmp(text, "differs(", 8) == 0 && text[length - 1] == ')')
         return parse_policies(text + 8, out, error);
     if (!text[name])
-        return error_set(error, STATUS_INVALID,
-                         "\"%.60s\" is no condition; there are fails, cause=CAUSE, METRIC>VALUE "
-                         "(>= < <=) and differs(SPEC,SPEC)",
-                         text);
+        return ar_error_set(error, AR_INVALID,
+                            "\"%.60s\" is no condition; there are fails, cause=CAUSE, METRIC>VALUE "
+                            "(>= < <=) and differs(SPEC,SPEC)",
+                            text);
     bool equal = text[name + 1] == '=';
     out->kind = CONDITION_METRIC;
     for (int order = CONDITION_ABOVE; order <= CONDITION_UP_TO; order++)
         if (strlen(signs[order]) == (equal ? 2u : 1u) && signs[order][0] == text[name])
             out->order = (enum condition_order)order;
-    enum status status = parse_metric(text, name, out, error);
+    enum ar_status status = parse_metric(text, name, out, error);
     return status ? status : parse_value(text + name + 1 + equal, &out->value, error);
 }
 
 void condition_close(struct condition *condition)
 {
     for (int i = 0; i < 2 && condition->kind == CONDITION_DIFFERS; i++)
-        spec_close(&condition->policies[i]);
+        ar_spec_close(&condition->policies[i]);
 }
 
 /* ---- holding a trace to it --------------------------------------------------------------- */
@@ -161,32 +163,34 @@ struct places {
     bool comparing, differ;
 };
 
-static enum status note_place(void *argument, const struct replay_row *row, struct error *error)
+static enum ar_status note_place(void *argument, const struct replay_row *row,
+                                 struct ar_error *error)
 {
     struct places *self = argument;
     struct place place = {row->segment, row->offset};
     if (row->op == 'f')
-        return STATUS_OK;
+        return AR_OK;
     if (self->comparing) {
         self->differ |= self->at >= self->count || self->items[self->at].segment != place.segment ||
                         self->items[self->at].offset != place.offset;
         self->at++;
-        return STATUS_OK;
+        return AR_OK;
     }
-    struct place *items = array_grow(self->items, self->count, &self->capacity, sizeof *items);
+    struct place *items = ar_array_grow(self->items, self->count, &self->capacity, sizeof *items);
     if (!items)
         return no_memory(error);
     self->items = items;
     self->items[self->count++] = place;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status run_both(const struct condition *condition, const struct experiment *experiment,
-                            uint64_t *runs, bool *holds, struct error *error)
+static enum ar_status run_both(const struct condition *condition,
+                               const struct experiment *experiment, uint64_t *runs, bool *holds,
+                               struct ar_error *error)
 {
     struct places places = {0};
     struct replay_result results[2];
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (int i = 0; i < 2 && !status; i++) {
         struct experiment run = *experiment;
         run.policy = &condition->policies[i];
@@ -225,8 +229,9 @@ static bool compare(const struct condition *condition, const struct metric_value
     return number <= condition->value;
 }
 
-enum status condition_holds(const struct condition *condition, const struct experiment *experiment,
-                            uint64_t *runs, bool *holds, struct error *error)
+enum ar_status condition_holds(const struct condition *condition,
+                               const struct experiment *experiment, uint64_t *runs, bool *holds,
+                               struct ar_error *error)
 {
     struct experiment run = {
         .policy = experiment->policy,
@@ -242,10 +247,10 @@ enum status condition_holds(const struct condition *condition, const struct expe
     if (condition->kind == CONDITION_DIFFERS)
         return run_both(condition, &run, runs, holds, error);
     ++*runs;
-    enum status status = experiment_run(&run, &result, NULL, error);
-    if (status == STATUS_CORRUPT && condition->kind == CONDITION_FAILS) {
+    enum ar_status status = experiment_run(&run, &result, NULL, error);
+    if (status == AR_CORRUPT && condition->kind == CONDITION_FAILS) {
         *holds = true;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (status)
         return status;
@@ -254,5 +259,5 @@ enum status condition_holds(const struct condition *condition, const struct expe
                  : !result.passed &&
                        (condition->kind == CONDITION_FAILS || result.cause == condition->cause);
     replay_result_close(&result);
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -21,18 +21,19 @@ struct condition {
     enum metric metric;
     enum condition_order order;
     double value;
-    struct spec policies[2]; /* of DIFFERS */
+    struct ar_spec policies[2]; /* of DIFFERS */
 };
 
 /* Reads one of the forms above. INVALID with a sentence; else the caller closes `out`. */
-enum status condition_parse(const char *text, struct condition *out,
-                            struct error *error) STATUS_CHECKED;
+enum ar_status condition_parse(const char *text, struct condition *out,
+                               struct ar_error *error) AR_STATUS_CHECKED;
 void condition_close(struct condition *condition);
 
 /* Whether the experiment's source shows it under the experiment's policy (which DIFFERS does not
  * use). Rewinds the source. The experiment's stop_on_failure, measure and hooks do not count.
  * `*runs` grows by the replays that it took. */
-enum status condition_holds(const struct condition *condition, const struct experiment *experiment,
-                            uint64_t *runs, bool *holds, struct error *error) STATUS_CHECKED;
+enum ar_status condition_holds(const struct condition *condition,
+                               const struct experiment *experiment, uint64_t *runs, bool *holds,
+                               struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

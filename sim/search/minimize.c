@@ -58,9 +58,9 @@ struct search {
     struct minimize_result *result;
 };
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory to minimize a trace");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to minimize a trace");
 }
 
 static bool is_request(const struct item *item)
@@ -75,9 +75,9 @@ static bool follows_block(const struct item *item)
 
 /* ---- candidates -------------------------------------------------------------------------- */
 
-static enum status append_item(struct search *s, struct trace_memory *memory,
-                               const struct item *item, uint64_t *next_id, struct id_map *recorded,
-                               struct error *error)
+static enum ar_status append_item(struct search *s, struct trace_memory *memory,
+                                  const struct item *item, uint64_t *next_id,
+                                  struct id_map *recorded, struct ar_error *error)
 {
     struct trace_event event = item->event;
     uint64_t ignored;
@@ -85,29 +85,30 @@ static enum status append_item(struct search *s, struct trace_memory *memory,
         struct block *block = &s->blocks[event.id];
         block->made = block->state == KEPT;
         if (!block->made)
-            return STATUS_OK;
+            return AR_OK;
         block->new_id = *next_id;
         event.id = (*next_id)++;
         event.value = block->bytes;
     } else if (follows_block(item)) {
         if (!s->blocks[event.id].made)
-            return STATUS_OK;
+            return AR_OK;
         event.id = s->blocks[event.id].new_id;
     }
     if (event.kind == TRACE_RECORD && id_map_put(recorded, event.value, 0))
         return no_memory(error);
     if (event.kind == TRACE_WAIT && !id_map_get(recorded, event.value, &ignored))
-        return STATUS_OK;
+        return AR_OK;
     return trace_memory_append(memory, &event, item->keys, item->text, error);
 }
 
 /* The trace of what is kept. INVALID where it cannot be one. */
-static enum status make_candidate(struct search *s, struct trace_source **out, struct error *error)
+static enum ar_status make_candidate(struct search *s, struct trace_source **out,
+                                     struct ar_error *error)
 {
     struct id_map recorded = {0};
     uint64_t next_id = 0;
     struct trace_memory *memory = trace_memory_create(&s->info);
-    enum status status = memory ? STATUS_OK : no_memory(error);
+    enum ar_status status = memory ? AR_OK : no_memory(error);
     for (size_t i = 0; i < s->item_count && !status; i++)
         if (s->items[i].state == KEPT)
             status = append_item(s, memory, &s->items[i], &next_id, &recorded, error);
@@ -120,15 +121,15 @@ static enum status make_candidate(struct search *s, struct trace_source **out, s
 }
 
 /* Whether what is kept shows the condition. */
-static enum status try_candidate(struct search *s, bool *holds, struct error *error)
+static enum ar_status try_candidate(struct search *s, bool *holds, struct ar_error *error)
 {
     struct trace_source *source = NULL;
     struct experiment experiment = *s->experiment;
-    enum status status = make_candidate(s, &source, error);
+    enum ar_status status = make_candidate(s, &source, error);
     *holds = false;
     s->result->candidates++;
-    if (status == STATUS_INVALID)
-        return STATUS_OK; /* such as a sum of sizes past its bound: none to keep */
+    if (status == AR_INVALID)
+        return AR_OK; /* such as a sum of sizes past its bound: none to keep */
     if (status)
         return status;
     experiment.source = source;
@@ -154,12 +155,12 @@ static void move(struct search *s, struct unit unit, uint8_t from, uint8_t to)
     }
 }
 
-static enum status try_without(struct search *s, const struct unit *units, size_t count, bool *gone,
-                               struct error *error)
+static enum ar_status try_without(struct search *s, const struct unit *units, size_t count,
+                                  bool *gone, struct ar_error *error)
 {
     for (size_t i = 0; i < count; i++)
         move(s, units[i], KEPT, TRIED);
-    enum status status = try_candidate(s, gone, error);
+    enum ar_status status = try_candidate(s, gone, error);
     for (size_t i = 0; i < count; i++)
         move(s, units[i], TRIED, !status && *gone ? GONE : KEPT);
     s->changed |= !status && *gone;
@@ -167,11 +168,11 @@ static enum status try_without(struct search *s, const struct unit *units, size_
 }
 
 /* Takes away what it can of the units, in parts of `size`, over and over at size 1. */
-static enum status take_away(struct search *s, struct unit *units, size_t count,
-                             struct error *error)
+static enum ar_status take_away(struct search *s, struct unit *units, size_t count,
+                                struct ar_error *error)
 {
     bool gone = false;
-    enum status status = count ? try_without(s, units, count, &gone, error) : STATUS_OK;
+    enum ar_status status = count ? try_without(s, units, count, &gone, error) : AR_OK;
     size_t size = count / 2;
     count = gone ? 0 : count;
     while (count && size && !status) {
@@ -229,13 +230,13 @@ static size_t find_units(const struct search *s, struct unit *units)
     return count;
 }
 
-static enum status run_phase(struct search *s, enum phase phase, struct error *error)
+static enum ar_status run_phase(struct search *s, enum phase phase, struct ar_error *error)
 {
     struct unit *units = malloc((s->item_count + 1) * sizeof *units);
     if (!units)
         return no_memory(error);
     s->phase = phase;
-    enum status status = take_away(s, units, find_units(s, units), error);
+    enum ar_status status = take_away(s, units, find_units(s, units), error);
     free(units);
     return status;
 }
@@ -268,8 +269,8 @@ static void set_size(struct search *s, const struct block *only, uint64_t old, u
 }
 
 /* Marks the blocks of a size, so that they can be told from others that have the new one. */
-static enum status try_size(struct search *s, struct block *only, uint64_t old, uint64_t new,
-                            bool *taken, struct error *error)
+static enum ar_status try_size(struct search *s, struct block *only, uint64_t old, uint64_t new,
+                               bool *taken, struct ar_error *error)
 {
     uint64_t *before = malloc((s->block_count + 1) * sizeof *before);
     if (!before)
@@ -277,7 +278,7 @@ static enum status try_size(struct search *s, struct block *only, uint64_t old, 
     for (size_t i = 0; i < s->block_count; i++)
         before[i] = s->blocks[i].bytes;
     set_size(s, only, old, new);
-    enum status status = try_candidate(s, taken, error);
+    enum ar_status status = try_candidate(s, taken, error);
     for (size_t i = 0; i < s->block_count && (status || !*taken); i++)
         s->blocks[i].bytes = before[i];
     free(before);
@@ -286,11 +287,11 @@ static enum status try_size(struct search *s, struct block *only, uint64_t old, 
 }
 
 /* The roundest size near `bytes` that still shows it; `only` one block, or all of that size. */
-static enum status round_size(struct search *s, struct block *only, uint64_t bytes, bool *taken,
-                              struct error *error)
+static enum ar_status round_size(struct search *s, struct block *only, uint64_t bytes, bool *taken,
+                                 struct ar_error *error)
 {
     unsigned bits = bits_of(bytes), most = digits_of(bytes);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     *taken = false;
     for (unsigned digits = 1; digits < most && !*taken && !status; digits++) {
         uint64_t unit = UINT64_C(1) << (bits - digits);
@@ -302,9 +303,9 @@ static enum status round_size(struct search *s, struct block *only, uint64_t byt
     return status;
 }
 
-static enum status round_sizes(struct search *s, struct error *error)
+static enum ar_status round_sizes(struct search *s, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     struct id_map seen = {0};
     bool taken;
     for (size_t i = 0; i < s->block_count && !status; i++) {
@@ -324,10 +325,10 @@ static enum status round_sizes(struct search *s, struct error *error)
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
-static enum status add_item(struct search *s, struct trace_source *trace,
-                            const struct trace_event *event, struct error *error)
+static enum ar_status add_item(struct search *s, struct trace_source *trace,
+                               const struct trace_event *event, struct ar_error *error)
 {
-    struct item *items = array_grow(s->items, s->item_count, &s->item_capacity, sizeof *items);
+    struct item *items = ar_array_grow(s->items, s->item_count, &s->item_capacity, sizeof *items);
     if (!items)
         return no_memory(error);
     s->items = items;
@@ -338,16 +339,17 @@ static enum status add_item(struct search *s, struct trace_source *trace,
         item->text = trace_text_of(trace, event->value);
     if (event->attributes && event->kind != TRACE_KERNEL)
         item->keys = trace_attributes_of(trace, event->attributes);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* All events but notes. Keys and texts are the trace's. */
-static enum status read_items(struct search *s, struct trace_source *trace, struct error *error)
+static enum ar_status read_items(struct search *s, struct trace_source *trace,
+                                 struct ar_error *error)
 {
     const struct trace_event *events;
     size_t count;
     uint64_t blocks = 0;
-    enum status status = trace_rewind(trace, error);
+    enum ar_status status = trace_rewind(trace, error);
     while (!status && !(status = trace_next(trace, &events, &count, error)) && count)
         for (size_t i = 0; i < count && !status; i++)
             if (events[i].kind != TRACE_NOTE)
@@ -366,12 +368,12 @@ static enum status read_items(struct search *s, struct trace_source *trace, stru
     s->info.complete = true;
     memcpy(s->info.name, trace->info.name, sizeof s->info.name);
     memcpy(s->info.format, "text", 5);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_rounds(struct search *s, struct error *error)
+static enum ar_status take_rounds(struct search *s, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     do {
         s->changed = false;
         for (enum phase phase = STEPS; phase <= EVENTS && !status; phase++)
@@ -382,10 +384,10 @@ static enum status take_rounds(struct search *s, struct error *error)
     return status;
 }
 
-static enum status search(struct search *s, struct trace_source *trace, struct trace_source **out,
-                          struct error *error)
+static enum ar_status search(struct search *s, struct trace_source *trace,
+                             struct trace_source **out, struct ar_error *error)
 {
-    enum status status = read_items(s, trace, error);
+    enum ar_status status = read_items(s, trace, error);
     if (!status)
         status = try_candidate(s, &s->result->shown, error);
     s->result->events[0] = s->item_count;
@@ -402,14 +404,15 @@ static enum status search(struct search *s, struct trace_source *trace, struct t
     return status;
 }
 
-enum status minimize(const struct experiment *experiment, const struct condition *condition,
-                     struct trace_source **out, struct minimize_result *result, struct error *error)
+enum ar_status minimize(const struct experiment *experiment, const struct condition *condition,
+                        struct trace_source **out, struct minimize_result *result,
+                        struct ar_error *error)
 {
     struct search s = {.experiment = experiment, .condition = condition, .result = result};
     struct trace_source *trace, *owned;
     *out = NULL;
     *result = (struct minimize_result){0};
-    enum status status = session_trace(experiment, false, &trace, &owned, error);
+    enum ar_status status = session_trace(experiment, false, &trace, &owned, error);
     if (status)
         return status;
     status = search(&s, trace, out, error);

@@ -16,8 +16,8 @@ struct minimize_result {
  * written down first. `*out` is a trace that shows the condition, the caller's to close (NULL where
  * nothing was shown). It is 1-minimal in its blocks and in its events: without any one of them the
  * condition is not shown. The same arguments always give the same trace. */
-enum status minimize(const struct experiment *experiment, const struct condition *condition,
-                     struct trace_source **out, struct minimize_result *result,
-                     struct error *error) STATUS_CHECKED;
+enum ar_status minimize(const struct experiment *experiment, const struct condition *condition,
+                        struct trace_source **out, struct minimize_result *result,
+                        struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

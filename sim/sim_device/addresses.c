@@ -22,9 +22,9 @@ static bool row_parse(char *line, uint64_t *ordinal, struct sim_address_row *row
     for (int i = 0; i < 3; i++)
         if (!(words[i] = strsep(&line, ",")))
             return false;
-    return !line && count_parse(words[0], ordinal, NULL) == STATUS_OK &&
-           count_parse(words[1], &row->bytes, NULL) == STATUS_OK &&
-           count_parse(words[2], &row->address, NULL) == STATUS_OK;
+    return !line && ar_count_parse(words[0], ordinal, NULL) == AR_OK &&
+           ar_count_parse(words[1], &row->bytes, NULL) == AR_OK &&
+           ar_count_parse(words[2], &row->address, NULL) == AR_OK;
 }
 
 /* Returns what is wrong with a row, or NULL. */
@@ -44,82 +44,81 @@ static const char *row_check(const struct sim_addresses *self, const struct sim_
     return NULL;
 }
 
-static enum status list_line(struct sim_addresses *self, char *line, size_t number, size_t *room,
-                             uint64_t granule_bytes, struct error *error)
+static enum ar_status list_line(struct sim_addresses *self, char *line, size_t number, size_t *room,
+                                uint64_t granule_bytes, struct ar_error *error)
 {
     if (number == 1) {
         line[strcspn(line, "\r\n")] = '\0';
         if (strcmp(line, address_header) == 0)
-            return STATUS_OK;
-        return error_set(error, STATUS_FORMAT,
-                         "%s, line 1: an address list starts with the line \"%s\"", self->path,
-                         address_header);
+            return AR_OK;
+        return ar_error_set(error, AR_FORMAT,
+                            "%s, line 1: an address list starts with the line \"%s\"", self->path,
+                            address_header);
     }
     uint64_t ordinal;
     struct sim_address_row row;
     if (!row_parse(line, &ordinal, &row))
-        return error_set(error, STATUS_FORMAT,
-                         "%s, line %zu: not three whole numbers, ordinal,bytes,address", self->path,
-                         number);
+        return ar_error_set(error, AR_FORMAT,
+                            "%s, line %zu: not three whole numbers, ordinal,bytes,address",
+                            self->path, number);
     if (ordinal != self->row_count)
-        return error_set(error, STATUS_FORMAT,
-                         "%s, line %zu: ordinal %" PRIu64 " where %zu is next", self->path, number,
-                         ordinal, self->row_count);
+        return ar_error_set(error, AR_FORMAT, "%s, line %zu: ordinal %" PRIu64 " where %zu is next",
+                            self->path, number, ordinal, self->row_count);
     const char *wrong = row_check(self, &row, granule_bytes);
     if (wrong)
-        return error_set(error, STATUS_INVALID, "%s, line %zu: %s", self->path, number, wrong);
+        return ar_error_set(error, AR_INVALID, "%s, line %zu: %s", self->path, number, wrong);
     if (self->row_count == *room) {
         *room = *room ? 2 * *room : 64;
         struct sim_address_row *grown = realloc(self->rows, *room * sizeof *grown);
         if (!grown)
-            return error_set(error, STATUS_HOST_MEMORY, "no memory for %s", self->path);
+            return ar_error_set(error, AR_HOST_MEMORY, "no memory for %s", self->path);
         self->rows = grown;
     }
     self->rows[self->row_count++] = row;
     if (row.address + row.bytes > self->next)
         self->next = row.address + row.bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status list_read(struct sim_addresses *self, uint64_t granule_bytes,
-                             struct error *error)
+static enum ar_status list_read(struct sim_addresses *self, uint64_t granule_bytes,
+                                struct ar_error *error)
 {
     FILE *file = fopen(self->path, "r");
     if (!file)
-        return error_set(error, STATUS_IO, "the address list %s cannot be read: %s", self->path,
-                         strerror(errno));
+        return ar_error_set(error, AR_IO, "the address list %s cannot be read: %s", self->path,
+                            strerror(errno));
     char line[128];
     size_t number = 0, room = 0;
-    enum status status = STATUS_OK;
-    while (status == STATUS_OK && fgets(line, sizeof line, file))
+    enum ar_status status = AR_OK;
+    while (status == AR_OK && fgets(line, sizeof line, file))
         status = list_line(self, line, ++number, &room, granule_bytes, error);
     int cause = errno;
-    if (status == STATUS_OK && ferror(file))
-        status = error_set(error, STATUS_IO, "the address list %s cannot be read: %s", self->path,
-                           strerror(cause));
+    if (status == AR_OK && ferror(file))
+        status = ar_error_set(error, AR_IO, "the address list %s cannot be read: %s", self->path,
+                              strerror(cause));
     fclose(file);
     return status;
 }
 
-enum status sim_addresses_open(struct sim_addresses *self, const char *form_text,
-                               uint64_t first_address, uint64_t boundary_bytes,
-                               uint64_t granule_bytes, uint64_t seed, struct error *error)
+enum ar_status sim_addresses_open(struct sim_addresses *self, const char *form_text,
+                                  uint64_t first_address, uint64_t boundary_bytes,
+                                  uint64_t granule_bytes, uint64_t seed, struct ar_error *error)
 {
     memset(self, 0, sizeof *self);
     self->boundary_bytes = boundary_bytes;
     self->next = first_address;
     if (!form_text)
-        return STATUS_OK;
+        return AR_OK;
     if (strcmp(form_text, "random") == 0) {
         self->form = SIM_ADDRESSES_RANDOM;
-        rng_seed(&self->rng, seed);
-        return STATUS_OK;
+        ar_rng_seed(&self->rng, seed);
+        return AR_OK;
     }
     self->path = strdup(form_text);
     if (!self->path)
-        return error_set(error, STATUS_HOST_MEMORY, "no memory for the address list %s", form_text);
-    enum status status = list_read(self, granule_bytes, error);
-    if (status != STATUS_OK)
+        return ar_error_set(error, AR_HOST_MEMORY, "no memory for the address list %s", form_text);
+    enum ar_status status = list_read(self, granule_bytes, error);
+    if (status != AR_OK)
         sim_addresses_close(self);
     else if (self->row_count)
         self->form = SIM_ADDRESSES_LIST;
@@ -134,42 +133,42 @@ void sim_addresses_close(struct sim_addresses *self)
     self->path = NULL;
 }
 
-enum status sim_addresses_new(struct sim_addresses *self, uint64_t bytes,
-                              const struct ranges *taken, const struct ranges *pages,
-                              uint64_t *address)
+enum ar_status sim_addresses_new(struct sim_addresses *self, uint64_t bytes,
+                                 const struct ranges *taken, const struct ranges *pages,
+                                 uint64_t *address)
 {
     if (bytes > ADDRESS_END)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     if (self->form == SIM_ADDRESSES_RANDOM && bytes < RANDOM_END / 2) {
         uint64_t places = (RANDOM_END - bytes) / self->boundary_bytes;
         for (int i = 0; i < DRAWS_MOST; i++) {
             /* From 1: address 0 is no address on a card. */
-            uint64_t drawn = (1 + rng_below(&self->rng, places)) * self->boundary_bytes;
+            uint64_t drawn = (1 + ar_rng_below(&self->rng, places)) * self->boundary_bytes;
             if (!ranges_overlap(taken, drawn, drawn + bytes) &&
                 !ranges_overlap(pages, drawn, drawn + bytes)) {
                 *address = drawn;
-                return STATUS_OK;
+                return AR_OK;
             }
         }
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     }
-    uint64_t start = size_round_up(self->next, self->boundary_bytes);
+    uint64_t start = ar_size_round_up(self->next, self->boundary_bytes);
     if (start + bytes > ADDRESS_END)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     *address = start;
     self->next = start + bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status sim_addresses_recorded(const struct sim_addresses *self, uint64_t bytes,
-                                   uint64_t *address, char *problem, size_t problem_bytes)
+enum ar_status sim_addresses_recorded(const struct sim_addresses *self, uint64_t bytes,
+                                      uint64_t *address, char *problem, size_t problem_bytes)
 {
     if (self->row_next == self->row_count) {
         snprintf(problem, problem_bytes,
                  "segment %zu of %" PRIu64 " bytes was asked for, but %s lists only %zu segments; "
                  "give the list of a recording of the same policy and workload, or none",
                  self->row_next, bytes, self->path, self->row_count);
-        return STATUS_INVALID;
+        return AR_INVALID;
     }
     const struct sim_address_row *row = &self->rows[self->row_next];
     if (row->bytes != bytes) {
@@ -178,8 +177,8 @@ enum status sim_addresses_recorded(const struct sim_addresses *self, uint64_t by
                  " bytes for it; give the list of a recording of the same policy and workload, "
                  "or none",
                  self->row_next, bytes, self->path, row->bytes);
-        return STATUS_INVALID;
+        return AR_INVALID;
     }
     *address = row->address;
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -27,7 +27,7 @@ struct sim_addresses {
     enum sim_addresses_form form;
     uint64_t boundary_bytes; /* of segments of a page and more */
     uint64_t next;
-    struct rng rng;
+    struct ar_rng rng;
     struct sim_address_row *rows;
     size_t row_count, row_next;
     char *path;
@@ -36,21 +36,21 @@ struct sim_addresses {
 /* `form_text`: NULL for next, "random", or a file's path. FORMAT or IO where the file is
  * not as it should be; addresses must be multiples of `boundary_bytes`, those of segments
  * below that size of `granule_bytes`. */
-enum status sim_addresses_open(struct sim_addresses *self, const char *form_text,
-                               uint64_t first_address, uint64_t boundary_bytes,
-                               uint64_t granule_bytes, uint64_t seed,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status sim_addresses_open(struct sim_addresses *self, const char *form_text,
+                                  uint64_t first_address, uint64_t boundary_bytes,
+                                  uint64_t granule_bytes, uint64_t seed,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 void sim_addresses_close(struct sim_addresses *self);
 
 /* An address for `bytes` that overlaps none of `taken` and `pages`. REFUSED: there is none. */
-enum status sim_addresses_new(struct sim_addresses *self, uint64_t bytes,
-                              const struct ranges *taken, const struct ranges *pages,
-                              uint64_t *address) STATUS_CHECKED;
+enum ar_status sim_addresses_new(struct sim_addresses *self, uint64_t bytes,
+                                 const struct ranges *taken, const struct ranges *pages,
+                                 uint64_t *address) AR_STATUS_CHECKED;
 
 /* The recorded address of the next driver allocation, which is to be `bytes` long. INVALID
  * with a sentence in `problem` where the list says otherwise. Does not move on. */
-enum status sim_addresses_recorded(const struct sim_addresses *self, uint64_t bytes,
-                                   uint64_t *address, char *problem,
-                                   size_t problem_bytes) STATUS_CHECKED;
+enum ar_status sim_addresses_recorded(const struct sim_addresses *self, uint64_t bytes,
+                                      uint64_t *address, char *problem,
+                                      size_t problem_bytes) AR_STATUS_CHECKED;
 
 #endif

@@ -36,12 +36,12 @@
 #define ROW_MOST   (UINT64_C(1) << 44)
 #define LIST_FREE  0u
 #define NO_PIECE   0u
-#define NO_LIST    MOST_TREE_NONE
+#define NO_LIST    AR_MOST_TREE_NONE
 #define FEW_LISTS  64u /* so many are looked at one by one */
 
 /* A pending hole: its last free. By piece of the heap; record 0 is none. */
 struct pending {
-    struct backing_ticket ticket;
+    struct ar_backing_ticket ticket;
     uint64_t sequence, time_ns;
     uint32_t older, newer; /* in the order of their frees, of one list */
 };
@@ -58,17 +58,17 @@ struct pool_block {
 
 struct sim_pool {
     struct sim_device *device;
-    struct backing_pool settings;
-    struct backing row; /* what the heap takes the row of addresses from */
-    struct policy books;
-    struct host host;
+    struct ar_backing_pool settings;
+    struct ar_backing row; /* what the heap takes the row of addresses from */
+    struct ar_policy books;
+    struct ar_host host;
     struct heap heap;
     uint64_t row_address, row_bytes;
     struct pending *pending;
     uint32_t pending_room;
     struct queue *queues; /* by list */
     uint32_t queue_count;
-    struct most_tree largest; /* by list: its largest pending hole; no room: few lists */
+    struct ar_most_tree largest; /* by list: its largest pending hole; no room: few lists */
     struct ranges blocks;
     struct pool_pages pages;
     uint64_t held_pages;
@@ -78,71 +78,71 @@ struct sim_pool {
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
-static enum status row_alloc(struct backing *backing, uint64_t bytes, uint64_t *address)
+static enum ar_status row_alloc(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     const struct sim_pool *self =
         (const struct sim_pool *)((char *)backing - offsetof(struct sim_pool, row));
     (void)bytes;
     *address = self->row_address;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status row_free(struct backing *backing, uint64_t address)
+static enum ar_status row_free(struct ar_backing *backing, uint64_t address)
 {
     (void)backing;
     (void)address;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The row of addresses: four times what the device has, so that its holes never fill it. */
-static enum status row_open(struct sim_pool *self)
+static enum ar_status row_open(struct sim_pool *self)
 {
     struct sim_device *device = self->device;
     uint64_t capacity = device->ledger.capacity_bytes;
     uint64_t bytes = capacity < ROW_MOST / 4 ? 4 * capacity : ROW_MOST;
-    self->row_bytes = size_round_up(bytes > ROW_LEAST ? bytes : ROW_LEAST, POOL_PAGE_BYTES);
-    enum status status =
+    self->row_bytes = ar_size_round_up(bytes > ROW_LEAST ? bytes : ROW_LEAST, POOL_PAGE_BYTES);
+    enum ar_status status =
         sim_addresses_new(&device->addresses, self->row_bytes, &device->memory.segments,
                           &device->small.pages, &self->row_address);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     struct memory_segment *segment = sim_segment_add(
         device, self->row_address, self->row_address + self->row_bytes, self->row_bytes, false);
     if (!segment)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     segment->pool = true;
     self->pages.row_address = self->row_address;
-    static const struct backing_ops row_ops = {.segment_alloc = row_alloc,
-                                               .segment_free = row_free};
-    self->row = (struct backing){.ops = &row_ops};
-    const struct policy_context context = {.backing = &self->row, .host = &self->host};
+    static const struct ar_backing_ops row_ops = {.segment_alloc = row_alloc,
+                                                  .segment_free = row_free};
+    self->row = (struct ar_backing){.ops = &row_ops};
+    const struct ar_policy_context context = {.backing = &self->row, .host = &self->host};
     heap_open(&self->heap, &self->books, &context);
     uint32_t piece;
     status = heap_reserve(&self->heap, 2, LIST_FREE);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = heap_grow(&self->heap, self->row_bytes, &piece);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         (void)heap_give(&self->heap, piece, LIST_FREE);
     return status;
 }
 
-enum status sim_pool_open(struct backing *backing, const struct backing_pool *settings)
+enum ar_status sim_pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings)
 {
     struct sim_device *device = sim_of_backing(backing);
     if (!device->pool) {
         struct sim_pool *self = calloc(1, sizeof *self);
         if (!self)
-            return STATUS_HOST_MEMORY;
+            return AR_HOST_MEMORY;
         self->device = device;
-        enum status status = row_open(self);
-        if (status != STATUS_OK) {
+        enum ar_status status = row_open(self);
+        if (status != AR_OK) {
             sim_pool_close(self);
             return status;
         }
         device->pool = self;
     }
     device->pool->settings = *settings;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void sim_pool_close(struct sim_pool *self)
@@ -158,12 +158,12 @@ void sim_pool_close(struct sim_pool *self)
         heap_close(&self->heap);
     free(self->pending);
     free(self->queues);
-    most_tree_close(&self->largest, &self->host);
+    ar_most_tree_close(&self->largest, &self->host);
     free(self->pages.needed_bytes);
     free(self);
 }
 
-static const struct span *piece_at(const struct sim_pool *self, uint32_t piece)
+static const struct ar_span *piece_at(const struct sim_pool *self, uint32_t piece)
 {
     return &self->heap.spans.at[piece];
 }
@@ -172,7 +172,7 @@ static const struct span *piece_at(const struct sim_pool *self, uint32_t piece)
 static inline void list_changed(struct sim_pool *self, uint32_t list)
 {
     if (self->largest.room)
-        most_tree_set(&self->largest, list, heap_largest(&self->heap, list));
+        ar_most_tree_set(&self->largest, list, heap_largest(&self->heap, list));
 }
 
 /* What is kept for each list of the heap. */
@@ -184,7 +184,7 @@ static bool lists_cover(struct sim_pool *self)
     if (!grown)
         return false;
     self->queues = grown;
-    if (count > FEW_LISTS && !most_tree_reserve(&self->largest, &self->host, count))
+    if (count > FEW_LISTS && !ar_most_tree_reserve(&self->largest, &self->host, count))
         return false;
     for (; self->queue_count < count; self->queue_count++)
         grown[self->queue_count] = (struct queue){NO_PIECE, NO_PIECE};
@@ -196,7 +196,7 @@ static bool lists_cover(struct sim_pool *self)
 /* Room for all that one call can add. */
 static bool reserve(struct sim_pool *self, uint32_t stream)
 {
-    if (heap_reserve(&self->heap, 2, stream + 1) != STATUS_OK)
+    if (heap_reserve(&self->heap, 2, stream + 1) != AR_OK)
         return false;
     if (self->heap.spans.count > self->pending_room) {
         uint32_t room = self->heap.spans.count;
@@ -249,8 +249,8 @@ static uint32_t next_pending(const struct sim_pool *self, uint32_t list, uint32_
                              uint64_t bytes)
 {
     if (self->largest.room) {
-        list = most_tree_next(&self->largest, list, bytes);
-        return list == own ? most_tree_next(&self->largest, list + 1, bytes) : list;
+        list = ar_most_tree_next(&self->largest, list, bytes);
+        return list == own ? ar_most_tree_next(&self->largest, list + 1, bytes) : list;
     }
     for (; list < self->queue_count; list++)
         if (self->queues[list].oldest && list != own)
@@ -385,24 +385,24 @@ static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t stre
 
 /* Cuts a block out of what is free and finds the pages for it. */
 static uint32_t take_free(struct sim_pool *self, uint64_t bytes, uint64_t *got_bytes,
-                          enum status *status)
+                          enum ar_status *status)
 {
     uint32_t piece = heap_take(&self->heap, LIST_FREE, bytes);
-    *status = STATUS_REFUSED;
+    *status = AR_REFUSED;
     if (!piece)
         return NO_PIECE;
     if (piece_at(self, piece)->bytes > bytes)
         heap_split(&self->heap, piece, bytes, LIST_FREE);
-    const struct span *span = piece_at(self, piece);
+    const struct ar_span *span = piece_at(self, piece);
     if (!pool_pages_reserve(&self->pages, span->address + bytes)) {
-        *status = STATUS_HOST_MEMORY;
+        *status = AR_HOST_MEMORY;
     } else {
         uint64_t needed = self->pages.needed + pool_pages_missing(&self->pages, span);
         uint64_t more = needed > self->held_pages ? needed - self->held_pages : 0;
         if (!more || pages_get(self, more)) {
             pool_pages_need(&self->pages, span);
             *got_bytes = more * POOL_PAGE_BYTES;
-            *status = STATUS_OK;
+            *status = AR_OK;
             return piece;
         }
     }
@@ -418,38 +418,38 @@ struct met {
 
 /* Rules 3 to 5. */
 static uint32_t take(struct sim_pool *self, uint64_t bytes, uint32_t stream, struct met *met,
-                     enum status *status)
+                     enum ar_status *status)
 {
-    *status = STATUS_OK;
+    *status = AR_OK;
     uint32_t piece = take_own(self, bytes, stream);
     if (piece)
         return piece;
     if (self->settings.opportunistic)
         complete_done(self, true);
     met->others_pend = next_pending(self, 1, stream + 1, 1) != NO_LIST;
-    const struct span *end = piece_at(self, heap_next(&self->heap, LIST_FREE, bytes, 0));
+    const struct ar_span *end = piece_at(self, heap_next(&self->heap, LIST_FREE, bytes, 0));
     bool at_end = end->address + end->bytes == self->row_address + self->row_bytes;
     if (at_end && self->settings.follow_events)
         piece = take_others(self, bytes, stream, false);
     if (!piece)
         piece = take_free(self, bytes, &met->got_bytes, status);
-    if (!piece && *status == STATUS_REFUSED && self->settings.internal) {
+    if (!piece && *status == AR_REFUSED && self->settings.internal) {
         piece = take_others(self, bytes, stream, true);
-        *status = piece ? STATUS_OK : STATUS_REFUSED;
+        *status = piece ? AR_OK : AR_REFUSED;
     }
     return piece;
 }
 
-enum status sim_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t stream,
-                           uint64_t *address)
+enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32_t stream,
+                              uint64_t *address)
 {
-    static const struct backing_pool as_the_driver = {
+    static const struct ar_backing_pool as_the_driver = {
         .follow_events = true, .opportunistic = true, .internal = true};
     struct sim_device *device = sim_of_backing(backing);
-    enum status status = sim_check_books(device);
-    if (status == STATUS_OK && !device->pool)
+    enum ar_status status = sim_check_books(device);
+    if (status == AR_OK && !device->pool)
         status = sim_pool_open(backing, &as_the_driver);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     struct sim_pool *self = device->pool;
     if (bytes == 0)
@@ -457,16 +457,17 @@ enum status sim_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t str
     struct pool_block *block = calloc(1, sizeof *block);
     if (!block || !reserve(self, stream)) {
         free(block);
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     }
     struct met met = {0};
-    uint64_t rounded = bytes < self->row_bytes ? size_round_up(bytes, UNIT_BYTES) : self->row_bytes;
+    uint64_t rounded =
+        bytes < self->row_bytes ? ar_size_round_up(bytes, UNIT_BYTES) : self->row_bytes;
     uint64_t ns = sim_cost_now(device, SIM_COST_pool_alloc, bytes);
     uint32_t piece = take(self, rounded, stream, &met, &status);
     if (!piece) {
         free(block);
-        return status == STATUS_REFUSED
-                   ? sim_refuse(device, DEVICE_CALL_pool_alloc, SIM_COST_pool_alloc)
+        return status == AR_REFUSED
+                   ? sim_refuse(device, AR_DEVICE_CALL_pool_alloc, SIM_COST_pool_alloc)
                    : status;
     }
     if (met.others_pend)
@@ -477,7 +478,7 @@ enum status sim_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t str
         ns += sim_cost_now(device, SIM_COST_pool_first, 1);
     self->begun = true;
     sim_await_work(device, SIM_COST_pool_alloc);
-    sim_call(device, DEVICE_CALL_pool_alloc, SIM_COST_pool_alloc, bytes, ns);
+    sim_call(device, AR_DEVICE_CALL_pool_alloc, SIM_COST_pool_alloc, bytes, ns);
     *address = piece_at(self, piece)->address;
     block->range.start = *address;
     block->range.end = *address + rounded;
@@ -485,7 +486,7 @@ enum status sim_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t str
     block->piece = piece;
     ranges_insert(&self->blocks, &block->range);
     self->used_bytes += bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* ---- the other calls ------------------------------------------------------------------------ */
@@ -495,10 +496,10 @@ static void put_pending(struct sim_pool *self, uint32_t piece, uint32_t stream)
 {
     struct sim_clock *clock = &self->device->clock;
     uint32_t list = stream + 1;
-    const struct span *span = piece_at(self, piece);
+    const struct ar_span *span = piece_at(self, piece);
     const uint32_t neighbours[] = {span->previous, span->next};
     for (int side = 0; side < 2; side++) {
-        const struct span *neighbour = piece_at(self, neighbours[side]);
+        const struct ar_span *neighbour = piece_at(self, neighbours[side]);
         if (!neighbour->used && neighbour->owner == list)
             pending_remove(self, neighbours[side], list);
     }
@@ -510,7 +511,7 @@ static void put_pending(struct sim_pool *self, uint32_t piece, uint32_t stream)
     list_changed(self, list);
 }
 
-enum status sim_pool_free(struct backing *backing, uint64_t address, uint32_t stream)
+enum ar_status sim_pool_free(struct ar_backing *backing, uint64_t address, uint32_t stream)
 {
     struct sim_device *device = sim_of_backing(backing);
     struct sim_pool *self = device->pool;
@@ -522,17 +523,17 @@ enum status sim_pool_free(struct backing *backing, uint64_t address, uint32_t st
                           "starts: it was freed before, or never allocated",
                           address);
     if (!reserve(self, stream))
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     self->used_bytes -= block->requested_bytes;
-    sim_charge(device, DEVICE_CALL_pool_free, SIM_COST_pool_free, SIM_COST_pool_free,
+    sim_charge(device, AR_DEVICE_CALL_pool_free, SIM_COST_pool_free, SIM_COST_pool_free,
                block->requested_bytes, block->requested_bytes);
     ranges_remove(&self->blocks, &block->range);
     put_pending(self, block->piece, stream);
     free(block);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status sim_pool_trim(struct backing *backing, uint64_t keep_bytes)
+enum ar_status sim_pool_trim(struct ar_backing *backing, uint64_t keep_bytes)
 {
     struct sim_device *device = sim_of_backing(backing);
     struct sim_pool *self = device->pool;
@@ -544,11 +545,11 @@ enum status sim_pool_trim(struct backing *backing, uint64_t keep_bytes)
         uint64_t back_bytes = (before_pages - self->held_pages) * POOL_PAGE_BYTES;
         ns = back_bytes ? sim_cost_now(device, SIM_COST_pool_trim, back_bytes) : 0;
     }
-    sim_call(device, DEVICE_CALL_pool_trim, SIM_COST_pool_trim, 0, ns);
-    return STATUS_OK;
+    sim_call(device, AR_DEVICE_CALL_pool_trim, SIM_COST_pool_trim, 0, ns);
+    return AR_OK;
 }
 
-void sim_pool_memory(struct backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes)
+void sim_pool_memory(struct ar_backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes)
 {
     const struct sim_pool *self = sim_of_backing(backing)->pool;
     *used_bytes = self ? self->used_bytes : 0;

@@ -261,26 +261,26 @@ bool sim_clock_fence_is_new(const struct sim_clock *self, uint32_t ordinal)
     return stream->sequence > stream->known && !stream_is_fenced(stream);
 }
 
-struct backing_ticket sim_clock_fence(struct sim_clock *self, uint32_t ordinal)
+struct ar_backing_ticket sim_clock_fence(struct sim_clock *self, uint32_t ordinal)
 {
     struct sim_stream *stream = clock_stream(self, ordinal);
     if (!stream)
-        return (struct backing_ticket){.stream = ordinal};
+        return (struct ar_backing_ticket){.stream = ordinal};
     if (!stream_is_fenced(stream)) {
         marks_bound(self, stream);
         if (!marks_grow(stream)) {
             self->failed = true;
-            return (struct backing_ticket){.stream = ordinal};
+            return (struct ar_backing_ticket){.stream = ordinal};
         }
         stream->marks[stream->mark_first + stream->mark_count++] = clock_moment(stream, ordinal);
     }
     /* Numbers from 1, so that 0 is a fence of nothing. */
-    return (struct backing_ticket){.stream = ordinal,
-                                   .value = stream->marks_gone + stream->mark_count};
+    return (struct ar_backing_ticket){.stream = ordinal,
+                                      .value = stream->marks_gone + stream->mark_count};
 }
 
 /* The fence's moment, or NULL where it was found done long ago. */
-static struct sim_moment *clock_mark(struct sim_clock *self, struct backing_ticket ticket)
+static struct sim_moment *clock_mark(struct sim_clock *self, struct ar_backing_ticket ticket)
 {
     if (ticket.stream >= self->stream_count)
         return NULL;
@@ -291,13 +291,13 @@ static struct sim_moment *clock_mark(struct sim_clock *self, struct backing_tick
     return &stream->marks[stream->mark_first + ticket.value - stream->marks_gone - 1];
 }
 
-bool sim_clock_is_open(struct sim_clock *self, struct backing_ticket ticket)
+bool sim_clock_is_open(struct sim_clock *self, struct ar_backing_ticket ticket)
 {
     const struct sim_moment *mark = clock_mark(self, ticket);
     return mark && !sim_clock_known(self, mark->stream, mark->sequence);
 }
 
-bool sim_clock_done(struct sim_clock *self, struct backing_ticket ticket)
+bool sim_clock_done(struct sim_clock *self, struct ar_backing_ticket ticket)
 {
     struct sim_moment *mark = clock_mark(self, ticket);
     if (!mark)
@@ -310,7 +310,7 @@ bool sim_clock_done(struct sim_clock *self, struct backing_ticket ticket)
     return true;
 }
 
-uint64_t sim_clock_wait(struct sim_clock *self, struct backing_ticket ticket)
+uint64_t sim_clock_wait(struct sim_clock *self, struct ar_backing_ticket ticket)
 {
     const struct sim_moment *mark = clock_mark(self, ticket);
     uint64_t waited_ns = 0;
@@ -323,7 +323,7 @@ uint64_t sim_clock_wait(struct sim_clock *self, struct backing_ticket ticket)
 }
 
 uint64_t sim_clock_stream_wait_ticket(struct sim_clock *self, uint32_t ordinal,
-                                      struct backing_ticket ticket)
+                                      struct ar_backing_ticket ticket)
 {
     struct sim_stream *stream = clock_stream(self, ordinal);
     const struct sim_moment *mark = clock_mark(self, ticket);

@@ -67,17 +67,17 @@ void sim_clock_stream_wait(struct sim_clock *self, uint32_t stream, uint64_t eve
 uint64_t sim_clock_sync(struct sim_clock *self, uint32_t stream);
 
 /* Fences of a policy. A done that says yes, and a wait, make the host know. */
-struct backing_ticket sim_clock_fence(struct sim_clock *self, uint32_t stream);
-bool sim_clock_done(struct sim_clock *self, struct backing_ticket ticket);
-uint64_t sim_clock_wait(struct sim_clock *self, struct backing_ticket ticket);
+struct ar_backing_ticket sim_clock_fence(struct sim_clock *self, uint32_t stream);
+bool sim_clock_done(struct sim_clock *self, struct ar_backing_ticket ticket);
+uint64_t sim_clock_wait(struct sim_clock *self, struct ar_backing_ticket ticket);
 /* The stream waits for the fence and the host does not. Returns how much later its next work can
  * start. */
 uint64_t sim_clock_stream_wait_ticket(struct sim_clock *self, uint32_t stream,
-                                      struct backing_ticket ticket);
+                                      struct ar_backing_ticket ticket);
 /* Whether the driver has to be asked: for a fence where there is work that is not known to be
  * done and has none yet; about a ticket where that is not known to be done. */
 bool sim_clock_fence_is_new(const struct sim_clock *self, uint32_t stream);
-bool sim_clock_is_open(struct sim_clock *self, struct backing_ticket ticket);
+bool sim_clock_is_open(struct sim_clock *self, struct ar_backing_ticket ticket);
 
 /* Counts one more piece of work on the stream, which takes no time, and returns its
  * sequence: a stream that owns a block counts as using it. */

@@ -24,21 +24,21 @@ static unsigned two(struct sim_kernel_limit *out, enum sim_kernel_op first, uint
     return 2;
 }
 
-static unsigned matmul(const struct kernel_op *op, struct sim_kernel_limit *out)
+static unsigned matmul(const struct ar_kernel_op *op, struct sim_kernel_limit *out)
 {
     static const enum sim_kernel_op cubes[] = {
-        [DEVICE_F32] = SIM_KERNEL_OP_matmul_f32,
-        [DEVICE_TF32] = SIM_KERNEL_OP_matmul_tf32,
-        [DEVICE_F16] = SIM_KERNEL_OP_matmul_f16,
-        [DEVICE_BF16] = SIM_KERNEL_OP_matmul_bf16,
+        [AR_DEVICE_F32] = SIM_KERNEL_OP_matmul_f32,
+        [AR_DEVICE_TF32] = SIM_KERNEL_OP_matmul_tf32,
+        [AR_DEVICE_F16] = SIM_KERNEL_OP_matmul_f16,
+        [AR_DEVICE_BF16] = SIM_KERNEL_OP_matmul_bf16,
     };
     static const enum sim_kernel_op thin[] = {
-        [DEVICE_F32] = SIM_KERNEL_OP_thin_f32,
-        [DEVICE_TF32] = SIM_KERNEL_OP_thin_tf32,
-        [DEVICE_F16] = SIM_KERNEL_OP_thin_f16,
-        [DEVICE_BF16] = SIM_KERNEL_OP_thin_bf16,
+        [AR_DEVICE_F32] = SIM_KERNEL_OP_thin_f32,
+        [AR_DEVICE_TF32] = SIM_KERNEL_OP_thin_tf32,
+        [AR_DEVICE_F16] = SIM_KERNEL_OP_thin_f16,
+        [AR_DEVICE_BF16] = SIM_KERNEL_OP_thin_bf16,
     };
-    if (op->type == DEVICE_I8 || op->type == DEVICE_I64)
+    if (op->type == AR_DEVICE_I8 || op->type == AR_DEVICE_I64)
         return 0;
     struct kernel_shape_matmul shape = kernel_shape_matmul(op);
     uint64_t out_count = kernel_shape_times(shape.m, shape.n);
@@ -48,24 +48,24 @@ static unsigned matmul(const struct kernel_op *op, struct sim_kernel_limit *out)
                thin[op->type], kernel_shape_times(elements, kernel_shape_element_bytes(op->type)));
 }
 
-static unsigned elementwise(const struct kernel_op *op, struct sim_kernel_limit *out)
+static unsigned elementwise(const struct ar_kernel_op *op, struct sim_kernel_limit *out)
 {
     struct kernel_shape_elementwise shape = kernel_shape_elementwise(op);
     return one(out, SIM_KERNEL_OP_elementwise,
                kernel_shape_times(shape.operand_bytes, shape.input_count + 1));
 }
 
-static unsigned copy(const struct kernel_op *op, struct sim_kernel_limit *out)
+static unsigned copy(const struct ar_kernel_op *op, struct sim_kernel_limit *out)
 {
     return one(out, SIM_KERNEL_OP_copy, kernel_shape_times(kernel_shape_copy_bytes(op), 2));
 }
 
-static unsigned set(const struct kernel_op *op, struct sim_kernel_limit *out)
+static unsigned set(const struct ar_kernel_op *op, struct sim_kernel_limit *out)
 {
     return one(out, SIM_KERNEL_OP_set, kernel_shape_set_bytes(op));
 }
 
-static unsigned reduce(const struct kernel_op *op, struct sim_kernel_limit *out)
+static unsigned reduce(const struct ar_kernel_op *op, struct sim_kernel_limit *out)
 {
     uint64_t unit = kernel_shape_element_bytes(op->type);
     if (unit != 4 && unit != 2)
@@ -78,7 +78,7 @@ static unsigned reduce(const struct kernel_op *op, struct sim_kernel_limit *out)
                kernel_shape_times(shape.row_count, strip));
 }
 
-static unsigned gather(const struct kernel_op *op, struct sim_kernel_limit *out)
+static unsigned gather(const struct ar_kernel_op *op, struct sim_kernel_limit *out)
 {
     struct kernel_shape_rows shape = kernel_shape_gather(op);
     return two(out, SIM_KERNEL_OP_gather,
@@ -86,15 +86,15 @@ static unsigned gather(const struct kernel_op *op, struct sim_kernel_limit *out)
                SIM_KERNEL_OP_gather_rows, shape.row_count);
 }
 
-static unsigned scatter_add(const struct kernel_op *op, struct sim_kernel_limit *out)
+static unsigned scatter_add(const struct ar_kernel_op *op, struct sim_kernel_limit *out)
 {
     static const enum sim_kernel_op adds[] = {
-        [DEVICE_F32] = SIM_KERNEL_OP_scatter_add_f32,
-        [DEVICE_TF32] = SIM_KERNEL_OP_scatter_add_f32,
-        [DEVICE_F16] = SIM_KERNEL_OP_scatter_add_f16,
-        [DEVICE_BF16] = SIM_KERNEL_OP_scatter_add_bf16,
+        [AR_DEVICE_F32] = SIM_KERNEL_OP_scatter_add_f32,
+        [AR_DEVICE_TF32] = SIM_KERNEL_OP_scatter_add_f32,
+        [AR_DEVICE_F16] = SIM_KERNEL_OP_scatter_add_f16,
+        [AR_DEVICE_BF16] = SIM_KERNEL_OP_scatter_add_bf16,
     };
-    if (op->type == DEVICE_I8 || op->type == DEVICE_I64)
+    if (op->type == AR_DEVICE_I8 || op->type == AR_DEVICE_I64)
         return 0;
     struct kernel_shape_rows shape = kernel_shape_scatter_add(op);
     return two(out, adds[op->type], kernel_shape_times(shape.row_count, shape.row_bytes),
@@ -102,33 +102,33 @@ static unsigned scatter_add(const struct kernel_op *op, struct sim_kernel_limit 
 }
 
 /* The same work on operands of the same sizes that are aligned to everything. */
-static struct kernel_op anywhere(const struct kernel_op *op)
+static struct ar_kernel_op anywhere(const struct ar_kernel_op *op)
 {
-    struct kernel_op same = *op;
+    struct ar_kernel_op same = *op;
     same.out.address = 0;
-    for (uint32_t i = 0; i < KERNEL_OP_INPUTS; i++)
+    for (uint32_t i = 0; i < AR_KERNEL_OP_INPUTS; i++)
         same.in[i].address = 0;
     return same;
 }
 
-unsigned sim_kernel_limits(const struct kernel_op *op,
+unsigned sim_kernel_limits(const struct ar_kernel_op *op,
                            struct sim_kernel_limit out[SIM_KERNEL_LIMITS])
 {
-    typedef unsigned (*function)(const struct kernel_op *, struct sim_kernel_limit *);
-    static const function functions[KERNEL_OP_COUNT] = {
-        [KERNEL_OP_matmul] = matmul,
-        [KERNEL_OP_elementwise] = elementwise,
-        [KERNEL_OP_reduce] = reduce,
-        [KERNEL_OP_gather] = gather,
-        [KERNEL_OP_scatter_add] = scatter_add,
-        [KERNEL_OP_copy] = copy,
-        [KERNEL_OP_set] = set,
+    typedef unsigned (*function)(const struct ar_kernel_op *, struct sim_kernel_limit *);
+    static const function functions[AR_KERNEL_OP_COUNT] = {
+        [AR_KERNEL_OP_matmul] = matmul,
+        [AR_KERNEL_OP_elementwise] = elementwise,
+        [AR_KERNEL_OP_reduce] = reduce,
+        [AR_KERNEL_OP_gather] = gather,
+        [AR_KERNEL_OP_scatter_add] = scatter_add,
+        [AR_KERNEL_OP_copy] = copy,
+        [AR_KERNEL_OP_set] = set,
     };
-    struct kernel_op same = anywhere(op);
+    struct ar_kernel_op same = anywhere(op);
     return functions[op->kind](&same, out);
 }
 
-uint64_t sim_kernel_op_ns(struct sim_profile *profile, const struct kernel_op *op)
+uint64_t sim_kernel_op_ns(struct sim_profile *profile, const struct ar_kernel_op *op)
 {
     struct sim_kernel_limit limits[SIM_KERNEL_LIMITS];
     unsigned count = sim_kernel_limits(op, limits);

@@ -1,4 +1,4 @@
-/* How long a kernel takes that says what it does (sim/device.h, KERNEL_OPS): what a profile's
+/* How long a kernel takes that says what it does (sim/device.h, AR_KERNEL_OPS): what a profile's
  * `work` lines tell of the card, carried over to any shape.
  *
  * A work is bounded by two things, and takes the time of what takes longer. Each is a curve of its
@@ -35,10 +35,10 @@ struct sim_kernel_limit {
 };
 
 /* What bounds the work: returns how many. 0: works of this kind and type are not known. */
-unsigned sim_kernel_limits(const struct kernel_op *op,
+unsigned sim_kernel_limits(const struct ar_kernel_op *op,
                            struct sim_kernel_limit out[SIM_KERNEL_LIMITS]);
 
 /* Nanoseconds of the work, 1 where it is cut to nothing. 0: not known. */
-uint64_t sim_kernel_op_ns(struct sim_profile *profile, const struct kernel_op *op);
+uint64_t sim_kernel_op_ns(struct sim_profile *profile, const struct ar_kernel_op *op);
 
 #endif

@@ -25,7 +25,7 @@ static uint32_t part_in_page(uint64_t offset, uint64_t end)
     return (uint32_t)((end < page_end ? end : page_end) - offset);
 }
 
-uint64_t pool_pages_missing(const struct pool_pages *self, const struct span *piece)
+uint64_t pool_pages_missing(const struct pool_pages *self, const struct ar_span *piece)
 {
     uint64_t first = (piece->address - self->row_address) / POOL_PAGE_BYTES;
     uint64_t last = (piece->address + piece->bytes - 1 - self->row_address) / POOL_PAGE_BYTES;
@@ -35,7 +35,7 @@ uint64_t pool_pages_missing(const struct pool_pages *self, const struct span *pi
     return missing;
 }
 
-void pool_pages_need(struct pool_pages *self, const struct span *piece)
+void pool_pages_need(struct pool_pages *self, const struct ar_span *piece)
 {
     uint64_t end = piece->address + piece->bytes - self->row_address;
     self->needed += pool_pages_missing(self, piece);
@@ -46,7 +46,7 @@ void pool_pages_need(struct pool_pages *self, const struct span *piece)
     }
 }
 
-void pool_pages_leave(struct pool_pages *self, const struct span *piece)
+void pool_pages_leave(struct pool_pages *self, const struct ar_span *piece)
 {
     uint64_t end = piece->address + piece->bytes - self->row_address;
     for (uint64_t at = piece->address - self->row_address; at < end;) {

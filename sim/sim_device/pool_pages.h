@@ -9,7 +9,7 @@
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
 
-#define POOL_PAGE_BYTES (32 * MIB)
+#define POOL_PAGE_BYTES (32 * AR_MIB)
 
 struct pool_pages {
     uint64_t row_address;
@@ -22,10 +22,10 @@ struct pool_pages {
 bool pool_pages_reserve(struct pool_pages *self, uint64_t end);
 
 /* How many pages the piece needs that nothing else needs now. */
-uint64_t pool_pages_missing(const struct pool_pages *self, const struct span *piece);
+uint64_t pool_pages_missing(const struct pool_pages *self, const struct ar_span *piece);
 
 /* The piece needs its pages, and needs them no more. */
-void pool_pages_need(struct pool_pages *self, const struct span *piece);
-void pool_pages_leave(struct pool_pages *self, const struct span *piece);
+void pool_pages_need(struct pool_pages *self, const struct ar_span *piece);
+void pool_pages_leave(struct pool_pages *self, const struct ar_span *piece);
 
 #endif

@@ -40,8 +40,8 @@ const char *sim_curve_add(struct sim_curve *self, uint64_t bytes, uint64_t ns)
         return "a kind has at most 32 sizes";
     self->bytes[self->count] = bytes;
     self->ns[self->count] = ns;
-    self->log_bytes[self->count] = rng_log2((double)bytes);
-    self->log_ns[self->count] = rng_log2(ns ? (double)ns : 0.5);
+    self->log_bytes[self->count] = ar_rng_log2((double)bytes);
+    self->log_ns[self->count] = ar_rng_log2(ns ? (double)ns : 0.5);
     self->count++;
     return NULL;
 }
@@ -49,10 +49,10 @@ const char *sim_curve_add(struct sim_curve *self, uint64_t bytes, uint64_t ns)
 /* The line through the points `at` and `at` + 1, at `bytes`. */
 static uint64_t curve_line(const struct sim_curve *curve, uint32_t at, uint64_t bytes)
 {
-    double share = (rng_log2((double)bytes) - curve->log_bytes[at]) /
+    double share = (ar_rng_log2((double)bytes) - curve->log_bytes[at]) /
                    (curve->log_bytes[at + 1] - curve->log_bytes[at]);
     double log_ns = curve->log_ns[at] + share * (curve->log_ns[at + 1] - curve->log_ns[at]);
-    return (uint64_t)(rng_exp2(log_ns < 62.0 ? log_ns : 62.0) + 0.5);
+    return (uint64_t)(ar_rng_exp2(log_ns < 62.0 ? log_ns : 62.0) + 0.5);
 }
 
 static uint64_t curve_ns(struct sim_curve *curve, uint64_t bytes)
@@ -142,7 +142,7 @@ uint64_t sim_profile_rest(const struct sim_profile *self, enum sim_cost cost, ui
     uint32_t at = 0;
     while (curve->bytes[at + 1] <= rest_ns)
         at++;
-    double share = (rng_log2((double)rest_ns) - curve->log_bytes[at]) /
+    double share = (ar_rng_log2((double)rest_ns) - curve->log_bytes[at]) /
                    (curve->log_bytes[at + 1] - curve->log_bytes[at]);
     double from_ns = (double)curve->ns[at], to_ns = (double)curve->ns[at + 1];
     return (uint64_t)(from_ns + share * (to_ns - from_ns) + 0.5);
@@ -162,8 +162,8 @@ static bool curve_scale(struct sim_curve *curve, double factor)
     return true;
 }
 
-enum status sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps, const char *where,
-                                struct error *error)
+enum ar_status sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps, const char *where,
+                                   struct ar_error *error)
 {
     double factor = (double)clock_ps / (double)self->host_clock_ps;
     for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
@@ -173,14 +173,14 @@ enum status sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps, con
         if (!curve_scale(&self->costs[kind], factor) ||
             !curve_scale(&self->busy_costs[kind], factor) ||
             !curve_scale(&self->rest_costs[kind], factor))
-            return error_set(error, STATUS_INVALID,
-                             "%s: its costs are of a host with host_clock_ps %" PRIu64
-                             ", and on one with %" PRIu64
-                             " some would be above 2^60 ns; see that both are right",
-                             where, self->host_clock_ps, clock_ps);
+            return ar_error_set(error, AR_INVALID,
+                                "%s: its costs are of a host with host_clock_ps %" PRIu64
+                                ", and on one with %" PRIu64
+                                " some would be above 2^60 ns; see that both are right",
+                                where, self->host_clock_ps, clock_ps);
     }
     self->host_clock_ps = clock_ps;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost)

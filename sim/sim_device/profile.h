@@ -145,18 +145,18 @@ size_t sim_profile_names(const char **names, size_t most);
 
 /* Reads a profile from its lines (NULL-ended). `where` names it in errors. FORMAT with the
  * line's number. */
-enum status sim_profile_read(const char *const *lines, const char *where, struct sim_profile *out,
-                             struct error *error) STATUS_CHECKED;
+enum ar_status sim_profile_read(const char *const *lines, const char *where,
+                                struct sim_profile *out, struct ar_error *error) AR_STATUS_CHECKED;
 /* The same from a file. IO or FORMAT. */
-enum status sim_profile_load(const char *path, struct sim_profile *out,
-                             struct error *error) STATUS_CHECKED;
+enum ar_status sim_profile_load(const char *path, struct sim_profile *out,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Brings the costs to a host whose clock takes so long to read: driver calls are code of the host and
  * take as much longer. First uses (of the pool, of products) stay, files and the card decide them; so do works.
  * The profile has to state its own clock; `where` names it in errors. INVALID: a cost would be more than
  * a profile can state; what it holds then is not to be used. */
-enum status sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps, const char *where,
-                                struct error *error) STATUS_CHECKED;
+enum ar_status sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps, const char *where,
+                                   struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Writes it as text that reads as the same profile. */
 void sim_profile_write(const struct sim_profile *self, FILE *file);

@@ -77,7 +77,7 @@ static int cost_index(const char *name)
 static bool read_number(char **rest, uint64_t *out)
 {
     const char *word = strsep(rest, " ");
-    return word && count_parse(word, out, NULL) == STATUS_OK && *out < SIM_PROFILE_NUMBERS;
+    return word && ar_count_parse(word, out, NULL) == AR_OK && *out < SIM_PROFILE_NUMBERS;
 }
 
 /* A line that holds one text or number. False: the key is none of those. */
@@ -212,8 +212,8 @@ static const char *read_line(struct sim_profile *out, char *line)
 #define PAGES_MOST (UINT64_C(1) << 26)
 
 /* What the whole of it must fulfil. */
-static enum status profile_check(const struct sim_profile *out, const char *where,
-                                 struct error *error)
+static enum ar_status profile_check(const struct sim_profile *out, const char *where,
+                                    struct ar_error *error)
 {
     const char *wrong = NULL;
     uint64_t page_bytes = out->page_bytes;
@@ -239,14 +239,14 @@ static enum status profile_check(const struct sim_profile *out, const char *wher
         if (out->busy_costs[kind].count && !out->costs[kind].count)
             wrong = "a kind that has busy_cost lines needs cost lines too";
     if (!wrong)
-        return STATUS_OK;
-    return error_set(error, STATUS_FORMAT, "%s is not a usable profile: %s", where, wrong);
+        return AR_OK;
+    return ar_error_set(error, AR_FORMAT, "%s is not a usable profile: %s", where, wrong);
 }
 
-static enum status line_wrong(const char *where, size_t number, const char *wrong,
-                              struct error *error)
+static enum ar_status line_wrong(const char *where, size_t number, const char *wrong,
+                                 struct ar_error *error)
 {
-    return error_set(error, STATUS_FORMAT, "%s, line %zu: %s", where, number, wrong);
+    return ar_error_set(error, AR_FORMAT, "%s, line %zu: %s", where, number, wrong);
 }
 
 /* Before the first line: a driver free waits where nothing else is said. */
@@ -256,8 +256,8 @@ static void profile_begin(struct sim_profile *out)
     out->waits = UINT64_C(1) << SIM_COST_free;
 }
 
-enum status sim_profile_read(const char *const *lines, const char *where, struct sim_profile *out,
-                             struct error *error)
+enum ar_status sim_profile_read(const char *const *lines, const char *where,
+                                struct sim_profile *out, struct ar_error *error)
 {
     profile_begin(out);
     for (size_t i = 0; lines[i]; i++) {
@@ -272,12 +272,12 @@ enum status sim_profile_read(const char *const *lines, const char *where, struct
     return profile_check(out, where, error);
 }
 
-enum status sim_profile_load(const char *path, struct sim_profile *out, struct error *error)
+enum ar_status sim_profile_load(const char *path, struct sim_profile *out, struct ar_error *error)
 {
     FILE *file = fopen(path, "r");
     if (!file)
-        return error_set(error, STATUS_IO, "the profile %s cannot be read: %s", path,
-                         strerror(errno));
+        return ar_error_set(error, AR_IO, "the profile %s cannot be read: %s", path,
+                            strerror(errno));
     profile_begin(out);
     char line[PROFILE_LINE_MOST];
     const char *wrong = NULL;
@@ -296,10 +296,10 @@ enum status sim_profile_load(const char *path, struct sim_profile *out, struct e
     int cause = errno;
     fclose(file);
     if (unreadable)
-        return error_set(error, STATUS_IO, "the profile %s cannot be read: %s", path,
-                         strerror(cause));
+        return ar_error_set(error, AR_IO, "the profile %s cannot be read: %s", path,
+                            strerror(cause));
     if (number == 0)
-        return error_set(error, STATUS_FORMAT, "the profile %s is empty", path);
+        return ar_error_set(error, AR_FORMAT, "the profile %s is empty", path);
     return wrong ? line_wrong(path, number, wrong, error) : profile_check(out, path, error);
 }
 

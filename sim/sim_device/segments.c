@@ -56,15 +56,15 @@ static bool place_has_no_row(const struct sim_device *self, uint64_t bytes,
 }
 
 /* A recorded address, if there are any. OK with `found` false: there are none. */
-static enum status place_recorded(struct sim_device *self, uint64_t bytes, struct place *place,
-                                  bool *found)
+static enum ar_status place_recorded(struct sim_device *self, uint64_t bytes, struct place *place,
+                                     bool *found)
 {
     *found = self->addresses.form == SIM_ADDRESSES_LIST;
     if (!*found)
-        return STATUS_OK;
-    enum status status = sim_addresses_recorded(&self->addresses, bytes, &place->address,
-                                                self->problem, sizeof self->problem);
-    if (status != STATUS_OK) {
+        return AR_OK;
+    enum ar_status status = sim_addresses_recorded(&self->addresses, bytes, &place->address,
+                                                   self->problem, sizeof self->problem);
+    if (status != AR_OK) {
         self->base.bad_input = true;
         return status;
     }
@@ -83,15 +83,15 @@ static enum status place_recorded(struct sim_device *self, uint64_t bytes, struc
         if (place->page)
             place->charge_bytes = 0;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Chooses the address; the room was found to be there. */
-static enum status place_new(struct sim_device *self, uint64_t bytes, struct place *place)
+static enum ar_status place_new(struct sim_device *self, uint64_t bytes, struct place *place)
 {
     if (place->page)
-        return STATUS_OK;
-    enum status status =
+        return AR_OK;
+    enum ar_status status =
         sim_addresses_new(&self->addresses, place->charge_bytes, &self->memory.segments,
                           &self->small.pages, &place->address);
     place->end = place->address + (place->small ? bytes : place->charge_bytes);
@@ -99,21 +99,21 @@ static enum status place_new(struct sim_device *self, uint64_t bytes, struct pla
 }
 
 /* Enters the segment in all books. */
-static enum status place_take(struct sim_device *self, uint64_t bytes, const struct place *place)
+static enum ar_status place_take(struct sim_device *self, uint64_t bytes, const struct place *place)
 {
     struct small_page *page = place->page;
     if (place->small && !page) {
         uint64_t start = place->address - place->address % self->profile.page_bytes;
         page = small_pages_add(&self->small, start);
         if (!page)
-            return STATUS_HOST_MEMORY;
+            return AR_HOST_MEMORY;
     }
     struct memory_segment *segment =
         sim_segment_add(self, place->address, place->end, bytes, false);
     if (!segment) {
         if (page && !place->page)
             small_pages_remove(&self->small, page);
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     }
     segment->page = page;
     if (page)
@@ -123,24 +123,24 @@ static enum status place_take(struct sim_device *self, uint64_t bytes, const str
     self->last_made = segment->ordinal + 1;
     if (self->addresses.form == SIM_ADDRESSES_LIST)
         self->addresses.row_next++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status sim_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address)
+enum ar_status sim_segment_alloc(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct sim_device *self = sim_of_backing(backing);
     if (bytes == 0)
         return sim_misuse(self, "a driver allocation of no bytes");
-    enum status status = sim_check_books(self);
-    if (status != STATUS_OK)
+    enum ar_status status = sim_check_books(self);
+    if (status != AR_OK)
         return status;
     struct place place = {.small = bytes < self->profile.page_bytes,
                           .charge_bytes = sim_ledger_units(&self->ledger, bytes)};
     bool recorded;
     if (place_has_no_row(self, bytes, &place))
-        return sim_refuse(self, DEVICE_CALL_alloc, SIM_COST_alloc);
+        return sim_refuse(self, AR_DEVICE_CALL_alloc, SIM_COST_alloc);
     status = place_recorded(self, bytes, &place, &recorded);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     if (!recorded && place.small &&
         (place.page = small_pages_room(&self->small, bytes, &place.address))) {
@@ -151,25 +151,25 @@ enum status sim_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t 
                          : place.charge_bytes == self->cached_bytes ? SIM_COST_alloc
                                                                     : SIM_COST_alloc_held;
     if (place.charge_bytes > sim_ledger_free(&self->ledger))
-        return sim_refuse(self, DEVICE_CALL_alloc, SIM_COST_alloc);
-    if (!recorded && place_new(self, bytes, &place) != STATUS_OK)
-        return sim_refuse(self, DEVICE_CALL_alloc, SIM_COST_alloc);
+        return sim_refuse(self, AR_DEVICE_CALL_alloc, SIM_COST_alloc);
+    if (!recorded && place_new(self, bytes, &place) != AR_OK)
+        return sim_refuse(self, AR_DEVICE_CALL_alloc, SIM_COST_alloc);
     if (place.charge_bytes)
         sim_await_cleaning(self, place.charge_bytes, SIM_COST_alloc);
     status = place_take(self, bytes, &place);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     if (kind == SIM_COST_alloc)
         self->cached_bytes = 0;
     uint64_t cost_bytes = place.small ? bytes : place.charge_bytes;
-    sim_charge(self, DEVICE_CALL_alloc, SIM_COST_alloc, kind, bytes, cost_bytes);
+    sim_charge(self, AR_DEVICE_CALL_alloc, SIM_COST_alloc, kind, bytes, cost_bytes);
     sim_show_memory(self);
     *address = place.address;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Why an address cannot be freed. */
-static enum status free_misuse(struct sim_device *self, uint64_t address)
+static enum ar_status free_misuse(struct sim_device *self, uint64_t address)
 {
     const struct memory_segment *segment = memory_segment_find(&self->memory, address);
     if (!segment)
@@ -193,7 +193,7 @@ static enum status free_misuse(struct sim_device *self, uint64_t address)
                       address, segment->ordinal, segment->range.start);
 }
 
-enum status sim_segment_free(struct backing *backing, uint64_t address)
+enum ar_status sim_segment_free(struct ar_backing *backing, uint64_t address)
 {
     struct sim_device *self = sim_of_backing(backing);
     struct memory_segment *segment = memory_segment_find(&self->memory, address);
@@ -214,11 +214,11 @@ enum status sim_segment_free(struct backing *backing, uint64_t address)
     if (self->last_made == segment->ordinal + 1)
         self->last_made = 0;
     memory_segment_remove(&self->memory, segment);
-    sim_charge(self, DEVICE_CALL_free, SIM_COST_free, kind, bytes, cost_bytes);
+    sim_charge(self, AR_DEVICE_CALL_free, SIM_COST_free, kind, bytes, cost_bytes);
     if (back_bytes) {
         self->cached_bytes = back_bytes;
         sim_ledger_give_back(&self->ledger, back_bytes, self->clock.now_ns);
         sim_show_memory(self);
     }
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -19,48 +19,49 @@ struct sim_options {
     uint64_t seed, launch_queue, host_clock_ns;
 };
 
-static const struct option sim_options[] = {
-    {"profile", OPTION_TEXT, offsetof(struct sim_options, profile), "h100", 0, 0, NULL,
+static const struct ar_option sim_options[] = {
+    {"profile", AR_OPTION_TEXT, offsetof(struct sim_options, profile), "h100", 0, 0, NULL,
      "the card: a profile by its name, or a profile's file"},
-    {"capacity", OPTION_BYTES, offsetof(struct sim_options, capacity_bytes), NULL, 0, 0, NULL,
+    {"capacity", AR_OPTION_BYTES, offsetof(struct sim_options, capacity_bytes), NULL, 0, 0, NULL,
      "bytes that the process may have; without it all that the card has for one"},
-    {"others", OPTION_BYTES, offsetof(struct sim_options, others_bytes), "0", 0, 0, NULL,
+    {"others", AR_OPTION_BYTES, offsetof(struct sim_options, others_bytes), "0", 0, 0, NULL,
      "bytes of it that others hold all the time"},
-    {"addresses", OPTION_TEXT, offsetof(struct sim_options, addresses), NULL, 0, 0, NULL,
+    {"addresses", AR_OPTION_TEXT, offsetof(struct sim_options, addresses), NULL, 0, 0, NULL,
      "a file (CSV ordinal,bytes,address) or `random`; without it each above the last"},
-    {"ranges", OPTION_TEXT, offsetof(struct sim_options, ranges), NULL, 0, 0, NULL,
+    {"ranges", AR_OPTION_TEXT, offsetof(struct sim_options, ranges), NULL, 0, 0, NULL,
      "a file of the same form for reserved ranges; without it each above the last"},
-    {"seed", OPTION_COUNT, offsetof(struct sim_options, seed), "1", 0, 0, NULL,
+    {"seed", AR_OPTION_COUNT, offsetof(struct sim_options, seed), "1", 0, 0, NULL,
      "of addresses=random"},
-    {"launch_queue", OPTION_COUNT, offsetof(struct sim_options, launch_queue), "1024", 1, 1048576,
-     NULL, "launches that the host may be ahead of a stream"},
-    {"host_clock_ns", OPTION_COUNT, offsetof(struct sim_options, host_clock_ns), NULL, 1, 1000000,
-     NULL, "the host: what reading its clock takes (metric clock_ns); without it the profile's"},
-    {NULL, OPTION_BOOL, 0, NULL, 0, 0, NULL, NULL},
+    {"launch_queue", AR_OPTION_COUNT, offsetof(struct sim_options, launch_queue), "1024", 1,
+     1048576, NULL, "launches that the host may be ahead of a stream"},
+    {"host_clock_ns", AR_OPTION_COUNT, offsetof(struct sim_options, host_clock_ns), NULL, 1,
+     1000000, NULL,
+     "the host: what reading its clock takes (metric clock_ns); without it the profile's"},
+    {NULL, AR_OPTION_BOOL, 0, NULL, 0, 0, NULL, NULL},
 };
 
-static struct sim_device *sim_of(struct device *device)
+static struct sim_device *sim_of(struct ar_device *device)
 {
     return (struct sim_device *)device;
 }
 
-enum status sim_misuse(struct sim_device *self, const char *format, ...)
+enum ar_status sim_misuse(struct sim_device *self, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(self->problem, sizeof self->problem, format, arguments);
     va_end(arguments);
-    return STATUS_INVALID;
+    return AR_INVALID;
 }
 
-enum status sim_check_books(struct sim_device *self)
+enum ar_status sim_check_books(struct sim_device *self)
 {
     if (self->clock.failed)
         return sim_misuse(self,
                           "a stream beyond %u was named, or the host has no memory for another; "
                           "streams are numbered from 0 without gaps",
                           SIM_STREAMS_MOST - 1);
-    return self->memory.lost ? STATUS_HOST_MEMORY : STATUS_OK;
+    return self->memory.lost ? AR_HOST_MEMORY : AR_OK;
 }
 
 uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes)
@@ -68,15 +69,15 @@ uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t byte
     return sim_profile_cost(&self->profile, cost, bytes, sim_clock_busy(&self->clock));
 }
 
-static void count(struct sim_device *self, enum device_call call, uint64_t bytes, uint64_t ns,
+static void count(struct sim_device *self, enum ar_device_call call, uint64_t bytes, uint64_t ns,
                   bool refused)
 {
     self->clock.now_ns += ns;
-    device_count(&self->base, call, bytes, ns, self->waited_ns, refused);
+    ar_device_count(&self->base, call, bytes, ns, self->waited_ns, refused);
     self->waited_ns = 0;
 }
 
-void sim_call(struct sim_device *self, enum device_call call, enum sim_cost cost, uint64_t bytes,
+void sim_call(struct sim_device *self, enum ar_device_call call, enum sim_cost cost, uint64_t bytes,
               uint64_t ns)
 {
     enum sim_cost kind = sim_cost_rested(cost);
@@ -87,10 +88,10 @@ void sim_call(struct sim_device *self, enum device_call call, enum sim_cost cost
     *ended_ns = self->clock.now_ns + 1;
 }
 
-enum status sim_refuse(struct sim_device *self, enum device_call call, enum sim_cost cost)
+enum ar_status sim_refuse(struct sim_device *self, enum ar_device_call call, enum sim_cost cost)
 {
     count(self, call, 0, sim_profile_least(&self->profile, cost), true);
-    return STATUS_REFUSED;
+    return AR_REFUSED;
 }
 
 void sim_await_work(struct sim_device *self, enum sim_cost call)
@@ -99,7 +100,7 @@ void sim_await_work(struct sim_device *self, enum sim_cost call)
         self->waited_ns += sim_clock_sync(&self->clock, SIM_ALL_STREAMS);
 }
 
-void sim_charge(struct sim_device *self, enum device_call call, enum sim_cost waits,
+void sim_charge(struct sim_device *self, enum ar_device_call call, enum sim_cost waits,
                 enum sim_cost cost, uint64_t bytes, uint64_t cost_bytes)
 {
     uint64_t ns = sim_cost_now(self, cost, cost_bytes);
@@ -117,7 +118,7 @@ void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_c
 
 void sim_show_memory(struct sim_device *self)
 {
-    struct device_counters *counters = &self->base.counters;
+    struct ar_device_counters *counters = &self->base.counters;
     counters->physical_bytes = self->ledger.physical_bytes;
     counters->peak_physical_bytes = self->ledger.peak_physical_bytes;
     counters->outside_bytes = self->ledger.outside_bytes;
@@ -134,7 +135,7 @@ static void free_all(struct ranges *ranges)
     }
 }
 
-static void sim_close(struct device *device)
+static void sim_close(struct ar_device *device)
 {
     struct sim_device *self = sim_of(device);
     sim_pool_close(self->pool);
@@ -149,22 +150,22 @@ static void sim_close(struct device *device)
     free(self);
 }
 
-static enum status sim_others(struct device *device, uint64_t bytes)
+static enum ar_status sim_others(struct ar_device *device, uint64_t bytes)
 {
     struct sim_device *self = sim_of(device);
     if (!sim_ledger_others(&self->ledger, bytes))
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     sim_show_memory(self);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status sim_outside(struct device *device, uint64_t bytes)
+static enum ar_status sim_outside(struct ar_device *device, uint64_t bytes)
 {
     struct sim_device *self = sim_of(device);
     if (!sim_ledger_outside(&self->ledger, bytes))
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     sim_show_memory(self);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The host spends time on the program's own doing. */
@@ -176,7 +177,7 @@ static inline void program_takes(struct sim_device *self, uint64_t ns)
 
 /* What the program did itself, launches for one, is part of the recorded gaps: it was done in them.
  * What does not fit into the next gap is made up for in later ones. */
-static void sim_advance(struct device *device, uint64_t nanoseconds)
+static void sim_advance(struct ar_device *device, uint64_t nanoseconds)
 {
     struct sim_device *self = sim_of(device);
     uint64_t program_ns = self->program_ns < nanoseconds ? self->program_ns : nanoseconds;
@@ -184,18 +185,18 @@ static void sim_advance(struct device *device, uint64_t nanoseconds)
     self->program_ns -= program_ns;
 }
 
-static uint64_t sim_now(struct device *device)
+static uint64_t sim_now(struct ar_device *device)
 {
     return sim_of(device)->clock.now_ns;
 }
 
-static uint64_t sim_idle_at(struct device *device)
+static uint64_t sim_idle_at(struct ar_device *device)
 {
     return sim_clock_idle_at(&sim_of(device)->clock);
 }
 
 /* A mark is its own time: what is queued has an end already. */
-static uint64_t sim_mark(struct device *device)
+static uint64_t sim_mark(struct ar_device *device)
 {
     struct sim_device *self = sim_of(device);
     uint64_t host_ns = sim_now(device), idle_ns = sim_idle_at(device);
@@ -203,13 +204,13 @@ static uint64_t sim_mark(struct device *device)
     return idle_ns > host_ns ? idle_ns : host_ns;
 }
 
-static uint64_t sim_mark_ns(struct device *device, uint64_t mark)
+static uint64_t sim_mark_ns(struct ar_device *device, uint64_t mark)
 {
     (void)device;
     return mark;
 }
 
-static void sim_kernel(struct device *device, uint32_t stream, uint64_t nanoseconds)
+static void sim_kernel(struct ar_device *device, uint32_t stream, uint64_t nanoseconds)
 {
     struct sim_device *self = sim_of(device);
     uint64_t ns = sim_clock_busy(&self->clock) ? self->launch_busy_ns : self->launch_ns;
@@ -224,13 +225,13 @@ static void sim_kernel(struct device *device, uint32_t stream, uint64_t nanoseco
 
 /* A library of matrix products loads itself with the first one of all, and its kernels with the
  * first of each type and order of lengths, by which it chooses among them. */
-static void sim_prepare(struct device *device, const struct kernel_op *op)
+static void sim_prepare(struct ar_device *device, const struct ar_kernel_op *op)
 {
     struct sim_device *self = sim_of(device);
     unsigned order = (unsigned)(op->m >= op->n) + 2 * (unsigned)(op->n >= op->k) +
                      4 * (unsigned)(op->m >= op->k);
     uint64_t bit = UINT64_C(1) << (8 * (unsigned)op->type + order);
-    if (op->kind != KERNEL_OP_matmul || self->products_seen & bit)
+    if (op->kind != AR_KERNEL_OP_matmul || self->products_seen & bit)
         return;
     enum sim_cost cost = self->products_seen ? SIM_COST_product_new : SIM_COST_product_first;
     uint64_t ns = sim_cost_now(self, cost, 1);
@@ -238,114 +239,115 @@ static void sim_prepare(struct device *device, const struct kernel_op *op)
     program_takes(self, ns);
 }
 
-static void sim_requested(struct device *device)
+static void sim_requested(struct ar_device *device)
 {
     struct sim_device *self = sim_of(device);
     program_takes(self, self->request_ns);
 }
 
-static uint64_t sim_device_kernel_op_ns(struct device *device, const struct kernel_op *op)
+static uint64_t sim_device_kernel_op_ns(struct ar_device *device, const struct ar_kernel_op *op)
 {
     return sim_kernel_op_ns(&sim_of(device)->profile, op);
 }
 
-static void sim_event_record(struct device *device, uint64_t event, uint32_t stream)
+static void sim_event_record(struct ar_device *device, uint64_t event, uint32_t stream)
 {
     struct sim_device *self = sim_of(device);
     program_takes(self, self->record_ns);
     sim_clock_event_record(&self->clock, event, stream);
 }
 
-static void sim_stream_wait(struct device *device, uint32_t stream, uint64_t event)
+static void sim_stream_wait(struct ar_device *device, uint32_t stream, uint64_t event)
 {
     struct sim_device *self = sim_of(device);
     program_takes(self, self->wait_ns);
     sim_clock_stream_wait(&self->clock, stream, event);
 }
 
-static void sim_sync(struct device *device, uint32_t stream)
+static void sim_sync(struct ar_device *device, uint32_t stream)
 {
     struct sim_device *self = sim_of(device);
     (void)sim_clock_sync(&self->clock, stream);
     sim_pool_settle(self);
 }
 
-static const char *sim_race_text(struct device *device)
+static const char *sim_race_text(struct ar_device *device)
 {
     return sim_of(device)->race;
 }
 
-static bool sim_segment_of(struct device *device, uint64_t address, struct device_segment *out)
+static bool sim_segment_of(struct ar_device *device, uint64_t address,
+                           struct ar_device_segment *out)
 {
     const struct memory_segment *segment = memory_segment_find(&sim_of(device)->memory, address);
     if (!segment)
         return false;
-    *out = (struct device_segment){
+    *out = (struct ar_device_segment){
         .ordinal = segment->ordinal, .address = segment->range.start, .bytes = segment->bytes};
     return true;
 }
 
-static const char *sim_problem(struct device *device)
+static const char *sim_problem(struct ar_device *device)
 {
     return sim_of(device)->problem;
 }
 
 /* What the host knows already is not asked of the driver: it is counted. */
-static struct backing_ticket sim_fence(struct backing *backing, uint32_t stream)
+static struct ar_backing_ticket sim_fence(struct ar_backing *backing, uint32_t stream)
 {
     struct sim_device *self = sim_of_backing(backing);
     enum sim_cost cost =
         sim_clock_fence_is_new(&self->clock, stream) ? SIM_COST_event : SIM_COST_event_known;
-    sim_call(self, DEVICE_CALL_event, cost, 0, sim_cost_now(self, cost, 1));
+    sim_call(self, AR_DEVICE_CALL_event, cost, 0, sim_cost_now(self, cost, 1));
     return sim_clock_fence(&self->clock, stream);
 }
 
-static bool sim_done(struct backing *backing, struct backing_ticket ticket)
+static bool sim_done(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct sim_device *self = sim_of_backing(backing);
     if (sim_clock_is_open(&self->clock, ticket))
-        sim_call(self, DEVICE_CALL_event, SIM_COST_event_poll, 0,
+        sim_call(self, AR_DEVICE_CALL_event, SIM_COST_event_poll, 0,
                  sim_cost_now(self, SIM_COST_event_poll, 1));
     else
-        count(self, DEVICE_CALL_event, 0, 0, false);
+        count(self, AR_DEVICE_CALL_event, 0, 0, false);
     return sim_clock_done(&self->clock, ticket);
 }
 
 /* All of it is a wait, also what asking takes. */
-static void sim_wait(struct backing *backing, struct backing_ticket ticket)
+static void sim_wait(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct sim_device *self = sim_of_backing(backing);
     uint64_t asked_ns =
         sim_clock_is_open(&self->clock, ticket) ? sim_cost_now(self, SIM_COST_event_poll, 1) : 0;
     self->clock.now_ns += asked_ns;
     self->waited_ns += asked_ns + sim_clock_wait(&self->clock, ticket);
-    count(self, DEVICE_CALL_event, 0, 0, false);
+    count(self, AR_DEVICE_CALL_event, 0, 0, false);
     sim_pool_settle(self);
 }
 
 /* The wait is the stream's; the host only asks for it, which takes as long as recording an event. */
-static void sim_order(struct backing *backing, uint32_t stream, struct backing_ticket ticket)
+static void sim_order(struct ar_backing *backing, uint32_t stream, struct ar_backing_ticket ticket)
 {
     struct sim_device *self = sim_of_backing(backing);
     bool asked = ticket.stream != stream && sim_clock_is_open(&self->clock, ticket);
     enum sim_cost cost = asked ? SIM_COST_event : SIM_COST_event_known;
-    sim_call(self, DEVICE_CALL_event, cost, 0, sim_cost_now(self, cost, 1));
+    sim_call(self, AR_DEVICE_CALL_event, cost, 0, sim_cost_now(self, cost, 1));
     self->base.counters.stall_ns += sim_clock_stream_wait_ticket(&self->clock, stream, ticket);
 }
 
-static void sim_memory(struct backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
+static void sim_memory(struct ar_backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     struct sim_device *self = sim_of_backing(backing);
     *free_bytes = sim_ledger_free(&self->ledger);
     *total_bytes = self->base.props.total_bytes;
 }
 
-static const char *sim_backing_problem(struct backing *backing)
+static const char *sim_backing_problem(struct ar_backing *backing)
 {
     return sim_problem(&sim_of_backing(backing)->base);
 }
 
-static const struct device_ops sim_ops = {
+static const struct ar_device_ops sim_ops = {
     .close = sim_close,
     .outside = sim_outside,
     .others = sim_others,
@@ -373,9 +375,9 @@ static const struct device_ops sim_ops = {
     .done = sim_done, .wait = sim_wait, .order = sim_order, .memory = sim_memory,                  \
     .problem = sim_backing_problem
 
-static const struct backing_ops sim_plain_ops = {SIM_BACKING_COMMON};
+static const struct ar_backing_ops sim_plain_ops = {SIM_BACKING_COMMON};
 
-static const struct backing_ops sim_virtual_ops = {
+static const struct ar_backing_ops sim_virtual_ops = {
     SIM_BACKING_COMMON,
     .reserve = sim_reserve,
     .release = sim_release,
@@ -391,7 +393,8 @@ static const struct backing_ops sim_virtual_ops = {
     .pool_memory = sim_pool_memory,
 };
 
-static enum status profile_open(const char *name, struct sim_profile *out, struct error *error)
+static enum ar_status profile_open(const char *name, struct sim_profile *out,
+                                   struct ar_error *error)
 {
     const char *const *lines = sim_profile_builtin(name);
     if (lines)
@@ -407,15 +410,15 @@ static enum status profile_open(const char *name, struct sim_profile *out, struc
                  : i == count - 1 ? " and "
                                   : ", ",
                  names[i]);
-    const char *near = nearest_name(name, names, count);
-    return error_set(error, STATUS_INVALID,
-                     "device sim has no profile \"%s\"%s%s%s. There are %s, and a profile's file "
-                     "is given with its path, as in profile=./mine.profile",
-                     name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
-                     all);
+    const char *near = ar_nearest_name(name, names, count);
+    return ar_error_set(
+        error, AR_INVALID,
+        "device sim has no profile \"%s\"%s%s%s. There are %s, and a profile's file "
+        "is given with its path, as in profile=./mine.profile",
+        name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "", all);
 }
 
-static bool option_given(const struct spec_link *link, const char *name)
+static bool option_given(const struct ar_spec_link *link, const char *name)
 {
     for (size_t i = 0; i < link->pair_count; i++)
         if (strcmp(link->pairs[i].key, name) == 0)
@@ -424,25 +427,25 @@ static bool option_given(const struct spec_link *link, const char *name)
 }
 
 /* What is wrong with a capacity that was asked for; OK: nothing. */
-static enum status capacity_check(const struct sim_profile *profile, uint64_t capacity_bytes,
-                                  uint64_t unit_bytes, struct error *error)
+static enum ar_status capacity_check(const struct sim_profile *profile, uint64_t capacity_bytes,
+                                     uint64_t unit_bytes, struct ar_error *error)
 {
     if (profile->total_bytes && capacity_bytes > profile->total_bytes)
-        return error_set(error, STATUS_INVALID,
-                         "device sim: capacity=%" PRIu64 " is more than the %" PRIu64
-                         " bytes that the card %s has; ask for less, or leave it out",
-                         capacity_bytes, profile->total_bytes, profile->name);
+        return ar_error_set(error, AR_INVALID,
+                            "device sim: capacity=%" PRIu64 " is more than the %" PRIu64
+                            " bytes that the card %s has; ask for less, or leave it out",
+                            capacity_bytes, profile->total_bytes, profile->name);
     if (capacity_bytes < unit_bytes)
-        return error_set(error, STATUS_INVALID,
-                         "device sim: capacity=%" PRIu64 " is less than one page of %" PRIu64
-                         " bytes, so nothing could be allocated; ask for more, or leave it out",
-                         capacity_bytes, unit_bytes);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            "device sim: capacity=%" PRIu64 " is less than one page of %" PRIu64
+                            " bytes, so nothing could be allocated; ask for more, or leave it out",
+                            capacity_bytes, unit_bytes);
+    return AR_OK;
 }
 
 /* Capacity, if it was given, and what others hold, in whole units. */
-static enum status ledger_open(struct sim_device *self, const struct sim_options *options,
-                               bool given, struct error *error)
+static enum ar_status ledger_open(struct sim_device *self, const struct sim_options *options,
+                                  bool given, struct ar_error *error)
 {
     const struct sim_profile *profile = &self->profile;
     struct sim_ledger *ledger = &self->ledger;
@@ -451,8 +454,8 @@ static enum status ledger_open(struct sim_device *self, const struct sim_options
     ledger->unit_bytes = unit_bytes;
     ledger->cleaning_bytes_per_us = profile->cleaning_bytes_per_us;
     if (given) {
-        enum status status = capacity_check(profile, capacity_bytes, unit_bytes, error);
-        if (status != STATUS_OK)
+        enum ar_status status = capacity_check(profile, capacity_bytes, unit_bytes, error);
+        if (status != AR_OK)
             return status;
     }
     if (!given)
@@ -462,14 +465,15 @@ static enum status ledger_open(struct sim_device *self, const struct sim_options
         given || !profile->total_bytes ? capacity_bytes : profile->total_bytes;
     self->base.props.capacity_bytes = capacity_bytes;
     ledger->capacity_bytes =
-        capacity_bytes == UINT64_MAX ? UINT64_MAX : size_round_down(capacity_bytes, unit_bytes);
+        capacity_bytes == UINT64_MAX ? UINT64_MAX : ar_size_round_down(capacity_bytes, unit_bytes);
     ledger->others_bytes = sim_ledger_units(ledger, options->others_bytes);
     if (ledger->others_bytes >= ledger->capacity_bytes)
-        return error_set(error, STATUS_INVALID,
-                         "device sim: others=%" PRIu64 " leaves nothing of the capacity of %" PRIu64
-                         " bytes; let others hold less",
-                         options->others_bytes, ledger->capacity_bytes);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            "device sim: others=%" PRIu64
+                            " leaves nothing of the capacity of %" PRIu64
+                            " bytes; let others hold less",
+                            options->others_bytes, ledger->capacity_bytes);
+    return AR_OK;
 }
 
 /* What the program's own doing takes, of no size. */
@@ -486,7 +490,7 @@ static void program_open(struct sim_device *self)
 static void sim_describe(struct sim_device *self)
 {
     const struct sim_profile *profile = &self->profile;
-    struct device_props *props = &self->base.props;
+    struct ar_device_props *props = &self->base.props;
     snprintf(props->kind, sizeof props->kind, "sim");
     snprintf(props->profile, sizeof props->profile, "%s", profile->name);
     props->has_virtual_memory = profile->page_bytes != 0;
@@ -503,7 +507,7 @@ static void sim_describe(struct sim_device *self)
         self->ops.kernel_op_ns = NULL;
     self->base.ops = &self->ops;
     self->base.backing = &self->backing;
-    self->backing = (struct backing){
+    self->backing = (struct ar_backing){
         .ops = profile->page_bytes ? &sim_virtual_ops : &sim_plain_ops,
         .granule_bytes = profile->granule_bytes,
         .page_bytes = profile->page_bytes,
@@ -518,65 +522,67 @@ static void sim_describe(struct sim_device *self)
 }
 
 /* Another host than that of the profile. */
-static enum status host_open(struct sim_device *self, const struct sim_options *options, bool given,
-                             struct error *error)
+static enum ar_status host_open(struct sim_device *self, const struct sim_options *options,
+                                bool given, struct ar_error *error)
 {
     if (!given)
-        return STATUS_OK;
+        return AR_OK;
     if (!self->profile.host_clock_ps)
-        return error_set(error, STATUS_INVALID,
-                         "device sim, option host_clock_ns: the profile %s has no line "
-                         "host_clock_ps, so its costs cannot be brought to another host; leave the "
-                         "option out, calibrate again, or take the profile h100-rested, which has "
-                         "one",
-                         self->profile.name);
-    enum status status = sim_profile_at_host(&self->profile, 1000 * options->host_clock_ns,
-                                             self->profile.name, error);
+        return ar_error_set(
+            error, AR_INVALID,
+            "device sim, option host_clock_ns: the profile %s has no line "
+            "host_clock_ps, so its costs cannot be brought to another host; leave the "
+            "option out, calibrate again, or take the profile h100-rested, which has "
+            "one",
+            self->profile.name);
+    enum ar_status status = sim_profile_at_host(&self->profile, 1000 * options->host_clock_ns,
+                                                self->profile.name, error);
     /* Results tell the two hosts apart. */
     size_t used = strlen(self->profile.name);
     snprintf(self->profile.name + used, sizeof self->profile.name - used, "@%" PRIu64 "ns",
              options->host_clock_ns);
-    return error_prefix(error, status, "device sim, option host_clock_ns");
+    return ar_error_prefix(error, status, "device sim, option host_clock_ns");
 }
 
 /* A list of reserved ranges, if one was given. They are whole pages. */
-static enum status ranges_open(struct sim_device *self, const char *path, struct error *error)
+static enum ar_status ranges_open(struct sim_device *self, const char *path, struct ar_error *error)
 {
     if (!path)
-        return STATUS_OK;
+        return AR_OK;
     return sim_addresses_open(&self->ranges, path, 0, self->ledger.unit_bytes,
                               self->ledger.unit_bytes, 0, error);
 }
 
-static enum status sim_open(const struct spec_link *link, struct device **out, struct error *error)
+static enum ar_status sim_open(const struct ar_spec_link *link, struct ar_device **out,
+                               struct ar_error *error)
 {
     struct sim_options options = {0};
-    enum status status = options_read(sim_options, link, "device sim", &options, error);
-    if (status != STATUS_OK)
+    enum ar_status status = ar_options_read(sim_options, link, "device sim", &options, error);
+    if (status != AR_OK)
         return status;
     struct sim_device *self = calloc(1, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "no memory for a simulated device");
+        return ar_error_set(error, AR_HOST_MEMORY, "no memory for a simulated device");
     device_memory_open(&self->memory);
     sim_clock_open(&self->clock, (uint32_t)options.launch_queue);
     status = profile_open(options.profile, &self->profile, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = host_open(self, &options, option_given(link, "host_clock_ns"), error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = ledger_open(self, &options, option_given(link, "capacity"), error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = sim_addresses_open(&self->addresses, options.addresses,
                                     self->profile.first_address, self->ledger.unit_bytes,
                                     self->profile.granule_bytes, options.seed, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = ranges_open(self, options.ranges, error);
-    if (status != STATUS_OK) {
+    if (status != AR_OK) {
         sim_close(&self->base);
         return status;
     }
     sim_describe(self);
     *out = &self->base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static bool sim_available(char *text, size_t text_bytes)
@@ -585,7 +591,7 @@ static bool sim_available(char *text, size_t text_bytes)
     return true;
 }
 
-const struct device_kind sim_device_kind = {
+const struct ar_device_kind sim_device_kind = {
     .name = "sim",
     .summary = "a simulated GPU with a virtual clock; what a card's profile says, exactly",
     .options = sim_options,

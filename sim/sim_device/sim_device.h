@@ -4,6 +4,6 @@
 
 #include "sim/device.h"
 
-extern const struct device_kind sim_device_kind;
+extern const struct ar_device_kind sim_device_kind;
 
 #endif

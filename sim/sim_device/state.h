@@ -16,8 +16,8 @@
 #include "sim/device_memory/small_pages.h"
 
 struct sim_device {
-    struct device base;
-    struct backing backing;
+    struct ar_device base;
+    struct ar_backing backing;
     struct sim_profile profile;
     struct sim_clock clock;
     struct sim_ledger ledger;
@@ -32,7 +32,7 @@ struct sim_device {
     uint64_t
         ended_ns[SIM_COST_COUNT]; /* of the last call, by what rests are kept by, + 1; 0: none */
     uint64_t carried_ns[SIM_COST_COUNT]; /* that were added to it for a rest */
-    struct device_ops ops;               /* without the hooks that the profile has no use for */
+    struct ar_device_ops ops;            /* without the hooks that the profile has no use for */
     uint64_t launch_ns, launch_busy_ns;  /* host time of a kernel's launch */
     uint64_t request_ns, mark_ns, record_ns, wait_ns; /* of what else the program does */
     uint64_t program_ns;    /* that all this took and no gap made up for */
@@ -42,22 +42,22 @@ struct sim_device {
     char race[512];
 };
 
-static inline struct sim_device *sim_of_backing(struct backing *backing)
+static inline struct sim_device *sim_of_backing(struct ar_backing *backing)
 {
     return (struct sim_device *)((char *)backing - offsetof(struct sim_device, backing));
 }
 
 /* Writes the sentence for an INVALID and returns that. */
-enum status sim_misuse(struct sim_device *self, const char *format, ...)
+enum ar_status sim_misuse(struct sim_device *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* OK while nothing was lost in calls that cannot fail (kernels, uses): asked for at each call
  * that makes memory. Else HOST_MEMORY, or INVALID with a sentence. */
-enum status sim_check_books(struct sim_device *self);
+enum ar_status sim_check_books(struct sim_device *self);
 
 /* Counts a call of the kind `cost` and lets the host spend `ns`, and what rests of the kind
  * add. `bytes` is what it is about. */
-void sim_call(struct sim_device *self, enum device_call call, enum sim_cost cost, uint64_t bytes,
+void sim_call(struct sim_device *self, enum ar_device_call call, enum sim_cost cost, uint64_t bytes,
               uint64_t ns);
 /* Its cost at that size and now, just after another of its kind. */
 uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes);
@@ -65,11 +65,11 @@ uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t byte
  * a busy card then, if the card was: ask for it first. */
 void sim_await_work(struct sim_device *self, enum sim_cost call);
 /* All three: a call of the kind `cost` about `bytes`, charged as one of `cost_bytes`. */
-void sim_charge(struct sim_device *self, enum device_call call, enum sim_cost waits,
+void sim_charge(struct sim_device *self, enum ar_device_call call, enum sim_cost waits,
                 enum sim_cost cost, uint64_t bytes, uint64_t cost_bytes);
 /* Counts a call that found no memory and returns REFUSED. That is no misuse: `problem` stays
  * as it was. */
-enum status sim_refuse(struct sim_device *self, enum device_call call, enum sim_cost cost);
+enum ar_status sim_refuse(struct sim_device *self, enum ar_device_call call, enum sim_cost cost);
 /* The host waits for memory to be cleaned, as the ledger says. */
 void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_cost cost);
 /* The ledger's figures go into the counters. */
@@ -80,28 +80,28 @@ struct memory_segment *sim_segment_add(struct sim_device *self, uint64_t address
                                        uint64_t bytes, bool reserved);
 
 /* Hooks of the backing. segments.c, virtual_memory.c */
-enum status sim_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address);
-enum status sim_segment_free(struct backing *backing, uint64_t address);
-enum status sim_reserve(struct backing *backing, uint64_t bytes, uint64_t *address);
-enum status sim_release(struct backing *backing, uint64_t address);
-enum status sim_create(struct backing *backing, uint64_t bytes, backing_handle *handle);
-enum status sim_destroy(struct backing *backing, backing_handle handle);
-enum status sim_map(struct backing *backing, uint64_t address, backing_handle handle);
-enum status sim_access(struct backing *backing, uint64_t address, uint64_t bytes);
-enum status sim_unmap(struct backing *backing, uint64_t address, uint64_t bytes);
+enum ar_status sim_segment_alloc(struct ar_backing *backing, uint64_t bytes, uint64_t *address);
+enum ar_status sim_segment_free(struct ar_backing *backing, uint64_t address);
+enum ar_status sim_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address);
+enum ar_status sim_release(struct ar_backing *backing, uint64_t address);
+enum ar_status sim_create(struct ar_backing *backing, uint64_t bytes, backing_handle *handle);
+enum ar_status sim_destroy(struct ar_backing *backing, backing_handle handle);
+enum ar_status sim_map(struct ar_backing *backing, uint64_t address, backing_handle handle);
+enum ar_status sim_access(struct ar_backing *backing, uint64_t address, uint64_t bytes);
+enum ar_status sim_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes);
 
 /* async_pool.c */
-enum status sim_pool_open(struct backing *backing, const struct backing_pool *settings);
-enum status sim_pool_alloc(struct backing *backing, uint64_t bytes, uint32_t stream,
-                           uint64_t *address);
-enum status sim_pool_free(struct backing *backing, uint64_t address, uint32_t stream);
-enum status sim_pool_trim(struct backing *backing, uint64_t keep_bytes);
-void sim_pool_memory(struct backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes);
+enum ar_status sim_pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings);
+enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32_t stream,
+                              uint64_t *address);
+enum ar_status sim_pool_free(struct ar_backing *backing, uint64_t address, uint32_t stream);
+enum ar_status sim_pool_trim(struct ar_backing *backing, uint64_t keep_bytes);
+void sim_pool_memory(struct ar_backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes);
 
 /* Hooks of the device. uses.c */
-void sim_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
+void sim_used(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t stream,
               uint64_t event);
-uint64_t sim_handed_out(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
+uint64_t sim_handed_out(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t stream,
                         bool order, uint64_t event);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "sim/sim_device/state.h"
 
-void sim_used(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
+void sim_used(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t stream,
               uint64_t event)
 {
     struct sim_device *self = (struct sim_device *)device;
@@ -75,7 +75,7 @@ static void report_unusable(struct hand_out *hand_out, uint64_t address, bool ma
     hand_out->raced = true;
 }
 
-uint64_t sim_handed_out(struct device *device, uint64_t address, uint64_t bytes, uint32_t stream,
+uint64_t sim_handed_out(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t stream,
                         bool order, uint64_t event)
 {
     struct sim_device *self = (struct sim_device *)device;

@@ -15,56 +15,56 @@
 #include "sim/sim_device/state.h"
 
 /* A multiple of the page, above 0. */
-static enum status check_bytes(struct sim_device *self, const char *what, uint64_t bytes)
+static enum ar_status check_bytes(struct sim_device *self, const char *what, uint64_t bytes)
 {
     uint64_t page_bytes = self->profile.page_bytes;
     if (bytes == 0 || bytes % page_bytes)
         return sim_misuse(self,
                           "%s of %" PRIu64 " bytes, which is no multiple of the page of %" PRIu64,
                           what, bytes, page_bytes);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Where a reservation is to lie: where the list says, if there is one. */
-static enum status reserve_place(struct sim_device *self, uint64_t bytes, uint64_t *start)
+static enum ar_status reserve_place(struct sim_device *self, uint64_t bytes, uint64_t *start)
 {
     struct sim_addresses *list = &self->ranges;
     if (list->form != SIM_ADDRESSES_LIST)
         return sim_addresses_new(&self->addresses, bytes, &self->memory.segments,
                                  &self->small.pages, start);
-    enum status status =
+    enum ar_status status =
         sim_addresses_recorded(list, bytes, start, self->problem, sizeof self->problem);
-    if (status == STATUS_OK && (ranges_overlap(&self->memory.segments, *start, *start + bytes) ||
-                                ranges_overlap(&self->small.pages, *start, *start + bytes)))
+    if (status == AR_OK && (ranges_overlap(&self->memory.segments, *start, *start + bytes) ||
+                            ranges_overlap(&self->small.pages, *start, *start + bytes)))
         status = sim_misuse(self,
                             "range %zu of %s lies at %" PRIu64 ", where a segment still is; give "
                             "the list of a recording of the same policy and workload, or none",
                             list->row_next, list->path, *start);
-    self->base.bad_input = status != STATUS_OK;
-    list->row_next += status == STATUS_OK;
+    self->base.bad_input = status != AR_OK;
+    list->row_next += status == AR_OK;
     return status;
 }
 
-enum status sim_reserve(struct backing *backing, uint64_t bytes, uint64_t *address)
+enum ar_status sim_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct sim_device *self = sim_of_backing(backing);
-    enum status status = check_bytes(self, "a reservation", bytes);
-    if (status != STATUS_OK)
+    enum ar_status status = check_bytes(self, "a reservation", bytes);
+    if (status != AR_OK)
         return status;
     uint64_t start;
     status = reserve_place(self, bytes, &start);
-    if (status == STATUS_INVALID)
+    if (status == AR_INVALID)
         return status;
-    if (status != STATUS_OK)
-        return sim_refuse(self, DEVICE_CALL_reserve, SIM_COST_reserve);
+    if (status != AR_OK)
+        return sim_refuse(self, AR_DEVICE_CALL_reserve, SIM_COST_reserve);
     if (!sim_segment_add(self, start, start + bytes, bytes, true))
-        return STATUS_HOST_MEMORY;
-    sim_charge(self, DEVICE_CALL_reserve, SIM_COST_reserve, SIM_COST_reserve, bytes, bytes);
+        return AR_HOST_MEMORY;
+    sim_charge(self, AR_DEVICE_CALL_reserve, SIM_COST_reserve, SIM_COST_reserve, bytes, bytes);
     *address = start;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status sim_release(struct backing *backing, uint64_t address)
+enum ar_status sim_release(struct ar_backing *backing, uint64_t address)
 {
     struct sim_device *self = sim_of_backing(backing);
     struct memory_segment *range = memory_segment_find(&self->memory, address);
@@ -80,30 +80,30 @@ enum status sim_release(struct backing *backing, uint64_t address)
                           address, range->mapped_bytes);
     uint64_t bytes = range->bytes;
     memory_segment_remove(&self->memory, range);
-    sim_charge(self, DEVICE_CALL_release, SIM_COST_release, SIM_COST_release, bytes, bytes);
-    return STATUS_OK;
+    sim_charge(self, AR_DEVICE_CALL_release, SIM_COST_release, SIM_COST_release, bytes, bytes);
+    return AR_OK;
 }
 
-enum status sim_create(struct backing *backing, uint64_t bytes, backing_handle *handle)
+enum ar_status sim_create(struct ar_backing *backing, uint64_t bytes, backing_handle *handle)
 {
     struct sim_device *self = sim_of_backing(backing);
-    enum status status = check_bytes(self, "physical memory", bytes);
-    if (status == STATUS_OK)
+    enum ar_status status = check_bytes(self, "physical memory", bytes);
+    if (status == AR_OK)
         status = sim_check_books(self);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     if (bytes > sim_ledger_free(&self->ledger))
-        return sim_refuse(self, DEVICE_CALL_create, SIM_COST_create);
+        return sim_refuse(self, AR_DEVICE_CALL_create, SIM_COST_create);
     struct memory_physical *physical = calloc(1, sizeof *physical);
     if (!physical)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     sim_await_cleaning(self, bytes, SIM_COST_create);
     memory_physical_enter(&self->memory, physical, bytes);
     sim_ledger_charge(&self->ledger, bytes);
-    sim_charge(self, DEVICE_CALL_create, SIM_COST_create, SIM_COST_create, bytes, bytes);
+    sim_charge(self, AR_DEVICE_CALL_create, SIM_COST_create, SIM_COST_create, bytes, bytes);
     sim_show_memory(self);
     *handle = physical->handle.start;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Gives memory back that is given up and mapped nowhere. */
@@ -116,7 +116,7 @@ static void physical_settle(struct sim_device *self, struct memory_physical *phy
     sim_show_memory(self);
 }
 
-enum status sim_destroy(struct backing *backing, backing_handle handle)
+enum ar_status sim_destroy(struct ar_backing *backing, backing_handle handle)
 {
     struct sim_device *self = sim_of_backing(backing);
     struct memory_physical *physical = memory_physical_find(&self->memory, handle);
@@ -127,15 +127,15 @@ enum status sim_destroy(struct backing *backing, backing_handle handle)
                           handle);
     physical->destroyed = true;
     uint64_t bytes = physical->bytes;
-    sim_charge(self, DEVICE_CALL_destroy, SIM_COST_destroy, SIM_COST_destroy, bytes, bytes);
+    sim_charge(self, AR_DEVICE_CALL_destroy, SIM_COST_destroy, SIM_COST_destroy, bytes, bytes);
     physical_settle(self, physical);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* What speaks against mapping the piece there; OK: nothing. */
-static enum status check_map(struct sim_device *self, uint64_t address,
-                             const struct memory_physical *physical,
-                             const struct memory_segment *range)
+static enum ar_status check_map(struct sim_device *self, uint64_t address,
+                                const struct memory_physical *physical,
+                                const struct memory_segment *range)
 {
     if (address % self->profile.page_bytes)
         return sim_misuse(self, "a map at %" PRIu64 ", which is not the start of a page", address);
@@ -151,10 +151,10 @@ static enum status check_map(struct sim_device *self, uint64_t address,
         return sim_misuse(
             self, "a map of %" PRIu64 " bytes at %" PRIu64 " overlaps what is mapped at %" PRIu64,
             physical->bytes, address, there->start);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status sim_map(struct backing *backing, uint64_t address, backing_handle handle)
+enum ar_status sim_map(struct ar_backing *backing, uint64_t address, backing_handle handle)
 {
     struct sim_device *self = sim_of_backing(backing);
     struct memory_physical *physical = memory_physical_find(&self->memory, handle);
@@ -163,26 +163,26 @@ enum status sim_map(struct backing *backing, uint64_t address, backing_handle ha
             self, "a map of physical memory %" PRIu64 ", which was given up before, or never made",
             handle);
     struct memory_segment *range = memory_segment_find(&self->memory, address);
-    enum status status = check_map(self, address, physical, range);
-    if (status != STATUS_OK)
+    enum ar_status status = check_map(self, address, physical, range);
+    if (status != AR_OK)
         return status;
     struct memory_mapping *mapping = calloc(1, sizeof *mapping);
     if (!mapping)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     enum sim_cost kind = physical->mappings ? SIM_COST_map_again : SIM_COST_map;
     memory_mapping_enter(&self->memory, mapping, physical, range, address);
-    sim_charge(self, DEVICE_CALL_map, SIM_COST_map, kind, physical->bytes, physical->bytes);
-    return STATUS_OK;
+    sim_charge(self, AR_DEVICE_CALL_map, SIM_COST_map, kind, physical->bytes, physical->bytes);
+    return AR_OK;
 }
 
 /* Checks that whole mappings fill the range, and adds up what the call costs: `kind` for the
  * first of them, `more` for the others. */
-static enum status check_run(struct sim_device *self, const char *what, uint64_t address,
-                             uint64_t bytes, enum sim_cost kind, enum sim_cost more,
-                             uint64_t *cost_ns)
+static enum ar_status check_run(struct sim_device *self, const char *what, uint64_t address,
+                                uint64_t bytes, enum sim_cost kind, enum sim_cost more,
+                                uint64_t *cost_ns)
 {
-    enum status status = check_bytes(self, what, bytes);
-    if (status != STATUS_OK)
+    enum ar_status status = check_bytes(self, what, bytes);
+    if (status != AR_OK)
         return status;
     if (bytes > UINT64_MAX - address)
         return sim_misuse(self, "%s at %" PRIu64 " reaches beyond all addresses", what, address);
@@ -200,16 +200,16 @@ static enum status check_run(struct sim_device *self, const char *what, uint64_t
         *cost_ns += sim_cost_now(self, at == address ? kind : more, mapping->end - mapping->start);
         at = mapping->end;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status sim_access(struct backing *backing, uint64_t address, uint64_t bytes)
+enum ar_status sim_access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct sim_device *self = sim_of_backing(backing);
     uint64_t cost_ns;
-    enum status status = check_run(self, "an access", address, bytes, SIM_COST_access,
-                                   SIM_COST_access_more, &cost_ns);
-    if (status != STATUS_OK)
+    enum ar_status status = check_run(self, "an access", address, bytes, SIM_COST_access,
+                                      SIM_COST_access_more, &cost_ns);
+    if (status != AR_OK)
         return status;
     for (uint64_t at = address; at < address + bytes;) {
         struct memory_mapping *mapping = memory_mapping_find(&self->memory, at);
@@ -217,8 +217,8 @@ enum status sim_access(struct backing *backing, uint64_t address, uint64_t bytes
         at = mapping->range.end;
     }
     sim_await_work(self, SIM_COST_access);
-    sim_call(self, DEVICE_CALL_access, SIM_COST_access, bytes, cost_ns);
-    return STATUS_OK;
+    sim_call(self, AR_DEVICE_CALL_access, SIM_COST_access, bytes, cost_ns);
+    return AR_OK;
 }
 
 struct pending_use {
@@ -240,13 +240,13 @@ static bool use_is_past(void *argument, const struct sim_use *use, uint64_t star
     return false;
 }
 
-static enum status check_unused(struct sim_device *self, const struct memory_mapping *mapping)
+static enum ar_status check_unused(struct sim_device *self, const struct memory_mapping *mapping)
 {
     const struct memory_physical *physical = mapping->physical;
     struct pending_use pending = {.self = self, .mapping = mapping->number};
     if (sim_hazards_visit(&self->memory.hazards, physical->address,
                           physical->address + physical->bytes, use_is_past, &pending))
-        return STATUS_OK;
+        return AR_OK;
     return sim_misuse(self,
                       "an unmap of %" PRIu64 " while work of stream %" PRIu32
                       " may still use it (the block was let go at event %" PRIu64
@@ -254,25 +254,25 @@ static enum status check_unused(struct sim_device *self, const struct memory_map
                       mapping->range.start, pending.use.stream, pending.use.event);
 }
 
-enum status sim_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
+enum ar_status sim_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct sim_device *self = sim_of_backing(backing);
     uint64_t cost_ns;
-    enum status status =
+    enum ar_status status =
         check_run(self, "an unmap", address, bytes, SIM_COST_unmap, SIM_COST_unmap_more, &cost_ns);
-    for (uint64_t at = address; status == STATUS_OK && at < address + bytes;) {
+    for (uint64_t at = address; status == AR_OK && at < address + bytes;) {
         const struct memory_mapping *mapping = memory_mapping_find(&self->memory, at);
         status = check_unused(self, mapping);
         at = mapping->range.end;
     }
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     sim_await_work(self, SIM_COST_unmap);
-    sim_call(self, DEVICE_CALL_unmap, SIM_COST_unmap, bytes, cost_ns);
+    sim_call(self, AR_DEVICE_CALL_unmap, SIM_COST_unmap, bytes, cost_ns);
     for (uint64_t at = address; at < address + bytes;) {
         struct memory_mapping *mapping = memory_mapping_find(&self->memory, at);
         at = mapping->range.end;
         physical_settle(self, memory_mapping_remove(&self->memory, mapping));
     }
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -22,16 +22,16 @@ static size_t let_through(struct gate *gate)
     return at;
 }
 
-static enum status gate_next(struct trace_source *base, const struct trace_event **events,
-                             size_t *count, struct error *error)
+static enum ar_status gate_next(struct trace_source *base, const struct trace_event **events,
+                                size_t *count, struct ar_error *error)
 {
     struct gate *gate = of(base);
     *count = 0;
     if (!gate->steps_left || !gate->events_left)
-        return STATUS_OK;
+        return AR_OK;
     if (!gate->count) {
-        enum status status = trace_next(gate->inner, &gate->events, &gate->count, error);
-        if (status != STATUS_OK || !gate->count) {
+        enum ar_status status = trace_next(gate->inner, &gate->events, &gate->count, error);
+        if (status != AR_OK || !gate->count) {
             gate->ended = true;
             return status;
         }
@@ -40,7 +40,7 @@ static enum status gate_next(struct trace_source *base, const struct trace_event
     *count = let_through(gate);
     gate->events += *count;
     gate->count -= *count;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void gate_served(struct trace_source *base, const struct trace_event *event,
@@ -60,7 +60,7 @@ static const char *gate_text(struct trace_source *base, uint64_t index)
     return trace_text_of(of(base)->inner, index);
 }
 
-static enum status gate_rewind(struct trace_source *base, struct error *error)
+static enum ar_status gate_rewind(struct trace_source *base, struct ar_error *error)
 {
     struct gate *gate = of(base);
     gate->count = 0;

@@ -27,14 +27,14 @@ static bool is_pinned(struct pinned_view *self, const struct trace_event *event)
            trace_attributes_of(self->inner, event->attributes)->space == TRACE_SPACE_PINNED;
 }
 
-static enum status view_next(struct trace_source *base, const struct trace_event **events,
-                             size_t *count, struct error *error)
+static enum ar_status view_next(struct trace_source *base, const struct trace_event **events,
+                                size_t *count, struct ar_error *error)
 {
     struct pinned_view *self = of(base);
     *count = 0;
     if (!self->given_count) {
-        enum status status = trace_next(self->inner, &self->given, &self->given_count, error);
-        if (status != STATUS_OK || !self->given_count)
+        enum ar_status status = trace_next(self->inner, &self->given, &self->given_count, error);
+        if (status != AR_OK || !self->given_count)
             return status;
     }
     while (*count < SPAN && *count < self->given_count) {
@@ -48,7 +48,7 @@ static enum status view_next(struct trace_source *base, const struct trace_event
     self->given += *count;
     self->given_count -= *count;
     *events = self->events;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void view_served(struct trace_source *base, const struct trace_event *event,
@@ -58,7 +58,7 @@ static void view_served(struct trace_source *base, const struct trace_event *eve
     inner->ops->served(inner, event, served);
 }
 
-static enum status view_rewind(struct trace_source *base, struct error *error)
+static enum ar_status view_rewind(struct trace_source *base, struct ar_error *error)
 {
     of(base)->given_count = 0;
     return trace_rewind(of(base)->inner, error);
@@ -88,8 +88,8 @@ static uint64_t view_line(struct trace_source *base, uint64_t event)
     return trace_line_of(of(base)->inner, event);
 }
 
-enum status pinned_view_open(struct trace_source *source, struct trace_source **out,
-                             struct error *error)
+enum ar_status pinned_view_open(struct trace_source *source, struct trace_source **out,
+                                struct ar_error *error)
 {
 #define VIEW_OPS                                                                                   \
     .next = view_next, .rewind = view_rewind, .attributes = view_attributes, .text = view_text,    \
@@ -100,11 +100,11 @@ enum status pinned_view_open(struct trace_source *source, struct trace_source **
     struct pinned_view *self = calloc(1, sizeof *self);
     if (!self) {
         trace_close(source);
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a workload");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a workload");
     }
     self->base.ops = source->ops->served ? &adaptive : &plain;
     self->base.info = source->info;
     self->inner = source;
     *out = &self->base;
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -7,7 +7,7 @@
 #include "workloads/trace/source.h"
 
 /* A source over `source`, which it takes over and closes, also where it fails. */
-enum status pinned_view_open(struct trace_source *source, struct trace_source **out,
-                             struct error *error) STATUS_CHECKED;
+enum ar_status pinned_view_open(struct trace_source *source, struct trace_source **out,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -27,16 +27,16 @@ static bool pick(const struct tenant_setup *setup, const struct process_card *ca
 }
 
 /* Its pools, by its settings; `only`: the card where it was placed, or NULL. */
-static enum status configure(const struct tenant_setup *setup, const struct process_card *cards,
-                             size_t card_count, uint64_t context_bytes, const uint32_t *only,
-                             struct process *process, struct error *error)
+static enum ar_status configure(const struct tenant_setup *setup, const struct process_card *cards,
+                                size_t card_count, uint64_t context_bytes, const uint32_t *only,
+                                struct process *process, struct ar_error *error)
 {
     struct process_card left[PROCESS_CARDS];
     struct process_line lines[LINES_MOST];
     char visible[16];
     size_t line_count = setup->line_count;
     if (line_count >= LINES_MOST)
-        return error_set(error, STATUS_INVALID, "more than %d settings", LINES_MOST - 1);
+        return ar_error_set(error, AR_INVALID, "more than %d settings", LINES_MOST - 1);
     for (size_t i = 0; i < card_count; i++) {
         uint64_t free_bytes = cards[i].free_bytes;
         left[i] = cards[i];
@@ -51,52 +51,55 @@ static enum status configure(const struct tenant_setup *setup, const struct proc
 }
 
 /* Pools of other libraries in the same process. */
-static enum status add_beside(const struct tenant_setup *setup, struct process *process,
-                              struct error *error)
+static enum ar_status add_beside(const struct tenant_setup *setup, struct process *process,
+                                 struct ar_error *error)
 {
     for (size_t i = 0; i < setup->beside_count; i++) {
         if (!process->pool_count || process->pool_count == PROCESS_POOLS)
-            return error_set(error, STATUS_INVALID,
-                             "beside = %s: a process has 1 to %d pools, and a first one whose card "
-                             "the others take",
-                             setup->beside[i], PROCESS_POOLS);
+            return ar_error_set(
+                error, AR_INVALID,
+                "beside = %s: a process has 1 to %d pools, and a first one whose card "
+                "the others take",
+                setup->beside[i], PROCESS_POOLS);
         struct process_pool *pool = &process->pools[process->pool_count++];
         *pool = (struct process_pool){.card = process->pools[0].card, .limit_bytes = UINT64_MAX};
         snprintf(pool->policy, sizeof pool->policy, "%s", setup->beside[i]);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Its pool of pinned memory, behind all others. */
-static enum status add_pinned(const struct tenant_setup *setup, size_t card_count,
-                              struct process *process, struct error *error)
+static enum ar_status add_pinned(const struct tenant_setup *setup, size_t card_count,
+                                 struct process *process, struct ar_error *error)
 {
     bool own = !strcmp(setup->pinned, "yes");
     if (!process->pool_count || process->pool_count == PROCESS_POOLS)
-        return error_set(error, STATUS_INVALID,
-                         "pinned = %s: a process has 1 to %d pools, and a first one whose workload "
-                         "this one takes",
-                         setup->pinned, PROCESS_POOLS);
+        return ar_error_set(
+            error, AR_INVALID,
+            "pinned = %s: a process has 1 to %d pools, and a first one whose workload "
+            "this one takes",
+            setup->pinned, PROCESS_POOLS);
     if (own && !process->pinned_policy[0])
-        return error_set(error, STATUS_INVALID,
-                         "pinned = yes is of TensorFlow and JAX; name a policy, such as pinned = "
-                         "growth:limit=1GiB");
+        return ar_error_set(
+            error, AR_INVALID,
+            "pinned = yes is of TensorFlow and JAX; name a policy, such as pinned = "
+            "growth:limit=1GiB");
     struct process_pool *pool = &process->pools[process->pool_count++];
     *pool = (struct process_pool){
         .card = (uint32_t)card_count, .limit_bytes = UINT64_MAX, .pinned = true};
     snprintf(pool->policy, sizeof pool->policy, "%s", own ? process->pinned_policy : setup->pinned);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status tenant_place(const struct tenant_setup *setup, const struct process_card *cards,
-                         size_t card_count, uint64_t context_bytes, struct process *process,
-                         struct error *error)
+enum ar_status tenant_place(const struct tenant_setup *setup, const struct process_card *cards,
+                            size_t card_count, uint64_t context_bytes, struct process *process,
+                            struct ar_error *error)
 {
     uint32_t card = setup->card;
     bool placed = setup->placement != TENANT_GIVEN;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (placed && !pick(setup, cards, card_count, context_bytes, &card))
-        return error_set(error, STATUS_REFUSED, "no card has room for what it needs");
+        return ar_error_set(error, AR_REFUSED, "no card has room for what it needs");
     if (setup->lines) {
         status = configure(setup, cards, card_count, context_bytes, placed ? &card : NULL, process,
                            error);

@@ -57,8 +57,8 @@ void process_warn(struct process_reading *self, const char *format, ...)
     va_end(list);
 }
 
-enum status process_raise(struct process_reading *self, const struct process_line *line,
-                          enum process_exception exception, const char *format, ...)
+enum ar_status process_raise(struct process_reading *self, const struct process_line *line,
+                             enum process_exception exception, const char *format, ...)
 {
     char text[512];
     va_list list;
@@ -67,32 +67,32 @@ enum status process_raise(struct process_reading *self, const struct process_lin
     va_end(list);
     self->process->exception = exception;
     self->process->line = line ? line->line : 0;
-    return error_set(self->error, STATUS_NEGATIVE, "%s: %s", process_exception_name(exception),
-                     text);
+    return ar_error_set(self->error, AR_NEGATIVE, "%s: %s", process_exception_name(exception),
+                        text);
 }
 
-enum status process_bad_line(struct process_reading *self, const struct process_line *line,
-                             const char *what)
+enum ar_status process_bad_line(struct process_reading *self, const struct process_line *line,
+                                const char *what)
 {
     self->process->line = line->line;
-    return error_set(self->error, STATUS_INVALID, "line %u: \"%s = %s\": %s", line->line, line->key,
-                     line->value, what);
+    return ar_error_set(self->error, AR_INVALID, "line %u: \"%s = %s\": %s", line->line, line->key,
+                        line->value, what);
 }
 
-enum status process_add_pool(struct process_reading *self, uint32_t visible_card,
-                             struct process_pool **pool)
+enum ar_status process_add_pool(struct process_reading *self, uint32_t visible_card,
+                                struct process_pool **pool)
 {
     struct process *process = self->process;
     if (process->pool_count == PROCESS_POOLS)
-        return error_set(self->error, STATUS_INVALID,
-                         "a process of more than %d pools; take fewer logical devices",
-                         PROCESS_POOLS);
+        return ar_error_set(self->error, AR_INVALID,
+                            "a process of more than %d pools; take fewer logical devices",
+                            PROCESS_POOLS);
     *pool = &process->pools[process->pool_count++];
     **pool = (struct process_pool){
         .card = self->visible[visible_card],
         .limit_bytes = UINT64_MAX,
     };
-    return STATUS_OK;
+    return AR_OK;
 }
 
 bool process_read_cards(const struct process_reading *self, const char **text, size_t *first,
@@ -159,7 +159,7 @@ static void warn_of_unknown_variables(struct process_reading *self)
         bool found = !is_variable(&self->lines[i]);
         for (size_t k = 0; k < count && !found; k++)
             found = !strcmp(key, known[k]);
-        const char *near = found ? NULL : nearest_name(key, known, count);
+        const char *near = found ? NULL : ar_nearest_name(key, known, count);
         if (!found)
             process_warn(self, "the variable %s is not known and does nothing%s%s%s", key,
                          near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
@@ -168,13 +168,13 @@ static void warn_of_unknown_variables(struct process_reading *self)
 
 /* CUDA_VISIBLE_DEVICES: a list of the machine's numbers; what follows the first that is none is
  * not seen. Absent: all. */
-static enum status see_cards(struct process_reading *self)
+static enum ar_status see_cards(struct process_reading *self)
 {
     const char *list = process_variable(self, "CUDA_VISIBLE_DEVICES");
     if (!list) {
         for (size_t i = 0; i < self->card_count; i++)
             self->visible[self->visible_count++] = (uint32_t)i;
-        return STATUS_OK;
+        return AR_OK;
     }
     while (*list && self->visible_count < PROCESS_CARDS) {
         char *end;
@@ -183,28 +183,29 @@ static enum status see_cards(struct process_reading *self)
             break;
         for (size_t i = 0; i < self->visible_count; i++)
             if (self->visible[i] == card)
-                return error_set(self->error, STATUS_INVALID,
-                                 "CUDA_VISIBLE_DEVICES names card %llu twice; the driver then "
-                                 "shows the process no card at all",
-                                 card);
+                return ar_error_set(self->error, AR_INVALID,
+                                    "CUDA_VISIBLE_DEVICES names card %llu twice; the driver then "
+                                    "shows the process no card at all",
+                                    card);
         self->visible[self->visible_count++] = (uint32_t)card;
         list = *end ? end + 1 : end;
     }
     if (!self->visible_count)
-        return error_set(self->error, STATUS_INVALID,
-                         "CUDA_VISIBLE_DEVICES=%s leaves the process no card of the %zu that the "
-                         "machine has",
-                         process_variable(self, "CUDA_VISIBLE_DEVICES"), self->card_count);
-    return STATUS_OK;
+        return ar_error_set(
+            self->error, AR_INVALID,
+            "CUDA_VISIBLE_DEVICES=%s leaves the process no card of the %zu that the "
+            "machine has",
+            process_variable(self, "CUDA_VISIBLE_DEVICES"), self->card_count);
+    return AR_OK;
 }
 
-enum status process_configure(const struct process_card *cards, size_t card_count,
-                              const struct process_line *lines, size_t line_count,
-                              struct process *process, struct error *error)
+enum ar_status process_configure(const struct process_card *cards, size_t card_count,
+                                 const struct process_line *lines, size_t line_count,
+                                 struct process *process, struct ar_error *error)
 {
     static const struct {
         const char *name;
-        enum status (*run)(struct process_reading *self);
+        enum ar_status (*run)(struct process_reading *self);
     } frameworks[] = {
         {"tensorflow", process_tensorflow}, {"jax", process_jax}, {"torch", process_torch}};
     struct process_reading self = {
@@ -217,15 +218,15 @@ enum status process_configure(const struct process_card *cards, size_t card_coun
     };
     memset(process, 0, sizeof *process);
     if (!card_count || card_count > PROCESS_CARDS)
-        return error_set(error, STATUS_INVALID, "a machine has 1 to %d cards", PROCESS_CARDS);
+        return ar_error_set(error, AR_INVALID, "a machine has 1 to %d cards", PROCESS_CARDS);
     size_t at = 0;
     while (at < line_count && is_variable(&lines[at]))
         at++;
     if (at == line_count || strcmp(lines[at].key, "framework") != 0)
-        return error_set(error, STATUS_INVALID,
-                         "the first line of a process is framework = tensorflow, jax or torch");
+        return ar_error_set(error, AR_INVALID,
+                            "the first line of a process is framework = tensorflow, jax or torch");
     warn_of_unknown_variables(&self);
-    enum status status = see_cards(&self);
+    enum ar_status status = see_cards(&self);
     if (status)
         return status;
     for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++)

@@ -10,11 +10,11 @@
  *   all         framework = tensorflow | jax | torch    (first)
  *   tensorflow  set_visible_devices = 0 1 | none
  *               set_memory_growth = CARD|all true|false
- *               set_logical_devices = CARD MIB MIB..     (one pool each; - : no limit given)
+ *               set_logical_devices = CARD AR_MIB AR_MIB..     (one pool each; - : no limit given)
  *               per_process_gpu_memory_fraction, allow_growth, num_virtual_devices_per_gpu,
  *               gpu_system_memory_size_in_mb, internal_fragmentation_fraction,
  *               use_unified_memory, disallow_retry_on_allocation_failure, virtual_devices =
- *               MIB MIB.. / MIB.. (a list a GPU), virtual_device_priorities, virtual_device_ordinals
+ *               AR_MIB AR_MIB.. / AR_MIB.. (a list a GPU), virtual_device_priorities, virtual_device_ordinals
  *                                                       (of GPUOptions)
  *               build = release | debug | tegra | pluggable | 1.x: which leave the system unlike amounts
  *               initialize = yes                         (the first operation)
@@ -88,9 +88,9 @@ struct process {
 /* Runs the lines on a machine of `card_count` cards. OK: the pools are there. NEGATIVE: the
  * framework refuses, `exception` and `line` say how and where and `error` why. INVALID: a line is
  * none that is known. */
-enum status process_configure(const struct process_card *cards, size_t card_count,
-                              const struct process_line *lines, size_t line_count,
-                              struct process *process, struct error *error) STATUS_CHECKED;
+enum ar_status process_configure(const struct process_card *cards, size_t card_count,
+                                 const struct process_line *lines, size_t line_count,
+                                 struct process *process, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* All warnings, with "; " between, cut where the room ends. */
 void process_warnings(const struct process *process, char *text, size_t room);

@@ -34,7 +34,7 @@ static bool read_range(const char *text, struct fractions *fractions)
            fractions->start <= fractions->cap && fractions->cap <= 1;
 }
 
-static enum status read_fraction(struct process_reading *self, struct fractions *fractions)
+static enum ar_status read_fraction(struct process_reading *self, struct fractions *fractions)
 {
     const char *now = process_variable(self, "XLA_CLIENT_MEM_FRACTION");
     const char *before = process_variable(self, "XLA_PYTHON_CLIENT_MEM_FRACTION");
@@ -45,12 +45,12 @@ static enum status read_fraction(struct process_reading *self, struct fractions 
                              "XLA_PYTHON_CLIENT_MEM_FRACTION is the old name of "
                              "XLA_CLIENT_MEM_FRACTION; set only one of the two");
     if (!text || (now && read_range(now, fractions)))
-        return STATUS_OK;
+        return AR_OK;
     if (!process_read_number(text, &fractions->cap) || !(fractions->cap > 0) || fractions->cap > 64)
         return process_raise(self, NULL, PROCESS_VALUE_ERROR,
                              "a memory fraction of \"%s\" is no number above 0", text);
     fractions->start = fractions->cap;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 enum allocator { ALLOCATOR_BFC, ALLOCATOR_PLATFORM, ALLOCATOR_VMM, ALLOCATOR_ASYNC };
@@ -109,7 +109,7 @@ static void warn_of_the_rest(struct process_reading *self, enum allocator alloca
         process_warn(self, "vmm is taken for one driver allocation for each request");
 }
 
-enum status process_jax(struct process_reading *self)
+enum ar_status process_jax(struct process_reading *self)
 {
     const char *named = process_variable(self, "XLA_PYTHON_CLIENT_ALLOCATOR");
     const char *preallocate = process_variable(self, "XLA_PYTHON_CLIENT_PREALLOCATE");
@@ -125,22 +125,23 @@ enum status process_jax(struct process_reading *self)
             return process_bad_line(self, &self->lines[i],
                                     "JAX is set by its environment, such as "
                                     "XLA_PYTHON_CLIENT_PREALLOCATE, and gpu_system_memory_size");
-        if (count_parse(self->lines[i].value, &pool_bytes, NULL) || !pool_bytes)
+        if (ar_count_parse(self->lines[i].value, &pool_bytes, NULL) || !pool_bytes)
             return process_bad_line(self, &self->lines[i], "a number of bytes");
     }
     enum allocator allocator;
     if (named && !strcmp(named, "address"))
-        return error_set(self->error, STATUS_INVALID,
-                         "XLA_PYTHON_CLIENT_ALLOCATOR=address is not modelled; there are default, "
-                         "bfc, platform, cuda_async and vmm");
+        return ar_error_set(
+            self->error, AR_INVALID,
+            "XLA_PYTHON_CLIENT_ALLOCATOR=address is not modelled; there are default, "
+            "bfc, platform, cuda_async and vmm");
     if (!find_allocator(named ? named : "", &allocator))
         return process_raise(self, NULL, PROCESS_VALUE_ERROR,
                              "XLA_PYTHON_CLIENT_ALLOCATOR is \"default\", \"bfc\", "
                              "\"platform\", \"cuda_async\" or \"vmm\", not \"%s\"",
                              named);
-    enum status status = read_fraction(self, &fractions);
+    enum ar_status status = read_fraction(self, &fractions);
     snprintf(self->process->pinned_policy, sizeof self->process->pinned_policy,
-             "growth:framework=jax,limit=%" PRIu64, 64 * GIB);
+             "growth:framework=jax,limit=%" PRIu64, 64 * AR_GIB);
     if (!status)
         warn_of_the_rest(self, allocator);
     for (size_t i = 0; i < self->visible_count && !status; i++) {

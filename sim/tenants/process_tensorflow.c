@@ -53,14 +53,14 @@ struct tensorflow {
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
-static enum status unrecognized(struct tensorflow *self, size_t card)
+static enum ar_status unrecognized(struct tensorflow *self, size_t card)
 {
     return process_raise(self->reading, self->line, PROCESS_VALUE_ERROR,
                          "Unrecognized device: there is no GPU %zu; %zu visible", card,
                          self->reading->visible_count);
 }
 
-static enum status set_growth(struct tensorflow *self, const char *value)
+static enum ar_status set_growth(struct tensorflow *self, const char *value)
 {
     size_t first, last;
     bool on;
@@ -87,10 +87,10 @@ static enum status set_growth(struct tensorflow *self, const char *value)
                                  "Physical devices cannot be modified after being initialized");
         card->growth = growth;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status set_logical(struct tensorflow *self, const char *value)
+static enum ar_status set_logical(struct tensorflow *self, const char *value)
 {
     struct card_settings settings = {0};
     size_t first, last;
@@ -123,10 +123,10 @@ static enum status set_logical(struct tensorflow *self, const char *value)
         card->logical_count = settings.logical_count;
         memcpy(card->logical_mib, settings.logical_mib, sizeof settings.logical_mib);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status set_visible(struct tensorflow *self, const char *value)
+static enum ar_status set_visible(struct tensorflow *self, const char *value)
 {
     bool visible[PROCESS_CARDS] = {false};
     bool same = true;
@@ -144,13 +144,13 @@ static enum status set_visible(struct tensorflow *self, const char *value)
     for (size_t i = 0; i < self->reading->visible_count; i++)
         same = same && visible[i] == self->cards[i].visible;
     if (same)
-        return STATUS_OK;
+        return AR_OK;
     if (self->initialized_by)
         return process_raise(self->reading, self->line, PROCESS_RUNTIME_ERROR,
                              "Visible devices cannot be modified after being initialized");
     for (size_t i = 0; i < self->reading->visible_count; i++)
         self->cards[i].visible = visible[i];
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* ---- what comes of them ------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static enum status set_visible(struct tensorflow *self, const char *value)
 static uint64_t part_of(uint64_t available_bytes, double part)
 {
     uint64_t bytes = (uint64_t)((double)available_bytes * part);
-    return bytes > 300 * MIB ? bytes : 300 * MIB;
+    return bytes > 300 * AR_MIB ? bytes : 300 * AR_MIB;
 }
 
 /* What is free less what the system is left; all of it where no more is free. */
@@ -170,17 +170,17 @@ static uint64_t limit_of_free(enum build build, const struct process_card *card)
     if (build == BUILD_DEBUG)
         system_bytes *= 2;
     else if (build == BUILD_TEGRA)
-        system_bytes = GIB;
+        system_bytes = AR_GIB;
     else if (build == BUILD_PLUGGABLE)
-        system_bytes = free_bytes < 2 * GIB ? 255 * MIB : part_of(free_bytes, 0.06);
+        system_bytes = free_bytes < 2 * AR_GIB ? 255 * AR_MIB : part_of(free_bytes, 0.06);
     else if (build == BUILD_1X)
         system_bytes = part_of(free_bytes, 0.05);
     return system_bytes < free_bytes ? free_bytes - system_bytes : free_bytes;
 }
 
 /* The limit of a card of which nothing is divided. */
-static enum status default_limit(struct tensorflow *self, size_t index, uint64_t *limit_bytes,
-                                 bool *of_free)
+static enum ar_status default_limit(struct tensorflow *self, size_t index, uint64_t *limit_bytes,
+                                    bool *of_free)
 {
     struct process_reading *reading = self->reading;
     const struct process_card *card = &reading->cards[reading->visible[index]];
@@ -200,22 +200,22 @@ static enum status default_limit(struct tensorflow *self, size_t index, uint64_t
     } else {
         *limit_bytes = limit_of_free(self->build, card);
     }
-    if (variable && count_parse(variable, &left_mib, NULL) != STATUS_OK) {
+    if (variable && ar_count_parse(variable, &left_mib, NULL) != AR_OK) {
         process_warn(reading, "TF_DEVICE_MIN_SYS_MEMORY_IN_MB=%s is no number and is ignored",
                      variable);
         left_mib = self->system_mib;
     }
     *of_free = !(self->fraction > 0);
-    if (left_mib && (left_mib >= (UINT64_C(1) << 40) || left_mib * MIB > card->free_bytes))
+    if (left_mib && (left_mib >= (UINT64_C(1) << 40) || left_mib * AR_MIB > card->free_bytes))
         process_warn(reading,
                      "%" PRIu64
                      " MiB for the system are more than GPU %zu has free and are ignored",
                      left_mib, index);
     else if (left_mib) {
-        *limit_bytes = card->free_bytes - left_mib * MIB;
+        *limit_bytes = card->free_bytes - left_mib * AR_MIB;
         *of_free = true;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A variable of the environment that is on. */
@@ -258,28 +258,28 @@ static void choose_policy(struct tensorflow *self, struct process_pool *pool, bo
              collecting ? "" : ",garbage_collection=false", fragmentation);
 }
 
-static enum status add_pool(struct tensorflow *self, size_t card, uint64_t limit_bytes,
-                            bool of_free, bool grows)
+static enum ar_status add_pool(struct tensorflow *self, size_t card, uint64_t limit_bytes,
+                               bool of_free, bool grows)
 {
     struct process_pool *pool;
-    enum status status = process_add_pool(self->reading, (uint32_t)card, &pool);
+    enum ar_status status = process_add_pool(self->reading, (uint32_t)card, &pool);
     if (status)
         return status;
     pool->limit_bytes = limit_bytes;
     pool->limit_of_free = of_free;
     choose_policy(self, pool, grows);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* `count`: of the limits in `mib`, one for each pool; 0: one pool of the default limit, or equal parts. */
-static enum status make_pools(struct tensorflow *self, size_t card, const uint64_t *mib,
-                              size_t count, bool grows)
+static enum ar_status make_pools(struct tensorflow *self, size_t card, const uint64_t *mib,
+                                 size_t count, bool grows)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     uint64_t limit_bytes = 0;
     bool of_free = false;
     for (size_t i = 0; i < count && !status; i++)
-        status = add_pool(self, card, mib[i] * MIB, false, grows);
+        status = add_pool(self, card, mib[i] * AR_MIB, false, grows);
     if (count || status)
         return status;
     status = default_limit(self, card, &limit_bytes, &of_free);
@@ -298,7 +298,7 @@ static bool has_logical(const struct tensorflow *self)
 }
 
 /* Virtual devices of whichever kind do not go together with other ways to set a limit. */
-static enum status check_limits(struct tensorflow *self)
+static enum ar_status check_limits(struct tensorflow *self)
 {
     if (self->fraction > 0)
         return process_raise(self->reading, self->initialized_by, PROCESS_INVALID_ARGUMENT,
@@ -308,11 +308,11 @@ static enum status check_limits(struct tensorflow *self)
         return process_raise(self->reading, self->initialized_by, PROCESS_INVALID_ARGUMENT,
                              "num_virtual_devices_per_gpu cannot be set together with virtual "
                              "devices");
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* GPUOptions of the visible cards, checked; whether pools grow. */
-static enum status check_options(struct tensorflow *self, bool *grows)
+static enum ar_status check_options(struct tensorflow *self, bool *grows)
 {
     enum growth growth = GROWTH_UNSET;
     bool logical = has_logical(self), differs = false, any = false;
@@ -327,8 +327,8 @@ static enum status check_options(struct tensorflow *self, bool *grows)
         return process_raise(self->reading, self->initialized_by, PROCESS_VALUE_ERROR,
                              "Memory growth cannot differ between GPU devices");
     if (logical || self->virtual_devices.gpu_count[VIRTUAL_LIMITS]) {
-        enum status status = check_limits(self);
-        if (status != STATUS_OK)
+        enum ar_status status = check_limits(self);
+        if (status != AR_OK)
             return status;
     }
     if (logical && growth == GROWTH_ON)
@@ -342,17 +342,17 @@ static enum status check_options(struct tensorflow *self, bool *grows)
                      "TF_FORCE_GPU_ALLOW_GROWTH=%s is neither \"true\" nor \"false\" and is "
                      "ignored",
                      forced);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status initialize(struct tensorflow *self)
+static enum ar_status initialize(struct tensorflow *self)
 {
     struct process_reading *reading = self->reading;
     /* Logical devices that the program sets take the place of those in GPUOptions. */
     const struct process_virtual *lists = has_logical(self) ? NULL : &self->virtual_devices;
     size_t list_count = lists ? lists->gpu_count[VIRTUAL_LIMITS] : 0, gpu = 0, gpu_count = 0;
     bool grows = false;
-    enum status status = check_options(self, &grows);
+    enum ar_status status = check_options(self, &grows);
     for (size_t i = 0; i < reading->visible_count; i++)
         gpu_count += self->cards[i].visible;
     if (!status && lists)
@@ -372,7 +372,7 @@ static enum status initialize(struct tensorflow *self)
 
 /* ---- lines -------------------------------------------------------------------------------- */
 
-static enum status set_build(struct tensorflow *self)
+static enum ar_status set_build(struct tensorflow *self)
 {
     static const char *const names[] = {
         [BUILD_RELEASE] = "release",     [BUILD_DEBUG] = "debug", [BUILD_TEGRA] = "tegra",
@@ -381,23 +381,23 @@ static enum status set_build(struct tensorflow *self)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(self->line->value, names[i])) {
             self->build = (enum build)i;
-            return STATUS_OK;
+            return AR_OK;
         }
     return process_bad_line(self->reading, self->line, "release, debug, tegra, pluggable or 1.x");
 }
 
-static enum status set_switch(struct tensorflow *self, bool *value)
+static enum ar_status set_switch(struct tensorflow *self, bool *value)
 {
     return process_read_bool(self->line->value, value)
-               ? STATUS_OK
+               ? AR_OK
                : process_bad_line(self->reading, self->line, "true or false");
 }
 
-static enum status set_option(struct tensorflow *self)
+static enum ar_status set_option(struct tensorflow *self)
 {
     const char *key = self->line->key, *value = self->line->value;
     bool taken;
-    enum status status =
+    enum ar_status status =
         process_virtual_line(&self->virtual_devices, self->reading, self->line, &taken);
     if (status || taken)
         return status;
@@ -406,13 +406,13 @@ static enum status set_option(struct tensorflow *self)
     if (!strcmp(key, "per_process_gpu_memory_fraction")) {
         if (!process_read_number(value, &self->fraction) || !(self->fraction >= 0))
             return process_bad_line(self->reading, self->line, "a fraction is a number from 0");
-        return STATUS_OK;
+        return AR_OK;
     }
     if (!strcmp(key, "internal_fragmentation_fraction")) {
         double *fraction = &self->fragmentation_fraction;
         if (!process_read_number(value, fraction) || !(*fraction >= 0 && *fraction <= 1))
             return process_bad_line(self->reading, self->line, "a number from 0 to 1");
-        return STATUS_OK;
+        return AR_OK;
     }
     if (!strcmp(key, "use_unified_memory"))
         return set_switch(self, &self->unified);
@@ -427,13 +427,13 @@ static enum status set_option(struct tensorflow *self)
             "no such setting of TensorFlow; there are set_visible_devices, "
             "set_memory_growth, set_logical_devices, initialize and GPUOptions");
     uint64_t *place = parts ? &self->equal_parts : &self->system_mib;
-    if (count_parse(value, place, NULL) != STATUS_OK || (parts && *place > LOGICAL_MOST))
+    if (ar_count_parse(value, place, NULL) != AR_OK || (parts && *place > LOGICAL_MOST))
         return process_bad_line(self->reading, self->line,
                                 parts ? "a number from 0 to 16" : "a number of MiB");
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_line(struct tensorflow *self)
+static enum ar_status take_line(struct tensorflow *self)
 {
     const char *key = self->line->key, *value = self->line->value;
     if (!strcmp(key, "set_memory_growth"))
@@ -444,7 +444,7 @@ static enum status take_line(struct tensorflow *self)
         return set_visible(self, value);
     if (!strcmp(key, "initialize")) {
         if (self->initialized_by)
-            return STATUS_OK;
+            return AR_OK;
         self->initialized_by = self->line;
         return initialize(self);
     }
@@ -459,19 +459,19 @@ static void choose_pinned(struct process_reading *reading)
     const char *variable = process_variable(reading, "TF_GPU_HOST_MEM_LIMIT_IN_MB");
     struct process *process = reading->process;
     uint64_t mib = PINNED_MIB;
-    if (variable && (count_parse(variable, &mib, NULL) || !mib || mib >= (UINT64_C(1) << 40))) {
+    if (variable && (ar_count_parse(variable, &mib, NULL) || !mib || mib >= (UINT64_C(1) << 40))) {
         process_warn(reading, "TF_GPU_HOST_MEM_LIMIT_IN_MB=%s is no number and is ignored",
                      variable);
         mib = PINNED_MIB;
     }
     snprintf(process->pinned_policy, sizeof process->pinned_policy,
-             "growth:framework=tf,limit=%" PRIu64, mib * MIB);
+             "growth:framework=tf,limit=%" PRIu64, mib * AR_MIB);
 }
 
-enum status process_tensorflow(struct process_reading *reading)
+enum ar_status process_tensorflow(struct process_reading *reading)
 {
     struct tensorflow self = {.reading = reading};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     const char *allocator = process_variable(reading, "TF_GPU_ALLOCATOR");
     reading->process->retries = !allocator || (strcmp(allocator, "cuda_malloc_async") != 0 &&
                                                strcmp(allocator, "cuda_malloc") != 0);

@@ -11,8 +11,8 @@
 #include "allocators/spec.h"
 #include "sim/tenants/process_parts.h"
 
-static enum status set_fraction(struct process_reading *self, const struct process_line *line,
-                                double *fractions)
+static enum ar_status set_fraction(struct process_reading *self, const struct process_line *line,
+                                   double *fractions)
 {
     const char *value = line->value;
     size_t first, last;
@@ -29,7 +29,7 @@ static enum status set_fraction(struct process_reading *self, const struct proce
                                  self->visible_count);
         fractions[i] = fraction;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The newer name of the configuration holds before the older. */
@@ -40,41 +40,41 @@ static const char *configuration(const struct process_reading *self)
 }
 
 /* RuntimeError where the allocator would not take its string. */
-static enum status check_settings(struct process_reading *self, const char *policy)
+static enum ar_status check_settings(struct process_reading *self, const char *policy)
 {
     struct torch_values values = {0};
     struct torch_settings settings;
-    struct error why = {""};
-    struct spec spec;
-    enum status status = spec_parse(policy, &spec, self->error);
-    if (status != STATUS_OK)
+    struct ar_error why = {""};
+    struct ar_spec spec;
+    enum ar_status status = ar_spec_parse(policy, &spec, self->error);
+    if (status != AR_OK)
         return status;
-    status = options_read(torch_options, &spec.links[spec.link_count - 1], "policy torch", &values,
-                          &why);
-    if (status == STATUS_OK)
+    status = ar_options_read(torch_options, &spec.links[spec.link_count - 1], "policy torch",
+                             &values, &why);
+    if (status == AR_OK)
         status = torch_settings_read(&values, &settings, &why);
-    spec_close(&spec);
-    if (status == STATUS_INVALID)
+    ar_spec_close(&spec);
+    if (status == AR_INVALID)
         return process_raise(self, NULL, PROCESS_RUNTIME_ERROR, "%s", why.text);
-    return status ? error_set(self->error, status, "%s", why.text) : STATUS_OK;
+    return status ? ar_error_set(self->error, status, "%s", why.text) : AR_OK;
 }
 
-static enum status add_pool(struct process_reading *self, size_t card, double fraction)
+static enum ar_status add_pool(struct process_reading *self, size_t card, double fraction)
 {
     const char *conf = configuration(self);
     struct process_pool *pool;
-    enum status status = process_add_pool(self, (uint32_t)card, &pool);
+    enum ar_status status = process_add_pool(self, (uint32_t)card, &pool);
     if (status)
         return status;
     if (conf && (strlen(conf) > 511 || strchr(conf, '\'')))
-        return error_set(self->error, STATUS_INVALID,
-                         "PYTORCH_CUDA_ALLOC_CONF is longer than 511 bytes, or holds a quote");
+        return ar_error_set(self->error, AR_INVALID,
+                            "PYTORCH_CUDA_ALLOC_CONF is longer than 511 bytes, or holds a quote");
     char *text = pool->policy, limit[40] = "";
     size_t room = sizeof pool->policy;
     pool->grows = true;
     if (process_variable(self, "PYTORCH_NO_CUDA_MEMORY_CACHING")) {
         snprintf(text, room, "direct");
-        return STATUS_OK;
+        return AR_OK;
     }
     if (fraction < 1) {
         pool->limit_bytes =
@@ -83,7 +83,7 @@ static enum status add_pool(struct process_reading *self, size_t card, double fr
     }
     if (conf && strstr(conf, "backend:cudaMallocAsync")) {
         snprintf(text, room, "async:release_threshold=max%s%s", *limit ? "," : "", limit);
-        return STATUS_OK;
+        return AR_OK;
     }
     bool quoted = conf && *conf;
     snprintf(text, room, "torch%s%s%s%s%s%s", *limit || quoted ? ":" : "", limit,
@@ -92,10 +92,10 @@ static enum status add_pool(struct process_reading *self, size_t card, double fr
     return check_settings(self, text);
 }
 
-enum status process_torch(struct process_reading *self)
+enum ar_status process_torch(struct process_reading *self)
 {
     double fractions[PROCESS_CARDS];
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < PROCESS_CARDS; i++)
         fractions[i] = 1;
     for (size_t i = 0; i < self->line_count && !status; i++) {

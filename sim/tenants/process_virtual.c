@@ -15,8 +15,8 @@ static const char *const keys[VIRTUAL_KEYS] = {
     [VIRTUAL_ORDINALS] = "virtual_device_ordinals",
 };
 
-static enum status read_lists(struct process_virtual *self, enum virtual_key key,
-                              struct process_reading *reading, const struct process_line *line)
+static enum ar_status read_lists(struct process_virtual *self, enum virtual_key key,
+                                 struct process_reading *reading, const struct process_line *line)
 {
     const char *at = line->value;
     size_t gpu = 0, *count = self->count[key];
@@ -46,11 +46,11 @@ static enum status read_lists(struct process_virtual *self, enum virtual_key key
         at += strspn(at, " ");
     }
     self->gpu_count[key] = gpu + 1;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status process_virtual_line(struct process_virtual *self, struct process_reading *reading,
-                                 const struct process_line *line, bool *taken)
+enum ar_status process_virtual_line(struct process_virtual *self, struct process_reading *reading,
+                                    const struct process_line *line, bool *taken)
 {
     *taken = false;
     for (size_t key = 0; key < VIRTUAL_KEYS; key++)
@@ -58,12 +58,12 @@ enum status process_virtual_line(struct process_virtual *self, struct process_re
             *taken = true;
             return read_lists(self, (enum virtual_key)key, reading, line);
         }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status process_virtual_check(const struct process_virtual *self,
-                                  struct process_reading *reading, const struct process_line *line,
-                                  size_t gpu_count)
+enum ar_status process_virtual_check(const struct process_virtual *self,
+                                     struct process_reading *reading,
+                                     const struct process_line *line, size_t gpu_count)
 {
     if (self->gpu_count[VIRTUAL_LIMITS] > gpu_count)
         return process_raise(reading, line, PROCESS_UNKNOWN_ERROR,
@@ -77,5 +77,5 @@ enum status process_virtual_check(const struct process_virtual *self,
                     "%s: GPU %zu has %zu, and %zu memory limits; give one for each "
                     "virtual device, or none at all",
                     keys[key], gpu, self->count[key][gpu], self->count[VIRTUAL_LIMITS][gpu]);
-    return STATUS_OK;
+    return AR_OK;
 }

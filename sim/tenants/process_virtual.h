@@ -17,12 +17,13 @@ struct process_virtual {
 
 /* Takes the line if it is one of virtual_devices, virtual_device_priorities and
  * virtual_device_ordinals; `*taken` says so. Its lists have " / " between. */
-enum status process_virtual_line(struct process_virtual *self, struct process_reading *reading,
-                                 const struct process_line *line, bool *taken) STATUS_CHECKED;
+enum ar_status process_virtual_line(struct process_virtual *self, struct process_reading *reading,
+                                    const struct process_line *line, bool *taken) AR_STATUS_CHECKED;
 
 /* What the framework says to them when it makes its devices, with `gpu_count` GPUs that it may use. */
-enum status process_virtual_check(const struct process_virtual *self,
-                                  struct process_reading *reading, const struct process_line *line,
-                                  size_t gpu_count) STATUS_CHECKED;
+enum ar_status process_virtual_check(const struct process_virtual *self,
+                                     struct process_reading *reading,
+                                     const struct process_line *line,
+                                     size_t gpu_count) AR_STATUS_CHECKED;
 
 #endif

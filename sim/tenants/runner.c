@@ -7,29 +7,30 @@
 #include "sim/tenants/pinned_view.h"
 #include "workloads/workload.h"
 
-static enum status open_parts(struct runner *runner, const struct spec *device, const char *policy,
-                              const char *workload, uint64_t others_bytes, struct error *error)
+static enum ar_status open_parts(struct runner *runner, const struct ar_spec *device,
+                                 const char *policy, const char *workload, uint64_t others_bytes,
+                                 struct ar_error *error)
 {
-    struct spec spec;
-    enum status status = spec_parse(policy, &spec, error);
-    if (status != STATUS_OK)
-        return error_prefix(error, status, "policy \"%s\"", policy);
+    struct ar_spec spec;
+    enum ar_status status = ar_spec_parse(policy, &spec, error);
+    if (status != AR_OK)
+        return ar_error_prefix(error, status, "policy \"%s\"", policy);
     status = session_open(&runner->session, &spec, device, 1, error);
-    spec_close(&spec);
-    if (status != STATUS_OK)
+    ar_spec_close(&spec);
+    if (status != AR_OK)
         return status;
     runner->open = true;
-    const struct device_ops *ops = runner->session.device->ops;
+    const struct ar_device_ops *ops = runner->session.device->ops;
     if (!ops->others) /* a real card: it knows by itself */
         runner->others_at_start_bytes = runner->session.device->counters.others_bytes;
-    if (ops->others && (ops->others(runner->session.device, others_bytes) != STATUS_OK ||
-                        ops->outside(runner->session.device, runner->context_bytes) != STATUS_OK)) {
+    if (ops->others && (ops->others(runner->session.device, others_bytes) != AR_OK ||
+                        ops->outside(runner->session.device, runner->context_bytes) != AR_OK)) {
         char size[32];
-        return error_set(error, STATUS_REFUSED, "the card has no room for a context of %s",
-                         size_print(runner->context_bytes, size, sizeof size));
+        return ar_error_set(error, AR_REFUSED, "the card has no room for a context of %s",
+                            ar_size_print(runner->context_bytes, size, sizeof size));
     }
     status = workload_open(workload, &runner->source, error);
-    if (status == STATUS_OK && runner->pinned) {
+    if (status == AR_OK && runner->pinned) {
         struct trace_source *whole = runner->source;
         runner->source = NULL;
         status = pinned_view_open(whole, &runner->source, error);
@@ -37,10 +38,10 @@ static enum status open_parts(struct runner *runner, const struct spec *device, 
     return status;
 }
 
-enum status runner_open(struct runner *runner, const struct spec *device, const char *policy,
-                        const char *workload, uint64_t context_bytes, uint64_t others_bytes,
-                        bool (*again)(void *, const struct policy_request *), void *argument,
-                        struct error *error)
+enum ar_status runner_open(struct runner *runner, const struct ar_spec *device, const char *policy,
+                           const char *workload, uint64_t context_bytes, uint64_t others_bytes,
+                           bool (*again)(void *, const struct ar_policy_request *), void *argument,
+                           struct ar_error *error)
 {
     *runner = (struct runner){
         .card = runner->card,
@@ -49,8 +50,8 @@ enum status runner_open(struct runner *runner, const struct spec *device, const 
         .limit_of_free = runner->limit_of_free,
         .pinned = runner->pinned,
     };
-    enum status status = open_parts(runner, device, policy, workload, others_bytes, error);
-    if (status == STATUS_OK) {
+    enum ar_status status = open_parts(runner, device, policy, workload, others_bytes, error);
+    if (status == AR_OK) {
         gate_begin(&runner->gate, runner->source);
         runner->config = (struct replay_config){
             .policy = runner->session.policy,
@@ -66,12 +67,12 @@ enum status runner_open(struct runner *runner, const struct spec *device, const 
             .again_argument = argument,
         };
         status = session_plan(&runner->session, runner->source, REPLAY_ORDERED, error);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             status = trace_rewind(runner->source, error);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             status = replay_open(&runner->config, &runner->replay, error);
     }
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         runner_close(runner);
     return status;
 }
@@ -80,13 +81,13 @@ uint64_t runner_held_bytes(const struct runner *runner)
 {
     if (!runner->open)
         return 0;
-    const struct device_counters *counters = &runner->session.device->counters;
+    const struct ar_device_counters *counters = &runner->session.device->counters;
     return counters->physical_bytes + counters->outside_bytes;
 }
 
 uint64_t runner_time_ns(const struct runner *runner)
 {
-    struct device *device = runner->session.device;
+    struct ar_device *device = runner->session.device;
     uint64_t now_ns = device->ops->now(device), idle_ns = device->ops->idle_at(device);
     return now_ns > idle_ns ? now_ns : idle_ns;
 }
@@ -98,7 +99,7 @@ void runner_wait_until(struct runner *runner, uint64_t time_ns)
 
 static void look(struct runner *runner)
 {
-    const struct policy_totals *totals = &runner->session.policy->totals;
+    const struct ar_policy_totals *totals = &runner->session.policy->totals;
     uint64_t physical_bytes = runner->session.device->counters.peak_physical_bytes;
     if (totals->live_bytes > runner->peak_live_bytes)
         runner->peak_live_bytes = totals->live_bytes;
@@ -108,16 +109,16 @@ static void look(struct runner *runner)
         runner->peak_physical_bytes = physical_bytes;
 }
 
-enum status runner_go(struct runner *runner, uint64_t others_bytes, uint64_t steps, uint64_t events,
-                      struct error *error)
+enum ar_status runner_go(struct runner *runner, uint64_t others_bytes, uint64_t steps,
+                         uint64_t events, struct ar_error *error)
 {
-    struct device *device = runner->session.device;
+    struct ar_device *device = runner->session.device;
     uint64_t before_ns = runner_time_ns(runner);
-    if (device->ops->others && device->ops->others(device, others_bytes) != STATUS_OK)
-        return error_set(error, STATUS_CORRUPT, "processes hold more of a card than it has: %s",
-                         device->ops->problem(device));
+    if (device->ops->others && device->ops->others(device, others_bytes) != AR_OK)
+        return ar_error_set(error, AR_CORRUPT, "processes hold more of a card than it has: %s",
+                            device->ops->problem(device));
     gate_let(&runner->gate, steps, events);
-    enum status status = replay_go(runner->replay, error);
+    enum ar_status status = replay_go(runner->replay, error);
     runner->own_ns += runner_time_ns(runner) - before_ns;
     look(runner);
     return status;
@@ -154,16 +155,17 @@ static uint64_t peak(uint64_t seen_bytes, const struct replay_result *replayed, 
     return within_bytes > seen_bytes ? within_bytes : seen_bytes;
 }
 
-enum status runner_report(struct runner *runner, struct tenant_result *result, struct error *error)
+enum ar_status runner_report(struct runner *runner, struct tenant_result *result,
+                             struct ar_error *error)
 {
-    const struct device_counters *counters = &runner->session.device->counters;
+    const struct ar_device_counters *counters = &runner->session.device->counters;
     struct replay *replay = runner->replay;
     struct replay_result replayed;
     if (!replay)
-        return STATUS_OK;
+        return AR_OK;
     runner->replay = NULL;
-    enum status status = replay_end(replay, &replayed, error);
-    if (status != STATUS_OK)
+    enum ar_status status = replay_end(replay, &replayed, error);
+    if (status != AR_OK)
         return status;
     runner->failed = !replayed.passed;
     if (!replayed.passed)
@@ -174,7 +176,7 @@ enum status runner_report(struct runner *runner, struct tenant_result *result, s
         result->peak_pinned_reserved_bytes +=
             peak(runner->peak_reserved_bytes, &replayed, METRIC_peak_reserved_bytes);
         replay_result_close(&replayed);
-        return STATUS_OK;
+        return AR_OK;
     }
     result->steps += replayed.steps;
     result->peak_live_bytes += peak(runner->peak_live_bytes, &replayed, METRIC_peak_live_bytes);
@@ -185,10 +187,10 @@ enum status runner_report(struct runner *runner, struct tenant_result *result, s
     result->end_physical_bytes += counters->physical_bytes;
     result->stall_ns += counters->stall_ns;
     result->own_ns += runner->own_ns;
-    for (size_t i = 0; i < DEVICE_CALL_COUNT; i++)
+    for (size_t i = 0; i < AR_DEVICE_CALL_COUNT; i++)
         result->driver_calls += counters->calls[i];
     replay_result_close(&replayed);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void runner_close(struct runner *runner)

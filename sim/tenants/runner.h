@@ -25,10 +25,10 @@ struct runner {
 
 /* Opens everything at the first event. The runner stays where it is. `others_bytes` is what the
  * card's other users hold. REFUSED: the context does not fit. Else INVALID. `again` as in replay_config. */
-enum status runner_open(struct runner *runner, const struct spec *device, const char *policy,
-                        const char *workload, uint64_t context_bytes, uint64_t others_bytes,
-                        bool (*again)(void *, const struct policy_request *), void *argument,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status runner_open(struct runner *runner, const struct ar_spec *device, const char *policy,
+                           const char *workload, uint64_t context_bytes, uint64_t others_bytes,
+                           bool (*again)(void *, const struct ar_policy_request *), void *argument,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 /* What it holds of its card, in and outside of the pool. */
 uint64_t runner_held_bytes(const struct runner *runner);
@@ -39,15 +39,15 @@ uint64_t runner_time_ns(const struct runner *runner);
 void runner_wait_until(struct runner *runner, uint64_t time_ns);
 
 /* One turn of so many steps or events, while others hold `others_bytes`. */
-enum status runner_go(struct runner *runner, uint64_t others_bytes, uint64_t steps, uint64_t events,
-                      struct error *error) STATUS_CHECKED;
+enum ar_status runner_go(struct runner *runner, uint64_t others_bytes, uint64_t steps,
+                         uint64_t events, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* It has no more to do: its workload has ended, or a request failed. */
 bool runner_done(const struct runner *runner);
 
 /* Adds what became of it to its process's result, once; the memory stays until runner_close. */
-enum status runner_report(struct runner *runner, struct tenant_result *result,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status runner_report(struct runner *runner, struct tenant_result *result,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 /* Gives everything back. */
 void runner_close(struct runner *runner);
 

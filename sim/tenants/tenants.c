@@ -40,11 +40,11 @@ struct schedule {
     const struct tenants *tenants;
     struct tenant *items;
     struct process_card cards[PROCESS_CARDS + 1]; /* empty; the last: the host's memory */
-    struct spec host;
+    struct ar_spec host;
     uint64_t round;
-    struct rng rng;
-    enum status status; /* of what went on within a wait */
-    struct error *error;
+    struct ar_rng rng;
+    enum ar_status status; /* of what went on within a wait */
+    struct ar_error *error;
 };
 
 /* ---- who holds what ------------------------------------------------------------------------- */
@@ -68,35 +68,35 @@ static uint64_t others_held(const struct schedule *self, const struct runner *bu
 }
 
 /* The host's memory is behind the last card. */
-static const struct spec *device_spec(const struct schedule *self, uint32_t card)
+static const struct ar_spec *device_spec(const struct schedule *self, uint32_t card)
 {
     return card < self->tenants->card_count ? &self->tenants->cards[card].device : &self->host;
 }
 
 /* Pages of any size and calls that take no time: of the host only what it has is modelled. */
-static enum status prepare_host(struct schedule *self, struct error *error)
+static enum ar_status prepare_host(struct schedule *self, struct ar_error *error)
 {
     char text[64];
-    uint64_t bytes = self->tenants->host_bytes ? self->tenants->host_bytes : 1024 * GIB;
+    uint64_t bytes = self->tenants->host_bytes ? self->tenants->host_bytes : 1024 * AR_GIB;
     self->cards[self->tenants->card_count].free_bytes = bytes;
     snprintf(text, sizeof text, "sim:profile=bump,capacity=%" PRIu64, bytes);
-    return spec_parse(text, &self->host, error);
+    return ar_spec_parse(text, &self->host, error);
 }
 
 /* Bytes of each card that a process may have when nobody else is there. */
-static enum status measure_cards(struct schedule *self, struct error *error)
+static enum ar_status measure_cards(struct schedule *self, struct ar_error *error)
 {
     for (size_t i = 0; i < self->tenants->card_count; i++) {
-        struct device *device;
-        enum status status = device_open(&self->tenants->cards[i].device, &device, error);
-        if (status != STATUS_OK)
-            return error_prefix(error, status, "card %zu", i);
+        struct ar_device *device;
+        enum ar_status status = ar_device_open(&self->tenants->cards[i].device, &device, error);
+        if (status != AR_OK)
+            return ar_error_prefix(error, status, "card %zu", i);
         self->cards[i].total_bytes = device->props.total_bytes;
         self->cards[i].free_bytes = device->props.capacity_bytes;
         self->cards[i].compute_capability = self->tenants->cards[i].compute_capability;
-        device_close(device);
+        ar_device_close(device);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static uint64_t card_free(const struct schedule *self, uint32_t card)
@@ -160,18 +160,18 @@ static struct tenant_sample sample_of(const struct tenant *tenant, bool pinned)
     return sample;
 }
 
-static enum status take_sample(struct tenant *tenant, bool only_if_moved, struct error *error)
+static enum ar_status take_sample(struct tenant *tenant, bool only_if_moved, struct ar_error *error)
 {
     const struct tenants *tenants = tenant->schedule->tenants;
     if (!tenants->sample)
-        return STATUS_OK;
+        return AR_OK;
     struct tenant_sample sample = sample_of(tenant, false), pinned = sample_of(tenant, true);
     uint64_t held_bytes = sample.physical_bytes + pinned.physical_bytes;
     if (only_if_moved && held_bytes == tenant->held_bytes)
-        return STATUS_OK;
+        return AR_OK;
     tenant->held_bytes = held_bytes;
-    enum status status = tenants->sample(tenants->argument, &sample, error);
-    if (status == STATUS_OK && tenant->setup->pinned)
+    enum ar_status status = tenants->sample(tenants->argument, &sample, error);
+    if (status == AR_OK && tenant->setup->pinned)
         status = tenants->sample(tenants->argument, &pinned, error);
     return status;
 }
@@ -186,22 +186,22 @@ static void leave(struct tenant *tenant)
 }
 
 /* What is to be said of a pool, once. */
-static enum status report(struct tenant *tenant, struct runner *runner, struct error *error)
+static enum ar_status report(struct tenant *tenant, struct runner *runner, struct ar_error *error)
 {
     struct tenant_result *result = tenant->result;
     bool had_failed = result->outcome == TENANT_FAILED;
-    enum status status = runner_report(runner, result, error);
-    if (status != STATUS_OK)
-        return error_prefix(error, status, "process %s", tenant->setup->name);
+    enum ar_status status = runner_report(runner, result, error);
+    if (status != AR_OK)
+        return ar_error_prefix(error, status, "process %s", tenant->setup->name);
     if (!had_failed && result->refused_bytes)
         result->refused_by = largest_holder(tenant->schedule, tenant, runner);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* It has come to its end, of whatever kind. */
-static enum status retire(struct tenant *tenant, struct error *error)
+static enum ar_status retire(struct tenant *tenant, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < tenant->runner_count && !status; i++)
         status = report(tenant, &tenant->runners[i], error);
     if (tenant->setup->stays && tenant->result->outcome == TENANT_PASSED &&
@@ -215,7 +215,7 @@ static enum status retire(struct tenant *tenant, struct error *error)
 /* ---- coming --------------------------------------------------------------------------------- */
 
 /* Its pools, by its settings, as the cards are now. */
-static enum status configure(struct tenant *tenant, struct error *error)
+static enum ar_status configure(struct tenant *tenant, struct ar_error *error)
 {
     const struct schedule *self = tenant->schedule;
     struct process_card cards[PROCESS_CARDS];
@@ -227,16 +227,16 @@ static enum status configure(struct tenant *tenant, struct error *error)
                         tenant->setup->context_bytes, &tenant->process, error);
 }
 
-static bool wait_for_memory(void *argument, const struct policy_request *request);
+static bool wait_for_memory(void *argument, const struct ar_policy_request *request);
 
-static enum status open_pools(struct tenant *tenant, struct error *error)
+static enum ar_status open_pools(struct tenant *tenant, struct ar_error *error)
 {
     const struct schedule *self = tenant->schedule;
     const struct tenant_setup *setup = tenant->setup;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     tenant->runners = calloc(tenant->process.pool_count, sizeof *tenant->runners);
     if (!tenant->runners && tenant->process.pool_count)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for process %s", setup->name);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for process %s", setup->name);
     for (size_t i = 0; i < tenant->process.pool_count && !status; i++) {
         const struct process_pool *pool = &tenant->process.pools[i];
         struct runner *runner = &tenant->runners[tenant->runner_count];
@@ -252,7 +252,7 @@ static enum status open_pools(struct tenant *tenant, struct error *error)
         status = runner_open(runner, device_spec(self, pool->card), pool->policy,
                              setup->workloads[work], context_bytes,
                              others_held(self, NULL, pool->card), wait_for_memory, tenant, error);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             tenant->runner_count++;
     }
     return status;
@@ -267,52 +267,52 @@ static void stay_away(struct tenant *tenant, enum tenant_outcome outcome, const 
     leave(tenant);
 }
 
-static enum status arrive(struct tenant *tenant, uint64_t time_ns, struct error *error)
+static enum ar_status arrive(struct tenant *tenant, uint64_t time_ns, struct ar_error *error)
 {
-    struct error why = {""};
+    struct ar_error why = {""};
     tenant->presence = THERE;
     tenant->result->arrived = tenant->schedule->round;
-    enum status status = configure(tenant, &why);
+    enum ar_status status = configure(tenant, &why);
     process_warnings(&tenant->process, tenant->result->warned, sizeof tenant->result->warned);
-    if (status == STATUS_NEGATIVE) {
+    if (status == AR_NEGATIVE) {
         stay_away(tenant, TENANT_REFUSED_SETTINGS, why.text);
-        return STATUS_OK;
+        return AR_OK;
     }
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = open_pools(tenant, &why);
-    if (status == STATUS_REFUSED || status == STATUS_NO_MEMORY) {
+    if (status == AR_REFUSED || status == AR_NO_MEMORY) {
         stay_away(tenant, TENANT_NO_ROOM, why.text);
-        return STATUS_OK;
+        return AR_OK;
     }
-    if (status != STATUS_OK) {
+    if (status != AR_OK) {
         if (error)
             *error = why;
-        return error_prefix(error, status, "process %s", tenant->setup->name);
+        return ar_error_prefix(error, status, "process %s", tenant->setup->name);
     }
     /* How soon one that has come asks for the first time, nothing says: a microsecond, or a second. */
     if (tenant->schedule->tenants->free)
-        time_ns += DELAY_NS << rng_below(&tenant->schedule->rng, DELAYS);
+        time_ns += DELAY_NS << ar_rng_below(&tenant->schedule->rng, DELAYS);
     tenant->retry_ns = tenant->process.retries ? tenant->process.retry_ms * 1000000 : 0;
     tenant->result->card = tenant->runner_count ? tenant->runners[0].card : 0;
     for (size_t i = 0; i < tenant->runner_count; i++)
         runner_wait_until(&tenant->runners[i], time_ns);
     if (!tenant->runner_count)
         return retire(tenant, error);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status arrivals(struct schedule *self, uint64_t time_ns, struct error *error)
+static enum ar_status arrivals(struct schedule *self, uint64_t time_ns, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->tenants->count && !status; i++)
         if (self->items[i].presence == TO_COME && self->items[i].setup->arrives <= self->round)
             status = arrive(&self->items[i], time_ns, error);
     return status;
 }
 
-static enum status departures(struct schedule *self, struct error *error)
+static enum ar_status departures(struct schedule *self, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->tenants->count && !status; i++) {
         struct tenant *tenant = &self->items[i];
         if (!tenant->setup->leaves || self->round < tenant->setup->leaves || tenant->waits)
@@ -328,7 +328,8 @@ static enum status departures(struct schedule *self, struct error *error)
 /* ---- turns ---------------------------------------------------------------------------------- */
 
 /* All pools of a process, so many steps or events each. Retires it at its end. */
-static enum status turn(struct tenant *tenant, uint64_t steps, uint64_t events, struct error *error)
+static enum ar_status turn(struct tenant *tenant, uint64_t steps, uint64_t events,
+                           struct ar_error *error)
 {
     const struct schedule *self = tenant->schedule;
     bool done = true, failed = false;
@@ -337,10 +338,10 @@ static enum status turn(struct tenant *tenant, uint64_t steps, uint64_t events, 
         struct runner *runner = &tenant->runners[i];
         tenant->going = i;
         if (!runner_done(runner)) {
-            enum status status =
+            enum ar_status status =
                 runner_go(runner, others_held(self, runner, runner->card), steps, events, error);
-            if (status != STATUS_OK)
-                return error_prefix(error, status, "process %s", tenant->setup->name);
+            if (status != AR_OK)
+                return ar_error_prefix(error, status, "process %s", tenant->setup->name);
         }
         done = done && runner_done(runner);
         failed = failed || replay_has_failed(runner->replay);
@@ -349,8 +350,8 @@ static enum status turn(struct tenant *tenant, uint64_t steps, uint64_t events, 
     uint64_t held_bytes = tenant_held(tenant, tenant->runners[0].card);
     if (held_bytes > tenant->result->peak_card_bytes)
         tenant->result->peak_card_bytes = held_bytes;
-    enum status status = take_sample(tenant, self->tenants->free, error);
-    return status == STATUS_OK && (done || failed) ? retire(tenant, error) : status;
+    enum ar_status status = take_sample(tenant, self->tenants->free, error);
+    return status == AR_OK && (done || failed) ? retire(tenant, error) : status;
 }
 
 static uint64_t tenant_time_ns(const struct tenant *tenant)
@@ -364,10 +365,10 @@ static uint64_t tenant_time_ns(const struct tenant *tenant)
 }
 
 /* One step of each, and then all of them wait for the slowest. */
-static enum status round_of_all(struct schedule *self, struct error *error)
+static enum ar_status round_of_all(struct schedule *self, struct ar_error *error)
 {
     uint64_t latest_ns = 0;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->tenants->count && !status; i++)
         if (self->items[i].presence == THERE)
             status = turn(&self->items[i], 1, UINT64_MAX, error);
@@ -383,9 +384,9 @@ static enum status round_of_all(struct schedule *self, struct error *error)
             if (self->items[i].presence == THERE)
                 runner_wait_until(&self->items[i].runners[k], latest_ns);
     self->round++;
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = departures(self, error);
-    return status == STATUS_OK ? arrivals(self, latest_ns, error) : status;
+    return status == AR_OK ? arrivals(self, latest_ns, error) : status;
 }
 
 /* The process that is furthest behind and not in a wait; NULL: none is there. Of several, as of those
@@ -402,7 +403,7 @@ static struct tenant *furthest_behind(struct schedule *self)
         if (time_ns > least_ns)
             continue;
         alike = time_ns == least_ns ? alike + 1 : 1;
-        if (alike == 1 || !rng_below(&self->rng, alike))
+        if (alike == 1 || !ar_rng_below(&self->rng, alike))
             found = tenant;
         least_ns = time_ns;
     }
@@ -410,16 +411,17 @@ static struct tenant *furthest_behind(struct schedule *self)
 }
 
 /* One turn of one process, and who comes or goes by it. */
-static enum status turn_of_one(struct schedule *self, struct tenant *tenant, struct error *error)
+static enum ar_status turn_of_one(struct schedule *self, struct tenant *tenant,
+                                  struct ar_error *error)
 {
     uint64_t mean = self->tenants->turn_events ? self->tenants->turn_events : TURN_EVENTS;
-    uint64_t events = rng_between(&self->rng, 1, 2 * mean - 1);
+    uint64_t events = ar_rng_between(&self->rng, 1, 2 * mean - 1);
     uint64_t time_ns = tenant_time_ns(tenant);
-    enum status status = turn(tenant, UINT64_MAX, events, error);
-    if (status == STATUS_OK && tenant->turns > self->round) {
+    enum ar_status status = turn(tenant, UINT64_MAX, events, error);
+    if (status == AR_OK && tenant->turns > self->round) {
         self->round = tenant->turns;
         status = departures(self, error);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             status = arrivals(self, time_ns, error);
     }
     return status;
@@ -427,7 +429,7 @@ static enum status turn_of_one(struct schedule *self, struct tenant *tenant, str
 
 /* A request of `argument` was not served. Others go on until its clock has passed the wait, or
  * memory has come free. */
-static bool wait_for_memory(void *argument, const struct policy_request *request)
+static bool wait_for_memory(void *argument, const struct ar_policy_request *request)
 {
     struct tenant *tenant = argument;
     struct schedule *self = tenant->schedule;
@@ -441,24 +443,24 @@ static bool wait_for_memory(void *argument, const struct policy_request *request
     uint64_t held_bytes = others_held(self, runner, runner->card);
     struct tenant *other;
     tenant->waits = true;
-    while (self->tenants->free && self->status == STATUS_OK &&
+    while (self->tenants->free && self->status == AR_OK &&
            others_held(self, runner, runner->card) >= held_bytes &&
            (other = furthest_behind(self)) && tenant_time_ns(other) < until_ns)
         self->status = turn_of_one(self, other, self->error);
     tenant->waits = false;
     bool freed = others_held(self, runner, runner->card) < held_bytes;
-    struct device *device = runner->session.device;
+    struct ar_device *device = runner->session.device;
     (void)device->ops->others(device, others_held(self, runner, runner->card));
     runner_wait_until(runner, freed ? begun_ns + RETRY_NS : until_ns);
     tenant->waiting_since_ns = freed ? since_ns : 0;
     tenant->result->retries_waited += freed;
-    return freed && self->status == STATUS_OK && tenant_time_ns(tenant) < until_ns;
+    return freed && self->status == AR_OK && tenant_time_ns(tenant) < until_ns;
 }
 
-static enum status run_all(struct schedule *self, struct error *error)
+static enum ar_status run_all(struct schedule *self, struct ar_error *error)
 {
-    enum status status = arrivals(self, 0, error);
-    while (status == STATUS_OK) {
+    enum ar_status status = arrivals(self, 0, error);
+    while (status == AR_OK) {
         struct tenant *next = furthest_behind(self);
         bool to_come = false;
         for (size_t i = 0; i < self->tenants->count; i++)
@@ -468,37 +470,37 @@ static enum status run_all(struct schedule *self, struct error *error)
         if (!next) { /* nobody's steps bring the next one, so it comes now */
             self->round++;
             status = departures(self, error);
-            status = status == STATUS_OK ? arrivals(self, 0, error) : status;
+            status = status == AR_OK ? arrivals(self, 0, error) : status;
         } else {
             status =
                 self->tenants->free ? turn_of_one(self, next, error) : round_of_all(self, error);
         }
-        status = status == STATUS_OK ? self->status : status;
+        status = status == AR_OK ? self->status : status;
     }
     return status;
 }
 
-enum status tenants_run(const struct tenants *tenants, struct tenant_result *results,
-                        struct error *error)
+enum ar_status tenants_run(const struct tenants *tenants, struct tenant_result *results,
+                           struct ar_error *error)
 {
     struct schedule self = {.tenants = tenants, .error = error};
     if (!tenants->count || tenants->count > TENANTS_MOST || !tenants->card_count ||
         tenants->card_count > PROCESS_CARDS)
-        return error_set(error, STATUS_INVALID, "1 to %d processes on 1 to %d cards", TENANTS_MOST,
-                         PROCESS_CARDS);
-    enum status status = measure_cards(&self, error);
-    if (status == STATUS_OK)
+        return ar_error_set(error, AR_INVALID, "1 to %d processes on 1 to %d cards", TENANTS_MOST,
+                            PROCESS_CARDS);
+    enum ar_status status = measure_cards(&self, error);
+    if (status == AR_OK)
         status = prepare_host(&self, error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     self.items = calloc(tenants->count, sizeof *self.items);
     if (!self.items) {
-        spec_close(&self.host);
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu processes",
-                         tenants->count);
+        ar_spec_close(&self.host);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu processes",
+                            tenants->count);
     }
     memset(results, 0, tenants->count * sizeof *results);
-    rng_seed(&self.rng, tenants->seed);
+    ar_rng_seed(&self.rng, tenants->seed);
     for (size_t i = 0; i < tenants->count; i++) {
         results[i].refused_by = TENANTS_MOST;
         self.items[i] = (struct tenant){
@@ -513,6 +515,6 @@ enum status tenants_run(const struct tenants *tenants, struct tenant_result *res
         free(self.items[i].runners);
     }
     free(self.items);
-    spec_close(&self.host);
+    ar_spec_close(&self.host);
     return status;
 }

@@ -100,7 +100,7 @@ struct tenant_sample {
 };
 
 struct tenants_card {
-    struct spec device; /* of kind sim, with its capacity */
+    struct ar_spec device; /* of kind sim, with its capacity */
     unsigned compute_capability;
 };
 
@@ -113,13 +113,14 @@ struct tenants {
     uint64_t seed;        /* of the interleaving */
     uint64_t turn_events; /* free: the mean length of a turn; 0: 64 */
     uint64_t host_bytes;  /* that can be pinned of the host's memory; 0: 1 TiB */
-    enum status (*sample)(void *argument, const struct tenant_sample *sample, struct error *error);
+    enum ar_status (*sample)(void *argument, const struct tenant_sample *sample,
+                             struct ar_error *error);
     void *argument;
 };
 
 /* `results`: one for each setup. OK whatever became of the processes. INVALID where a setup cannot be:
  * a workload or policy that is none. */
-enum status tenants_run(const struct tenants *tenants, struct tenant_result *results,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status tenants_run(const struct tenants *tenants, struct tenant_result *results,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "tests/cli/on_skeleton.h"
 
-extern const struct policy_ops misbehaving_policy;
+extern const struct ar_policy_ops misbehaving_policy;
 
 enum harm { HARM_NONE, HARM_CRASH, HARM_HANG, HARM_LEAVE, HARM_CUT };
 
@@ -14,29 +14,30 @@ struct misbehaving_values {
     uint64_t harm, after;
 };
 
-static const struct option misbehaving_options[] = {
-    POLICY_COMMON_OPTIONS,
-    {"least", OPTION_BYTES, offsetof(struct skeleton_values, least_bytes), "512", 1, 1073741824,
+static const struct ar_option misbehaving_options[] = {
+    AR_POLICY_COMMON_OPTIONS,
+    {"least", AR_OPTION_BYTES, offsetof(struct skeleton_values, least_bytes), "512", 1, 1073741824,
      NULL, "bytes of the smallest class"},
-    {"harm", OPTION_COUNT, offsetof(struct misbehaving_values, harm), "0", 0, HARM_CUT, NULL,
+    {"harm", AR_OPTION_COUNT, offsetof(struct misbehaving_values, harm), "0", 0, HARM_CUT, NULL,
      "1: crash, 2: hang, 3: leave the process, 4: the same, with success"},
-    {"after", OPTION_COUNT, offsetof(struct misbehaving_values, after), "3", 0, 1000000, NULL,
+    {"after", AR_OPTION_COUNT, offsetof(struct misbehaving_values, after), "3", 0, 1000000, NULL,
      "requests that go well"},
     {0},
 };
 
 /* What is left until the harm, kept in the counter that the inner policy does not use. */
-static enum status misbehaving_create(const struct policy_context *context, const void *values,
-                                      struct policy **out, struct error *error)
+static enum ar_status misbehaving_create(const struct ar_policy_context *context,
+                                         const void *values, struct ar_policy **out,
+                                         struct ar_error *error)
 {
     const struct misbehaving_values *given = values;
-    enum status status = skeleton_create(context, &given->inner, out, error);
+    enum ar_status status = skeleton_create(context, &given->inner, out, error);
     if (status)
         return status;
     struct skeleton *self = (struct skeleton *)*out;
     self->base.ops = &misbehaving_policy;
     self->counted.count.flushes = given->harm << 32 | given->after;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void do_harm(enum harm harm)
@@ -51,8 +52,9 @@ static void do_harm(enum harm harm)
         _exit(harm == HARM_LEAVE ? 7 : 0);
 }
 
-static enum status misbehaving_alloc(struct policy *base, const struct policy_request *request,
-                                     struct policy_block *out)
+static enum ar_status misbehaving_alloc(struct ar_policy *base,
+                                        const struct ar_policy_request *request,
+                                        struct ar_policy_block *out)
 {
     struct skeleton *self = (struct skeleton *)base;
     if (!(uint32_t)self->counted.count.flushes)
@@ -62,7 +64,7 @@ static enum status misbehaving_alloc(struct policy *base, const struct policy_re
     return skeleton_alloc(base, request, out);
 }
 
-const struct policy_ops misbehaving_policy = {
+const struct ar_policy_ops misbehaving_policy = {
     ON_SKELETON,
     .name = "misbehaving",
     .summary = "does harm to its process",
@@ -72,7 +74,7 @@ const struct policy_ops misbehaving_policy = {
     .alloc = misbehaving_alloc,
 };
 
-const struct policy_ops *allocrig_policy(void)
+const struct ar_policy_ops *allocrig_policy(void)
 {
     return &misbehaving_policy;
 }

@@ -9,11 +9,11 @@
 #undef skeleton_policy
 #undef allocrig_policy
 
-const struct policy_ops *allocrig_policy(void);
+const struct ar_policy_ops *allocrig_policy(void);
 
 #define ON_SKELETON                                                                                \
-    .abi = POLICY_ABI, .ops_bytes = sizeof(struct policy_ops), .reference = "none",                \
-    .capabilities = POLICY_WATCHES_FREE, .destroy = skeleton_destroy, .free = skeleton_free,       \
+    .abi = AR_POLICY_ABI, .ops_bytes = sizeof(struct ar_policy_ops), .reference = "none",          \
+    .capabilities = AR_POLICY_WATCHES_FREE, .destroy = skeleton_destroy, .free = skeleton_free,    \
     .stats = skeleton_stats, .walk = skeleton_walk, .validate = skeleton_validate,                 \
     .trim = skeleton_trim, .problem = skeleton_problem
 

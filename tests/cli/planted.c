@@ -13,37 +13,37 @@
 #define PLANT_END UINT64_MAX
 #endif
 
-extern const struct policy_ops planted_policy;
+extern const struct ar_policy_ops planted_policy;
 
-static enum status planted_create(const struct policy_context *context, const void *values,
-                                  struct policy **out, struct error *error)
+static enum ar_status planted_create(const struct ar_policy_context *context, const void *values,
+                                     struct ar_policy **out, struct ar_error *error)
 {
-    enum status status = skeleton_create(context, values, out, error);
+    enum ar_status status = skeleton_create(context, values, out, error);
     if (!status)
         (*out)->ops = &planted_policy;
     return status;
 }
 
 /* What the policy counts as flushes is the number of requests here. */
-static enum status planted_alloc(struct policy *base, const struct policy_request *request,
-                                 struct policy_block *out)
+static enum ar_status planted_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                    struct ar_policy_block *out)
 {
     struct skeleton *self = (struct skeleton *)base;
-    struct policy_request more = *request;
+    struct ar_policy_request more = *request;
     if (PLANT_END != UINT64_MAX && self->counted.count.flushes++ >= PLANT_END)
-        return STATUS_NO_MEMORY;
+        return AR_NO_MEMORY;
     more.bytes += more.bytes * PLANT_WASTE / 100;
     for (volatile int i = 0; i < PLANT_WORK;)
         i = i + 1;
-    enum status status = skeleton_alloc(base, &more, out);
+    enum ar_status status = skeleton_alloc(base, &more, out);
     if (status)
         return status;
     self->segments.nodes[out->cookie].extra = request->bytes; /* live is what was asked for */
     base->totals.live_bytes -= more.bytes - request->bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-const struct policy_ops planted_policy = {
+const struct ar_policy_ops planted_policy = {
     ON_SKELETON,
     .name = "planted",
     .summary = "carries a regression",
@@ -53,7 +53,7 @@ const struct policy_ops planted_policy = {
     .alloc = planted_alloc,
 };
 
-const struct policy_ops *allocrig_policy(void)
+const struct ar_policy_ops *allocrig_policy(void)
 {
     return &planted_policy;
 }

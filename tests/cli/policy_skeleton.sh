@@ -36,7 +36,7 @@ check it_is_listed "$ALLOCRIG" list policies "$object"
 check its_options_are_listed grep -qE '^least +bytes ' "$TEST_TMP/it_is_listed.log"
 
 # One that keeps its segments when it is destroyed is told so after its run.
-sed '/range_tree_walk(&self->segments, self->by_address, free_segment, self);/d' allocators/skeleton/skeleton.c >"$TEST_TMP/keeps.c"
+sed '/ar_range_tree_walk(&self->segments, self->by_address, free_segment, self);/d' allocators/skeleton/skeleton.c >"$TEST_TMP/keeps.c"
 check keeping_builds "$cc" -std=c11 -O2 -shared -fPIC -I. -o "$TEST_TMP/keeps.so" "$TEST_TMP/keeps.c"
 "$ALLOCRIG" run -p "$TEST_TMP/keeps.so" -w order_flip -d sim >"$TEST_TMP/keeps.out" 2>&1
 status=$?

@@ -15,7 +15,7 @@ static void show(const struct history *history)
 {
     const struct history_rules rules = {.effect = 0.05, .alpha = 0.001, .last = 10};
     struct history_judged judged;
-    struct error error;
+    struct ar_error error;
     FILE *nowhere = fopen("/dev/null", "w");
     if (!nowhere || history_judge(&judged, history, &rules, NULL, &error))
         abort();
@@ -35,14 +35,14 @@ static void show(const struct history *history)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     char path[64];
-    struct error error = {{0}};
+    struct ar_error error = {{0}};
     struct history history;
     int file = memfd_create("history", MFD_CLOEXEC);
     if (file < 0 || write(file, data, bytes) != (ssize_t)bytes)
         abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    enum status status = history_read(&history, path, &error);
-    if (status && status != STATUS_HOST_MEMORY && !strstr(error.text, path))
+    enum ar_status status = history_read(&history, path, &error);
+    if (status && status != AR_HOST_MEMORY && !strstr(error.text, path))
         abort();
     if (!status) {
         show(&history);

@@ -11,9 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct message message;
-    struct error error = {""};
-    enum status status = message_read((const char *)data, bytes, &message, &error);
-    if ((status == STATUS_OK) == (error.text[0] != '\0'))
+    struct ar_error error = {""};
+    enum ar_status status = message_read((const char *)data, bytes, &message, &error);
+    if ((status == AR_OK) == (error.text[0] != '\0'))
         abort();
     if (status)
         return 0;

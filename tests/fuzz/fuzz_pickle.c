@@ -9,14 +9,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 static void write_again(const uint8_t *data, size_t bytes)
 {
     struct trace_source *source;
-    struct error error = {""};
+    struct ar_error error = {""};
     char path[64], again[64];
     int file = trace_bytes_file(data, bytes, path);
     snprintf(again, sizeof again, "/tmp/allocrig-fuzz-%ld.pickle", (long)getpid());
-    if (trace_open(path, &source, &error) == STATUS_OK) {
-        enum status status = format_writer_snapshot.write(source, again, false, &error);
+    if (trace_open(path, &source, &error) == AR_OK) {
+        enum ar_status status = format_writer_snapshot.write(source, again, false, &error);
         trace_close(source);
-        if (status == STATUS_OK && trace_open(again, &source, &error) == STATUS_OK) {
+        if (status == AR_OK && trace_open(again, &source, &error) == AR_OK) {
             (void)trace_bytes_pull(source);
             trace_close(source);
         }

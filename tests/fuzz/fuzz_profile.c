@@ -12,7 +12,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 /* Takes the text apart. */
-static enum status read_text(char *text, struct sim_profile *out, struct error *error)
+static enum ar_status read_text(char *text, struct sim_profile *out, struct ar_error *error)
 {
     const char *lines[LINES_MOST + 1];
     size_t count = 0;
@@ -37,7 +37,7 @@ static void ask(struct sim_profile *profile)
 static void write_and_read(const struct sim_profile *profile)
 {
     static struct sim_profile again;
-    struct error error = {""};
+    struct ar_error error = {""};
     char *text = NULL;
     size_t length = 0;
     FILE *file = open_memstream(&text, &length);
@@ -45,7 +45,7 @@ static void write_and_read(const struct sim_profile *profile)
         abort();
     sim_profile_write(profile, file);
     fclose(file);
-    if (read_text(text, &again, &error) != STATUS_OK || memcmp(profile, &again, sizeof again) != 0)
+    if (read_text(text, &again, &error) != AR_OK || memcmp(profile, &again, sizeof again) != 0)
         abort();
     free(text);
 }
@@ -53,16 +53,16 @@ static void write_and_read(const struct sim_profile *profile)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static struct sim_profile profile;
-    struct error error = {""};
+    struct ar_error error = {""};
     char *text = malloc(bytes + 1);
     if (!text)
         return 0;
     memcpy(text, data, bytes);
     text[bytes] = '\0';
-    enum status status = read_text(text, &profile, &error);
-    if ((status == STATUS_OK) == (error.text[0] != '\0'))
+    enum ar_status status = read_text(text, &profile, &error);
+    if ((status == AR_OK) == (error.text[0] != '\0'))
         abort();
-    if (status == STATUS_OK) {
+    if (status == AR_OK) {
         write_and_read(&profile);
         ask(&profile);
     }

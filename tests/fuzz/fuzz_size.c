@@ -15,12 +15,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         return 0;
     memcpy(text, data, bytes);
     text[bytes] = '\0';
-    if (count_parse(text, &value, NULL) != STATUS_OK && size_parse(text, &value, NULL) != STATUS_OK)
+    if (ar_count_parse(text, &value, NULL) != AR_OK && ar_size_parse(text, &value, NULL) != AR_OK)
         return 0;
     if (value >> 63) /* a count may be larger than any size */
         return 0;
-    size_print_exact(value, printed, sizeof printed);
-    if (size_parse(printed, &again, NULL) != STATUS_OK || again != value)
+    ar_size_print_exact(value, printed, sizeof printed);
+    if (ar_size_parse(printed, &again, NULL) != AR_OK || again != value)
         abort();
     return 0;
 }

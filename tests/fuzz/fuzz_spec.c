@@ -10,41 +10,41 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-static void make(const struct spec *spec)
+static void make(const struct ar_spec *spec)
 {
-    struct host host = {0};
-    struct device *device = NULL;
-    struct policy *policy = NULL;
-    struct error error = {""};
-    if (device_open_text("sim:profile=bump,capacity=1GiB", &device, &error))
+    struct ar_host host = {0};
+    struct ar_device *device = NULL;
+    struct ar_policy *policy = NULL;
+    struct ar_error error = {""};
+    if (ar_device_open_text("sim:profile=bump,capacity=1GiB", &device, &error))
         abort();
-    const struct policy_context context = {.backing = device->backing, .host = &host};
-    enum status status = registry_create(spec, &context, &policy, &error);
-    if (status == STATUS_OK)
-        policy_destroy(policy);
-    if ((status == STATUS_OK) == (error.text[0] != '\0') || host.now_bytes ||
+    const struct ar_policy_context context = {.backing = device->backing, .host = &host};
+    enum ar_status status = registry_create(spec, &context, &policy, &error);
+    if (status == AR_OK)
+        ar_policy_destroy(policy);
+    if ((status == AR_OK) == (error.text[0] != '\0') || host.now_bytes ||
         device->counters.physical_bytes)
         abort();
-    device_close(device);
+    ar_device_close(device);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     char text[256];
-    struct spec spec;
-    struct error error = {""};
+    struct ar_spec spec;
+    struct ar_error error = {""};
     if (bytes >= sizeof text)
         return 0;
     memcpy(text, data, bytes);
     text[bytes] = '\0';
-    enum status status = spec_parse(text, &spec, &error);
-    if (status != STATUS_OK) {
+    enum ar_status status = ar_spec_parse(text, &spec, &error);
+    if (status != AR_OK) {
         if (!error.text[0] || spec.storage)
             abort();
         return 0;
     }
     if (!strchr(text, '/') && !strstr(text, ".so"))
         make(&spec);
-    spec_close(&spec);
+    ar_spec_close(&spec);
     return 0;
 }

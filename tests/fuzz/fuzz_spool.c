@@ -20,15 +20,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct spools spools;
     struct recording_counts counts;
     struct trace_source *source = NULL;
-    struct error error = {""};
+    struct ar_error error = {""};
     snprintf(folder, sizeof folder, "/tmp/allocrig-fuzz-spool-%ld", (long)getpid());
     snprintf(path, sizeof path, "%s/a" SPOOL_FILE_END, folder);
     (void)mkdir(folder, 0700);
     write_file(path, data, bytes);
-    enum status status = spools_open(folder, &spools, &error);
+    enum ar_status status = spools_open(folder, &spools, &error);
     if (!status)
         status = recording_make(&spools, "fuzz", bytes % 2, &source, &counts, &error);
-    if ((status == STATUS_OK) == (error.text[0] != '\0'))
+    if ((status == AR_OK) == (error.text[0] != '\0'))
         abort();
     if (!status) {
         (void)trace_bytes_pull(source);

@@ -13,17 +13,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     char path[64];
-    struct error error = {{0}};
+    struct ar_error error = {{0}};
     struct suite suite;
     int file = memfd_create("suite", MFD_CLOEXEC);
     if (file < 0 || write(file, data, bytes) != (ssize_t)bytes)
         abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     suite_init(&suite);
-    enum status status = suite_read(&suite, path, &error);
-    if (status == STATUS_OK && (suite.policies.count == 0 || suite.workloads.count == 0))
+    enum ar_status status = suite_read(&suite, path, &error);
+    if (status == AR_OK && (suite.policies.count == 0 || suite.workloads.count == 0))
         abort();
-    if (status != STATUS_OK && status != STATUS_HOST_MEMORY && !strstr(error.text, path))
+    if (status != AR_OK && status != AR_HOST_MEMORY && !strstr(error.text, path))
         abort();
     if (suite.ratio_count > SUITE_RATIOS_MOST || suite.timeout_s == 0 || suite.draws == 0)
         abort();

@@ -26,10 +26,10 @@ static inline int trace_bytes_file(const uint8_t *data, size_t bytes, char path[
 static inline uint64_t trace_bytes_pull(struct trace_source *source)
 {
     const struct trace_event *events;
-    struct error error;
+    struct ar_error error;
     size_t count;
     uint64_t sum = 0;
-    while (trace_next(source, &events, &count, &error) == STATUS_OK && count)
+    while (trace_next(source, &events, &count, &error) == AR_OK && count)
         for (size_t i = 0; i < count; i++) {
             if (trace_kind_has_block(events[i].kind) && events[i].slot >= source->info.slots)
                 abort();
@@ -47,12 +47,12 @@ static inline void trace_bytes_round_trip(struct trace_source *source, enum trac
 {
     const struct trace_write_options options = {.format = format};
     struct trace_source *again;
-    struct error error;
+    struct ar_error error;
     char path[64];
     snprintf(path, sizeof path, "/tmp/allocrig-fuzz-%ld", (long)getpid());
-    if (trace_write(source, path, &options, &error) != STATUS_OK)
+    if (trace_write(source, path, &options, &error) != AR_OK)
         abort();
-    if (trace_open(path, &again, &error) != STATUS_OK)
+    if (trace_open(path, &again, &error) != AR_OK)
         abort();
     if (memcmp(source->info.sha256, again->info.sha256, 32) != 0)
         abort();
@@ -63,12 +63,12 @@ static inline void trace_bytes_round_trip(struct trace_source *source, enum trac
 static inline int trace_bytes_run(const uint8_t *data, size_t bytes)
 {
     struct trace_source *source;
-    struct error error = {""};
+    struct ar_error error = {""};
     char path[64];
     int file = trace_bytes_file(data, bytes, path);
-    if (trace_open(path, &source, &error) == STATUS_OK) {
+    if (trace_open(path, &source, &error) == AR_OK) {
         uint64_t sum = trace_bytes_pull(source);
-        if (trace_rewind(source, &error) != STATUS_OK || trace_bytes_pull(source) != sum)
+        if (trace_rewind(source, &error) != AR_OK || trace_bytes_pull(source) != sum)
             abort();
         trace_bytes_round_trip(source, TRACE_FORMAT_TEXT);
         trace_bytes_round_trip(source, TRACE_FORMAT_BINARY);

@@ -24,9 +24,9 @@ struct recording {
     gzFile file;
     char line[256];
     uint64_t number; /* of the line */
-    struct device *device;
-    struct policy *policy;
-    struct policy_block blocks[MOST_IDS];
+    struct ar_device *device;
+    struct ar_policy *policy;
+    struct ar_policy_block blocks[MOST_IDS];
     uint64_t events, differ;
     double most_percent;
     uint64_t most_at, most_mine, most_theirs;
@@ -34,7 +34,7 @@ struct recording {
 
 static void compare(struct recording *r, uint64_t used_bytes, uint64_t reserved_bytes)
 {
-    const struct policy_totals *totals = &r->policy->totals;
+    const struct ar_policy_totals *totals = &r->policy->totals;
     if (totals->granted_bytes != used_bytes)
         fail_msg("line %" PRIu64 " (%s): %" PRIu64 " bytes used", r->number, r->line,
                  totals->granted_bytes);
@@ -55,17 +55,17 @@ static void do_line(struct recording *r)
     uint64_t id;
     uint64_t used;
     uint64_t reserved;
-    struct policy_request request = {0};
+    struct ar_policy_request request = {0};
     if (sscanf(r->line, "a,%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64, &id, &request.bytes,
                &used, &reserved) == 4 &&
         id < MOST_IDS) {
-        assert_int_equal(policy_alloc(r->policy, &request, &r->blocks[id]), STATUS_OK);
+        assert_int_equal(ar_policy_alloc(r->policy, &request, &r->blocks[id]), AR_OK);
     } else if (sscanf(r->line, "f,%" SCNu64 ",%" SCNu64 ",%" SCNu64, &id, &used, &reserved) == 3 &&
                id < MOST_IDS) {
-        assert_int_equal(policy_free(r->policy, &r->blocks[id], 0), STATUS_OK);
+        assert_int_equal(ar_policy_free(r->policy, &r->blocks[id], 0), AR_OK);
     } else if (sscanf(r->line, "s,%" SCNu64 ",%" SCNu64, &used, &reserved) == 2) {
         r->device->ops->sync(r->device, UINT32_MAX);
-        policy_progress(r->policy);
+        ar_policy_progress(r->policy);
     } else {
         fail_msg("line %" PRIu64 ": %s", r->number, r->line);
         return;
@@ -86,20 +86,20 @@ static void check_recording(void **state)
 {
     const char *name = *state;
     struct recording *r = calloc(1, sizeof *r);
-    struct host host = {0};
-    struct spec spec;
-    struct error error = {""};
+    struct ar_host host = {0};
+    struct ar_spec spec;
+    struct ar_error error = {""};
     char path[512];
     assert_non_null(r);
     snprintf(path, sizeof path, FOLDER "/%s", name);
     r->file = gzopen(path, "rb");
     assert_true(r->file && read_line(r) && r->line[0] == '#');
-    assert_int_equal(device_open_text("sim:profile=h100", &r->device, &error), STATUS_OK);
-    assert_int_equal(
-        spec_parse(strstr(name, "-max") ? "async:release_threshold=max" : "async", &spec, &error),
-        STATUS_OK);
-    struct policy_context context = {.backing = r->device->backing, .host = &host};
-    if (registry_create(&spec, &context, &r->policy, &error) != STATUS_OK)
+    assert_int_equal(ar_device_open_text("sim:profile=h100", &r->device, &error), AR_OK);
+    assert_int_equal(ar_spec_parse(strstr(name, "-max") ? "async:release_threshold=max" : "async",
+                                   &spec, &error),
+                     AR_OK);
+    struct ar_policy_context context = {.backing = r->device->backing, .host = &host};
+    if (registry_create(&spec, &context, &r->policy, &error) != AR_OK)
         fail_msg("%s", error.text);
     while (read_line(r))
         do_line(r);
@@ -111,11 +111,11 @@ static void check_recording(void **state)
     print_message("\n");
     assert_true(r->events > 100);
     assert_true(r->most_percent <= MOST_PERCENT);
-    policy_destroy(r->policy);
+    ar_policy_destroy(r->policy);
     assert_int_equal(host.now_bytes, 0);
     assert_int_equal(r->device->counters.physical_bytes, 0);
-    device_close(r->device);
-    spec_close(&spec);
+    ar_device_close(r->device);
+    ar_spec_close(&spec);
     gzclose(r->file);
     free(r);
 }

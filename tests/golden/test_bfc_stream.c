@@ -101,7 +101,7 @@ static void check_stream(const struct expected *want)
 {
     struct bfc_rig *rig = bfc_rig_open(want->spec, UINT64_MAX);
     struct stream s = run_stream(rig);
-    struct policy_stats stats = bfc_rig_stats(rig);
+    struct ar_policy_stats stats = bfc_rig_stats(rig);
     assert_int_equal(s.hash, want->hash);
     assert_int_equal(s.count, want->live);
     assert_int_equal(s.live_bytes, want->live_bytes);

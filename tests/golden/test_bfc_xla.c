@@ -16,11 +16,11 @@
 #define MOST_BLOCKS 4096
 
 struct recorded_backing {
-    struct backing base;
+    struct ar_backing base;
     uint64_t bytes, address; /* of the region that is due; bytes 0: none is */
 };
 
-static enum status recorded_alloc(struct backing *base, uint64_t bytes, uint64_t *address)
+static enum ar_status recorded_alloc(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
     struct recorded_backing *self = (struct recorded_backing *)base;
     if (bytes != self->bytes)
@@ -28,24 +28,24 @@ static enum status recorded_alloc(struct backing *base, uint64_t bytes, uint64_t
                  self->bytes);
     *address = self->address;
     self->bytes = 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status recorded_free(struct backing *base, uint64_t address)
+static enum ar_status recorded_free(struct ar_backing *base, uint64_t address)
 {
     (void)base;
     (void)address;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static void recorded_memory(struct backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
+static void recorded_memory(struct ar_backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     (void)base;
     *free_bytes = UINT64_MAX;
     *total_bytes = UINT64_MAX;
 }
 
-static const struct backing_ops recorded_ops = {
+static const struct ar_backing_ops recorded_ops = {
     .segment_alloc = recorded_alloc,
     .segment_free = recorded_free,
     .memory = recorded_memory,
@@ -53,9 +53,9 @@ static const struct backing_ops recorded_ops = {
 
 struct replay {
     struct recorded_backing backing;
-    struct host host;
-    struct policy *policy;
-    struct policy_block blocks[MOST_BLOCKS];
+    struct ar_host host;
+    struct ar_policy *policy;
+    struct ar_policy_block blocks[MOST_BLOCKS];
     bool live[MOST_BLOCKS];
     uint64_t pool_bytes, rows, allocs, failures;
     const char *path;
@@ -63,9 +63,9 @@ struct replay {
 
 static void check_row(const struct replay *r, uint64_t in_use, uint64_t largest)
 {
-    struct policy_stats stats;
-    struct error error = {{0}};
-    policy_stats(r->policy, &stats);
+    struct ar_policy_stats stats;
+    struct ar_error error = {{0}};
+    ar_policy_stats(r->policy, &stats);
     if (stats.totals.granted_bytes != in_use || stats.largest_free_block_bytes != largest ||
         stats.totals.reserved_bytes != r->pool_bytes || r->backing.bytes != 0)
         fail_msg("%s, row %" PRIu64 ": in use %" PRIu64 " for %" PRIu64 ", largest %" PRIu64
@@ -73,23 +73,23 @@ static void check_row(const struct replay *r, uint64_t in_use, uint64_t largest)
                  r->path, r->rows, stats.totals.granted_bytes, in_use,
                  stats.largest_free_block_bytes, largest, stats.totals.reserved_bytes,
                  r->pool_bytes);
-    if (policy_validate(r->policy, &error) != STATUS_OK)
+    if (ar_policy_validate(r->policy, &error) != AR_OK)
         fail_msg("%s, row %" PRIu64 ": %s", r->path, r->rows, error.text);
 }
 
 static void replay_alloc(struct replay *r, uint64_t id, uint64_t bytes, int64_t address)
 {
     assert_true(id < MOST_BLOCKS && !r->live[id]);
-    struct policy_request request = {.bytes = bytes};
-    enum status status = policy_alloc(r->policy, &request, &r->blocks[id]);
-    int64_t got = status == STATUS_OK ? (int64_t)r->blocks[id].address : -1;
+    struct ar_policy_request request = {.bytes = bytes};
+    enum ar_status status = ar_policy_alloc(r->policy, &request, &r->blocks[id]);
+    int64_t got = status == AR_OK ? (int64_t)r->blocks[id].address : -1;
     if (got != address)
         fail_msg("%s, row %" PRIu64 ": %" PRIu64 " bytes at %" PRId64 ", recorded %" PRId64,
                  r->path, r->rows, bytes, got, address);
-    assert_true(status == STATUS_OK || status == STATUS_NO_MEMORY);
-    r->live[id] = status == STATUS_OK;
+    assert_true(status == AR_OK || status == AR_NO_MEMORY);
+    r->live[id] = status == AR_OK;
     r->allocs++;
-    r->failures += status != STATUS_OK;
+    r->failures += status != AR_OK;
 }
 
 static void replay_line(struct replay *r, const char *line)
@@ -107,7 +107,7 @@ static void replay_line(struct replay *r, const char *line)
     } else if (sscanf(line, "f,%" SCNu64 ",%" SCNu64 ",%" SCNu64, &id, &in_use, &largest) == 3) {
         assert_true(id < MOST_BLOCKS);
         if (r->live[id])
-            assert_int_equal(policy_free(r->policy, &r->blocks[id], 0), STATUS_OK);
+            assert_int_equal(ar_policy_free(r->policy, &r->blocks[id], 0), AR_OK);
         r->live[id] = false;
     } else {
         fail_msg("%s, row %" PRIu64 ": cannot read \"%s\"", r->path, r->rows, line);
@@ -123,23 +123,23 @@ static void replay_file(const char *path, const char *policy, uint64_t rows, uin
     if (!file)
         fail_msg("cannot read %s: run the tests from the root of the repository", path);
     r->path = path;
-    r->backing.base = (struct backing){.ops = &recorded_ops, .granule_bytes = 512};
+    r->backing.base = (struct ar_backing){.ops = &recorded_ops, .granule_bytes = 512};
     char line[256], spec[128];
     uint64_t limit;
     assert_non_null(fgets(line, sizeof line, file)); /* the comment */
     assert_non_null(fgets(line, sizeof line, file));
     assert_int_equal(sscanf(line, "limit,%" SCNu64, &limit), 1);
     snprintf(spec, sizeof spec, "%s:framework=jax,limit=%" PRIu64, policy, limit);
-    struct policy_context context = {.backing = &r->backing.base, .host = &r->host};
-    struct error error = {{0}};
-    if (bfc_rig_make(spec, &context, &r->policy, &error) != STATUS_OK)
+    struct ar_policy_context context = {.backing = &r->backing.base, .host = &r->host};
+    struct ar_error error = {{0}};
+    if (bfc_rig_make(spec, &context, &r->policy, &error) != AR_OK)
         fail_msg("%s: %s", spec, error.text);
     while (fgets(line, sizeof line, file))
         replay_line(r, line);
     fclose(file);
     assert_int_equal(r->rows, rows);
     assert_int_equal(r->failures, failures);
-    policy_destroy(r->policy);
+    ar_policy_destroy(r->policy);
     assert_int_equal(r->host.now_bytes, 0);
     free(r);
 }

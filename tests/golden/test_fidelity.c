@@ -26,18 +26,18 @@
 /* The result of a file, with the settings and statistics beside `original`. */
 static void run(const char *path, const char *original, struct fidelity_result *result)
 {
-    struct error error = {""};
+    struct ar_error error = {""};
     struct trace_source *source;
     struct sidecar sidecar = {0};
     struct trace_stats stats;
     struct fidelity_stat items[256];
-    struct spec policy;
+    struct ar_spec policy;
     char text[1024];
     if (trace_open_recording(path, &source, &error) ||
         sidecar_read(original, &source->info, &sidecar, &error) ||
         sidecar_stats_read(original, &stats, &error) ||
         fidelity_default_spec(&source->info, text, sizeof text, &error) ||
-        spec_parse(text, &policy, &error))
+        ar_spec_parse(text, &policy, &error))
         fail_msg("%s", error.text);
     assert_true(stats.count < sizeof items / sizeof items[0]);
     for (size_t i = 0; i < stats.count; i++)
@@ -48,7 +48,7 @@ static void run(const char *path, const char *original, struct fidelity_result *
         fail_msg("%s", error.text);
     trace_stats_close(&stats);
     sidecar_close(&sidecar);
-    spec_close(&policy);
+    ar_spec_close(&policy);
     trace_close(source);
 }
 

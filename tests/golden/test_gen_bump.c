@@ -18,19 +18,19 @@ static const char *const fits[] = {"first-fit", "best-fit"};
 static void run(const char *workload, const char *policy, const char *device,
                 struct replay_result *result)
 {
-    struct spec specs[2];
-    struct error error = {""};
-    struct device_props props;
+    struct ar_spec specs[2];
+    struct ar_error error = {""};
+    struct ar_device_props props;
     struct experiment experiment = {
         .policy = &specs[0], .device = &specs[1], .measure = REPLAY_METRICS_EXACT};
-    if (spec_parse(policy, &specs[0], &error) || spec_parse(device, &specs[1], &error) ||
+    if (ar_spec_parse(policy, &specs[0], &error) || ar_spec_parse(device, &specs[1], &error) ||
         workload_open(workload, &experiment.source, &error))
         fail_msg("%s", error.text);
-    if (experiment_run(&experiment, result, &props, &error) != STATUS_OK)
+    if (experiment_run(&experiment, result, &props, &error) != AR_OK)
         fail_msg("%s under %s: %s", workload, policy, error.text);
     trace_close(experiment.source);
-    spec_close(&specs[0]);
-    spec_close(&specs[1]);
+    ar_spec_close(&specs[0]);
+    ar_spec_close(&specs[1]);
 }
 
 static uint64_t peak_reserved(const char *workload, const char *policy)
@@ -48,22 +48,23 @@ static void both_fits(void **state)
 {
     (void)state;
     for (int fit = 0; fit < 2; fit++) {
-        assert_int_equal(peak_reserved("order_flip", fits[fit]), 128 * MIB);
-        assert_int_equal(peak_reserved("pool_boundary", fits[fit]), 2 * MIB);
-        assert_int_equal(peak_reserved("linear_ramp:live=1", fits[fit]), 640 * MIB);
-        assert_int_equal(peak_reserved("linear_ramp:live=2", fits[fit]), 1872 * MIB);
-        assert_int_equal(peak_reserved("sawtooth:factor=2", fits[fit]), 8176 * MIB);
-        assert_int_equal(peak_reserved("checkerboard:count=64,bytes=8MiB", fits[fit]), 528 * MIB);
+        assert_int_equal(peak_reserved("order_flip", fits[fit]), 128 * AR_MIB);
+        assert_int_equal(peak_reserved("pool_boundary", fits[fit]), 2 * AR_MIB);
+        assert_int_equal(peak_reserved("linear_ramp:live=1", fits[fit]), 640 * AR_MIB);
+        assert_int_equal(peak_reserved("linear_ramp:live=2", fits[fit]), 1872 * AR_MIB);
+        assert_int_equal(peak_reserved("sawtooth:factor=2", fits[fit]), 8176 * AR_MIB);
+        assert_int_equal(peak_reserved("checkerboard:count=64,bytes=8MiB", fits[fit]),
+                         528 * AR_MIB);
     }
 }
 
 static void growth(void **state)
 {
     (void)state;
-    assert_int_equal(peak_reserved("order_flip", "growth"), 256 * MIB);
-    assert_int_equal(peak_reserved("pool_boundary", "growth"), 2 * MIB);
-    assert_int_equal(peak_reserved("linear_ramp", "growth"), 2032 * MIB);
-    assert_int_equal(peak_reserved("sawtooth", "growth"), 8176 * MIB);
+    assert_int_equal(peak_reserved("order_flip", "growth"), 256 * AR_MIB);
+    assert_int_equal(peak_reserved("pool_boundary", "growth"), 2 * AR_MIB);
+    assert_int_equal(peak_reserved("linear_ramp", "growth"), 2032 * AR_MIB);
+    assert_int_equal(peak_reserved("sawtooth", "growth"), 8176 * AR_MIB);
 }
 
 static void robson(void **state)
@@ -88,7 +89,7 @@ static void checkerboard_at_capacity(void **state)
         run("checkerboard", fits[fit], "sim:profile=bump,capacity=512MiB", &result);
         assert_false(result.passed);
         assert_int_equal(result.cause, REPLAY_CAUSE_FRAGMENTATION);
-        assert_int_equal(result.first_failed_bytes, 16 * MIB);
+        assert_int_equal(result.first_failed_bytes, 16 * AR_MIB);
         /* 64 requests, 32 frees, then the one that fails. */
         assert_int_equal(result.first_failed_event, 96);
         assert_int_equal(result.metrics.at[METRIC_failed_by_fragmentation].integer, 1);

@@ -20,7 +20,7 @@
 #include "workloads/trace/trace.h"
 
 #define FOLDER    "workloads/data/driver/"
-#define PAGE      (2 * MIB)
+#define PAGE      (2 * AR_MIB)
 #define END_PAGES 5 /* the request that marks the end of what is compared */
 #define BINS      64
 #define ALL       UINT64_MAX
@@ -124,7 +124,7 @@ static void read_story(struct trace_source *source, uint64_t begin, struct story
     struct reading reading = {
         .source = source, .story = story, .begin = begin, .inside = begin == ALL, .room = 1 << 16};
     const struct trace_event *events;
-    struct error error;
+    struct ar_error error;
     size_t count = 1;
     memset(story, 0, sizeof *story);
     reading.number = calloc(reading.room, sizeof *reading.number);
@@ -182,7 +182,7 @@ static void hold(const struct program *program)
 {
     struct story made, recorded;
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     if (trace_open(program->recording, &source, &error))
         fail_msg("%s", error.text);
     read_story(source, program->begin, &recorded);
@@ -224,7 +224,7 @@ static void scores_can_fail(void **state)
 {
     struct story made, recorded;
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     (void)state;
     if (trace_open(products_program.recording, &source, &error))
         fail_msg("%s", error.text);

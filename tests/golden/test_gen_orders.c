@@ -169,7 +169,7 @@ static void fsdp_runahead(void **state)
         struct figures before = ahead(pending[p], 0, "");
         for (unsigned i = 1; i < 4; i++) {
             struct figures now = ahead(pending[p], layers[i], "");
-            uint64_t more = (layers[i] - layers[i - 1]) * 128 * MIB;
+            uint64_t more = (layers[i] - layers[i - 1]) * 128 * AR_MIB;
             if (reserved_of(&now) < reserved_of(&before) + more)
                 fail_msg("%s: %u layers ahead reserve no %u layers more than %u", pending[p],
                          layers[i], layers[i] - layers[i - 1], layers[i - 1]);
@@ -198,7 +198,7 @@ static void stash_restore(void **state)
     static const char reverse[] = "stash_restore:steps=10";
     static const char interleaved[] = "stash_restore:steps=10,variant=interleaved";
     static const char side[] = "stash_restore:steps=10,variant=side";
-    const double activations = 60 * (72.0 + 4.0) / 2 * (double)MIB;
+    const double activations = 60 * (72.0 + 4.0) / 2 * (double)AR_MIB;
     must_be_less(physical("torch", reverse), physical("torch", interleaved), "hard, by segments");
     must_be_less(physical("torch", reverse) + activations / 2, physical("torch", side), "stream");
     must_be_less(physical(EXPANDABLE, reverse) + activations / 2, physical(EXPANDABLE, side),

@@ -143,12 +143,12 @@ static void read_story(struct trace_source *source, uint64_t first, uint64_t las
                        struct story *story)
 {
     struct reading reading = {.first = first, .last = last, .step = 1, .story = story};
-    struct error error = {""};
+    struct ar_error error = {""};
     memset(story, 0, sizeof *story);
     for (;;) {
         const struct trace_event *events;
         size_t count;
-        if (trace_next(source, &events, &count, &error) != STATUS_OK)
+        if (trace_next(source, &events, &count, &error) != AR_OK)
             fail_msg("%s", error.text);
         if (count == 0)
             break;
@@ -165,8 +165,8 @@ static void read_story(struct trace_source *source, uint64_t first, uint64_t las
 static struct trace_source *recording(const char *path)
 {
     struct trace_source *source = NULL;
-    struct error error = {""};
-    if (trace_open(path, &source, &error) != STATUS_OK)
+    struct ar_error error = {""};
+    if (trace_open(path, &source, &error) != AR_OK)
         fail_msg("%s", error.text);
     return source;
 }

@@ -12,14 +12,14 @@
 #include "tests/support/sim.h"
 
 struct rig {
-    struct device *device;
+    struct ar_device *device;
     struct policy_rig policy;
 };
 
 static void open_rig(struct rig *rig, const char *spec, const char *device)
 {
     rig->device = sim_test_open(device);
-    if (policy_rig_open(&rig->policy, spec, rig->device->backing, 0) != STATUS_OK)
+    if (policy_rig_open(&rig->policy, spec, rig->device->backing, 0) != AR_OK)
         fail_msg("%s: %s", spec, rig->policy.error.text);
 }
 
@@ -27,35 +27,35 @@ static void close_rig(struct rig *rig)
 {
     assert_int_equal(policy_rig_close(&rig->policy), 0);
     assert_int_equal(rig->device->counters.physical_bytes, 0);
-    device_close(rig->device);
+    ar_device_close(rig->device);
 }
 
 static void check(struct rig *rig)
 {
-    struct error error = {""};
-    if (policy_validate(rig->policy.policy, &error) != STATUS_OK)
+    struct ar_error error = {""};
+    if (ar_policy_validate(rig->policy.policy, &error) != AR_OK)
         fail_msg("%s", error.text);
     assert_int_equal(rig->device->counters.physical_bytes,
                      rig->policy.policy->totals.reserved_bytes);
 }
 
-static struct policy_block request_on(struct rig *rig, uint64_t bytes, uint32_t stream)
+static struct ar_policy_block request_on(struct rig *rig, uint64_t bytes, uint32_t stream)
 {
-    const struct policy_request asked = {.bytes = bytes, .stream = stream};
-    struct policy_block block;
-    assert_int_equal(policy_alloc(rig->policy.policy, &asked, &block), STATUS_OK);
+    const struct ar_policy_request asked = {.bytes = bytes, .stream = stream};
+    struct ar_policy_block block;
+    assert_int_equal(ar_policy_alloc(rig->policy.policy, &asked, &block), AR_OK);
     check(rig);
     return block;
 }
 
-static struct policy_block request(struct rig *rig, uint64_t bytes)
+static struct ar_policy_block request(struct rig *rig, uint64_t bytes)
 {
     return request_on(rig, bytes, 0);
 }
 
-static void release(struct rig *rig, struct policy_block block)
+static void release(struct rig *rig, struct ar_policy_block block)
 {
-    assert_int_equal(policy_rig_free(&rig->policy, &block), STATUS_OK);
+    assert_int_equal(policy_rig_free(&rig->policy, &block), AR_OK);
     check(rig);
 }
 
@@ -66,14 +66,14 @@ static uint64_t reserved(const struct rig *rig)
 
 static uint64_t free_bytes(const struct rig *rig)
 {
-    return policy_free_bytes(&rig->policy.policy->totals);
+    return ar_policy_free_bytes(&rig->policy.policy->totals);
 }
 
 /* Two free blocks of those sizes, each a segment of its own. */
 static void two_free_blocks(struct rig *rig, uint64_t a_bytes, uint64_t b_bytes)
 {
-    struct policy_block a = request(rig, a_bytes);
-    struct policy_block b = request(rig, b_bytes);
+    struct ar_policy_block a = request(rig, a_bytes);
+    struct ar_policy_block b = request(rig, b_bytes);
     release(rig, a);
     release(rig, b);
 }
@@ -84,19 +84,19 @@ static void stitches_from_the_limit_on(void **state)
     (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
-    two_free_blocks(&rig, 300 * MIB, 400 * MIB);
+    two_free_blocks(&rig, 300 * AR_MIB, 400 * AR_MIB);
     assert_int_equal(reserved(&rig), 734003200);
-    struct policy_block block = request(&rig, 600 * MIB);
-    assert_int_equal(block.granted_bytes, 600 * MIB);
+    struct ar_policy_block block = request(&rig, 600 * AR_MIB);
+    assert_int_equal(block.granted_bytes, 600 * AR_MIB);
     assert_int_equal(reserved(&rig), 734003200);
-    assert_int_equal(free_bytes(&rig), 100 * MIB);
+    assert_int_equal(free_bytes(&rig), 100 * AR_MIB);
     release(&rig, block);
     assert_int_equal(free_bytes(&rig), 734003200);
     close_rig(&rig);
 
     open_rig(&rig, "gmlake", "sim:profile=h100");
-    two_free_blocks(&rig, 300 * MIB, 400 * MIB);
-    (void)request(&rig, 500 * MIB);
+    two_free_blocks(&rig, 300 * AR_MIB, 400 * AR_MIB);
+    (void)request(&rig, 500 * AR_MIB);
     assert_int_equal(reserved(&rig), 1258291200);
     assert_int_equal(free_bytes(&rig), 734003200);
     close_rig(&rig);
@@ -108,19 +108,19 @@ static void takes_the_largest_first(void **state)
     (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
-    struct policy_block blocks[3] = {request(&rig, 100 * MIB), request(&rig, 300 * MIB),
-                                     request(&rig, 400 * MIB)};
+    struct ar_policy_block blocks[3] = {request(&rig, 100 * AR_MIB), request(&rig, 300 * AR_MIB),
+                                        request(&rig, 400 * AR_MIB)};
     for (int i = 0; i < 3; i++)
         release(&rig, blocks[i]);
-    (void)request(&rig, 600 * MIB);
-    struct policy_stats stats;
-    policy_stats(rig.policy.policy, &stats);
+    (void)request(&rig, 600 * AR_MIB);
+    struct ar_policy_stats stats;
+    ar_policy_stats(rig.policy.policy, &stats);
     assert_int_equal(stats.count.segments_made, 4);
-    assert_int_equal(stats.largest_free_block_bytes, 100 * MIB);
+    assert_int_equal(stats.largest_free_block_bytes, 100 * AR_MIB);
     /* What is left of the second block is above what was taken of it. */
-    assert_int_equal(request(&rig, 100 * MIB).address, blocks[0].address);
-    assert_int_equal(request(&rig, 100 * MIB).address, blocks[1].address + 200 * MIB);
-    assert_int_equal(reserved(&rig), 800 * MIB);
+    assert_int_equal(request(&rig, 100 * AR_MIB).address, blocks[0].address);
+    assert_int_equal(request(&rig, 100 * AR_MIB).address, blocks[1].address + 200 * AR_MIB);
+    assert_int_equal(reserved(&rig), 800 * AR_MIB);
     close_rig(&rig);
 }
 
@@ -131,21 +131,21 @@ static void a_view_is_used_again(void **state)
     (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
-    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
-    struct policy_block view = request(&rig, 600 * MIB);
+    two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
+    struct ar_policy_block view = request(&rig, 600 * AR_MIB);
     release(&rig, view);
-    struct policy_block again = request(&rig, 600 * MIB);
+    struct ar_policy_block again = request(&rig, 600 * AR_MIB);
     assert_int_equal(again.address, view.address);
     release(&rig, again);
-    struct policy_block part = request(&rig, 200 * MIB);
+    struct ar_policy_block part = request(&rig, 200 * AR_MIB);
     assert_true(part.address != view.address);
-    struct policy_block other = request(&rig, 600 * MIB); /* 100 + 300 MiB do not suffice */
+    struct ar_policy_block other = request(&rig, 600 * AR_MIB); /* 100 + 300 MiB do not suffice */
     assert_true(other.address != view.address);
-    assert_int_equal(reserved(&rig), 1200 * MIB);
+    assert_int_equal(reserved(&rig), 1200 * AR_MIB);
     release(&rig, part);
     release(&rig, other);
-    assert_int_equal(request(&rig, 600 * MIB).address, other.address); /* a whole block first */
-    assert_int_equal(request(&rig, 600 * MIB).address, view.address);
+    assert_int_equal(request(&rig, 600 * AR_MIB).address, other.address); /* a whole block first */
+    assert_int_equal(request(&rig, 600 * AR_MIB).address, view.address);
     close_rig(&rig);
 }
 
@@ -155,22 +155,22 @@ static void a_view_serves_less(void **state)
     (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake:reuse_limit=2", "sim:profile=h100");
-    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
-    struct policy_block view = request(&rig, 600 * MIB);
+    two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
+    struct ar_policy_block view = request(&rig, 600 * AR_MIB);
     release(&rig, view);
-    struct policy_block less = request(&rig, 400 * MIB);
+    struct ar_policy_block less = request(&rig, 400 * AR_MIB);
     assert_int_equal(less.address, view.address);
-    assert_int_equal(less.granted_bytes, 400 * MIB);
-    assert_int_equal(free_bytes(&rig), 200 * MIB);
-    (void)request(&rig, 200 * MIB);
-    assert_int_equal(reserved(&rig), 600 * MIB);
+    assert_int_equal(less.granted_bytes, 400 * AR_MIB);
+    assert_int_equal(free_bytes(&rig), 200 * AR_MIB);
+    (void)request(&rig, 200 * AR_MIB);
+    assert_int_equal(reserved(&rig), 600 * AR_MIB);
     close_rig(&rig);
 
     open_rig(&rig, "gmlake:reuse_limit=1.2", "sim:profile=h100");
-    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
-    release(&rig, request(&rig, 600 * MIB));
-    (void)request(&rig, 400 * MIB); /* 600 is more than 1.2 times that, and 400 below 512 */
-    assert_int_equal(reserved(&rig), 1000 * MIB);
+    two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
+    release(&rig, request(&rig, 600 * AR_MIB));
+    (void)request(&rig, 400 * AR_MIB); /* 600 is more than 1.2 times that, and 400 below 512 */
+    assert_int_equal(reserved(&rig), 1000 * AR_MIB);
     close_rig(&rig);
 }
 
@@ -179,11 +179,11 @@ static void level_one_asks_the_device_first(void **state)
     (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake:defrag_level=1", "sim:profile=h100,capacity=1300MiB");
-    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
-    struct policy_block block = request(&rig, 600 * MIB);
-    assert_int_equal(reserved(&rig), 1200 * MIB);
-    (void)request(&rig, 600 * MIB); /* the device has no more: stitched */
-    assert_int_equal(reserved(&rig), 1200 * MIB);
+    two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
+    struct ar_policy_block block = request(&rig, 600 * AR_MIB);
+    assert_int_equal(reserved(&rig), 1200 * AR_MIB);
+    (void)request(&rig, 600 * AR_MIB); /* the device has no more: stitched */
+    assert_int_equal(reserved(&rig), 1200 * AR_MIB);
     assert_int_equal(free_bytes(&rig), 0);
     release(&rig, block);
     close_rig(&rig);
@@ -195,18 +195,18 @@ static void views_are_collected(void **state)
 {
     (void)state;
     struct rig rig;
-    struct policy_stats stats;
+    struct ar_policy_stats stats;
     open_rig(&rig, "gmlake:auto_gc=1GiB", "sim:profile=h100");
-    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
-    struct policy_block view = request(&rig, 600 * MIB);
+    two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
+    struct ar_policy_block view = request(&rig, 600 * AR_MIB);
     release(&rig, view);
-    struct policy_block a = request(&rig, 300 * MIB);
-    release(&rig, request(&rig, 200 * MIB));
-    policy_stats(rig.policy.policy, &stats);
+    struct ar_policy_block a = request(&rig, 300 * AR_MIB);
+    release(&rig, request(&rig, 200 * AR_MIB));
+    ar_policy_stats(rig.policy.policy, &stats);
     assert_int_equal(stats.count.segments_freed, 0);
-    release(&rig, request(&rig, 310 * MIB)); /* a third block */
-    (void)request(&rig, 602 * MIB);          /* 310 and 292 MiB: a view of 602 beside that of 600 */
-    policy_stats(rig.policy.policy, &stats);
+    release(&rig, request(&rig, 310 * AR_MIB)); /* a third block */
+    (void)request(&rig, 602 * AR_MIB); /* 310 and 292 MiB: a view of 602 beside that of 600 */
+    ar_policy_stats(rig.policy.policy, &stats);
     assert_int_equal(stats.count.segments_freed, 1);
     release(&rig, a);
     close_rig(&rig);
@@ -219,19 +219,19 @@ static void another_stream_delays_a_view(void **state)
     (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
-    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
-    struct policy_block view = request(&rig, 600 * MIB);
-    assert_int_equal(policy_use(rig.policy.policy, &view, 1), STATUS_OK);
+    two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
+    struct ar_policy_block view = request(&rig, 600 * AR_MIB);
+    assert_int_equal(ar_policy_use(rig.policy.policy, &view, 1), AR_OK);
     release(&rig, view);
-    const struct policy_totals *totals = &rig.policy.policy->totals;
+    const struct ar_policy_totals *totals = &rig.policy.policy->totals;
     assert_int_equal(totals->granted_bytes, 0);
-    assert_int_equal(totals->pending_bytes + policy_free_bytes(totals), 600 * MIB);
-    policy_progress(rig.policy.policy);
+    assert_int_equal(totals->pending_bytes + ar_policy_free_bytes(totals), 600 * AR_MIB);
+    ar_policy_progress(rig.policy.policy);
     assert_int_equal(totals->pending_bytes, 0);
     check(&rig);
     /* Another stream does not get it. */
-    (void)request_on(&rig, 600 * MIB, 1);
-    assert_int_equal(reserved(&rig), 1200 * MIB);
+    (void)request_on(&rig, 600 * AR_MIB, 1);
+    assert_int_equal(reserved(&rig), 1200 * AR_MIB);
     close_rig(&rig);
 }
 
@@ -241,9 +241,9 @@ static void trim_takes_views(void **state)
     (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
-    two_free_blocks(&rig, 300 * MIB, 300 * MIB);
-    release(&rig, request(&rig, 600 * MIB));
-    assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
+    two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
+    release(&rig, request(&rig, 600 * AR_MIB));
+    assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     check(&rig);
     assert_int_equal(reserved(&rig), 0);
     close_rig(&rig);
@@ -256,14 +256,14 @@ static void sizes(void **state)
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
     assert_int_equal(request(&rig, 1).granted_bytes, 512);
-    assert_int_equal(request(&rig, MIB).granted_bytes, MIB);
-    assert_int_equal(reserved(&rig), 2 * MIB);
-    assert_int_equal(request(&rig, MIB + 1).granted_bytes, 2 * MIB);
-    assert_int_equal(reserved(&rig), 22 * MIB);
-    assert_int_equal(request(&rig, 17 * MIB).granted_bytes, 18 * MIB);
-    assert_int_equal(reserved(&rig), 22 * MIB);
-    assert_int_equal(request(&rig, 11 * MIB).granted_bytes, 12 * MIB);
-    assert_int_equal(reserved(&rig), 34 * MIB);
+    assert_int_equal(request(&rig, AR_MIB).granted_bytes, AR_MIB);
+    assert_int_equal(reserved(&rig), 2 * AR_MIB);
+    assert_int_equal(request(&rig, AR_MIB + 1).granted_bytes, 2 * AR_MIB);
+    assert_int_equal(reserved(&rig), 22 * AR_MIB);
+    assert_int_equal(request(&rig, 17 * AR_MIB).granted_bytes, 18 * AR_MIB);
+    assert_int_equal(reserved(&rig), 22 * AR_MIB);
+    assert_int_equal(request(&rig, 11 * AR_MIB).granted_bytes, 12 * AR_MIB);
+    assert_int_equal(reserved(&rig), 34 * AR_MIB);
     close_rig(&rig);
 }
 

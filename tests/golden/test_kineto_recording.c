@@ -26,8 +26,8 @@ static void test_counts(void **state)
 {
     (void)state;
     struct trace_source *source;
-    struct error error;
-    if (trace_open(path, &source, &error) != STATUS_OK)
+    struct ar_error error;
+    if (trace_open(path, &source, &error) != AR_OK)
         fail_msg("%s", error.text);
     const struct trace_info *info = &source->info;
     assert_int_equal(info->allocs, 77);
@@ -51,13 +51,13 @@ static void test_live_bytes(void **state)
 {
     (void)state;
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     const struct trace_event *events;
     static uint64_t bytes_of[77];
     uint64_t live = 0, places = 0, time_ns = 0;
     size_t count;
-    assert_int_equal(trace_open(path, &source, &error), STATUS_OK);
-    while (trace_next(source, &events, &count, &error) == STATUS_OK && count)
+    assert_int_equal(trace_open(path, &source, &error), AR_OK);
+    while (trace_next(source, &events, &count, &error) == AR_OK && count)
         for (size_t i = 0; i < count; i++) {
             if (events[i].kind == TRACE_ALLOC) {
                 bytes_of[events[i].id] = events[i].value;

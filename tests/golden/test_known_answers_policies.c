@@ -33,11 +33,11 @@ static void holds(const char *policy, const char *workload, uint64_t mib, uint64
     experiment_rig_open(&rig, policy, CARD, workload);
     experiment_rig_run(&rig);
     assert_true(rig.result.passed);
-    if (metric(&rig, METRIC_peak_reserved_bytes) != mib * MIB)
+    if (metric(&rig, METRIC_peak_reserved_bytes) != mib * AR_MIB)
         fail_msg("%s under %s holds %llu bytes, not %llu MiB", workload, policy,
                  (unsigned long long)metric(&rig, METRIC_peak_reserved_bytes),
                  (unsigned long long)mib);
-    assert_int_equal(metric(&rig, METRIC_peak_physical_bytes), mib * MIB);
+    assert_int_equal(metric(&rig, METRIC_peak_physical_bytes), mib * AR_MIB);
     if (driver_calls)
         assert_int_equal(metric(&rig, METRIC_driver_calls), driver_calls);
     experiment_rig_close(&rig);
@@ -102,7 +102,7 @@ static void steps_between_powers_of_two(void **state)
         experiment_rig_open(&rig, rows[i].policy, CARD,
                             "jitter_batch:rows='514',row=1MiB,tensors=1,overlap=1,steps=2");
         experiment_rig_run(&rig);
-        assert_int_equal(metric(&rig, METRIC_peak_granted_bytes), rows[i].granted_mib * MIB);
+        assert_int_equal(metric(&rig, METRIC_peak_granted_bytes), rows[i].granted_mib * AR_MIB);
         experiment_rig_close(&rig);
     }
 }
@@ -143,13 +143,14 @@ struct watch {
     size_t count;
 };
 
-static enum status watch_row(void *argument, const struct replay_row *row, struct error *error)
+static enum ar_status watch_row(void *argument, const struct replay_row *row,
+                                struct ar_error *error)
 {
     struct watch *watch = argument;
     (void)error;
     assert_true(watch->count < 1024);
     watch->after[watch->count++] = row->reserved_bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void watched(struct watch *watch, const char *policy, const char *device, const char *events)
@@ -173,11 +174,11 @@ static void live_free_block(void **state)
         "f,1 f,3 f,4 a,5,33554432 f,5";
     static struct watch watch;
     watched(&watch, DEFAULT, CARD, events);
-    assert_int_equal(watch.after[6], 96 * MIB);
-    assert_int_equal(watch.after[10], 96 * MIB);
+    assert_int_equal(watch.after[6], 96 * AR_MIB);
+    assert_int_equal(watch.after[10], 96 * AR_MIB);
     watched(&watch, EXPANDABLE, CARD, events);
-    assert_int_equal(watch.after[6], 100 * MIB);
-    assert_int_equal(watch.after[10], 100 * MIB);
+    assert_int_equal(watch.after[6], 100 * AR_MIB);
+    assert_int_equal(watch.after[10], 100 * AR_MIB);
 }
 
 /* 64 MiB where there is a base, then for each cycle 91 and 45.5 MiB, a pin of 2 MiB, and the two
@@ -205,19 +206,19 @@ static void pinned_pair(void **state)
     char *events = pinned_pairs(101, true);
     watched(&watch, "torch:expandable_segments=true,max_split_size_mb=128", CARD, events);
     for (unsigned i = 0; i < 6; i++)
-        assert_int_equal(watch.after[5 + i * 20 * 5], reported_mib[i] * MIB);
+        assert_int_equal(watch.after[5 + i * 20 * 5], reported_mib[i] * AR_MIB);
     /* Either setting alone stays below 500 MiB. */
     watched(&watch, "torch:max_split_size_mb=128", CARD, events);
-    assert_true(watch.after[watch.count - 1] < 500 * MIB);
+    assert_true(watch.after[watch.count - 1] < 500 * AR_MIB);
     watched(&watch, EXPANDABLE, CARD, events);
-    assert_true(watch.after[watch.count - 1] < 500 * MIB);
+    assert_true(watch.after[watch.count - 1] < 500 * AR_MIB);
     free(events);
     /* Without the base the range holds 101 pins and a pair, 338.5 MiB, in pages of 20. */
     events = pinned_pairs(101, false);
     watched(&watch, EXPANDABLE, CARD, events);
-    assert_int_equal(watch.after[watch.count - 1], 340 * MIB);
+    assert_int_equal(watch.after[watch.count - 1], 340 * AR_MIB);
     watched(&watch, DEFAULT, CARD, events);
-    assert_int_equal(watch.after[watch.count - 1], 358 * MIB);
+    assert_int_equal(watch.after[watch.count - 1], 358 * AR_MIB);
     free(events);
 }
 
@@ -301,7 +302,7 @@ static void checkerboard(void **state)
         assert_false(passes(fixed[i], CARD ",capacity=512MiB", "checkerboard"));
     assert_true(passes("vmm", CARD ",capacity=514MiB", "checkerboard"));
     assert_true(passes("vmm", CARD ",capacity=2402MiB", "checkerboard:count=60,bytes=40MiB"));
-    assert_int_equal(remapped("vmm", CARD ",capacity=514MiB", "checkerboard", true), 16 * MIB);
+    assert_int_equal(remapped("vmm", CARD ",capacity=514MiB", "checkerboard", true), 16 * AR_MIB);
     /* Holes of 1 MiB hold no page of 2: nothing can be mapped elsewhere. */
     assert_int_equal(remapped("vmm", CARD ",capacity=64MiB", "checkerboard:bytes=1MiB", false), 0);
 }
@@ -324,7 +325,7 @@ static void robsons_bound_holds(void **state)
             experiment_rig_open(&rig, staying[i], CARD, rows[j].workload);
             experiment_rig_run(&rig);
             assert_true(rig.result.passed);
-            if (metric(&rig, METRIC_peak_reserved_bytes) < rows[j].bound * 2 * MIB)
+            if (metric(&rig, METRIC_peak_reserved_bytes) < rows[j].bound * 2 * AR_MIB)
                 fail_msg("%s holds less than the bound of %s", staying[i], rows[j].workload);
             experiment_rig_close(&rig);
         }

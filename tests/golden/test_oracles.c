@@ -58,7 +58,7 @@ static void open_oracle(struct oracle *oracle, const char *path)
 }
 
 /* Compares a row of the replay with the line read, and reads the next one. */
-static enum status compare(void *argument, const struct replay_row *row, struct error *error)
+static enum ar_status compare(void *argument, const struct replay_row *row, struct ar_error *error)
 {
     struct oracle *oracle = argument;
     char place[2][24];
@@ -66,58 +66,58 @@ static enum status compare(void *argument, const struct replay_row *row, struct 
     uint64_t reserved;
     if (sscanf(oracle->line, "row %23s %23s %" SCNu64 " %" SCNu64, place[0], place[1], &granted,
                &reserved) != 4)
-        return error_set(error, STATUS_INVALID, "event %" PRIu64 ": the oracle has no more rows",
-                         row->event);
+        return ar_error_set(error, AR_INVALID, "event %" PRIu64 ": the oracle has no more rows",
+                            row->event);
     bool placed = place[0][0] != '-' || place[0][1] != '\0';
     if (placed &&
         (strtoll(place[0], NULL, 10) != row->segment || strtoll(place[1], NULL, 10) != row->offset))
-        return error_set(error, STATUS_NEGATIVE,
-                         "event %" PRIu64 ": %" PRIu64 " bytes at segment %" PRId64
-                         " offset %" PRId64 ", the real one put it at %s %s",
-                         row->event, row->requested_bytes, row->segment, row->offset, place[0],
-                         place[1]);
+        return ar_error_set(error, AR_NEGATIVE,
+                            "event %" PRIu64 ": %" PRIu64 " bytes at segment %" PRId64
+                            " offset %" PRId64 ", the real one put it at %s %s",
+                            row->event, row->requested_bytes, row->segment, row->offset, place[0],
+                            place[1]);
     if (granted != row->granted_total_bytes || reserved != row->reserved_bytes)
-        return error_set(error, STATUS_NEGATIVE,
-                         "event %" PRIu64 ": granted %" PRIu64 " reserved %" PRIu64
-                         ", the real one %" PRIu64 " and %" PRIu64,
-                         row->event, row->granted_total_bytes, row->reserved_bytes, granted,
-                         reserved);
+        return ar_error_set(error, AR_NEGATIVE,
+                            "event %" PRIu64 ": granted %" PRIu64 " reserved %" PRIu64
+                            ", the real one %" PRIu64 " and %" PRIu64,
+                            row->event, row->granted_total_bytes, row->reserved_bytes, granted,
+                            reserved);
     if (!read_line(oracle))
         oracle->line[0] = '\0';
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void check_oracle(void **state)
 {
     struct oracle oracle;
-    struct error error = {""};
-    struct spec policy;
-    struct spec device;
+    struct ar_error error = {""};
+    struct ar_spec policy;
+    struct ar_spec device;
     struct trace_source *source;
     struct replay_result result;
-    struct device_props props;
+    struct ar_device_props props;
     char path[512];
     char text[256];
     snprintf(path, sizeof path, FOLDER "/%s", (const char *)*state);
     open_oracle(&oracle, path);
     snprintf(text, sizeof text, "sim:profile=h100,addresses=%s", oracle.addresses);
-    assert_int_equal(spec_parse(oracle.spec, &policy, &error), STATUS_OK);
-    assert_int_equal(spec_parse(text, &device, &error), STATUS_OK);
-    assert_int_equal(trace_open(oracle.trace, &source, &error), STATUS_OK);
+    assert_int_equal(ar_spec_parse(oracle.spec, &policy, &error), AR_OK);
+    assert_int_equal(ar_spec_parse(text, &device, &error), AR_OK);
+    assert_int_equal(trace_open(oracle.trace, &source, &error), AR_OK);
     struct experiment experiment = {.policy = &policy,
                                     .device = &device,
                                     .source = source,
                                     .frees = REPLAY_ORDERED,
                                     .row = compare,
                                     .argument = &oracle};
-    enum status status = experiment_run(&experiment, &result, &props, &error);
-    if (status != STATUS_OK)
+    enum ar_status status = experiment_run(&experiment, &result, &props, &error);
+    if (status != AR_OK)
         fail_msg("%s", error.text);
     assert_string_equal(oracle.line, ""); /* all rows were met */
     replay_result_close(&result);
     trace_close(source);
-    spec_close(&policy);
-    spec_close(&device);
+    ar_spec_close(&policy);
+    ar_spec_close(&device);
     gzclose(oracle.file);
     unlink(oracle.addresses);
 }

@@ -52,7 +52,7 @@ static void top_is(const struct packing *packing, const struct packing_block *bl
     uint64_t top_bytes;
     uint64_t *offsets = calloc(count, sizeof *offsets);
     assert_non_null(offsets);
-    assert_int_equal(packing_place_by(packing, order, offsets, &top_bytes, NULL), STATUS_OK);
+    assert_int_equal(packing_place_by(packing, order, offsets, &top_bytes, NULL), AR_OK);
     assert_true(planning_rig_is_plan(blocks, count, offsets, top_bytes));
     double ratio = (double)top_bytes / (double)packing->peak_bytes;
     assert_true(ratio > wanted - 0.00055 && ratio < wanted + 0.00055);
@@ -65,12 +65,12 @@ static void peaks_and_ratios_are_the_known_ones(void **state)
     for (size_t i = 0; i < KNOWN; i++) {
         char path[128];
         size_t count;
-        struct host host = {0};
+        struct ar_host host = {0};
         struct packing packing;
-        struct error error;
+        struct ar_error error;
         struct packing_block *blocks = planning_rig_read(path_of(&known[i], path), &count);
         assert_int_equal(count, known[i].count);
-        assert_int_equal(packing_open(&packing, &host, blocks, count, &error), STATUS_OK);
+        assert_int_equal(packing_open(&packing, &host, blocks, count, &error), AR_OK);
         assert_int_equal(packing.peak_bytes, known[i].peak_bytes);
         top_is(&packing, blocks, count, PACKING_ORDER_size, known[i].by_size);
         top_is(&packing, blocks, count, PACKING_ORDER_birth, known[i].first_fit);
@@ -85,7 +85,7 @@ static void solve(const struct known *known_one)
 {
     char path[128];
     size_t count;
-    struct host host = {0};
+    struct ar_host host = {0};
     struct packing packing;
     struct packing_best best;
     struct packing_exact exact;
@@ -94,10 +94,10 @@ static void solve(const struct known *known_one)
     struct packing_block *blocks = planning_rig_read(path_of(known_one, path), &count);
     uint64_t *offsets = calloc(count, sizeof *offsets);
     assert_non_null(offsets);
-    assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), STATUS_OK);
-    assert_int_equal(packing_best_order(&packing, offsets, &best), STATUS_OK);
+    assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), AR_OK);
+    assert_int_equal(packing_best_order(&packing, offsets, &best), AR_OK);
     exact.top_bytes = best.top_bytes;
-    assert_int_equal(packing_exact(&packing, &options, offsets, &exact), STATUS_OK);
+    assert_int_equal(packing_exact(&packing, &options, offsets, &exact), AR_OK);
     if (known_one->solved) {
         assert_int_equal(exact.end, PACKING_EXACT_MEETS_BOUND);
         assert_int_equal(exact.top_bytes, packing.peak_bytes);

@@ -31,16 +31,16 @@ struct walked {
         usable_bytes;
 };
 
-static bool walk_range(void *argument, const struct policy_range *range)
+static bool walk_range(void *argument, const struct ar_policy_range *range)
 {
     struct walked *walked = argument;
     walked->ranges++;
-    if (range->state == POLICY_RANGE_USED) {
+    if (range->state == AR_POLICY_RANGE_USED) {
         walked->used_bytes += range->bytes;
         walked->requested_bytes += range->requested_bytes;
-    } else if (range->state == POLICY_RANGE_PENDING) {
+    } else if (range->state == AR_POLICY_RANGE_PENDING) {
         walked->pending_bytes += range->bytes;
-    } else if (range->state == POLICY_RANGE_FREE) {
+    } else if (range->state == AR_POLICY_RANGE_FREE) {
         walked->free_block_bytes += range->bytes;
         if (range->bytes > walked->largest_bytes)
             walked->largest_bytes = range->bytes;
@@ -61,9 +61,9 @@ static bool takes_any_free_block(const char *policy)
 
 static void check_by_walk(const struct series *series, const struct replay_sample *sample)
 {
-    const struct policy *policy = series->session.policy;
+    const struct ar_policy *policy = series->session.policy;
     struct walked walked = {.unit_bytes = series->unit_bytes};
-    policy_walk(policy, walk_range, &walked);
+    ar_policy_walk(policy, walk_range, &walked);
     assert_int_equal(sample->live_bytes, walked.requested_bytes);
     assert_int_equal(sample->granted_bytes, walked.used_bytes);
     assert_int_equal(sample->pending_bytes, walked.pending_bytes);
@@ -78,15 +78,16 @@ static void check_by_walk(const struct series *series, const struct replay_sampl
         assert_int_equal(sample->largest_free_block_bytes, walked.largest_bytes);
     assert_int_equal(sample->usable_bytes, walked.usable_bytes);
     assert_true(sample->stranded_bytes <= sample->free_bytes);
-    for (int effort = 0; effort < POLICY_EFFORT_COUNT; effort++)
+    for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
         assert_int_equal(sample->servable_bytes[effort],
-                         policy_servable(policy, (enum policy_effort)effort));
+                         ar_policy_servable(policy, (enum ar_policy_effort)effort));
 }
 
-static enum status keep(void *argument, const struct replay_sample *sample, struct error *error)
+static enum ar_status keep(void *argument, const struct replay_sample *sample,
+                           struct ar_error *error)
 {
     struct series *series = argument;
-    const struct policy *policy = series->session.policy;
+    const struct ar_policy *policy = series->session.policy;
     (void)error;
     if (series->count == series->room) {
         series->room = series->room ? series->room * 2 : 4096;
@@ -94,10 +95,10 @@ static enum status keep(void *argument, const struct replay_sample *sample, stru
         assert_non_null(series->at);
     }
     series->at[series->count++] = *sample;
-    bool hidden = policy->ops->capabilities & (POLICY_OVERLAPS | POLICY_OPAQUE);
+    bool hidden = policy->ops->capabilities & (AR_POLICY_OVERLAPS | AR_POLICY_OPAQUE);
     if (!hidden && (policy->totals.live_blocks <= WALK_ALWAYS || sample->event % WALK_EVERY == 0))
         check_by_walk(series, sample);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static int by_size(const void *left, const void *right)
@@ -112,7 +113,7 @@ static uint64_t plain_median(struct trace_source *source)
     const struct trace_event *events;
     uint64_t *sizes = NULL, all_bytes = 0, seen_bytes = 0, median = 0;
     size_t count, sized = 0;
-    assert_int_equal(trace_rewind(source, NULL), STATUS_OK);
+    assert_int_equal(trace_rewind(source, NULL), AR_OK);
     while (!trace_next(source, &events, &count, NULL) && count) {
         sizes = realloc(sizes, (sized + count) * sizeof *sizes);
         for (size_t i = 0; i < count; i++)
@@ -143,29 +144,29 @@ static long double internal(const struct replay_sample *sample)
     return sample->granted_bytes ? lacking(sample->live_bytes, sample->granted_bytes) : -1;
 }
 
-static long double external(const struct replay_sample *sample, enum policy_effort effort)
+static long double external(const struct replay_sample *sample, enum ar_policy_effort effort)
 {
     return sample->free_bytes ? lacking(sample->servable_bytes[effort], sample->free_bytes) : -1;
 }
 
 static long double external_none(const struct replay_sample *sample)
 {
-    return external(sample, POLICY_EFFORT_NONE);
+    return external(sample, AR_POLICY_EFFORT_NONE);
 }
 
 static long double external_map(const struct replay_sample *sample)
 {
-    return external(sample, POLICY_EFFORT_MAP);
+    return external(sample, AR_POLICY_EFFORT_MAP);
 }
 
 static long double external_wait(const struct replay_sample *sample)
 {
-    return external(sample, POLICY_EFFORT_WAIT);
+    return external(sample, AR_POLICY_EFFORT_WAIT);
 }
 
 static long double external_trim(const struct replay_sample *sample)
 {
-    return external(sample, POLICY_EFFORT_TRIM);
+    return external(sample, AR_POLICY_EFFORT_TRIM);
 }
 
 static long double unusable(const struct replay_sample *sample)
@@ -260,18 +261,18 @@ static void check_all(const struct series *series, const struct metric_values *m
     same(metrics, METRIC_utilisation,
          reserved_bytes ? (long double)granted_bytes / (long double)reserved_bytes : -1);
     check_fragmentation(series, metrics, peak,
-                        series->session.policy->ops->capabilities & POLICY_OPAQUE);
+                        series->session.policy->ops->capabilities & AR_POLICY_OPAQUE);
 }
 
 static void watch(const struct experiment_rig *rig, struct series *series,
                   struct replay_result *result)
 {
     const struct experiment *experiment = &rig->experiment;
-    struct error error;
+    struct ar_error error;
     series->unit_bytes = plain_median(rig->source);
     assert_int_equal(session_open(&series->session, experiment->policy, experiment->device,
                                   experiment->seed, &error),
-                     STATUS_OK);
+                     AR_OK);
     const struct replay_config config = {
         .policy = series->session.policy,
         .device = series->session.device,
@@ -283,7 +284,7 @@ static void watch(const struct experiment_rig *rig, struct series *series,
         .sample = keep,
         .argument = series,
     };
-    assert_int_equal(trace_rewind(rig->source, &error), STATUS_OK);
+    assert_int_equal(trace_rewind(rig->source, &error), AR_OK);
     if (replay_run(&config, result, &error))
         fail_msg("%s", error.text);
 }
@@ -315,8 +316,8 @@ static void recompute(const char *policy, const char *device, const char *worklo
 static void every_policy(const char *device, const char *workload, enum replay_frees frees)
 {
     for (size_t i = 0; registry_policy(i); i++) {
-        const struct policy_ops *ops = registry_policy(i);
-        if (ops->capabilities & POLICY_OFFLINE)
+        const struct ar_policy_ops *ops = registry_policy(i);
+        if (ops->capabilities & AR_POLICY_OFFLINE)
             continue;
         print_message("%s, %s\n", ops->name, workload);
         recompute(ops->name, device, workload, frees);

@@ -24,13 +24,14 @@ struct seen {
     struct replay_result result; /* its numbers only */
 };
 
-static enum status note(void *argument, const struct replay_sample *sample, struct error *error)
+static enum ar_status note(void *argument, const struct replay_sample *sample,
+                           struct ar_error *error)
 {
     struct seen *seen = argument;
     (void)error;
     assert_true(sample->event < 4096);
     seen->at[sample->event] = *sample;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const struct seen *see(const char *policy, const char *device, const char *events)
@@ -120,9 +121,9 @@ static void an_output_stays_in_the_giant(void **state)
         fails("torch", CARD ",capacity=8GiB",
               "a,0,1073741824 a,1,4294967296 f,1 a,2,1073741824 a,3,1073741824 a,4,4294967296", 5,
               REPLAY_CAUSE_FRAGMENTATION);
-    assert_int_equal(seen->at[4].live_bytes, 3 * GIB);
-    assert_int_equal(seen->at[4].reserved_bytes, 5 * GIB);
-    assert_int_equal(seen->at[4].largest_free_block_bytes, 2 * GIB);
+    assert_int_equal(seen->at[4].live_bytes, 3 * AR_GIB);
+    assert_int_equal(seen->at[4].reserved_bytes, 5 * AR_GIB);
+    assert_int_equal(seen->at[4].largest_free_block_bytes, 2 * AR_GIB);
 }
 
 /* 2 GiB of parameters in 400 tensors, made after a first giant of 5,520,758,552 bytes was let go: with growing
@@ -144,7 +145,7 @@ static void parameters_lie_in_the_giant(void **state)
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
         passes(ranges[i], CARD ",capacity=8GiB", events);
         seen = see(ranges[i], CARD, events);
-        assert_true(seen->at[402].reserved_bytes < 5520758552 + 400 * 5368709 + 20 * MIB);
+        assert_true(seen->at[402].reserved_bytes < 5520758552 + 400 * 5368709 + 20 * AR_MIB);
     }
     free(events);
 }
@@ -156,11 +157,11 @@ static void doubling_holds_twice_as_much(void **state)
     (void)state;
     char *events = malloc(257 * 32);
     assert_non_null(events);
-    tiny_trace_requests(events, 257, 64 * MIB);
+    tiny_trace_requests(events, 257, 64 * AR_MIB);
     const struct seen *seen = see("growth", CARD, events);
-    assert_int_equal(seen->at[255].reserved_bytes, 16 * GIB);
-    assert_int_equal(seen->at[256].reserved_bytes, 32 * GIB);
-    assert_int_equal(see("cupy", CARD, events)->at[256].reserved_bytes, 257 * 64 * MIB);
+    assert_int_equal(seen->at[255].reserved_bytes, 16 * AR_GIB);
+    assert_int_equal(seen->at[256].reserved_bytes, 32 * AR_GIB);
+    assert_int_equal(see("cupy", CARD, events)->at[256].reserved_bytes, 257 * 64 * AR_MIB);
     free(events);
 }
 
@@ -171,12 +172,12 @@ static void an_unsplit_giant_serves_nothing(void **state)
     (void)state;
     static const char events[] = "a,0,1073741824 f,0 a,1,524288000";
     assert_int_equal(see("torch:max_split_size_mb=400", CARD, events)->at[2].reserved_bytes,
-                     1524 * MIB);
+                     1524 * AR_MIB);
     assert_int_equal(see("torch:max_split_size_mb=400,max_non_split_rounding_mb=525", CARD, events)
                          ->at[2]
                          .reserved_bytes,
-                     1024 * MIB);
-    assert_int_equal(see("torch", CARD, events)->at[2].reserved_bytes, 1024 * MIB);
+                     1024 * AR_MIB);
+    assert_int_equal(see("torch", CARD, events)->at[2].reserved_bytes, 1024 * AR_MIB);
 }
 
 /* 1,000 buffers of 1.1 MiB, each an allocation of the driver's in pages of 2 MiB. */
@@ -189,7 +190,7 @@ static void the_driver_rounds_up(void **state)
     const struct seen *seen = see("direct", CARD, events);
     assert_true(seen->result.passed);
     assert_int_equal(seen->at[999].live_bytes, 1153434000);
-    assert_int_equal(seen->at[999].physical_bytes, 2000 * MIB);
+    assert_int_equal(seen->at[999].physical_bytes, 2000 * AR_MIB);
     free(events);
 }
 
@@ -204,8 +205,8 @@ static void a_checkerboard_in_numbers(void **state)
     for (int i = 0; i < 2; i++) {
         const struct seen *seen = fails(fits[i], CARD ",capacity=512MiB", events,
                                         TINY_CHECKERBOARD_EVENTS, REPLAY_CAUSE_FRAGMENTATION);
-        assert_int_equal(seen->at[95].free_bytes, 256 * MIB);
-        assert_int_equal(seen->at[95].largest_free_block_bytes, 8 * MIB);
+        assert_int_equal(seen->at[95].free_bytes, 256 * AR_MIB);
+        assert_int_equal(seen->at[95].largest_free_block_bytes, 8 * AR_MIB);
         double external =
             1 - (double)seen->at[95].largest_free_block_bytes / (double)seen->at[95].free_bytes;
         assert_true(external == 1 - 2 * 8.0 / 512);
@@ -225,10 +226,10 @@ static void a_cache_for_each_stream_multiplies(void **state)
         for (unsigned turn = 0; turn < 3 * p; turn++)
             used += (size_t)sprintf(events + used, "%sa,%u,67108864,%u u,%u,%u f,%u",
                                     turn ? " " : "", turn, turn % p, turn, (turn + 1) % p, turn);
-        assert_int_equal(see("torch", CARD, events)->at[3 * last].reserved_bytes, p * 64 * MIB);
-        assert_int_equal(see("cupy", CARD, events)->at[3 * last].reserved_bytes, p * 64 * MIB);
-        assert_int_equal(see("growth", CARD, events)->at[3 * last].reserved_bytes, 64 * MIB);
-        assert_int_equal(see("first-fit", CARD, events)->at[3 * last].reserved_bytes, 64 * MIB);
+        assert_int_equal(see("torch", CARD, events)->at[3 * last].reserved_bytes, p * 64 * AR_MIB);
+        assert_int_equal(see("cupy", CARD, events)->at[3 * last].reserved_bytes, p * 64 * AR_MIB);
+        assert_int_equal(see("growth", CARD, events)->at[3 * last].reserved_bytes, 64 * AR_MIB);
+        assert_int_equal(see("first-fit", CARD, events)->at[3 * last].reserved_bytes, 64 * AR_MIB);
     }
 }
 
@@ -251,9 +252,9 @@ static void one_small_block_pins_a_segment(void **state)
         sprintf(events + used, "c");
         unsigned end = 2 * 1024 - 1024 / every[i];
         const struct seen *seen = see("torch", CARD, events);
-        assert_int_equal(seen->at[1023].reserved_bytes, 64 * MIB);
-        assert_int_equal(seen->at[end].reserved_bytes, kept_mib[i] * MIB);
-        assert_int_equal(seen->at[end].live_bytes, 1024 / every[i] * 64 * KIB);
+        assert_int_equal(seen->at[1023].reserved_bytes, 64 * AR_MIB);
+        assert_int_equal(seen->at[end].reserved_bytes, kept_mib[i] * AR_MIB);
+        assert_int_equal(seen->at[end].live_bytes, 1024 / every[i] * 64 * AR_KIB);
         free(events);
     }
 }

@@ -19,8 +19,8 @@
 
 struct stream {
     uint32_t x;
-    struct policy *policy;
-    struct policy_block live[MOST_LIVE];
+    struct ar_policy *policy;
+    struct ar_policy_block live[MOST_LIVE];
     unsigned count;
     uint64_t hash, live_bytes, fails;
 };
@@ -56,13 +56,13 @@ static void step(struct stream *s)
     if (s->count == MOST_LIVE || (s->count > 0 && a % 100 < 40)) {
         unsigned j = draw(s) % s->count;
         s->live_bytes -= s->live[j].requested_bytes;
-        assert_int_equal(policy_free(s->policy, &s->live[j], 0), STATUS_OK);
+        assert_int_equal(ar_policy_free(s->policy, &s->live[j], 0), AR_OK);
         s->live[j] = s->live[--s->count];
         return;
     }
-    struct policy_request request = {.bytes = draw_bytes(s)};
-    struct policy_block *block = &s->live[s->count];
-    if (policy_alloc(s->policy, &request, block) == STATUS_OK) {
+    struct ar_policy_request request = {.bytes = draw_bytes(s)};
+    struct ar_policy_block *block = &s->live[s->count];
+    if (ar_policy_alloc(s->policy, &request, block) == AR_OK) {
         hash_address(s, block->address);
         s->live_bytes += request.bytes;
         s->count++;
@@ -84,24 +84,24 @@ struct row {
 static const struct row rows[] = {
     {"torch", UINT64_MAX, UINT64_C(0x80e337b9d879704f), 60, 483304663, 0, 1499463680, 484027392, 0,
      0},
-    {"torch", GIB, UINT64_C(0xb44753ebfab2ba9a), 60, 483335569, 10, 1059061760, 483463168, 0, 0},
+    {"torch", AR_GIB, UINT64_C(0xb44753ebfab2ba9a), 60, 483335569, 10, 1059061760, 483463168, 0, 0},
     {"torch:limit=1GiB", UINT64_MAX, UINT64_C(0xb44753ebfab2ba9a), 60, 483335569, 10, 1059061760,
      483463168, 0, 0},
     {"torch:roundup_power2_divisions=4", UINT64_MAX, UINT64_C(0xac4ddcc419800e27), 60, 483304663, 0,
      1470103552, 531723776, 0, 0},
     /* ranges of 9/8 of a card of 80 GiB: the first at 0, the second at 96636764160 */
-    {"torch:expandable_segments=true", 80 * GIB, UINT64_C(0x2163a9284e9127c9), 60, 483304663, 0,
+    {"torch:expandable_segments=true", 80 * AR_GIB, UINT64_C(0x2163a9284e9127c9), 60, 483304663, 0,
      1224736768, 483318272, 0, 0},
-    {"torch:expandable_segments=true", GIB, UINT64_C(0x7575260358318434), 60, 518321739, 4,
+    {"torch:expandable_segments=true", AR_GIB, UINT64_C(0x7575260358318434), 60, 518321739, 4,
      1012924416, 0, 0, 0},
-    {"torch:expandable_segments=true,max_split_size_mb=64", 2 * GIB, UINT64_C(0x0c803c1919810a18),
-     60, 483304663, 0, 2126512128, 0, 0, 0},
+    {"torch:expandable_segments=true,max_split_size_mb=64", 2 * AR_GIB,
+     UINT64_C(0x0c803c1919810a18), 60, 483304663, 0, 2126512128, 0, 0, 0},
     {"tlsf:pool=1GiB,limit=1GiB", UINT64_MAX, UINT64_C(0x9e58d0b7536756ba), 56, 736610232, 8,
      1073741824, 0, 0, 0},
     /* ties by address: the order of equal chunks is undefined in the real one */
     {"cupy", UINT64_MAX, UINT64_C(0x166c976d38385bb6), 60, 483304663, 0, 1486976512, 483318272, 0,
      0},
-    {"cupy", GIB, UINT64_C(0x6ff1dbdabf0c8a30), 59, 476947259, 5, 1064211456, 476961280, 0, 0},
+    {"cupy", AR_GIB, UINT64_C(0x6ff1dbdabf0c8a30), 59, 476947259, 5, 1064211456, 476961280, 0, 0},
     {"rmm-pool", UINT64_MAX, UINT64_C(0xcf269c815022ee80), 60, 483304663, 0, 1483876352, 0, 0, 0},
     {"rmm-pool:initial_pool_size=1GiB,limit=1GiB", UINT64_MAX, UINT64_C(0x720363bbec554f69), 58,
      750816933, 6, 1073741824, 0, 0, 0},
@@ -115,21 +115,21 @@ static void check_row(void **state)
 {
     const struct row *row = *state;
     struct fake_backing *backing = malloc(sizeof *backing);
-    struct host host = {0};
-    struct spec spec;
-    struct error error;
+    struct ar_host host = {0};
+    struct ar_spec spec;
+    struct ar_error error;
     struct stream s = {.x = 12345, .hash = UINT64_C(0xcbf29ce484222325)};
     assert_non_null(backing);
     fake_backing_open(backing, row->cap_bytes);
     if (strstr(row->spec, "expandable"))
-        fake_backing_virtual(backing, 2 * MIB, 80 * GIB);
-    struct policy_context context = {.backing = &backing->base, .host = &host};
-    assert_int_equal(spec_parse(row->spec, &spec, &error), STATUS_OK);
-    if (registry_create(&spec, &context, &s.policy, &error) != STATUS_OK)
+        fake_backing_virtual(backing, 2 * AR_MIB, 80 * AR_GIB);
+    struct ar_policy_context context = {.backing = &backing->base, .host = &host};
+    assert_int_equal(ar_spec_parse(row->spec, &spec, &error), AR_OK);
+    if (registry_create(&spec, &context, &s.policy, &error) != AR_OK)
         fail_msg("%s", error.text);
     for (unsigned i = 0; i < STEPS; i++) {
         step(&s);
-        if (i % 50 == 0 && policy_validate(s.policy, &error) != STATUS_OK)
+        if (i % 50 == 0 && ar_policy_validate(s.policy, &error) != AR_OK)
             fail_msg("step %u: %s", i, error.text);
     }
     assert_int_equal(s.fails, row->fails);
@@ -139,14 +139,14 @@ static void check_row(void **state)
     assert_int_equal(s.policy->totals.reserved_bytes, row->reserved_bytes);
     if (row->granted_bytes)
         assert_int_equal(s.policy->totals.granted_bytes, row->granted_bytes);
-    struct policy_stats stats;
-    policy_stats(s.policy, &stats);
+    struct ar_policy_stats stats;
+    ar_policy_stats(s.policy, &stats);
     if (row->flushes)
         assert_int_equal(stats.count.flushes, row->flushes);
     if (row->largest_free_block_bytes)
         assert_int_equal(stats.largest_free_block_bytes, row->largest_free_block_bytes);
-    policy_destroy(s.policy);
-    spec_close(&spec);
+    ar_policy_destroy(s.policy);
+    ar_spec_close(&spec);
     assert_int_equal(host.now_bytes, 0);
     assert_int_equal(backing->held_bytes, 0);
     free(backing);

@@ -25,8 +25,8 @@ struct recording {
     uint64_t number;                       /* of the line */
     uint64_t held_bytes, given_back_bytes; /* by RMM, so far */
     struct fake_backing *backing;
-    struct policy *policy;
-    struct policy_block blocks[MOST_IDS];
+    struct ar_policy *policy;
+    struct ar_policy_block blocks[MOST_IDS];
     uint64_t served, failed;
 };
 
@@ -61,23 +61,23 @@ static void do_alloc(struct recording *r)
 {
     uint64_t id;
     int64_t want;
-    struct policy_request request = {0};
+    struct ar_policy_request request = {0};
     if (sscanf(r->line, "a,%" SCNu64 ",%" SCNu64 ",%" SCNu32 ",%" SCNd64, &id, &request.bytes,
                &request.stream, &want) != 4 ||
         id >= MOST_IDS)
         fail_msg("line %" PRIu64 ": %s", r->number, r->line);
     request.stream++; /* 0 is the default stream, which the program did not use */
-    enum status status = policy_alloc(r->policy, &request, &r->blocks[id]);
-    if (status != STATUS_OK && status != STATUS_NO_MEMORY)
-        fail_msg("line %" PRIu64 ": %s", r->number, status_name(status));
-    int64_t got = status == STATUS_OK ? (int64_t)r->blocks[id].address : -1;
+    enum ar_status status = ar_policy_alloc(r->policy, &request, &r->blocks[id]);
+    if (status != AR_OK && status != AR_NO_MEMORY)
+        fail_msg("line %" PRIu64 ": %s", r->number, ar_status_name(status));
+    int64_t got = status == AR_OK ? (int64_t)r->blocks[id].address : -1;
     if (got != want)
         fail_msg("line %" PRIu64 " (%s): address %" PRId64, r->number, r->line, got);
     if (r->backing->held_bytes != r->held_bytes)
         fail_msg("line %" PRIu64 " (%s): %" PRIu64 " bytes of the device, RMM %" PRIu64, r->number,
                  r->line, r->backing->held_bytes, r->held_bytes);
-    r->served += status == STATUS_OK;
-    r->failed += status != STATUS_OK;
+    r->served += status == AR_OK;
+    r->failed += status != AR_OK;
 }
 
 static void do_free(struct recording *r)
@@ -86,12 +86,12 @@ static void do_free(struct recording *r)
     uint32_t stream;
     if (sscanf(r->line, "r,%" SCNu64 ",%" SCNu32, &id, &stream) != 2 || id >= MOST_IDS)
         fail_msg("line %" PRIu64 ": %s", r->number, r->line);
-    assert_int_equal(policy_free(r->policy, &r->blocks[id], stream + 1), STATUS_OK);
+    assert_int_equal(ar_policy_free(r->policy, &r->blocks[id], stream + 1), AR_OK);
 }
 
 static void replay(struct recording *r)
 {
-    struct error error;
+    struct ar_error error;
     do {
         if (read_segment(r))
             continue;
@@ -99,7 +99,7 @@ static void replay(struct recording *r)
             do_alloc(r);
         else
             do_free(r);
-        if (r->number % 16 == 0 && policy_validate(r->policy, &error) != STATUS_OK)
+        if (r->number % 16 == 0 && ar_policy_validate(r->policy, &error) != AR_OK)
             fail_msg("line %" PRIu64 ": %s", r->number, error.text);
     } while (read_line(r));
 }
@@ -107,9 +107,9 @@ static void replay(struct recording *r)
 static void check_recording(void **state)
 {
     struct recording *r = calloc(1, sizeof *r);
-    struct host host = {0};
-    struct spec spec;
-    struct error error = {""};
+    struct ar_host host = {0};
+    struct ar_spec spec;
+    struct ar_error error = {""};
     char path[512];
     snprintf(path, sizeof path, FOLDER "/%s", (const char *)*state);
     assert_non_null(r);
@@ -119,19 +119,19 @@ static void check_recording(void **state)
     fake_backing_open(r->backing, UINT64_MAX);
     assert_true(read_line(r) && r->line[0] == '#');
     assert_true(read_line(r) && strncmp(r->line, "spec ", 5) == 0);
-    assert_int_equal(spec_parse(r->line + 5, &spec, &error), STATUS_OK);
+    assert_int_equal(ar_spec_parse(r->line + 5, &spec, &error), AR_OK);
     assert_true(read_line(r));
     if (read_segment(r)) /* before the first operation: the policy may take it when it is made */
         assert_true(read_line(r));
-    struct policy_context context = {.backing = &r->backing->base, .host = &host};
-    if (registry_create(&spec, &context, &r->policy, &error) != STATUS_OK)
+    struct ar_policy_context context = {.backing = &r->backing->base, .host = &host};
+    if (registry_create(&spec, &context, &r->policy, &error) != AR_OK)
         fail_msg("%s", error.text);
     replay(r);
     print_message("%s: %" PRIu64 " served, %" PRIu64 " failed, %" PRIu64 " bytes given back\n",
                   (const char *)*state, r->served, r->failed, r->given_back_bytes);
     assert_true(r->served > 50);
-    policy_destroy(r->policy);
-    spec_close(&spec);
+    ar_policy_destroy(r->policy);
+    ar_spec_close(&spec);
     assert_int_equal(host.now_bytes, 0);
     assert_int_equal(r->backing->held_bytes, 0);
     gzclose(r->file);

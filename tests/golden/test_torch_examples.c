@@ -13,67 +13,67 @@
 
 struct rig {
     struct fake_backing *backing;
-    struct host host;
-    struct policy *policy;
+    struct ar_host host;
+    struct ar_policy *policy;
 };
 
 static struct rig open_rig(const char *text, uint64_t cap_bytes)
 {
     struct rig rig = {.backing = malloc(sizeof *rig.backing)};
-    struct spec spec;
-    struct error error;
+    struct ar_spec spec;
+    struct ar_error error;
     assert_non_null(rig.backing);
     fake_backing_open(rig.backing, cap_bytes);
-    struct host *host = calloc(1, sizeof *host);
-    struct policy_context context = {.backing = &rig.backing->base, .host = host};
-    assert_int_equal(spec_parse(text, &spec, &error), STATUS_OK);
-    if (registry_create(&spec, &context, &rig.policy, &error) != STATUS_OK)
+    struct ar_host *host = calloc(1, sizeof *host);
+    struct ar_policy_context context = {.backing = &rig.backing->base, .host = host};
+    assert_int_equal(ar_spec_parse(text, &spec, &error), AR_OK);
+    if (registry_create(&spec, &context, &rig.policy, &error) != AR_OK)
         fail_msg("%s", error.text);
-    spec_close(&spec);
+    ar_spec_close(&spec);
     return rig;
 }
 
 static void close_rig(struct rig *rig)
 {
     struct torch *self = torch_of(rig->policy);
-    struct host *host = self->host;
-    policy_destroy(rig->policy);
+    struct ar_host *host = self->host;
+    ar_policy_destroy(rig->policy);
     assert_int_equal(rig->backing->held_bytes, 0);
     assert_int_equal(host->now_bytes, 0);
     free(host);
     free(rig->backing);
 }
 
-static struct policy_block request(struct rig *rig, uint64_t bytes)
+static struct ar_policy_block request(struct rig *rig, uint64_t bytes)
 {
-    struct policy_block block;
-    struct policy_request asked = {.bytes = bytes};
-    struct error error;
-    assert_int_equal(policy_alloc(rig->policy, &asked, &block), STATUS_OK);
-    if (policy_validate(rig->policy, &error) != STATUS_OK)
+    struct ar_policy_block block;
+    struct ar_policy_request asked = {.bytes = bytes};
+    struct ar_error error;
+    assert_int_equal(ar_policy_alloc(rig->policy, &asked, &block), AR_OK);
+    if (ar_policy_validate(rig->policy, &error) != AR_OK)
         fail_msg("%s", error.text);
     return block;
 }
 
 static void expect_place(struct rig *rig, uint64_t bytes, uint64_t offset, uint64_t granted_bytes)
 {
-    struct policy_block block = request(rig, bytes);
+    struct ar_policy_block block = request(rig, bytes);
     assert_int_equal(block.address, offset);
     assert_int_equal(block.granted_bytes, granted_bytes);
 }
 
 static void expect_failure(struct rig *rig, uint64_t bytes)
 {
-    struct policy_block block;
-    struct policy_request asked = {.bytes = bytes};
-    assert_int_equal(policy_alloc(rig->policy, &asked, &block), STATUS_NO_MEMORY);
+    struct ar_policy_block block;
+    struct ar_policy_request asked = {.bytes = bytes};
+    assert_int_equal(ar_policy_alloc(rig->policy, &asked, &block), AR_NO_MEMORY);
 }
 
-static void release(struct rig *rig, struct policy_block block)
+static void release(struct rig *rig, struct ar_policy_block block)
 {
-    struct error error;
-    assert_int_equal(policy_free(rig->policy, &block, 0), STATUS_OK);
-    if (policy_validate(rig->policy, &error) != STATUS_OK)
+    struct ar_error error;
+    assert_int_equal(ar_policy_free(rig->policy, &block, 0), AR_OK);
+    if (ar_policy_validate(rig->policy, &error) != AR_OK)
         fail_msg("%s", error.text);
 }
 
@@ -101,7 +101,7 @@ static void sizes_and_segments(void **state)
     assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT_BYTES), 1046528);
     expect_place(&rig, 1048577, 2097152, 1049088);
     assert_int_equal(reserved(&rig), 23068672);
-    expect_place(&rig, 8 * MIB, 3146240, 8 * MIB);
+    expect_place(&rig, 8 * AR_MIB, 3146240, 8 * AR_MIB);
     expect_place(&rig, 10485759, 11534848, 11533824); /* slack of 1 MiB at most: not divided */
     (void)request(&rig, 10485760);
     assert_int_equal(reserved(&rig), 33554432);
@@ -128,9 +128,9 @@ static void small_requests(void **state)
     static const uint64_t offsets[] = {0, 40448, 40960, 45056, 45568};
     for (size_t i = 0; i < 5; i++)
         assert_int_equal(request(&rig, bytes[i]).address, offsets[i]);
-    struct policy_stats stats;
-    policy_stats(rig.policy, &stats);
-    assert_int_equal(policy_free_bytes(&stats.totals), 2051072);
+    struct ar_policy_stats stats;
+    ar_policy_stats(rig.policy, &stats);
+    assert_int_equal(ar_policy_free_bytes(&stats.totals), 2051072);
     close_rig(&rig);
 }
 
@@ -165,11 +165,11 @@ static void slack_of_a_large_block(void **state)
 {
     (void)state;
     struct rig rig = open_rig("torch", UINT64_MAX);
-    release(&rig, request(&rig, 20 * MIB));
-    struct policy_block whole = request(&rig, 19 * MIB);
+    release(&rig, request(&rig, 20 * AR_MIB));
+    struct ar_policy_block whole = request(&rig, 19 * AR_MIB);
     assert_int_equal(whole.granted_bytes, 20971520);
     release(&rig, whole);
-    assert_int_equal(request(&rig, 19 * MIB - 512).granted_bytes, 19922432);
+    assert_int_equal(request(&rig, 19 * AR_MIB - 512).granted_bytes, 19922432);
     assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT_BYTES), 1049088);
     close_rig(&rig);
 }
@@ -177,16 +177,16 @@ static void slack_of_a_large_block(void **state)
 static void retry_gives_the_cache_back(void **state)
 {
     (void)state;
-    struct rig rig = open_rig("torch", 100 * MIB);
-    struct policy_block blocks[5];
+    struct rig rig = open_rig("torch", 100 * AR_MIB);
+    struct ar_policy_block blocks[5];
     for (int i = 0; i < 5; i++)
-        blocks[i] = request(&rig, 20 * MIB);
+        blocks[i] = request(&rig, 20 * AR_MIB);
     release(&rig, blocks[0]);
     release(&rig, blocks[2]);
     assert_int_equal(reserved(&rig), 104857600);
     assert_int_equal(stat(&rig, TORCH_ALLOCATED_BYTES), 62914560);
     assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT), 0);
-    (void)request(&rig, 30 * MIB);
+    (void)request(&rig, 30 * AR_MIB);
     assert_int_equal(reserved(&rig), 94371840);
     assert_int_equal(torch_of(rig.policy)->num_alloc_retries, 1);
     close_rig(&rig);
@@ -195,11 +195,11 @@ static void retry_gives_the_cache_back(void **state)
 static void split_head_blocks_a_segment(void **state)
 {
     (void)state;
-    struct rig rig = open_rig("torch", 100 * MIB);
-    release(&rig, request(&rig, 60 * MIB));
-    expect_place(&rig, 20 * MIB, 0, 20 * MIB);
+    struct rig rig = open_rig("torch", 100 * AR_MIB);
+    release(&rig, request(&rig, 60 * AR_MIB));
+    expect_place(&rig, 20 * AR_MIB, 0, 20 * AR_MIB);
     assert_int_equal(stat(&rig, TORCH_INACTIVE_SPLIT_BYTES), 41943040);
-    expect_failure(&rig, 50 * MIB);
+    expect_failure(&rig, 50 * AR_MIB);
     close_rig(&rig);
 }
 
@@ -207,13 +207,13 @@ static void oversize_blocks(void **state)
 {
     (void)state;
     struct rig rig = open_rig("torch:max_split_size_mb=32", UINT64_MAX);
-    release(&rig, request(&rig, 60 * MIB));
-    (void)request(&rig, 20 * MIB);
+    release(&rig, request(&rig, 60 * AR_MIB));
+    (void)request(&rig, 20 * AR_MIB);
     assert_int_equal(reserved(&rig), 83886080);
-    struct policy_block whole = request(&rig, 42 * MIB);
-    assert_int_equal(whole.granted_bytes, 60 * MIB);
+    struct ar_policy_block whole = request(&rig, 42 * AR_MIB);
+    assert_int_equal(whole.granted_bytes, 60 * AR_MIB);
     release(&rig, whole);
-    (void)request(&rig, 40 * MIB);
+    (void)request(&rig, 40 * AR_MIB);
     assert_int_equal(reserved(&rig), 125829120);
     close_rig(&rig);
 }
@@ -221,11 +221,11 @@ static void oversize_blocks(void **state)
 static void fraction_counts_device_requests(void **state)
 {
     (void)state;
-    struct rig rig = open_rig("torch:per_process_memory_fraction=0.5", 100 * MIB);
-    (void)request(&rig, 20 * MIB);
-    (void)request(&rig, 20 * MIB);
-    expect_failure(&rig, 2 * MIB);
-    (void)request(&rig, 1 * MIB);
+    struct rig rig = open_rig("torch:per_process_memory_fraction=0.5", 100 * AR_MIB);
+    (void)request(&rig, 20 * AR_MIB);
+    (void)request(&rig, 20 * AR_MIB);
+    expect_failure(&rig, 2 * AR_MIB);
+    (void)request(&rig, 1 * AR_MIB);
     assert_int_equal(reserved(&rig), 44040192);
     close_rig(&rig);
 }

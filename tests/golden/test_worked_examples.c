@@ -31,19 +31,19 @@ struct example {
 static const struct example examples[] = {
     /* PyTorch's growing segments: pages of 20 MiB for large, 2 MiB for small requests. */
     {"torch blocks above max_split serve no smaller request",
-     "torch:expandable_segments=true,max_split_size_mb=200", 4 * GIB,
+     "torch:expandable_segments=true,max_split_size_mb=200", 4 * AR_GIB,
      "+300M@0 +2M@300M =320M -0 +100M@316669952 =420M +100M@421527552 =520M +100M@526385152 "
      "=620M"},
-    {"torch a segment grows by pages", "torch:expandable_segments=true", 80 * GIB,
+    {"torch a segment grows by pages", "torch:expandable_segments=true", 80 * AR_GIB,
      "+1536K@0 =20M +30M@1536K =40M ^8912896 +512@96636764160 =42M"},
     {"torch a hole that is too small leaves the tail to grow", "torch:expandable_segments=true",
-     80 * GIB, "+50M@0 +50M@50M +50M@100M =160M -1 +70M@150M =220M c =180M +45M@50M =220M"},
-    {"torch a free end is used before pages are added", "torch:expandable_segments=true", 80 * GIB,
-     "+10M +10M +10M +10M =40M -3 +12M@30M =60M"},
+     80 * AR_GIB, "+50M@0 +50M@50M +50M@100M =160M -1 +70M@150M =220M c =180M +45M@50M =220M"},
+    {"torch a free end is used before pages are added", "torch:expandable_segments=true",
+     80 * AR_GIB, "+10M +10M +10M +10M =40M -3 +12M@30M =60M"},
     {"torch grows without bound under max_split", /* PyTorch issue 123548 */
-     "torch:expandable_segments=true,max_split_size_mb=200", 16 * GIB,
+     "torch:expandable_segments=true,max_split_size_mb=200", 16 * AR_GIB,
      "+250M +2M -0 =260M +260M +2M -1 -2 =520M +270M +2M -3 -4 =800M +280M +2M -5 -6 =1080M"},
-    {"torch without max_split it does not", "torch:expandable_segments=true", 16 * GIB,
+    {"torch without max_split it does not", "torch:expandable_segments=true", 16 * AR_GIB,
      "+250M +2M -0 =260M +260M +2M -1 -2 =520M +270M +2M -3 -4 =520M +280M +2M -5 -6 =560M"},
     /* CuPy, in units of 512 bytes where small. */
     {"cupy splits exactly", "cupy", UINT64_MAX, "+2K@0 -0 +1K@0 +1K@1K =2K"},
@@ -53,7 +53,7 @@ static const struct example examples[] = {
     {"cupy never merges device allocations", "cupy", UINT64_MAX,
      "+1@0 +1000@512 =1536 -0 -1 +1536 =3K"},
     {"cupy one byte more is a new chunk", "cupy", UINT64_MAX, "+100M -0 +104857601 =209715712"},
-    {"cupy a small piece pins a chunk", "cupy", 100 * MIB, "+60M -0 +512 +60M! =60M ~512"},
+    {"cupy a small piece pins a chunk", "cupy", 100 * AR_MIB, "+60M -0 +512 +60M! =60M ~512"},
     {"cupy merges both neighbours", "cupy", UINT64_MAX,
      "+2K@0 -0 +1K@0 +512@1K +512@1536 -1 -3 ^1K ~512 -2 ^2K =2K"},
     /* The buddy system. */
@@ -97,13 +97,13 @@ static const struct example examples[] = {
     {"rmm-pool gives nothing back for what is above the maximum",
      "rmm-pool:initial_pool_size=1M,limit=4M", UINT64_MAX, "+5M! =1M"},
     {"rmm-pool all of the maximum", "rmm-pool:limit=4M", UINT64_MAX, "+4M@0"},
-    {"rmm-pool halves what the device refuses", "rmm-pool", 100 * MIB, "+40M +40M +10M =100M"},
+    {"rmm-pool halves what the device refuses", "rmm-pool", 100 * AR_MIB, "+40M +40M +10M =100M"},
     {"rmm-pool best fit", "rmm-pool:initial_pool_size=64K", UINT64_MAX,
      "+1000@0 +1000@1K +4096@2K +256@6K +8192@6400 -0 -2 +512@0 +1K@2K"},
     /* RMM's arena. */
     {"rmm-arena heads of superblocks", "rmm-arena:arena_size=16M", UINT64_MAX,
      "+256@0 =16M +2M@1M +1M@3M +1048577@4M ~4194816"},
-    {"rmm-arena takes half of what is free", "rmm-arena", 32 * MIB, "+256@0 =16M ^15M"},
+    {"rmm-arena takes half of what is free", "rmm-arena", 32 * AR_MIB, "+256@0 =16M ^15M"},
     {"rmm-arena takes a superblock whole", "rmm-arena:arena_size=2M", UINT64_MAX,
      "+1048577@0 ^1048320 +256@1048832s1 +256@1049088s1 ^1047808 -0"},
     /* The stream has the superblock, so a large request finds the global arena bare; all comes
@@ -115,8 +115,8 @@ static const struct example examples[] = {
 };
 
 struct run {
-    struct policy *policy;
-    struct policy_block blocks[REQUESTS];
+    struct ar_policy *policy;
+    struct ar_policy_block blocks[REQUESTS];
     unsigned count;
 };
 
@@ -131,13 +131,13 @@ static uint64_t read_bytes(const char **at)
     memcpy(text, *at, used);
     text[used] = '\0';
     *at += used;
-    assert_int_equal(size_parse(text, &bytes, NULL), STATUS_OK);
+    assert_int_equal(ar_size_parse(text, &bytes, NULL), AR_OK);
     return bytes;
 }
 
 static void do_request(struct run *run, const char **at)
 {
-    struct policy_request request = {.bytes = read_bytes(at)};
+    struct ar_policy_request request = {.bytes = read_bytes(at)};
     bool placed = false;
     uint64_t offset = 0;
     bool fails = **at == '!';
@@ -152,36 +152,35 @@ static void do_request(struct run *run, const char **at)
         request.stream = (uint32_t)read_bytes(at);
     }
     assert_in_range(run->count, 0, REQUESTS - 1);
-    struct policy_block *block = &run->blocks[run->count++];
-    assert_int_equal(policy_alloc(run->policy, &request, block),
-                     fails ? STATUS_NO_MEMORY : STATUS_OK);
+    struct ar_policy_block *block = &run->blocks[run->count++];
+    assert_int_equal(ar_policy_alloc(run->policy, &request, block), fails ? AR_NO_MEMORY : AR_OK);
     if (placed)
         assert_int_equal(block->address, offset);
 }
 
 static void do_word(struct run *run, const char **at)
 {
-    struct policy_stats stats;
-    struct error error;
+    struct ar_policy_stats stats;
+    struct ar_error error;
     char word = *(*at)++;
     if (word == '+') {
         do_request(run, at);
     } else if (word == '-') {
         uint64_t n = read_bytes(at);
         assert_in_range(n, 0, run->count - 1);
-        assert_int_equal(policy_free(run->policy, &run->blocks[n], 0), STATUS_OK);
+        assert_int_equal(ar_policy_free(run->policy, &run->blocks[n], 0), AR_OK);
     } else if (word == 'c') {
-        assert_int_equal(policy_trim(run->policy, 0), STATUS_OK);
+        assert_int_equal(ar_policy_trim(run->policy, 0), AR_OK);
     } else {
         uint64_t want = read_bytes(at);
-        policy_stats(run->policy, &stats);
+        ar_policy_stats(run->policy, &stats);
         assert_int_equal(word == '='   ? stats.totals.reserved_bytes
                          : word == '~' ? stats.totals.granted_bytes
                                        : stats.largest_free_block_bytes,
                          want);
         assert_non_null(strchr("=~^", word));
     }
-    if (policy_validate(run->policy, &error) != STATUS_OK)
+    if (ar_policy_validate(run->policy, &error) != AR_OK)
         fail_msg("%s", error.text);
 }
 
@@ -189,24 +188,24 @@ static void check_example(void **state)
 {
     const struct example *example = *state;
     struct fake_backing *backing = malloc(sizeof *backing);
-    struct host host = {0};
-    struct spec spec;
-    struct error error;
+    struct ar_host host = {0};
+    struct ar_spec spec;
+    struct ar_error error;
     struct run run = {.count = 0};
     assert_non_null(backing);
     fake_backing_open(backing, example->cap_bytes);
     if (strstr(example->spec, "expandable"))
-        fake_backing_virtual(backing, 2 * MIB, example->cap_bytes);
-    struct policy_context context = {.backing = &backing->base, .host = &host};
-    assert_int_equal(spec_parse(example->spec, &spec, &error), STATUS_OK);
-    if (registry_create(&spec, &context, &run.policy, &error) != STATUS_OK)
+        fake_backing_virtual(backing, 2 * AR_MIB, example->cap_bytes);
+    struct ar_policy_context context = {.backing = &backing->base, .host = &host};
+    assert_int_equal(ar_spec_parse(example->spec, &spec, &error), AR_OK);
+    if (registry_create(&spec, &context, &run.policy, &error) != AR_OK)
         fail_msg("%s", error.text);
     for (const char *at = example->script; *at;) {
         do_word(&run, &at);
         at += strspn(at, " ");
     }
-    policy_destroy(run.policy);
-    spec_close(&spec);
+    ar_policy_destroy(run.policy);
+    ar_spec_close(&spec);
     assert_int_equal(host.now_bytes, 0);
     assert_int_equal(backing->held_bytes, 0);
     free(backing);

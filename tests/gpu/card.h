@@ -31,9 +31,9 @@ static inline bool card_did(struct card *card, CUresult result, const char *what
                       cuda_result_name(&card->api, result));
 }
 
-static inline bool card_done(struct card *card, enum status status, const char *what)
+static inline bool card_done(struct card *card, enum ar_status status, const char *what)
 {
-    return check_that(&card->check, status == STATUS_OK, "%s: %s", what,
+    return check_that(&card->check, status == AR_OK, "%s: %s", what,
                       kernels_problem(card->kernels));
 }
 
@@ -68,14 +68,14 @@ static inline void card_clear(struct card *card, uint64_t offset, uint8_t value,
 /* False, with the reason printed: there is no card; or, counted as failed, it cannot be opened. */
 static inline bool card_open(struct card *card)
 {
-    struct error error = {""};
+    struct ar_error error = {""};
     memset(card, 0, sizeof *card);
     check_begin(&card->check, "open");
     if (!kernels_built()) {
         check_skip(&card->check, "open", "built without nvcc");
         return false;
     }
-    if (cuda_api_open(&card->api, &error) != STATUS_OK) {
+    if (cuda_api_open(&card->api, &error) != AR_OK) {
         check_skip(&card->check, "open", error.text);
         return false;
     }
@@ -85,7 +85,7 @@ static inline bool card_open(struct card *card)
                          "cuDevicePrimaryCtxRetain") &&
                 card_did(card, api->ctx_set_current(card->context), "cuCtxSetCurrent");
     good = good && check_that(&card->check,
-                              kernels_open(api, card->device, &card->kernels, &error) == STATUS_OK,
+                              kernels_open(api, card->device, &card->kernels, &error) == AR_OK,
                               "kernels_open: %s", error.text);
     good = good && card_did(card, api->stream_create(&card->stream, CU_STREAM_NON_BLOCKING),
                             "cuStreamCreate");

@@ -87,13 +87,13 @@ int main(int argc, char **argv)
 {
     struct command self = {.wish = {.task = CELLS_EQUAL}};
     struct cells_list list;
-    struct error error = {""};
+    struct ar_error error = {""};
     if (!read_line(&self, argc, argv)) {
         fputs(usage, stderr);
         return 2;
     }
-    enum status status = cells_list_make(&self.wish, &list, &error);
-    int answer = status_exit(status);
+    enum ar_status status = cells_list_make(&self.wish, &list, &error);
+    int answer = ar_status_exit(status);
     if (status)
         fprintf(stderr, "cells: %s\n", error.text);
     else

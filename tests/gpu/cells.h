@@ -42,8 +42,8 @@ struct cells_wish {
 };
 
 /* The cells, those of one workload together. INVALID for a bad expression or none left. */
-enum status cells_list_make(const struct cells_wish *wish, struct cells_list *out,
-                            struct error *error) STATUS_CHECKED;
+enum ar_status cells_list_make(const struct cells_wish *wish, struct cells_list *out,
+                               struct ar_error *error) AR_STATUS_CHECKED;
 void cells_list_close(struct cells_list *list);
 
 /* What a process says of a cell, as bytes from one copy of this program to another. */
@@ -59,8 +59,8 @@ struct cell_answer {
 struct cells_runner;
 
 /* Opens the card. MISSING with a sentence where there is none. The caller closes it. */
-enum status cells_runner_open(const struct cells_wish *wish, struct cells_runner **out,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status cells_runner_open(const struct cells_wish *wish, struct cells_runner **out,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 const char *cells_runner_card(const struct cells_runner *runner);
 void cells_runner_close(struct cells_runner *runner);
 
@@ -83,15 +83,15 @@ struct cell_tape {
 
 struct cell_call {
     uint64_t event, bytes;
-    enum device_call call;
+    enum ar_device_call call;
     bool refused;
 };
 
 /* Plays the trace, which is rewound, with a fresh policy on a fresh device. Where `tape` has room to keep rows
  * and calls (`keep`) it gets them. */
-enum status cell_play(const char *policy, const char *device, struct trace_source *trace,
-                      enum replay_frees frees, bool verify, bool keep, struct cell_tape *tape,
-                      struct error *error) STATUS_CHECKED;
+enum ar_status cell_play(const char *policy, const char *device, struct trace_source *trace,
+                         enum replay_frees frees, bool verify, bool keep, struct cell_tape *tape,
+                         struct ar_error *error) AR_STATUS_CHECKED;
 void cell_tape_close(struct cell_tape *tape);
 
 /* Writes into `text` what differs, "" where nothing does. */

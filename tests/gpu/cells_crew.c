@@ -65,9 +65,9 @@ static bool move_all(int socket, void *bytes, size_t count, bool sends)
 static _Noreturn void live(const struct cells_wish *wish, const struct cells_list *list, int socket)
 {
     struct cells_runner *runner = NULL;
-    struct error error = {""};
+    struct ar_error error = {""};
     struct cell_answer answer = {.cell = CARD_CELL};
-    answer.good = cells_runner_open(wish, &runner, &error) == STATUS_OK;
+    answer.good = cells_runner_open(wish, &runner, &error) == AR_OK;
     snprintf(answer.text, sizeof answer.text, "%.*s", (int)sizeof answer.text - 1,
              answer.good ? cells_runner_card(runner) : error.text);
     bool goes_on = move_all(socket, &answer, sizeof answer, true) && answer.good;

@@ -33,7 +33,7 @@ static void add(struct names *names, const char *name)
 
 static void add_policies(const struct cells_wish *wish, struct names *names)
 {
-    const struct policy_ops *ops;
+    const struct ar_policy_ops *ops;
     for (size_t i = 0; i < wish->policy_count; i++)
         add(names, wish->policies[i]);
     if (names->count)
@@ -51,21 +51,21 @@ static int is_recording(const struct dirent *entry)
     return end && !end[strlen(".csv.gz")] && entry->d_name[0] != '.';
 }
 
-static enum status find_files(struct cells_list *list, struct error *error)
+static enum ar_status find_files(struct cells_list *list, struct ar_error *error)
 {
     struct dirent **entries;
     int count = scandir(RECORDINGS, &entries, is_recording, alphasort);
     if (count < 0)
-        return error_set(error, STATUS_IO,
-                         RECORDINGS " cannot be read; start this in the folder that holds it");
+        return ar_error_set(error, AR_IO,
+                            RECORDINGS " cannot be read; start this in the folder that holds it");
     list->files = calloc((size_t)count + 1, sizeof *list->files);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (int i = 0; i < count; i++) {
         if (list->files && !status &&
             asprintf(&list->files[list->file_count], RECORDINGS "/%s", entries[i]->d_name) > 0)
             list->file_count++;
         else
-            status = error_set(error, STATUS_HOST_MEMORY, "no host memory for the cells");
+            status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for the cells");
         free(entries[i]);
     }
     free(entries);
@@ -90,24 +90,24 @@ static void add_workloads(const struct cells_wish *wish, const struct cells_list
 }
 
 /* Keeps what an expression matches. */
-static enum status keep_like(struct names *names, const char *like, struct error *error)
+static enum ar_status keep_like(struct names *names, const char *like, struct ar_error *error)
 {
     regex_t expression;
     size_t kept = 0;
     if (!like)
-        return STATUS_OK;
+        return AR_OK;
     if (regcomp(&expression, like, REG_EXTENDED | REG_NOSUB) != 0)
-        return error_set(error, STATUS_INVALID, "\"%.200s\" is no regular expression", like);
+        return ar_error_set(error, AR_INVALID, "\"%.200s\" is no regular expression", like);
     for (size_t i = 0; i < names->count; i++)
         if (regexec(&expression, names->at[i], 0, NULL, 0) == 0)
             names->at[kept++] = names->at[i];
     names->count = kept;
     regfree(&expression);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Names are whole: a file of lines is gone on with by them. */
-static enum status fill_in(struct cell *cell, enum cells_task task, struct error *error)
+static enum ar_status fill_in(struct cell *cell, enum cells_task task, struct ar_error *error)
 {
     const char *slash = strrchr(cell->workload, '/');
     size_t length = strcspn(cell->workload, ":");
@@ -118,17 +118,17 @@ static enum status fill_in(struct cell *cell, enum cells_task task, struct error
                  : cell->recorded     ? " recorded"
                                       : " ordered");
     if (written >= 0)
-        return STATUS_OK;
+        return AR_OK;
     cell->name = NULL;
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for the cells");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the cells");
 }
 
-enum status cells_list_make(const struct cells_wish *wish, struct cells_list *out,
-                            struct error *error)
+enum ar_status cells_list_make(const struct cells_wish *wish, struct cells_list *out,
+                               struct ar_error *error)
 {
     struct names policies = {.count = 0}, workloads = {.count = 0};
     *out = (struct cells_list){0};
-    enum status status = find_files(out, error);
+    enum ar_status status = find_files(out, error);
     if (status)
         return status;
     add_policies(wish, &policies);
@@ -139,10 +139,10 @@ enum status cells_list_make(const struct cells_wish *wish, struct cells_list *ou
     if (status)
         return status;
     if (!policies.count || !workloads.count)
-        return error_set(error, STATUS_INVALID, "no cell is left: nothing matches -p or -w");
+        return ar_error_set(error, AR_INVALID, "no cell is left: nothing matches -p or -w");
     out->cells = calloc(policies.count * workloads.count, sizeof *out->cells);
     if (!out->cells)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the cells");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the cells");
     for (size_t i = 0; i < workloads.count && !status; i++) {
         for (size_t j = 0; j < policies.count && !status; j++) {
             struct cell *cell = &out->cells[out->count++];

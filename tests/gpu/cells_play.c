@@ -24,26 +24,26 @@ static bool has_room(void **items, size_t count, size_t *room, size_t size)
     return true;
 }
 
-static enum status keep_row(void *argument, const struct replay_row *row, struct error *error)
+static enum ar_status keep_row(void *argument, const struct replay_row *row, struct ar_error *error)
 {
     struct cell_tape *tape = argument;
     void *rows = tape->rows;
     if (!has_room(&rows, tape->row_count, &tape->row_room, sizeof *tape->rows))
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the placements");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the placements");
     tape->rows = rows;
     tape->rows[tape->row_count++] = *row;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A call that finds no room is counted, so that the comparison finds it missing. */
-static void keep_call(void *argument, enum device_call call, uint64_t bytes, uint64_t ns,
+static void keep_call(void *argument, enum ar_device_call call, uint64_t bytes, uint64_t ns,
                       uint64_t waited_ns, bool refused)
 {
     struct cell_tape *tape = argument;
     void *calls = tape->calls;
     (void)ns;
     (void)waited_ns;
-    if (call == DEVICE_CALL_event)
+    if (call == AR_DEVICE_CALL_event)
         return;
     if (has_room(&calls, tape->call_count, &tape->call_room, sizeof *tape->calls)) {
         tape->calls = calls;
@@ -51,9 +51,9 @@ static void keep_call(void *argument, enum device_call call, uint64_t bytes, uin
     }
 }
 
-static enum status replay(struct session *session, struct trace_source *trace,
-                          enum replay_frees frees, bool verify, bool keep, struct cell_tape *tape,
-                          struct error *error)
+static enum ar_status replay(struct session *session, struct trace_source *trace,
+                             enum replay_frees frees, bool verify, bool keep,
+                             struct cell_tape *tape, struct ar_error *error)
 {
     const struct replay_config config = {
         .policy = session->policy,
@@ -67,35 +67,35 @@ static enum status replay(struct session *session, struct trace_source *trace,
         .argument = tape,
         .event_now = &tape->event_now,
     };
-    enum status status = session_plan(session, trace, frees, error);
+    enum ar_status status = session_plan(session, trace, frees, error);
     if (!status)
         status = trace_rewind(trace, error);
     return status ? status : replay_run(&config, &tape->result, error);
 }
 
-enum status cell_play(const char *policy, const char *device, struct trace_source *trace,
-                      enum replay_frees frees, bool verify, bool keep, struct cell_tape *tape,
-                      struct error *error)
+enum ar_status cell_play(const char *policy, const char *device, struct trace_source *trace,
+                         enum replay_frees frees, bool verify, bool keep, struct cell_tape *tape,
+                         struct ar_error *error)
 {
-    struct spec policy_spec, device_spec;
+    struct ar_spec policy_spec, device_spec;
     struct session session;
-    const struct device_listener listener = {keep_call, tape};
+    const struct ar_device_listener listener = {keep_call, tape};
     *tape = (struct cell_tape){0};
-    enum status status = spec_parse(policy, &policy_spec, error);
+    enum ar_status status = ar_spec_parse(policy, &policy_spec, error);
     if (status)
         return status;
-    status = spec_parse(device, &device_spec, error);
+    status = ar_spec_parse(device, &device_spec, error);
     if (!status) {
         status = session_open_heard(&session, &policy_spec, &device_spec, 1,
                                     keep ? &listener : NULL, error);
         if (!status) {
             status = replay(&session, trace, frees, verify, keep, tape, error);
-            session.device->listener = (struct device_listener){0};
+            session.device->listener = (struct ar_device_listener){0};
             session_close(&session);
         }
-        spec_close(&device_spec);
+        ar_spec_close(&device_spec);
     }
-    spec_close(&policy_spec);
+    ar_spec_close(&policy_spec);
     return status;
 }
 
@@ -156,7 +156,7 @@ static void compare_calls(const struct cell_tape *card, const struct cell_tape *
     say(text, text_bytes, " calls (%zu on the card, %zu on sim", card->call_count, sim->call_count);
     if (i < card->call_count)
         say(text, text_bytes, ", first on the card at event %" PRIu64 ": %s %" PRIu64 "%s",
-            card->calls[i].event, device_call_name(card->calls[i].call), card->calls[i].bytes,
+            card->calls[i].event, ar_device_call_name(card->calls[i].call), card->calls[i].bytes,
             card->calls[i].refused ? " refused" : "");
     say(text, text_bytes, ");");
 }

@@ -23,7 +23,7 @@
 
 struct cells_runner {
     const struct cells_wish *wish;
-    struct device *keeper;
+    struct ar_device *keeper;
     pid_t process;               /* this one: names the folder of files of addresses */
     struct trace_source *source; /* of `workload` */
     const char *workload;        /* of the list; NULL: none */
@@ -63,21 +63,21 @@ void cells_runner_clean(pid_t process)
     rmdir(folder);
 }
 
-enum status cells_runner_open(const struct cells_wish *wish, struct cells_runner **out,
-                              struct error *error)
+enum ar_status cells_runner_open(const struct cells_wish *wish, struct cells_runner **out,
+                                 struct ar_error *error)
 {
     char folder[FOLDER_ROOM];
     struct cells_runner *self = calloc(1, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the cells");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the cells");
     self->wish = wish;
     self->process = getpid();
     folder_of(self->process, folder, sizeof folder);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (mkdir(folder, 0700) != 0)
-        status = error_set(error, STATUS_IO, "%s cannot be made: %s", folder, strerror(errno));
+        status = ar_error_set(error, AR_IO, "%s cannot be made: %s", folder, strerror(errno));
     if (!status)
-        status = device_open_text("cuda:matmul=early", &self->keeper, error);
+        status = ar_device_open_text("cuda:matmul=early", &self->keeper, error);
     if (status)
         cells_runner_close(self);
     else
@@ -95,15 +95,15 @@ void cells_runner_close(struct cells_runner *runner)
     if (!runner)
         return;
     trace_close(runner->source);
-    device_close(runner->keeper);
+    ar_device_close(runner->keeper);
     free(runner);
 }
 
-static enum status open_workload(struct cells_runner *self, const struct cell *cell,
-                                 struct error *error)
+static enum ar_status open_workload(struct cells_runner *self, const struct cell *cell,
+                                    struct ar_error *error)
 {
     if (self->source && self->workload == cell->workload)
-        return STATUS_OK;
+        return AR_OK;
     trace_close(self->source);
     self->source = NULL;
     self->workload = cell->workload;
@@ -111,18 +111,18 @@ static enum status open_workload(struct cells_runner *self, const struct cell *c
 }
 
 /* The trace that the passes replay: an adaptive workload is played once, simulated, with the policy. */
-static enum status open_trace(struct cells_runner *self, const struct cell *cell,
-                              enum replay_frees frees, struct trace_source **trace,
-                              struct trace_source **owned, struct error *error)
+static enum ar_status open_trace(struct cells_runner *self, const struct cell *cell,
+                                 enum replay_frees frees, struct trace_source **trace,
+                                 struct trace_source **owned, struct ar_error *error)
 {
-    struct spec policy, device;
+    struct ar_spec policy, device;
     char text[64];
     *owned = NULL;
     snprintf(text, sizeof text, "sim:capacity=%.40s", self->wish->capacity);
-    enum status status = spec_parse(cell->policy, &policy, error);
+    enum ar_status status = ar_spec_parse(cell->policy, &policy, error);
     if (status)
         return status;
-    status = spec_parse(text, &device, error);
+    status = ar_spec_parse(text, &device, error);
     if (!status) {
         const struct experiment experiment = {.policy = &policy,
                                               .device = &device,
@@ -130,9 +130,9 @@ static enum status open_trace(struct cells_runner *self, const struct cell *cell
                                               .frees = frees,
                                               .seed = 1};
         status = session_trace(&experiment, !cell->recorded, trace, owned, error);
-        spec_close(&device);
+        ar_spec_close(&device);
     }
-    spec_close(&policy);
+    ar_spec_close(&policy);
     return status;
 }
 
@@ -144,9 +144,9 @@ static void make_empty(const char *path)
         fclose(file);
 }
 
-static enum status run_equal(struct cells_runner *self, const struct cell *cell,
-                             struct trace_source *trace, struct cell_answer *answer,
-                             struct error *error)
+static enum ar_status run_equal(struct cells_runner *self, const struct cell *cell,
+                                struct trace_source *trace, struct cell_answer *answer,
+                                struct ar_error *error)
 {
     const enum replay_frees frees = cell->recorded ? REPLAY_RECORDED : REPLAY_ORDERED;
     char addresses[FILE_ROOM], ranges[FILE_ROOM], device[2 * FILE_ROOM + 128];
@@ -157,13 +157,14 @@ static enum status run_equal(struct cells_runner *self, const struct cell *cell,
     remove_files(self->process);
     snprintf(device, sizeof device, "cuda:capacity=%s,record_addresses=%s,record_ranges=%s",
              self->wish->capacity, addresses, ranges);
-    enum status status = cell_play(cell->policy, device, trace, frees, false, true, &card, error);
+    enum ar_status status =
+        cell_play(cell->policy, device, trace, frees, false, true, &card, error);
     if (!status && card.result.cause == REPLAY_CAUSE_DRIVER)
-        status = error_set(error, STATUS_CORRUPT, "%s", card.result.problem);
+        status = ar_error_set(error, AR_CORRUPT, "%s", card.result.problem);
     if (status) {
         cell_tape_close(&card);
         answer->spent = 1;
-        return error_prefix(error, status, "on the card");
+        return ar_error_prefix(error, status, "on the card");
     }
     make_empty(addresses);
     make_empty(ranges);
@@ -171,7 +172,7 @@ static enum status run_equal(struct cells_runner *self, const struct cell *cell,
              addresses, ranges);
     status = cell_play(cell->policy, device, trace, frees, false, true, &sim, error);
     if (status)
-        status = error_prefix(error, status, "on sim");
+        status = ar_error_prefix(error, status, "on sim");
     else
         cell_compare(&card, &sim, wrong, sizeof wrong);
     answer->good = !status && !wrong[0];
@@ -187,36 +188,37 @@ static enum status run_equal(struct cells_runner *self, const struct cell *cell,
 }
 
 /* A run that did not finish passes where no byte was wrong; the line says so. */
-static enum status run_verify(struct cells_runner *self, const struct cell *cell,
-                              struct trace_source *trace, enum replay_frees frees,
-                              struct cell_answer *answer, struct error *error)
+static enum ar_status run_verify(struct cells_runner *self, const struct cell *cell,
+                                 struct trace_source *trace, enum replay_frees frees,
+                                 struct cell_answer *answer, struct ar_error *error)
 {
     char device[64], bytes[32];
     struct cell_tape card;
     snprintf(device, sizeof device, "cuda:capacity=%.40s", self->wish->capacity);
-    enum status status = cell_play(cell->policy, device, trace, frees, true, false, &card, error);
+    enum ar_status status =
+        cell_play(cell->policy, device, trace, frees, true, false, &card, error);
     const struct replay_result *result = &card.result;
     if (!status && result->cause == REPLAY_CAUSE_DRIVER)
-        status = error_set(error, STATUS_CORRUPT, "%s", result->problem);
-    answer->spent = status != STATUS_OK;
+        status = ar_error_set(error, AR_CORRUPT, "%s", result->problem);
+    answer->spent = status != AR_OK;
     answer->good = !status;
     if (!status && !result->passed)
         snprintf(answer->text, sizeof answer->text, "DNF @ %" PRIu64 ": %s, a request of %s",
                  result->first_failed_event, replay_cause_name(result->cause),
-                 size_print(result->first_failed_bytes, bytes, sizeof bytes));
+                 ar_size_print(result->first_failed_bytes, bytes, sizeof bytes));
     cell_tape_close(&card);
     return status;
 }
 
 static void run_once(struct cells_runner *self, const struct cell *cell, struct cell_answer *answer)
 {
-    struct error error = {""};
+    struct ar_error error = {""};
     struct trace_source *trace = NULL, *owned = NULL;
     enum replay_frees frees[2] = {cell->recorded ? REPLAY_RECORDED : REPLAY_ORDERED};
     unsigned count = 1;
     answer->good = answer->skipped = answer->spent = 0;
     answer->text[0] = '\0';
-    enum status status = open_workload(self, cell, &error);
+    enum ar_status status = open_workload(self, cell, &error);
     if (!status && self->wish->task == CELLS_VERIFY)
         count = replay_frees_choices(&self->source->info, REPLAY_ORDERED, frees);
     for (unsigned i = 0; i < count && !status; i++) {
@@ -230,9 +232,9 @@ static void run_once(struct cells_runner *self, const struct cell *cell, struct 
     }
     if (status) {
         answer->good = 0;
-        answer->skipped = status == STATUS_MISSING && !answer->spent;
+        answer->skipped = status == AR_MISSING && !answer->spent;
         snprintf(answer->text, sizeof answer->text, "%.*s", (int)sizeof answer->text - 1,
-                 error.text[0] ? error.text : status_meaning(status));
+                 error.text[0] ? error.text : ar_status_meaning(status));
     }
 }
 

@@ -22,9 +22,9 @@ static void verify(struct card *card, uint64_t offset, uint64_t bytes, uint64_t 
 }
 
 /* What was found since the last time. */
-static struct device_wrong found(struct card *card)
+static struct ar_device_wrong found(struct card *card)
 {
-    struct device_wrong wrong = {0};
+    struct ar_device_wrong wrong = {0};
     card_done(card, kernels_wrong(card->kernels, &wrong), "wrong");
     card_done(card, kernels_forget_wrong(card->kernels), "forget_wrong");
     return wrong;
@@ -87,7 +87,7 @@ static void verify_passes_what_fill_wrote(struct card *card)
             fill(card, shift, sizes[s], 77 + shift, card->stream);
             verify(card, shift, sizes[s], 77 + shift, card->stream);
         }
-    struct device_wrong wrong = found(card);
+    struct ar_device_wrong wrong = found(card);
     check_that(&card->check, wrong.count == 0, "%" PRIu64 " bytes wrong", wrong.count);
     if (!card_is_host(card))
         print_speed(card);
@@ -102,7 +102,7 @@ static void one_flipped_bit_is_found_at_every_alignment(struct card *card)
             uint8_t good = pattern_byte(block, flip), bad = (uint8_t)(good ^ (1u << flip % 8));
             card_put(card, shift + flip, &bad, 1);
             verify(card, shift, bytes, block, card->stream);
-            struct device_wrong wrong = found(card);
+            struct ar_device_wrong wrong = found(card);
             check_that(&card->check,
                        wrong.count == 1 && wrong.offset == flip && wrong.block == block &&
                            wrong.address == card->arena + shift + flip && wrong.found == bad &&
@@ -122,7 +122,7 @@ static void a_displaced_block_is_found(struct card *card)
         fill(card, distances[d], bytes + distances[d], 9, card->stream);
         verify(card, 0, bytes, 9, card->stream); /* its first bytes are stale as well */
         verify(card, 2 * distances[d], bytes, 9, card->stream);
-        struct device_wrong wrong = found(card);
+        struct ar_device_wrong wrong = found(card);
         check_that(&card->check, wrong.count > 2 * bytes * 98 / 100,
                    "displaced by %" PRIu64 ": only %" PRIu64 " bytes wrong", distances[d],
                    wrong.count);
@@ -135,7 +135,7 @@ static void a_stale_half_is_found(struct card *card)
     fill(card, 0, bytes, 11, card->stream);
     fill(card, 0, half, 12, card->stream);
     verify(card, 0, bytes, 12, card->stream);
-    struct device_wrong wrong = found(card);
+    struct ar_device_wrong wrong = found(card);
     uint64_t first = half;
     while (pattern_byte(11, first) == pattern_byte(12, first))
         first++;
@@ -161,7 +161,7 @@ static void the_first_is_of_the_earliest_verification(struct card *card)
     }
     for (uint64_t block = 20; block < 24; block++)
         verify(card, (block - 20) * bytes, bytes, block, card->stream);
-    struct device_wrong wrong = found(card);
+    struct ar_device_wrong wrong = found(card);
     check_that(&card->check,
                wrong.count >= 3 && wrong.count <= 4 && wrong.block == 21 &&
                    wrong.offset == places[1],
@@ -180,7 +180,7 @@ static void touch_leaves_every_byte(struct card *card)
                       "touch");
             verify(card, shift, sizes[s], 30, card->stream);
         }
-    struct device_wrong wrong = found(card);
+    struct ar_device_wrong wrong = found(card);
     check_that(&card->check, wrong.count == 0, "%" PRIu64 " bytes changed", wrong.count);
 }
 
@@ -264,7 +264,7 @@ static void race(struct card *card, bool ordered)
 static void reuse_while_another_stream_reads_is_found(struct card *card)
 {
     race(card, true);
-    struct device_wrong wrong = found(card);
+    struct ar_device_wrong wrong = found(card);
     check_that(&card->check, wrong.count == 0, "in order, and yet %" PRIu64 " bytes wrong",
                wrong.count);
     race(card, false);

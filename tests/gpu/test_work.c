@@ -15,28 +15,30 @@ static uint8_t *slot(const struct card *card, uint32_t which)
     return card->host + (uint64_t)which * SLOT_BYTES + GUARD;
 }
 
-static struct device_operand operand(const struct card *card, uint32_t which, uint64_t bytes)
+static struct ar_device_operand operand(const struct card *card, uint32_t which, uint64_t bytes)
 {
-    return (struct device_operand){card->arena + (uint64_t)which * SLOT_BYTES + GUARD, bytes};
+    return (struct ar_device_operand){card->arena + (uint64_t)which * SLOT_BYTES + GUARD, bytes};
 }
 
 /* Fills a slot on host and card with random numbers in [-1, 1), or small integers. */
-static struct device_operand random_operand(struct card *card, struct rng *rng, uint32_t which,
-                                            enum device_type type, uint64_t count)
+static struct ar_device_operand random_operand(struct card *card, struct ar_rng *rng,
+                                               uint32_t which, enum ar_device_type type,
+                                               uint64_t count)
 {
     uint64_t bytes = count * number_bytes(type);
     memset(card->host + (uint64_t)which * SLOT_BYTES, GUARD_BYTE, 2 * GUARD + bytes);
     for (uint64_t i = 0; i < count; i++)
         number_set(slot(card, which), type, i,
-                   type == DEVICE_I8 || type == DEVICE_I64 ? (double)rng_below(rng, 41) - 20
-                                                           : 2 * rng_unit(rng) - 1);
+                   type == AR_DEVICE_I8 || type == AR_DEVICE_I64
+                       ? (double)ar_rng_below(rng, 41) - 20
+                       : 2 * ar_rng_unit(rng) - 1);
     card_put(card, (uint64_t)which * SLOT_BYTES, card->host + (uint64_t)which * SLOT_BYTES,
              2 * GUARD + bytes);
     return operand(card, which, bytes);
 }
 
 /* Runs the work and fetches `out` into slot 7, guards with it. */
-static const uint8_t *done(struct card *card, const struct kernel_op *op)
+static const uint8_t *done(struct card *card, const struct ar_kernel_op *op)
 {
     uint64_t all = 2 * GUARD + op->out.bytes;
     uint8_t *result = card->host + (uint64_t)7 * SLOT_BYTES;
@@ -49,7 +51,7 @@ static const uint8_t *done(struct card *card, const struct kernel_op *op)
 }
 
 /* `scale`: the sum of the magnitudes that went into it. */
-static void compare(struct card *card, const uint8_t *result, enum device_type type, uint64_t i,
+static void compare(struct card *card, const uint8_t *result, enum ar_device_type type, uint64_t i,
                     double expected, double scale)
 {
     double found = number_get(result, type, i);
@@ -59,10 +61,11 @@ static void compare(struct card *card, const uint8_t *result, enum device_type t
 
 /* ---- one case for each kind of work ------------------------------------------------------------- */
 
-static void elementwise_in(struct card *card, struct rng *rng, enum device_type type,
+static void elementwise_in(struct card *card, struct ar_rng *rng, enum ar_device_type type,
                            uint32_t inputs, uint64_t count)
 {
-    struct kernel_op op = {.kind = KERNEL_OP_elementwise, .type = type, .input_count = inputs};
+    struct ar_kernel_op op = {
+        .kind = AR_KERNEL_OP_elementwise, .type = type, .input_count = inputs};
     op.out = random_operand(card, rng, OUT, type, count);
     for (uint32_t j = 0; j < inputs; j++)
         op.in[j] = random_operand(card, rng, j + 1, type, count + 3 * j);
@@ -81,19 +84,19 @@ static void elementwise_in(struct card *card, struct rng *rng, enum device_type 
 static void elementwise_equals_the_host(struct card *card)
 {
     static const uint64_t counts[] = {1, 3, 4, 17, 1000, 100003};
-    struct rng rng;
-    rng_seed(&rng, 1);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 1);
     for (int type = 0; type < NUMBER_TYPES; type++)
-        for (uint32_t inputs = 1; inputs <= KERNEL_OP_INPUTS; inputs++)
+        for (uint32_t inputs = 1; inputs <= AR_KERNEL_OP_INPUTS; inputs++)
             for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
-                elementwise_in(card, &rng, (enum device_type)type, inputs, counts[c]);
+                elementwise_in(card, &rng, (enum ar_device_type)type, inputs, counts[c]);
 }
 
-static void reduce_in(struct card *card, struct rng *rng, enum device_type type, uint64_t m,
+static void reduce_in(struct card *card, struct ar_rng *rng, enum ar_device_type type, uint64_t m,
                       uint64_t n)
 {
-    struct kernel_op op = {
-        .kind = KERNEL_OP_reduce, .type = type, .input_count = 1, .m = m, .n = n};
+    struct ar_kernel_op op = {
+        .kind = AR_KERNEL_OP_reduce, .type = type, .input_count = 1, .m = m, .n = n};
     op.out = random_operand(card, rng, OUT, type, n);
     op.in[0] = random_operand(card, rng, 1, type, m * n);
     const uint8_t *result = done(card, &op);
@@ -104,27 +107,27 @@ static void reduce_in(struct card *card, struct rng *rng, enum device_type type,
             sum += x;
             scale += fabs(x);
         }
-        compare(card, result, type, j, type == DEVICE_I8 ? number_wrap_i8(sum) : sum, scale);
+        compare(card, result, type, j, type == AR_DEVICE_I8 ? number_wrap_i8(sum) : sum, scale);
     }
 }
 
 static void reduce_equals_the_host(struct card *card)
 {
-    struct rng rng;
-    rng_seed(&rng, 2);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 2);
     for (int type = 0; type < NUMBER_TYPES; type++) {
         static const uint64_t shapes[][2] = {{1, 1}, {1, 70}, {1000, 1}, {33, 5}, {257, 129}};
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
-            reduce_in(card, &rng, (enum device_type)type, shapes[s][0], shapes[s][1]);
+            reduce_in(card, &rng, (enum ar_device_type)type, shapes[s][0], shapes[s][1]);
     }
 }
 
 /* Names of rows, some beyond the table: they wrap. */
-static uint64_t name_rows(struct card *card, struct rng *rng, uint32_t which, uint64_t m,
-                          uint64_t width, struct device_operand *out)
+static uint64_t name_rows(struct card *card, struct ar_rng *rng, uint32_t which, uint64_t m,
+                          uint64_t width, struct ar_device_operand *out)
 {
     for (uint64_t i = 0; i < m; i++) {
-        uint64_t name = rng_below(rng, 4000);
+        uint64_t name = ar_rng_below(rng, 4000);
         memcpy(slot(card, which) + i * width, &name, width); /* little endian */
     }
     card_put(card, (uint64_t)which * SLOT_BYTES + GUARD, slot(card, which), m * width);
@@ -139,11 +142,11 @@ static uint64_t row_name(const struct card *card, uint32_t which, uint64_t width
     return name;
 }
 
-static void gather_in(struct card *card, struct rng *rng, enum device_type type, uint64_t n,
+static void gather_in(struct card *card, struct ar_rng *rng, enum ar_device_type type, uint64_t n,
                       uint64_t width)
 {
     const uint64_t rows = 700;
-    struct kernel_op op = {.kind = KERNEL_OP_gather, .type = type, .input_count = 2, .n = n};
+    struct ar_kernel_op op = {.kind = AR_KERNEL_OP_gather, .type = type, .input_count = 2, .n = n};
     op.m = name_rows(card, rng, 2, 300, width, &op.in[1]);
     op.out = random_operand(card, rng, OUT, type, op.m * n);
     op.in[0] = random_operand(card, rng, 1, type, rows * n);
@@ -157,21 +160,23 @@ static void gather_in(struct card *card, struct rng *rng, enum device_type type,
 static void gather_equals_the_host(struct card *card)
 {
     static const uint64_t columns[] = {1, 2, 3, 64, 129};
-    struct rng rng;
-    rng_seed(&rng, 3);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 3);
     for (int type = 0; type < NUMBER_TYPES; type++)
         for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++)
             for (uint64_t width = 4; width <= 8; width += 4)
-                gather_in(card, &rng, (enum device_type)type, columns[c], width);
+                gather_in(card, &rng, (enum ar_device_type)type, columns[c], width);
 }
 
-static void scatter_add_in(struct card *card, struct rng *rng, enum device_type type, uint64_t n)
+static void scatter_add_in(struct card *card, struct ar_rng *rng, enum ar_device_type type,
+                           uint64_t n)
 {
     const uint64_t rows = 500;
     double *sum = calloc(2 * rows * n, sizeof *sum), *scale = sum + rows * n;
     if (!check_that(&card->check, sum != NULL, "no memory on the host"))
         return;
-    struct kernel_op op = {.kind = KERNEL_OP_scatter_add, .type = type, .input_count = 2, .n = n};
+    struct ar_kernel_op op = {
+        .kind = AR_KERNEL_OP_scatter_add, .type = type, .input_count = 2, .n = n};
     op.m = name_rows(card, rng, 2, 200, 8, &op.in[1]);
     op.out = random_operand(card, rng, OUT, type, rows * n);
     op.in[0] = random_operand(card, rng, 1, type, op.m * n);
@@ -187,31 +192,31 @@ static void scatter_add_in(struct card *card, struct rng *rng, enum device_type 
     }
     const uint8_t *result = done(card, &op);
     for (uint64_t i = 0; i < rows * n; i++)
-        compare(card, result, type, i, type == DEVICE_I8 ? number_wrap_i8(sum[i]) : sum[i],
+        compare(card, result, type, i, type == AR_DEVICE_I8 ? number_wrap_i8(sum[i]) : sum[i],
                 scale[i]);
     free(sum);
 }
 
 static void scatter_add_equals_the_host(struct card *card)
 {
-    struct rng rng;
-    rng_seed(&rng, 4);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 4);
     for (int type = 0; type < NUMBER_TYPES; type++) {
         static const uint64_t columns[] = {4, 64, 129};
         for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++)
-            scatter_add_in(card, &rng, (enum device_type)type, columns[c]);
+            scatter_add_in(card, &rng, (enum ar_device_type)type, columns[c]);
     }
 }
 
 static void copy_and_set_equal_the_host(struct card *card)
 {
     static const uint64_t counts[] = {1, 2, 5, 16, 33, 1000, 100003};
-    struct rng rng;
-    rng_seed(&rng, 5);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 5);
     for (int type = 0; type < NUMBER_TYPES; type++)
         for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
-            struct kernel_op op = {
-                .kind = KERNEL_OP_copy, .type = (enum device_type)type, .input_count = 1};
+            struct ar_kernel_op op = {
+                .kind = AR_KERNEL_OP_copy, .type = (enum ar_device_type)type, .input_count = 1};
             op.out = random_operand(card, &rng, OUT, op.type, counts[c]);
             op.in[0] = random_operand(card, &rng, 1, op.type, counts[c] + 1);
             for (int shift = 0; shift < 2; shift++) { /* then from the second element on */
@@ -222,7 +227,7 @@ static void copy_and_set_equal_the_host(struct card *card)
                     compare(card, result, op.type, i,
                             number_get(slot(card, 1), op.type, i + (uint64_t)shift), 0);
             }
-            op.kind = KERNEL_OP_set;
+            op.kind = AR_KERNEL_OP_set;
             const uint8_t *result = done(card, &op);
             for (uint64_t i = 0; i < counts[c]; i++)
                 compare(card, result, op.type, i, 1, 0);
@@ -231,11 +236,11 @@ static void copy_and_set_equal_the_host(struct card *card)
 
 /* ---- matrix products ---------------------------------------------------------------------------- */
 
-static void matmul_in(struct card *card, struct rng *rng, enum device_type type, uint64_t m,
+static void matmul_in(struct card *card, struct ar_rng *rng, enum ar_device_type type, uint64_t m,
                       uint64_t n, uint64_t k)
 {
-    struct kernel_op op = {
-        .kind = KERNEL_OP_matmul, .type = type, .input_count = 2, .m = m, .n = n, .k = k};
+    struct ar_kernel_op op = {
+        .kind = AR_KERNEL_OP_matmul, .type = type, .input_count = 2, .m = m, .n = n, .k = k};
     op.out = random_operand(card, rng, OUT, type, m * n);
     op.in[0] = random_operand(card, rng, 1, type, m * k);
     op.in[1] = random_operand(card, rng, 2, type, k * n);
@@ -249,7 +254,7 @@ static void matmul_in(struct card *card, struct rng *rng, enum device_type type,
                 sum += x;
                 scale += fabs(x);
             }
-            compare(card, result, type, i * n + j, type == DEVICE_I8 ? number_wrap_i8(sum) : sum,
+            compare(card, result, type, i * n + j, type == AR_DEVICE_I8 ? number_wrap_i8(sum) : sum,
                     scale);
         }
 }
@@ -258,11 +263,12 @@ static void matmul_in_all(struct card *card, uint64_t seed)
 {
     static const uint64_t shapes[][3] = {
         {17, 33, 65}, {128, 64, 256}, {100, 200, 300}, {1, 50, 40}};
-    struct rng rng;
-    rng_seed(&rng, seed);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, seed);
     for (int type = 0; type < NUMBER_TYPES; type++)
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
-            matmul_in(card, &rng, (enum device_type)type, shapes[s][0], shapes[s][1], shapes[s][2]);
+            matmul_in(card, &rng, (enum ar_device_type)type, shapes[s][0], shapes[s][1],
+                      shapes[s][2]);
 }
 
 static void plain_matmul_equals_the_host(struct card *card)
@@ -284,14 +290,15 @@ static void cublas_matmul_equals_the_host(struct card *card)
 /* ---- operands smaller than the shape, or not there ---------------------------------------------- */
 
 /* Every kind of work with a shape of 64 x 64 x 64 on operands of which one is cut to `bytes`. */
-static void cut_one(struct card *card, struct rng *rng, enum kernel_op_kind kind,
-                    enum device_type type, uint32_t which, uint64_t bytes)
+static void cut_one(struct card *card, struct ar_rng *rng, enum ar_kernel_op_kind kind,
+                    enum ar_device_type type, uint32_t which, uint64_t bytes)
 {
-    struct kernel_op op = {.kind = kind, .type = type, .input_count = 2, .m = 64, .n = 64, .k = 64};
+    struct ar_kernel_op op = {
+        .kind = kind, .type = type, .input_count = 2, .m = 64, .n = 64, .k = 64};
     op.out = random_operand(card, rng, OUT, type, 64 * 64);
     op.in[0] = random_operand(card, rng, 1, type, 64 * 64);
     op.in[1] = random_operand(card, rng, 2, type, 64 * 64);
-    struct device_operand *cut = which ? &op.in[which - 1] : &op.out;
+    struct ar_device_operand *cut = which ? &op.in[which - 1] : &op.out;
     uint8_t *result = card->host + (uint64_t)7 * SLOT_BYTES;
     cut->bytes = bytes < cut->bytes ? bytes : cut->bytes;
     card_done(card, kernels_op(card->kernels, &op, card->stream), "work");
@@ -301,8 +308,9 @@ static void cut_one(struct card *card, struct rng *rng, enum kernel_op_kind kind
         check_that(&card->check, result[GUARD + i] == slot(card, OUT)[i],
                    "%d of %s: byte %" PRIu64 " behind %" PRIu64 " of out changed", (int)kind,
                    number_name(type), i, op.out.bytes);
-    if (!bytes && !(kind == KERNEL_OP_elementwise && which) && !(kind == KERNEL_OP_set && which) &&
-        !((kind == KERNEL_OP_reduce || kind == KERNEL_OP_copy) && which == 2))
+    if (!bytes && !(kind == AR_KERNEL_OP_elementwise && which) &&
+        !(kind == AR_KERNEL_OP_set && which) &&
+        !((kind == AR_KERNEL_OP_reduce || kind == AR_KERNEL_OP_copy) && which == 2))
         check_that(&card->check, memcmp(result + GUARD, slot(card, OUT), whole) == 0,
                    "%d of %s did something without operand %u", (int)kind, number_name(type),
                    which);
@@ -311,16 +319,16 @@ static void cut_one(struct card *card, struct rng *rng, enum kernel_op_kind kind
 static void work_stays_inside_its_operands(struct card *card)
 {
     static const uint64_t sizes[] = {0, 1, 7, 8, 100, 1000, 4097};
-    struct rng rng;
-    rng_seed(&rng, 8);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 8);
     if (card_is_host(card)) /* cuBLAS would look for a card */
         card_done(card, kernels_choose_matmul(card->kernels, KERNELS_PLAIN), "choose_matmul");
-    for (int kind = 0; kind < KERNEL_OP_COUNT; kind++)
+    for (int kind = 0; kind < AR_KERNEL_OP_COUNT; kind++)
         for (int type = 0; type < NUMBER_TYPES; type++)
             for (uint32_t which = 0; which < 3; which++)
                 for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
-                    cut_one(card, &rng, (enum kernel_op_kind)kind, (enum device_type)type, which,
-                            sizes[s]);
+                    cut_one(card, &rng, (enum ar_kernel_op_kind)kind, (enum ar_device_type)type,
+                            which, sizes[s]);
 }
 
 int main(void)

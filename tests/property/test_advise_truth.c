@@ -71,10 +71,11 @@ struct taking {
     FILE *file;
 };
 
-static enum status at_the_end(void *argument, const struct policy *policy, struct error *error)
+static enum ar_status at_the_end(void *argument, const struct ar_policy *policy,
+                                 struct ar_error *error)
 {
     struct taking *self = argument;
-    return self->file ? run_snapshot_write(&self->snapshot, policy, self->file, error) : STATUS_OK;
+    return self->file ? run_snapshot_write(&self->snapshot, policy, self->file, error) : AR_OK;
 }
 
 /* Runs a program under a setting; a snapshot of it goes to `path`, if that is not NULL. */
@@ -117,11 +118,11 @@ static struct outcome run(const char *program, const char *setting, uint64_t cap
 static struct trial predict(const char *path, const char *setting, uint64_t capacity_bytes)
 {
     struct trial trial;
-    struct error error = {""};
-    struct spec device;
+    struct ar_error error = {""};
+    struct ar_spec device;
     struct trace_source *source;
     enum replay_frees frees[2];
-    assert_int_equal(spec_parse("sim", &device, &error), STATUS_OK);
+    assert_int_equal(ar_spec_parse("sim", &device, &error), AR_OK);
     if (trace_open_recording(path, &source, &error))
         fail_msg("%s", error.text);
     unsigned ways = replay_frees_choices(&source->info, REPLAY_ORDERED, frees);
@@ -130,7 +131,7 @@ static struct trial predict(const char *path, const char *setting, uint64_t capa
     if (advise_predict(&config, setting, capacity_bytes, &trial, &error))
         fail_msg("%s", error.text);
     trace_close(source);
-    spec_close(&device);
+    ar_spec_close(&device);
     return trial;
 }
 
@@ -190,21 +191,22 @@ static void compare_peaks(const struct recording *recording, const char *setting
 }
 
 /* From a little less than the live peak to a little more than what is taken with all of the card. */
-static uint64_t draw_capacity(struct rng *rng, const struct outcome *whole)
+static uint64_t draw_capacity(struct ar_rng *rng, const struct outcome *whole)
 {
     uint64_t least = whole->live_peak_bytes - whole->live_peak_bytes / 20;
     uint64_t most = whole->peak_reserved_bytes + whole->peak_reserved_bytes / 50;
-    return size_round_up(rng_between(rng, least, most > least ? most : least), 2 * MIB);
+    return ar_size_round_up(ar_rng_between(rng, least, most > least ? most : least), 2 * AR_MIB);
 }
 
-static void check_recording(const struct recording *recording, struct rng *rng, struct tally *tally)
+static void check_recording(const struct recording *recording, struct ar_rng *rng,
+                            struct tally *tally)
 {
     for (unsigned i = 0; i < SETTINGS_TRIED; i++) {
-        const char *setting = settings[rng_below(rng, SETTINGS)];
+        const char *setting = settings[ar_rng_below(rng, SETTINGS)];
         const struct outcome whole = run(recording->program, setting, 0, NULL);
         const struct trial alone = predict(recording->path, setting, 0);
         compare_peaks(recording, setting, &whole, &alone);
-        compare(recording, setting, whole.peak_reserved_bytes + 64 * MIB, tally);
+        compare(recording, setting, whole.peak_reserved_bytes + 64 * AR_MIB, tally);
         for (unsigned j = 0; j < CAPACITIES_TRIED; j++)
             compare(recording, setting, draw_capacity(rng, &whole), tally);
     }
@@ -213,15 +215,15 @@ static void check_recording(const struct recording *recording, struct rng *rng, 
 static void check_programs(const char *const *names, unsigned count, unsigned rounds, uint64_t seed)
 {
     struct tally tally = {0};
-    struct rng rng;
+    struct ar_rng rng;
     struct recording recording;
     const char *folder = getenv("TEST_TMP");
-    rng_seed(&rng, seed);
+    ar_rng_seed(&rng, seed);
     snprintf(recording.path, sizeof recording.path, "%s/advise_truth.pickle",
              folder ? folder : "/tmp");
     for (unsigned i = 0; i < rounds * count; i++) {
         recording.program = names[i % count];
-        recording.setting = settings[rng_below(&rng, RECORDED)];
+        recording.setting = settings[ar_rng_below(&rng, RECORDED)];
         recording.capacity_bytes = 0;
         recording.outcome = run(recording.program, recording.setting, 0, recording.path);
         assert_true(recording.outcome.passed);

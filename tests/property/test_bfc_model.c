@@ -213,7 +213,7 @@ struct setup {
 
 static void compare(const struct bfc_rig *rig, const struct model *m, unsigned step)
 {
-    struct policy_stats stats = bfc_rig_stats(rig);
+    struct ar_policy_stats stats = bfc_rig_stats(rig);
     if (stats.totals.granted_bytes != m->used_bytes || stats.totals.reserved_bytes != m->pool ||
         stats.largest_free_block_bytes != model_largest(m) ||
         bfc_next_region_bytes(rig->policy) != m->next)
@@ -227,7 +227,7 @@ static void check_against_model(const struct setup *setup, uint64_t seed)
 {
     struct bfc_rig *rig = bfc_rig_open(setup->spec, setup->cap);
     struct model *m = calloc(1, sizeof *m);
-    struct rng rng;
+    struct ar_rng rng;
     assert_non_null(m);
     *m = (struct model){.limit = setup->limit,
                         .next = setup->first,
@@ -235,19 +235,19 @@ static void check_against_model(const struct setup *setup, uint64_t seed)
                         .collect = setup->collect,
                         .coalesce = setup->coalesce,
                         .cap = setup->cap};
-    rng_seed(&rng, seed);
+    ar_rng_seed(&rng, seed);
     unsigned failures = 0;
     for (unsigned step = 0; step < setup->steps; step++) {
         rig->careful = step % 16 == 0;
         /* the number of live blocks rises and falls */
         uint64_t among = step / 700 % 3 ? setup->blocks : setup->blocks / 8 + 1;
-        unsigned block = (unsigned)rng_below(&rng, among);
+        unsigned block = (unsigned)ar_rng_below(&rng, among);
         if (rig->live[block]) {
             model_free(m, rig->blocks[block].address);
             bfc_rig_free(rig, block);
         } else {
-            uint64_t bytes = rng_log_uniform(&rng, 1, setup->most_bytes);
-            uint64_t alignment = rng_below(&rng, 8) ? 0 : UINT64_C(64) << rng_below(&rng, 9);
+            uint64_t bytes = ar_rng_log_uniform(&rng, 1, setup->most_bytes);
+            uint64_t alignment = ar_rng_below(&rng, 8) ? 0 : UINT64_C(64) << ar_rng_below(&rng, 9);
             uint64_t expected = model_alloc(m, bytes, alignment);
             uint64_t got = bfc_rig_alloc_at(rig, block, bytes, alignment, false);
             if (got != expected)
@@ -272,12 +272,12 @@ static void test_growing(void **state)
 {
     (void)state;
     const struct setup setup = {.spec = "growth:limit=96MiB",
-                                .limit = 96 * MIB,
-                                .first = 2 * MIB,
-                                .slack = 128 * MIB,
+                                .limit = 96 * AR_MIB,
+                                .first = 2 * AR_MIB,
+                                .slack = 128 * AR_MIB,
                                 .cap = UINT64_MAX,
                                 .collect = true,
-                                .most_bytes = 24 * MIB,
+                                .most_bytes = 24 * AR_MIB,
                                 .blocks = 256,
                                 .steps = 20000};
     check_against_model(&setup, 1);
@@ -289,10 +289,10 @@ static void test_growing_without_collection(void **state)
     (void)state;
     const struct setup setup = {.spec = "growth:framework=jax,limit=100000000",
                                 .limit = 100000000,
-                                .first = 2 * MIB,
-                                .slack = 128 * MIB,
+                                .first = 2 * AR_MIB,
+                                .slack = 128 * AR_MIB,
                                 .cap = UINT64_MAX,
-                                .most_bytes = 24 * MIB,
+                                .most_bytes = 24 * AR_MIB,
                                 .blocks = 200,
                                 .steps = 20000};
     check_against_model(&setup, 3);
@@ -302,12 +302,12 @@ static void test_growing_on_a_small_device(void **state)
 {
     (void)state;
     const struct setup setup = {.spec = "growth:limit=256MiB",
-                                .limit = 256 * MIB,
-                                .first = 2 * MIB,
-                                .slack = 128 * MIB,
+                                .limit = 256 * AR_MIB,
+                                .first = 2 * AR_MIB,
+                                .slack = 128 * AR_MIB,
                                 .cap = 70000000,
                                 .collect = true,
-                                .most_bytes = 12 * MIB,
+                                .most_bytes = 12 * AR_MIB,
                                 .blocks = 256,
                                 .steps = 20000};
     check_against_model(&setup, 4);
@@ -317,13 +317,13 @@ static void test_coalescing(void **state)
 {
     (void)state;
     const struct setup setup = {.spec = "growth:limit=96MiB,coalesce=true,first_region=64KiB",
-                                .limit = 96 * MIB,
-                                .first = 64 * KIB,
-                                .slack = 128 * MIB,
+                                .limit = 96 * AR_MIB,
+                                .first = 64 * AR_KIB,
+                                .slack = 128 * AR_MIB,
                                 .cap = UINT64_MAX,
                                 .collect = true,
                                 .coalesce = true,
-                                .most_bytes = 24 * MIB,
+                                .most_bytes = 24 * AR_MIB,
                                 .blocks = 256,
                                 .steps = 20000};
     check_against_model(&setup, 5);
@@ -333,12 +333,12 @@ static void test_preallocating(void **state)
 {
     (void)state;
     const struct setup setup = {.spec = "greedy:limit=64MiB,fragmentation_fraction=0.001",
-                                .limit = 64 * MIB,
-                                .first = 64 * MIB,
+                                .limit = 64 * AR_MIB,
+                                .first = 64 * AR_MIB,
                                 .slack = 67108,
                                 .cap = UINT64_MAX,
                                 .collect = true,
-                                .most_bytes = 8 * MIB,
+                                .most_bytes = 8 * AR_MIB,
                                 .blocks = 400,
                                 .steps = 20000};
     check_against_model(&setup, 6);
@@ -349,9 +349,9 @@ static void test_equal_sizes(void **state)
 {
     (void)state;
     const struct setup setup = {.spec = "greedy:limit=64KiB",
-                                .limit = 64 * KIB,
-                                .first = 64 * KIB,
-                                .slack = 128 * MIB,
+                                .limit = 64 * AR_KIB,
+                                .first = 64 * AR_KIB,
+                                .slack = 128 * AR_MIB,
                                 .cap = UINT64_MAX,
                                 .collect = true,
                                 .most_bytes = 1500,

@@ -17,7 +17,7 @@
 #include "tests/support/op_script.h"
 #include "tests/support/policy_rig.h"
 
-#define CAP_BYTES (512 * MIB)
+#define CAP_BYTES (512 * AR_MIB)
 #define BLOCKS    48
 
 /* One policy on one kind of memory. */
@@ -25,7 +25,7 @@ struct bench {
     struct memory memory;
     struct policy_rig rig;
     const char *name;
-    struct policy_block blocks[BLOCKS];
+    struct ar_policy_block blocks[BLOCKS];
     size_t count;
 };
 
@@ -39,12 +39,12 @@ static bool bench_open(struct bench *b, const char *name, int kind, uint64_t cap
     b->name = name;
     memory_open(&b->memory, kind, cap_bytes);
     snprintf(spec, sizeof spec, "%s%s", prefix, name);
-    enum status status = policy_rig_open(&b->rig, spec, b->memory.backing, fail_at);
-    if (status == STATUS_HOST_MEMORY && fail_at)
+    enum ar_status status = policy_rig_open(&b->rig, spec, b->memory.backing, fail_at);
+    if (status == AR_HOST_MEMORY && fail_at)
         return true;
-    if (status && status != STATUS_UNSUPPORTED)
+    if (status && status != AR_UNSUPPORTED)
         fail_msg("%s on %s: %s", name, b->memory.name, b->rig.error.text);
-    return status == STATUS_OK;
+    return status == AR_OK;
 }
 
 static void bench_close(struct bench *b)
@@ -75,13 +75,13 @@ static void on_each(const char *name, const char *prefix, void (*check)(struct b
 /* An offline policy is told of what fill does: each block lives to the end. */
 static void plan_fill(struct bench *b, uint64_t bytes)
 {
-    struct policy *policy = b->rig.policy;
-    if (!(policy->ops->capabilities & POLICY_OFFLINE) || !policy->ops->plan)
+    struct ar_policy *policy = b->rig.policy;
+    if (!(policy->ops->capabilities & AR_POLICY_OFFLINE) || !policy->ops->plan)
         return;
-    struct policy_lifetime lives[BLOCKS];
+    struct ar_policy_lifetime lives[BLOCKS];
     for (size_t i = 0; i < BLOCKS; i++)
-        lives[i] = (struct policy_lifetime){bytes * (i + 1), i, 2 * BLOCKS};
-    assert_int_equal(policy->ops->plan(policy, lives, BLOCKS), STATUS_OK);
+        lives[i] = (struct ar_policy_lifetime){bytes * (i + 1), i, 2 * BLOCKS};
+    assert_int_equal(policy->ops->plan(policy, lives, BLOCKS), AR_OK);
 }
 
 /* Blocks of 1, 2, 3.. times `bytes`. */
@@ -91,7 +91,7 @@ static void fill(struct bench *b, uint64_t bytes)
     for (b->count = 0; b->count < BLOCKS; b->count++)
         if (policy_rig_alloc(&b->rig, bytes * (b->count + 1), &b->blocks[b->count]))
             fail_msg("%s on %s: block %zu: %s", b->name, b->memory.name, b->count,
-                     policy_problem(b->rig.policy));
+                     ar_policy_problem(b->rig.policy));
 }
 
 /* Every second one first, so that holes come to be. */
@@ -99,7 +99,7 @@ static void free_all(struct bench *b)
 {
     for (size_t first = 0; first < 2; first++)
         for (size_t i = first; i < b->count; i += 2)
-            assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), STATUS_OK);
+            assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), AR_OK);
     b->count = 0;
 }
 
@@ -107,33 +107,33 @@ static void free_all(struct bench *b)
 
 static void books(struct bench *b)
 {
-    const struct policy *policy = b->rig.policy;
-    const struct policy_totals *totals = &policy->totals;
-    struct policy_stats stats;
-    struct error error = {""};
-    if (policy_validate(policy, &error))
+    const struct ar_policy *policy = b->rig.policy;
+    const struct ar_policy_totals *totals = &policy->totals;
+    struct ar_policy_stats stats;
+    struct ar_error error = {""};
+    if (ar_policy_validate(policy, &error))
         fail_msg("%s on %s: %s", b->name, b->memory.name, error.text);
-    policy_stats(policy, &stats);
+    ar_policy_stats(policy, &stats);
     assert_memory_equal(&stats.totals, totals, sizeof *totals);
     assert_true(totals->live_bytes <= totals->granted_bytes);
     assert_true(totals->granted_bytes + totals->pending_bytes + totals->overhead_bytes <=
                 totals->reserved_bytes);
-    assert_true(totals->releasable_bytes <= policy_free_bytes(totals));
-    assert_true(policy_servable(policy, POLICY_EFFORT_NONE) <= policy_free_bytes(totals));
-    for (int effort = 0; effort + 1 < POLICY_EFFORT_COUNT; effort++)
-        assert_true(policy_servable(policy, (enum policy_effort)effort) <=
-                    policy_servable(policy, (enum policy_effort)(effort + 1)));
-    if (policy->ops->capabilities & (POLICY_OVERLAPS | POLICY_OPAQUE))
+    assert_true(totals->releasable_bytes <= ar_policy_free_bytes(totals));
+    assert_true(ar_policy_servable(policy, AR_POLICY_EFFORT_NONE) <= ar_policy_free_bytes(totals));
+    for (int effort = 0; effort + 1 < AR_POLICY_EFFORT_COUNT; effort++)
+        assert_true(ar_policy_servable(policy, (enum ar_policy_effort)effort) <=
+                    ar_policy_servable(policy, (enum ar_policy_effort)(effort + 1)));
+    if (policy->ops->capabilities & (AR_POLICY_OVERLAPS | AR_POLICY_OPAQUE))
         return; /* nothing to walk over */
     struct policy_walk_sums sums = policy_walk_sum(policy);
     assert_false(sums.out_of_order);
     assert_false(sums.gap);
-    assert_int_equal(sums.ranges[POLICY_RANGE_USED], totals->live_blocks);
+    assert_int_equal(sums.ranges[AR_POLICY_RANGE_USED], totals->live_blocks);
     assert_int_equal(sums.requested_bytes, totals->live_bytes);
-    assert_int_equal(sums.bytes[POLICY_RANGE_USED], totals->granted_bytes);
-    assert_int_equal(sums.bytes[POLICY_RANGE_PENDING], totals->pending_bytes);
-    assert_int_equal(sums.bytes[POLICY_RANGE_OVERHEAD], totals->overhead_bytes);
-    assert_int_equal(sums.bytes[POLICY_RANGE_FREE], policy_free_bytes(totals));
+    assert_int_equal(sums.bytes[AR_POLICY_RANGE_USED], totals->granted_bytes);
+    assert_int_equal(sums.bytes[AR_POLICY_RANGE_PENDING], totals->pending_bytes);
+    assert_int_equal(sums.bytes[AR_POLICY_RANGE_OVERHEAD], totals->overhead_bytes);
+    assert_int_equal(sums.bytes[AR_POLICY_RANGE_FREE], ar_policy_free_bytes(totals));
     /* The largest that could be handed out of it: less than the hole where requests are rounded
      * up in the search, but of its order. servable_is_served asks for just that much. */
     assert_true(stats.largest_free_block_bytes <= sums.largest_free_block_bytes);
@@ -143,7 +143,7 @@ static void books(struct bench *b)
 
 static void lives_and_dies(struct bench *b)
 {
-    const struct policy_totals *totals = &b->rig.policy->totals;
+    const struct ar_policy_totals *totals = &b->rig.policy->totals;
     books(b);
     for (int round = 0; round < 3; round++) {
         fill(b, 1000);
@@ -176,28 +176,28 @@ static void destroy_gives_all_back(void **state)
 
 static void trims(struct bench *b)
 {
-    struct policy *policy = b->rig.policy;
+    struct ar_policy *policy = b->rig.policy;
     fill(b, 100000);
     for (size_t i = 0; i < BLOCKS; i += 2)
-        assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), STATUS_OK);
+        assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), AR_OK);
     uint64_t granted = policy->totals.granted_bytes;
     uint64_t reserved = policy->totals.reserved_bytes;
-    uint64_t free_before = policy_free_bytes(&policy->totals);
-    assert_int_equal(policy_trim(policy, free_before / 2), STATUS_OK);
+    uint64_t free_before = ar_policy_free_bytes(&policy->totals);
+    assert_int_equal(ar_policy_trim(policy, free_before / 2), AR_OK);
     assert_true(policy->totals.reserved_bytes <= reserved);
     books(b);
-    assert_int_equal(policy_trim(policy, 0), STATUS_OK);
+    assert_int_equal(ar_policy_trim(policy, 0), AR_OK);
     books(b);
     assert_int_equal(policy->totals.granted_bytes, granted);
     assert_true(policy->totals.reserved_bytes <= reserved);
     for (size_t i = 1; i < BLOCKS; i += 2)
-        assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), STATUS_OK);
-    assert_int_equal(policy_trim(policy, 0), STATUS_OK);
+        assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), AR_OK);
+    assert_int_equal(ar_policy_trim(policy, 0), AR_OK);
     books(b);
-    struct policy_block block; /* it still works */
-    if (policy->ops->capabilities & POLICY_OFFLINE)
+    struct ar_policy_block block; /* it still works */
+    if (policy->ops->capabilities & AR_POLICY_OFFLINE)
         return;
-    assert_int_equal(policy_rig_alloc(&b->rig, 12345, &block), STATUS_OK);
+    assert_int_equal(policy_rig_alloc(&b->rig, 12345, &block), AR_OK);
     books(b);
 }
 
@@ -210,24 +210,24 @@ static void trim_keeps_what_is_live(void **state)
 
 static void asks_too_much(struct bench *b)
 {
-    struct policy *policy = b->rig.policy;
+    struct ar_policy *policy = b->rig.policy;
     static const uint64_t sizes[] = {CAP_BYTES + 1, UINT64_C(1) << 40, (UINT64_C(1) << 60) - 1};
-    struct policy_block block;
-    struct policy_stats before;
-    struct policy_stats after;
-    if (policy->ops->capabilities & (POLICY_OVERLAPS | POLICY_OFFLINE))
+    struct ar_policy_block block;
+    struct ar_policy_stats before;
+    struct ar_policy_stats after;
+    if (policy->ops->capabilities & (AR_POLICY_OVERLAPS | AR_POLICY_OFFLINE))
         return; /* `null` serves all; an offline one has seen what comes */
     fill(b, 1000);
-    struct policy_totals totals = policy->totals;
-    policy_stats(policy, &before);
+    struct ar_policy_totals totals = policy->totals;
+    ar_policy_stats(policy, &before);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        assert_int_equal(policy_rig_alloc(&b->rig, sizes[i], &block), STATUS_NO_MEMORY);
+        assert_int_equal(policy_rig_alloc(&b->rig, sizes[i], &block), AR_NO_MEMORY);
         assert_int_equal(policy->totals.live_bytes, totals.live_bytes);
         assert_int_equal(policy->totals.granted_bytes, totals.granted_bytes);
         assert_int_equal(policy->totals.live_blocks, totals.live_blocks);
         books(b);
     }
-    policy_stats(policy, &after);
+    ar_policy_stats(policy, &after);
     assert_int_equal(after.count.failures, before.count.failures + 3);
     free_all(b);
     books(b);
@@ -237,19 +237,19 @@ static void asks_too_much(struct bench *b)
  * memory that the device knows of. */
 static void serves_after_refusal(struct bench *b)
 {
-    struct policy_block block;
-    struct device_segment segment;
-    plan_fill(b, 2 * MIB);
-    if (b->rig.policy->ops->capabilities & POLICY_OVERLAPS || !b->memory.device)
+    struct ar_policy_block block;
+    struct ar_device_segment segment;
+    plan_fill(b, 2 * AR_MIB);
+    if (b->rig.policy->ops->capabilities & AR_POLICY_OVERLAPS || !b->memory.device)
         return;
-    assert_int_equal(policy_rig_alloc(&b->rig, 4 * CAP_BYTES, &block), STATUS_NO_MEMORY);
-    assert_int_equal(policy_rig_alloc(&b->rig, 2 * MIB, &block), STATUS_OK);
-    struct device *device = b->memory.device;
+    assert_int_equal(policy_rig_alloc(&b->rig, 4 * CAP_BYTES, &block), AR_NO_MEMORY);
+    assert_int_equal(policy_rig_alloc(&b->rig, 2 * AR_MIB, &block), AR_OK);
+    struct ar_device *device = b->memory.device;
     if (!device->ops->segment_of(device, block.address, &segment))
         fail_msg("%s on %s: a block at %" PRIu64 ", where no segment lies", b->name, b->memory.name,
                  block.address);
-    assert_true(device->counters.physical_bytes >= 2 * MIB);
-    assert_int_equal(policy_rig_free(&b->rig, &block), STATUS_OK);
+    assert_true(device->counters.physical_bytes >= 2 * AR_MIB);
+    assert_int_equal(policy_rig_free(&b->rig, &block), AR_OK);
 }
 
 static void refused_first(void **state)
@@ -265,14 +265,14 @@ static void refusal_changes_no_total(void **state)
 /* What servable promises for no call at all is served without one. */
 static void served_as_promised(struct bench *b)
 {
-    struct policy *policy = b->rig.policy;
-    struct policy_block block;
-    if (policy->ops->capabilities & POLICY_OFFLINE)
+    struct ar_policy *policy = b->rig.policy;
+    struct ar_policy_block block;
+    if (policy->ops->capabilities & AR_POLICY_OFFLINE)
         return;
     fill(b, 70000);
     for (size_t i = 0; i < BLOCKS; i += 3)
-        assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), STATUS_OK);
-    uint64_t bytes = policy_servable(policy, POLICY_EFFORT_NONE);
+        assert_int_equal(policy_rig_free(&b->rig, &b->blocks[i]), AR_OK);
+    uint64_t bytes = ar_policy_servable(policy, AR_POLICY_EFFORT_NONE);
     if (bytes == 0)
         return;
     uint64_t reserved = policy->totals.reserved_bytes;
@@ -290,16 +290,16 @@ static void servable_is_served(void **state)
 
 static void keeps_to_the_limit(struct bench *b)
 {
-    struct policy *policy = b->rig.policy;
-    struct policy_block block;
-    enum status status = STATUS_OK;
-    if (policy->ops->capabilities & POLICY_OFFLINE)
+    struct ar_policy *policy = b->rig.policy;
+    struct ar_policy_block block;
+    enum ar_status status = AR_OK;
+    if (policy->ops->capabilities & AR_POLICY_OFFLINE)
         return;
-    for (int i = 0; i < 200 && status == STATUS_OK; i++) {
-        status = policy_rig_alloc(&b->rig, 3 * MIB, &block);
-        assert_true(policy->totals.reserved_bytes <= 64 * MIB);
+    for (int i = 0; i < 200 && status == AR_OK; i++) {
+        status = policy_rig_alloc(&b->rig, 3 * AR_MIB, &block);
+        assert_true(policy->totals.reserved_bytes <= 64 * AR_MIB);
     }
-    assert_int_equal(status, STATUS_NO_MEMORY);
+    assert_int_equal(status, AR_NO_MEMORY);
     assert_true(policy->totals.reserved_bytes > 0);
     books(b);
 }
@@ -314,17 +314,18 @@ static void limit_holds(void **state)
 
 static void alignment_is_honoured(struct bench *b)
 {
-    struct policy *policy = b->rig.policy;
-    if (!(policy->ops->capabilities & POLICY_HONOURS_ALIGNMENT))
+    struct ar_policy *policy = b->rig.policy;
+    if (!(policy->ops->capabilities & AR_POLICY_HONOURS_ALIGNMENT))
         return;
     for (int round = 0; round < 3; round++) {
         for (unsigned log2 = 0; log2 <= 21; log2++) {
-            struct policy_block block;
-            const struct policy_request request = {.bytes = 777, .alignment = UINT64_C(1) << log2};
-            assert_int_equal(policy_alloc(policy, &request, &block), STATUS_OK);
+            struct ar_policy_block block;
+            const struct ar_policy_request request = {.bytes = 777,
+                                                      .alignment = UINT64_C(1) << log2};
+            assert_int_equal(ar_policy_alloc(policy, &request, &block), AR_OK);
             assert_int_equal(block.address % request.alignment, 0);
             if (log2 % 2)
-                assert_int_equal(policy_rig_free(&b->rig, &block), STATUS_OK);
+                assert_int_equal(policy_rig_free(&b->rig, &block), AR_OK);
         }
     }
     books(b);
@@ -337,10 +338,10 @@ static void alignment(void **state)
 
 /* ---- holes watched ----------------------------------------------------------------------- */
 
-static bool usable(void *argument, const struct policy_range *range)
+static bool usable(void *argument, const struct ar_policy_range *range)
 {
-    struct policy_free_watch *sum = argument;
-    if (range->state == POLICY_RANGE_FREE)
+    struct ar_policy_free_watch *sum = argument;
+    if (range->state == AR_POLICY_RANGE_FREE)
         sum->usable_bytes += range->bytes - range->bytes % sum->unit_bytes;
     return true;
 }
@@ -349,18 +350,18 @@ static void watch(void **state)
 {
     const char *name = *state;
     struct op_script script;
-    op_script_open(&script, 11, 4000, 100, 4 * MIB);
+    op_script_open(&script, 11, 4000, 100, 4 * AR_MIB);
     for (int kind = 0; kind < MEMORIES; kind++) {
         struct bench b;
         if (bench_open(&b, name, kind, CAP_BYTES, "", 0) &&
-            (b.rig.policy->ops->capabilities & POLICY_WATCHES_FREE)) {
-            struct policy_free_watch held = {.unit_bytes = 100000};
+            (b.rig.policy->ops->capabilities & AR_POLICY_WATCHES_FREE)) {
+            struct ar_policy_free_watch held = {.unit_bytes = 100000};
             b.rig.policy->watch = &held;
             struct op_script part = script;
             part.count -= script.count / 3; /* stop in the middle: holes and blocks are there */
-            assert_int_equal(op_script_run(&part, b.rig.policy).status, STATUS_OK);
-            struct policy_free_watch sum = {.unit_bytes = 100000};
-            policy_walk(b.rig.policy, usable, &sum);
+            assert_int_equal(op_script_run(&part, b.rig.policy).status, AR_OK);
+            struct ar_policy_free_watch sum = {.unit_bytes = 100000};
+            ar_policy_walk(b.rig.policy, usable, &sum);
             assert_int_equal(held.usable_bytes, sum.usable_bytes);
         }
         bench_close(&b);
@@ -371,21 +372,21 @@ static void watch(void **state)
 /* ---- faults: each host allocation, each call for memory, fails once ----------------------- */
 
 /* What a failing run may end with; after it everything is given back all the same. */
-static void after_fault(struct bench *b, const struct op_script *script, enum status allowed)
+static void after_fault(struct bench *b, const struct op_script *script, enum ar_status allowed)
 {
     struct op_result result = op_script_run(script, b->rig.policy);
-    if (result.status != STATUS_OK && result.status != allowed)
+    if (result.status != AR_OK && result.status != allowed)
         fail_msg("%s on %s: %s at operation %zu: %s", b->name, b->memory.name,
-                 status_name(result.status), result.at, policy_problem(b->rig.policy));
-    struct error error = {""};
-    if (policy_validate(b->rig.policy, &error))
+                 ar_status_name(result.status), result.at, ar_policy_problem(b->rig.policy));
+    struct ar_error error = {""};
+    if (ar_policy_validate(b->rig.policy, &error))
         fail_msg("%s on %s, after a fault: %s", b->name, b->memory.name, error.text);
 }
 
 static void host_faults(void **state)
 {
     struct op_script script;
-    op_script_open(&script, 5, 600, 60, 8 * MIB);
+    op_script_open(&script, 5, 600, 60, 8 * AR_MIB);
     for (int kind = 0; kind < MEMORIES; kind++) {
         uint64_t calls = UINT64_MAX;
         for (uint64_t at = 1; at <= calls && at < 5000; at++) {
@@ -393,7 +394,7 @@ static void host_faults(void **state)
             if (!bench_open(&b, *state, kind, CAP_BYTES, "", at))
                 calls = 0;
             else if (b.rig.policy)
-                after_fault(&b, &script, STATUS_HOST_MEMORY);
+                after_fault(&b, &script, AR_HOST_MEMORY);
             if (b.rig.host.calls < at)
                 calls = b.rig.host.calls; /* it never came to that call */
             bench_close(&b);
@@ -405,14 +406,14 @@ static void host_faults(void **state)
 static void backing_faults(void **state)
 {
     struct op_script script;
-    op_script_open(&script, 6, 600, 60, 8 * MIB);
+    op_script_open(&script, 6, 600, 60, 8 * AR_MIB);
     for (int kind = 0; kind < MEMORIES; kind++) {
         for (uint64_t at = 1; at < 60; at++) {
             char prefix[40];
             struct bench b;
             snprintf(prefix, sizeof prefix, "checked+fault(n=%" PRIu64 ")+", at);
             if (bench_open(&b, *state, kind, CAP_BYTES, prefix, 0))
-                after_fault(&b, &script, STATUS_OK);
+                after_fault(&b, &script, AR_OK);
             bench_close(&b);
         }
     }

@@ -24,7 +24,7 @@ static uint64_t every_order(const struct packing *packing)
         order[i] = i;
     for (uint32_t i = 0; i < BLOCKS;) {
         assert_int_equal(packing_place(packing, order, best_bytes, offsets, &top_bytes, NULL),
-                         STATUS_OK);
+                         AR_OK);
         best_bytes = top_bytes < best_bytes ? top_bytes : best_bytes;
         while (i < BLOCKS && turns[i] >= i)
             turns[i++] = 0;
@@ -44,15 +44,15 @@ static struct packing_exact solve(const struct packing_block *blocks, size_t cou
                                   uint64_t (*brute)(const struct packing *packing))
 {
     uint64_t offsets[MOST];
-    struct host host = {0};
+    struct ar_host host = {0};
     struct packing packing;
     struct packing_best best;
     struct packing_exact exact;
     const struct packing_exact_options options = {.steps_most = 0};
-    assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), STATUS_OK);
-    assert_int_equal(packing_best_order(&packing, offsets, &best), STATUS_OK);
+    assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), AR_OK);
+    assert_int_equal(packing_best_order(&packing, offsets, &best), AR_OK);
     exact.top_bytes = best.top_bytes * 2; /* a plan that is easy to better */
-    assert_int_equal(packing_exact(&packing, &options, offsets, &exact), STATUS_OK);
+    assert_int_equal(packing_exact(&packing, &options, offsets, &exact), AR_OK);
     assert_int_equal(exact.top_bytes, brute(&packing));
     assert_int_equal(exact.least_bytes, exact.top_bytes);
     assert_true(planning_rig_is_plan(blocks, count, offsets, exact.top_bytes));
@@ -93,9 +93,9 @@ static uint64_t every_offset(const struct packing *packing)
 static void finds_what_every_offset_finds(void **state)
 {
     (void)state;
-    struct rng rng;
+    struct ar_rng rng;
     unsigned above = 0;
-    rng_seed(&rng, 1);
+    ar_rng_seed(&rng, 1);
     for (int round = 0; round < 300; round++) {
         struct packing_block blocks[MOST];
         size_t count = planning_rig_fill(&rng, blocks, MOST, 12, 9, 10);
@@ -107,14 +107,14 @@ static void finds_what_every_offset_finds(void **state)
 static void keeps_alignments(void **state)
 {
     (void)state;
-    struct rng rng;
+    struct ar_rng rng;
     unsigned above = 0;
-    rng_seed(&rng, 3);
+    ar_rng_seed(&rng, 3);
     for (int round = 0; round < ROUNDS; round++) {
         struct packing_block blocks[BLOCKS];
         planning_rig_draw(&rng, blocks, BLOCKS, 6, 9);
         for (size_t i = 0; i < BLOCKS; i++)
-            blocks[i].alignment = UINT64_C(1) << rng_below(&rng, 3);
+            blocks[i].alignment = UINT64_C(1) << ar_rng_below(&rng, 3);
         above += solve(blocks, BLOCKS, every_order).end == PACKING_EXACT_EXHAUSTED;
     }
     assert_true(above > ROUNDS / 10);
@@ -124,8 +124,8 @@ static void keeps_alignments(void **state)
 static void units_do_not_matter(void **state)
 {
     (void)state;
-    struct rng rng;
-    rng_seed(&rng, 6);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 6);
     for (int round = 0; round < 50; round++) {
         struct packing_block blocks[BLOCKS];
         planning_rig_draw(&rng, blocks, BLOCKS, 6, 9);
@@ -140,25 +140,25 @@ static void units_do_not_matter(void **state)
 static void says_how_far_it_got(void **state)
 {
     (void)state;
-    struct rng rng;
+    struct ar_rng rng;
     unsigned cut = 0, done = 0;
-    rng_seed(&rng, 4);
+    ar_rng_seed(&rng, 4);
     for (int round = 0; round < 60; round++) {
         struct packing_block blocks[80];
         uint64_t offsets[2][80];
-        struct host host = {0};
+        struct ar_host host = {0};
         struct packing packing;
         struct packing_best best;
         struct packing_exact exact[2];
         const struct packing_exact_options options = {.steps_most = 3000};
         size_t count = planning_rig_fill(&rng, blocks, 80, 1000, 400, 30);
-        assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), STATUS_OK);
+        assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), AR_OK);
         for (int twice = 0; twice < 2; twice++) { /* and the same again */
-            assert_int_equal(packing_best_order(&packing, offsets[twice], &best), STATUS_OK);
+            assert_int_equal(packing_best_order(&packing, offsets[twice], &best), AR_OK);
             memset(&exact[twice], 0, sizeof exact[twice]);
             exact[twice].top_bytes = best.top_bytes;
             assert_int_equal(packing_exact(&packing, &options, offsets[twice], &exact[twice]),
-                             STATUS_OK);
+                             AR_OK);
         }
         assert_memory_equal(offsets[0], offsets[1], count * sizeof offsets[0][0]);
         assert_memory_equal(&exact[0], &exact[1], sizeof exact[0]);
@@ -177,25 +177,25 @@ static void says_how_far_it_got(void **state)
 static void no_host_memory_keeps_a_plan(void **state)
 {
     (void)state;
-    struct rng rng;
+    struct ar_rng rng;
     struct packing_block blocks[40];
     bool done = false;
-    rng_seed(&rng, 5);
+    ar_rng_seed(&rng, 5);
     planning_rig_draw(&rng, blocks, 40, 40, 30);
     for (uint64_t fail_at = 1; !done; fail_at++) {
         uint64_t offsets[40];
-        struct host host = {0};
+        struct ar_host host = {0};
         struct packing packing;
         struct packing_best best;
         struct packing_exact exact;
         const struct packing_exact_options options = {.steps_most = 2000};
-        assert_int_equal(packing_open(&packing, &host, blocks, 40, NULL), STATUS_OK);
-        assert_int_equal(packing_best_order(&packing, offsets, &best), STATUS_OK);
+        assert_int_equal(packing_open(&packing, &host, blocks, 40, NULL), AR_OK);
+        assert_int_equal(packing_best_order(&packing, offsets, &best), AR_OK);
         exact.top_bytes = best.top_bytes;
         host.fail_at = host.calls + fail_at;
-        enum status status = packing_exact(&packing, &options, offsets, &exact);
-        done = status == STATUS_OK;
-        assert_true(done || status == STATUS_HOST_MEMORY);
+        enum ar_status status = packing_exact(&packing, &options, offsets, &exact);
+        done = status == AR_OK;
+        assert_true(done || status == AR_HOST_MEMORY);
         assert_true(planning_rig_is_plan(blocks, 40, offsets, exact.top_bytes));
         packing_close(&packing);
         assert_int_equal(host.now_bytes, 0);

@@ -39,10 +39,10 @@ static bool check(const struct recorder_program *program, enum expected expected
 {
     struct recorder_result recorded;
     struct fidelity_result result;
-    struct error error = {""};
-    struct spec spec;
+    struct ar_error error = {""};
+    struct ar_spec spec;
     recorder_run(program, &recorded);
-    assert_int_equal(spec_parse(program->policy, &spec, &error), STATUS_OK);
+    assert_int_equal(ar_spec_parse(program->policy, &spec, &error), AR_OK);
     const struct fidelity config = {.policy = &spec,
                                     .source = recorded.trace,
                                     .stats = recorded.stats,
@@ -64,7 +64,7 @@ static bool check(const struct recorder_program *program, enum expected expected
     }
     bool agrees = result.agrees;
     fidelity_result_close(&result);
-    spec_close(&spec);
+    ar_spec_close(&spec);
     recorder_close(&recorded);
     return agrees;
 }
@@ -83,7 +83,7 @@ static unsigned each_on(const char *policy, uint64_t capacity_bytes, enum expect
                 .seed = seed,
                 .capacity_bytes = capacity_bytes,
                 .ops = 1500,
-                .most_live_bytes = 700 * MIB,
+                .most_live_bytes = 700 * AR_MIB,
                 .streams = modes[mode].streams,
                 .use_percent = modes[mode].uses,
                 .release_permille = modes[mode].releases,
@@ -96,7 +96,7 @@ static unsigned each_on(const char *policy, uint64_t capacity_bytes, enum expect
 
 static void each(const char *policy, bool only_releases)
 {
-    assert_int_equal(each_on(policy, 70 * GIB, only_releases ? ONLY_RELEASES : ALL_MET), 0);
+    assert_int_equal(each_on(policy, 70 * AR_GIB, only_releases ? ONLY_RELEASES : ALL_MET), 0);
 }
 
 static void test_releases(void **state)
@@ -133,13 +133,13 @@ static void test_device_is_full(void **state)
 {
     unsigned differ = 0;
     (void)state;
-    for (uint64_t capacity = 800 * MIB; capacity <= 1100 * MIB; capacity += 100 * MIB) {
+    for (uint64_t capacity = 800 * AR_MIB; capacity <= 1100 * AR_MIB; capacity += 100 * AR_MIB) {
         assert_int_equal(each_on("torch:expandable_segments=true", capacity, ALL_MET), 0);
         differ += each_on("torch", capacity, PLACES_MET);
     }
     assert_int_equal(
-        each_on("torch:expandable_segments=true,max_split_size_mb=64", 1000 * MIB, ALL_MET), 0);
-    differ += each_on("torch:max_split_size_mb=64", 1000 * MIB, PLACES_MET);
+        each_on("torch:expandable_segments=true,max_split_size_mb=64", 1000 * AR_MIB, ALL_MET), 0);
+    differ += each_on("torch:max_split_size_mb=64", 1000 * AR_MIB, PLACES_MET);
     assert_true(differ <= 1); /* of 150 */
 }
 

@@ -90,12 +90,12 @@ static void check_work(const struct follow *f, const struct trace_kernel_op *ker
 static void check_kernel(struct follow *f, const struct trace_event *event)
 {
     struct trace_kernel_op kernel_op;
-    struct error error;
+    struct ar_error error;
     f->kernels++;
     if (!event->attributes)
         return;
     if (trace_kernel_op_parse(trace_attributes_of(f->source, event->attributes)->rest, &kernel_op,
-                              &error) != STATUS_OK)
+                              &error) != AR_OK)
         fail_msg("%s: event %" PRIu64 ": %s", f->name, f->event, error.text);
     check_work(f, &kernel_op);
     f->kernel_ops++;
@@ -105,18 +105,18 @@ static void check_kernel(struct follow *f, const struct trace_event *event)
 static void follow(const char *name, struct follow *f)
 {
     const struct trace_event *events;
-    struct error error;
+    struct ar_error error;
     size_t count;
     *f = (struct follow){.name = name, .source = gen_rig_open(name)};
     do {
-        assert_int_equal(trace_next(f->source, &events, &count, &error), STATUS_OK);
+        assert_int_equal(trace_next(f->source, &events, &count, &error), AR_OK);
         for (size_t i = 0; i < count; i++, f->event++) {
             const struct trace_event *event = &events[i];
             if (event->attributes > f->most_keys)
                 f->most_keys = event->attributes;
             if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
                 assert_int_equal(event->id, f->next_id++);
-                assert_int_equal(id_map_put(&f->bytes, event->id, event->value), STATUS_OK);
+                assert_int_equal(id_map_put(&f->bytes, event->id, event->value), AR_OK);
             } else if (event->kind == TRACE_FREE_COMPLETED) {
                 id_map_remove(&f->bytes, event->id);
             } else if (event->kind == TRACE_KERNEL) {

@@ -42,30 +42,30 @@ static void place_slowly(const struct packing_block *blocks, const uint32_t *ord
 static void places_at_the_lowest_gap(void **state)
 {
     (void)state;
-    struct rng rng;
-    rng_seed(&rng, 1);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 1);
     for (int round = 0; round < ROUNDS; round++) {
         struct packing_block blocks[BLOCKS];
         uint32_t order[BLOCKS];
         uint64_t offsets[BLOCKS], slow[BLOCKS], top_bytes;
-        struct host host = {0};
+        struct ar_host host = {0};
         struct packing packing;
-        planning_rig_draw(&rng, blocks, BLOCKS, 20, 1 + rng_below(&rng, 60));
+        planning_rig_draw(&rng, blocks, BLOCKS, 20, 1 + ar_rng_below(&rng, 60));
         for (uint32_t i = 0; i < BLOCKS; i++) {
-            uint32_t at = (uint32_t)rng_below(&rng, i + 1);
+            uint32_t at = (uint32_t)ar_rng_below(&rng, i + 1);
             order[i] = order[at];
             order[at] = i;
-            blocks[i].alignment = round % 2 ? UINT64_C(1) << rng_below(&rng, 4) : 0;
+            blocks[i].alignment = round % 2 ? UINT64_C(1) << ar_rng_below(&rng, 4) : 0;
         }
-        assert_int_equal(packing_open(&packing, &host, blocks, BLOCKS, NULL), STATUS_OK);
+        assert_int_equal(packing_open(&packing, &host, blocks, BLOCKS, NULL), AR_OK);
         assert_int_equal(packing.peak_bytes, planning_rig_peak(blocks, BLOCKS));
         assert_int_equal(packing_place(&packing, order, PACKING_NOWHERE, offsets, &top_bytes, NULL),
-                         STATUS_OK);
+                         AR_OK);
         place_slowly(blocks, order, slow);
         assert_memory_equal(offsets, slow, sizeof offsets);
         assert_true(planning_rig_is_plan(blocks, BLOCKS, offsets, top_bytes));
         assert_int_equal(packing_place(&packing, order, top_bytes - 1, slow, &top_bytes, NULL),
-                         STATUS_OK);
+                         AR_OK);
         assert_int_equal(top_bytes, PACKING_NOWHERE);
         packing_close(&packing);
         assert_int_equal(host.now_bytes, 0);
@@ -107,25 +107,25 @@ static void places_many_at_the_lowest_gap(void **state)
     static struct packing_block blocks[CROWD];
     static uint32_t order[CROWD];
     static uint64_t offsets[CROWD];
-    struct rng rng;
-    rng_seed(&rng, 5);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 5);
     for (int round = 0; round < 6; round++) {
-        struct host host = {0};
+        struct ar_host host = {0};
         struct packing packing;
         uint64_t top_bytes;
         uint64_t moments = round % 3 == 0 ? 50 : round % 3 == 1 ? 1000 : 100000;
         planning_rig_draw(&rng, blocks, CROWD, round < 3 ? 100000 : 10, moments);
         for (uint32_t i = 0; i < CROWD; i++) {
-            uint32_t at = (uint32_t)rng_below(&rng, i + 1);
+            uint32_t at = (uint32_t)ar_rng_below(&rng, i + 1);
             order[i] = order[at];
             order[at] = i;
-            blocks[i].alignment = UINT64_C(1) << rng_below(&rng, 4);
+            blocks[i].alignment = UINT64_C(1) << ar_rng_below(&rng, 4);
             if (i % 2 && blocks[i].dies > blocks[i].born + 40)
-                blocks[i].dies = blocks[i].born + 1 + rng_below(&rng, 40);
+                blocks[i].dies = blocks[i].born + 1 + ar_rng_below(&rng, 40);
         }
-        assert_int_equal(packing_open(&packing, &host, blocks, CROWD, NULL), STATUS_OK);
+        assert_int_equal(packing_open(&packing, &host, blocks, CROWD, NULL), AR_OK);
         assert_int_equal(packing_place(&packing, order, PACKING_NOWHERE, offsets, &top_bytes, NULL),
-                         STATUS_OK);
+                         AR_OK);
         for (size_t i = 0; i < CROWD; i++)
             assert_int_equal(offsets[order[i]], gap_by_sorting(blocks, order, i, offsets));
         packing_close(&packing);
@@ -140,18 +140,18 @@ static void blocks_that_all_live_take_few_steps(void **state)
     const uint32_t count = 70000;
     struct packing_block *blocks = calloc(count, sizeof *blocks);
     uint64_t *offsets = calloc(count, sizeof *offsets);
-    struct host host = {0};
+    struct ar_host host = {0};
     struct packing packing;
     uint64_t steps = 0, top_bytes = 0;
-    struct rng rng;
+    struct ar_rng rng;
     assert_true(blocks && offsets);
-    rng_seed(&rng, 6);
+    ar_rng_seed(&rng, 6);
     for (uint32_t i = 0; i < count; i++)
         blocks[i] = (struct packing_block){
-            .bytes = rng_between(&rng, 1, 1 << 20), .born = i, .dies = count};
-    assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), STATUS_OK);
+            .bytes = ar_rng_between(&rng, 1, 1 << 20), .born = i, .dies = count};
+    assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), AR_OK);
     assert_int_equal(packing_place_by(&packing, PACKING_ORDER_size, offsets, &top_bytes, &steps),
-                     STATUS_OK);
+                     AR_OK);
     assert_int_equal(top_bytes, packing.peak_bytes);
     assert_true(steps < UINT64_C(100) * count); /* n (n - 1) / 2 is 35,000 a block */
     packing_close(&packing);
@@ -163,22 +163,22 @@ static void blocks_that_all_live_take_few_steps(void **state)
 static void the_best_order_is_the_lowest(void **state)
 {
     (void)state;
-    struct rng rng;
-    rng_seed(&rng, 2);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 2);
     unsigned different = 0;
     for (int round = 0; round < ROUNDS; round++) {
         struct packing_block blocks[BLOCKS];
         uint64_t offsets[BLOCKS], one[BLOCKS], top_bytes;
-        struct host host = {0};
+        struct ar_host host = {0};
         struct packing packing;
         struct packing_best best;
         planning_rig_draw(&rng, blocks, BLOCKS, 1000, 60);
-        assert_int_equal(packing_open(&packing, &host, blocks, BLOCKS, NULL), STATUS_OK);
-        assert_int_equal(packing_best_order(&packing, offsets, &best), STATUS_OK);
+        assert_int_equal(packing_open(&packing, &host, blocks, BLOCKS, NULL), AR_OK);
+        assert_int_equal(packing_best_order(&packing, offsets, &best), AR_OK);
         assert_true(planning_rig_is_plan(blocks, BLOCKS, offsets, best.top_bytes));
         assert_true(best.top_bytes >= packing.peak_bytes);
         for (enum packing_order order = 0; order < PACKING_ORDER_COUNT; order++) {
-            assert_int_equal(packing_place_by(&packing, order, one, &top_bytes, NULL), STATUS_OK);
+            assert_int_equal(packing_place_by(&packing, order, one, &top_bytes, NULL), AR_OK);
             assert_int_equal(top_bytes, best.tops_bytes[order]);
             assert_true(best.top_bytes < top_bytes ||
                         (best.top_bytes == top_bytes && best.order <= order));
@@ -193,23 +193,23 @@ static void the_best_order_is_the_lowest(void **state)
 static void no_host_memory_leaves_nothing_behind(void **state)
 {
     (void)state;
-    struct rng rng;
+    struct ar_rng rng;
     struct packing_block blocks[BLOCKS];
     uint64_t offsets[BLOCKS];
-    rng_seed(&rng, 3);
+    ar_rng_seed(&rng, 3);
     planning_rig_draw(&rng, blocks, BLOCKS, 1000, 60);
     bool done = false;
     for (uint64_t fail_at = 1; !done; fail_at++) {
-        struct host host = {.fail_at = fail_at};
+        struct ar_host host = {.fail_at = fail_at};
         struct packing packing;
         struct packing_best best;
-        enum status status = packing_open(&packing, &host, blocks, BLOCKS, NULL);
+        enum ar_status status = packing_open(&packing, &host, blocks, BLOCKS, NULL);
         if (!status) {
             status = packing_best_order(&packing, offsets, &best);
             packing_close(&packing);
         }
-        done = status == STATUS_OK;
-        assert_true(done || status == STATUS_HOST_MEMORY);
+        done = status == AR_OK;
+        assert_true(done || status == AR_HOST_MEMORY);
         assert_int_equal(host.now_bytes, 0);
     }
 }
@@ -225,14 +225,14 @@ static void refuses_what_is_no_block(void **state)
     };
     const struct packing_block many[] = {{.bytes = PACKING_LIMIT - 1, .born = 0, .dies = 2},
                                          {.bytes = 1, .born = 1, .dies = 2}};
-    struct host host = {0};
+    struct ar_host host = {0};
     struct packing packing;
-    struct error error;
+    struct ar_error error;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(packing_open(&packing, &host, &bad[i], 1, &error), STATUS_INVALID);
-    assert_int_equal(packing_open(&packing, &host, many, 2, &error), STATUS_INVALID);
+        assert_int_equal(packing_open(&packing, &host, &bad[i], 1, &error), AR_INVALID);
+    assert_int_equal(packing_open(&packing, &host, many, 2, &error), AR_INVALID);
     assert_non_null(strstr(error.text, "2^62"));
-    assert_int_equal(packing_open(&packing, &host, many, 0, &error), STATUS_OK);
+    assert_int_equal(packing_open(&packing, &host, many, 0, &error), AR_OK);
     assert_int_equal(packing.peak_bytes, 0);
     packing_close(&packing);
     assert_int_equal(host.now_bytes, 0);
@@ -243,12 +243,12 @@ static void sorting_keeps_equals_in_order(void **state)
 {
     (void)state;
     static struct keyed keys[2][3000];
-    struct rng rng;
-    rng_seed(&rng, 4);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 4);
     for (size_t count = 0; count < 3000; count = 2 * count + 1) {
         for (unsigned shift = 0; shift < 64; shift += 21) {
             for (size_t i = 0; i < count; i++)
-                keys[0][i] = (struct keyed){rng_below(&rng, 50) << shift | shift, i};
+                keys[0][i] = (struct keyed){ar_rng_below(&rng, 50) << shift | shift, i};
             const struct keyed *sorted = keyed_sort(keys[0], keys[1], count);
             uint64_t values = 0;
             for (size_t i = 0; i < count; i++) {

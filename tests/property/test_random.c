@@ -22,15 +22,15 @@
 #include "tests/support/policy_rig.h"
 
 #define MOST_LIVE  4000
-#define MOST_BYTES (64 * MIB)
-#define CAP_BYTES  (3 * GIB) /* the large stretches ask for more than that: some requests fail */
+#define MOST_BYTES (64 * AR_MIB)
+#define CAP_BYTES  (3 * AR_GIB) /* the large stretches ask for more than that: some requests fail */
 
 static uint64_t number(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
-    struct error error;
+    struct ar_error error;
     uint64_t value = otherwise;
-    if (text && count_parse(text, &value, &error))
+    if (text && ar_count_parse(text, &value, &error))
         fail_msg("%s: %s", name, error.text);
     return value;
 }
@@ -44,15 +44,15 @@ static bool run(const struct op_script *script, const char *name, int kind, cons
     char spec[400];
     memory_open(&memory, kind, CAP_BYTES);
     snprintf(spec, sizeof spec, "%s%s", checked, name);
-    enum status status = policy_rig_open(&rig, spec, memory.backing, 0);
-    if (status && status != STATUS_UNSUPPORTED)
+    enum ar_status status = policy_rig_open(&rig, spec, memory.backing, 0);
+    if (status && status != AR_UNSUPPORTED)
         fail_msg("%s on %s: %s", name, memory.name, rig.error.text);
     if (!status) {
         *result = op_script_run(script, rig.policy);
         if (result->status)
             fail_msg("%s on %s, seed %" PRIu64 ", operation %zu: %s (%s)", name, memory.name,
-                     number("SEED", 1), result->at, policy_problem(rig.policy),
-                     status_name(result->status));
+                     number("SEED", 1), result->at, ar_policy_problem(rig.policy),
+                     ar_status_name(result->status));
         assert_int_equal(rig.policy->totals.live_bytes, 0);
         assert_int_equal(rig.policy->totals.live_blocks, 0);
         assert_int_equal(rig.policy->totals.granted_bytes, 0);
@@ -60,7 +60,7 @@ static bool run(const struct op_script *script, const char *name, int kind, cons
     assert_int_equal(policy_rig_close(&rig), 0);
     assert_int_equal(memory_held(&memory), 0);
     memory_close(&memory);
-    return status == STATUS_OK;
+    return status == AR_OK;
 }
 
 static void one_policy(void **state)
@@ -106,7 +106,7 @@ int main(void)
     if (given)
         tests[count++] =
             (struct CMUnitTest){given, one_policy, NULL, NULL, (void *)(uintptr_t)given};
-    for (const struct policy_ops *ops; !given && count < 64 && (ops = registry_policy(count));)
+    for (const struct ar_policy_ops *ops; !given && count < 64 && (ops = registry_policy(count));)
         tests[count++] =
             (struct CMUnitTest){ops->name, one_policy, NULL, NULL, (void *)(uintptr_t)ops->name};
     return _cmocka_run_group_tests("random", tests, count, NULL, NULL);

@@ -31,28 +31,28 @@ static void write_program(const char *path, uint64_t seed, bool uses, bool gives
     size_t count = 0;
     uint64_t id = 0;
     unsigned given_up = 0; /* pools up to it */
-    struct rng rng;
+    struct ar_rng rng;
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    rng_seed(&rng, seed);
+    ar_rng_seed(&rng, seed);
     fprintf(file, "# allocrig-trace 1\nt,0\n");
     for (unsigned i = 0; i < EVENTS; i++) {
-        if (rng_below(&rng, 60) == 0)
+        if (ar_rng_below(&rng, 60) == 0)
             fprintf(file, "c\n");
-        if (gives_up && rng_below(&rng, 120) == 0)
+        if (gives_up && ar_rng_below(&rng, 120) == 0)
             fprintf(file, "c,pool=%u\n", ++given_up);
-        if (count == LIVE_MOST || (count && rng_below(&rng, 2))) {
-            size_t which = rng_below(&rng, count);
-            if (uses && rng_below(&rng, 3) == 0)
+        if (count == LIVE_MOST || (count && ar_rng_below(&rng, 2))) {
+            size_t which = ar_rng_below(&rng, count);
+            if (uses && ar_rng_below(&rng, 3) == 0)
                 fprintf(file, "u,%" PRIu64 ",%u\nk,%u,%u\n", live[which].id, 2u, 2u, 300000u);
             fprintf(file, "f,%" PRIu64 "\n", live[which].id);
             live[which] = live[--count];
             continue;
         }
-        unsigned pool = (unsigned)(rng_below(&rng, 3) ? 0 : rng_below(&rng, 4));
+        unsigned pool = (unsigned)(ar_rng_below(&rng, 3) ? 0 : ar_rng_below(&rng, 4));
         pool += pool ? given_up : 0;
-        unsigned stream = pool ? (seed & 1) : (unsigned)rng_below(&rng, 2);
-        uint64_t bytes = (1 + rng_below(&rng, 64)) << (9 + rng_below(&rng, 14));
+        unsigned stream = pool ? (seed & 1) : (unsigned)ar_rng_below(&rng, 2);
+        uint64_t bytes = (1 + ar_rng_below(&rng, 64)) << (9 + ar_rng_below(&rng, 14));
         fprintf(file, "a,%" PRIu64 ",%" PRIu64 ",%u,pool=%u\n", id, bytes, stream, pool);
         live[count++] = (struct live){id++, pool};
     }

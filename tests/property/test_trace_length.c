@@ -41,22 +41,22 @@ static struct trace_event ring_event(uint64_t at)
                                 .value = 256 + id % 1000};
 }
 
-static enum status ring_next(struct trace_source *self, const struct trace_event **events,
-                             size_t *count, struct error *error)
+static enum ar_status ring_next(struct trace_source *self, const struct trace_event **events,
+                                size_t *count, struct ar_error *error)
 {
     (void)error;
     struct ring *ring = (struct ring *)self;
     for (*count = 0; *count < SPAN && ring->at < ring->events; ++*count)
         ring->span[*count] = ring_event(ring->at++);
     *events = ring->span;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status ring_rewind(struct trace_source *self, struct error *error)
+static enum ar_status ring_rewind(struct trace_source *self, struct ar_error *error)
 {
     (void)error;
     ((struct ring *)self)->at = 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const struct trace_source_ops ring_ops = {.next = ring_next, .rewind = ring_rewind};
@@ -83,8 +83,8 @@ static void check_resident(uint64_t now_mib, uint64_t before_mib)
 static void pull_in_bounded_memory(const char *path, uint64_t events, uint64_t before_mib)
 {
     struct trace_source *source;
-    struct error error;
-    if (trace_open(path, &source, &error) != STATUS_OK)
+    struct ar_error error;
+    if (trace_open(path, &source, &error) != AR_OK)
         fail_msg("%s", error.text);
     assert_int_equal(source->info.events, events);
     assert_int_equal(source->info.slots, LIVE + 1);
@@ -92,7 +92,7 @@ static void pull_in_bounded_memory(const char *path, uint64_t events, uint64_t b
     const struct trace_event *span;
     uint64_t pulled = 0, bytes = 0, most_mib = 0;
     size_t count;
-    while (trace_next(source, &span, &count, &error) == STATUS_OK && count) {
+    while (trace_next(source, &span, &count, &error) == AR_OK && count) {
         for (size_t i = 0; i < count; i++)
             bytes += span[i].kind == TRACE_ALLOC ? span[i].value : 0;
         pulled += count;
@@ -113,10 +113,10 @@ static void length_costs_no_memory(enum trace_format format, bool compress, uint
     struct trace_rig rig;
     struct ring ring = {.base = {.ops = &ring_ops}, .events = events};
     const struct trace_write_options options = {.format = format, .compress = compress};
-    struct error error;
+    struct ar_error error;
     trace_rig_open(&rig);
     uint64_t before_mib = resident_mib();
-    if (trace_write(&ring.base, rig.path[0], &options, &error) != STATUS_OK)
+    if (trace_write(&ring.base, rig.path[0], &options, &error) != AR_OK)
         fail_msg("%s", error.text);
     check_resident(resident_mib(), before_mib);
     pull_in_bounded_memory(rig.path[0], events, before_mib);

@@ -21,8 +21,8 @@
 #define DEVICE "sim:capacity=16GiB"
 
 struct outcome {
-    enum status status;
-    struct error error;
+    enum ar_status status;
+    struct ar_error error;
     struct late_counts counts;
     uint64_t races;
 };
@@ -39,9 +39,9 @@ static void replay(struct session *session, struct trace_source *source, enum re
                                    .verify = verify};
     memset(out, 0, sizeof *out);
     out->status = session_plan(session, source, frees, &out->error);
-    if (out->status == STATUS_OK)
+    if (out->status == AR_OK)
         out->status = trace_rewind(source, &out->error);
-    if (out->status == STATUS_OK) {
+    if (out->status == AR_OK) {
         out->status = replay_run(&config, &result, &out->error);
         replay_result_close(&result);
     }
@@ -54,27 +54,27 @@ static bool run(const char *policy, struct trace_source *source, enum replay_fre
                 uint64_t seed, bool verify, struct outcome *out)
 {
     struct session session = {.device = late_device_open(DEVICE, seed)};
-    struct spec spec;
-    struct error error;
-    session.context = (struct policy_context){
+    struct ar_spec spec;
+    struct ar_error error;
+    session.context = (struct ar_policy_context){
         .backing = session.device->backing, .host = &session.host, .seed = seed};
-    if (spec_parse(policy, &spec, &error) != STATUS_OK)
+    if (ar_spec_parse(policy, &spec, &error) != AR_OK)
         fail_msg("%s", error.text);
-    enum status status = registry_create(&spec, &session.context, &session.policy, &error);
-    if (status != STATUS_OK && status != STATUS_UNSUPPORTED)
+    enum ar_status status = registry_create(&spec, &session.context, &session.policy, &error);
+    if (status != AR_OK && status != AR_UNSUPPORTED)
         fail_msg("%s: %s", policy, error.text);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         replay(&session, source, frees, verify, out);
     session_close(&session);
-    spec_close(&spec);
-    return status == STATUS_OK;
+    ar_spec_close(&spec);
+    return status == AR_OK;
 }
 
 static struct trace_source *open(const char *workload)
 {
     struct trace_source *source;
-    struct error error;
-    if (workload_open(workload, &source, &error) != STATUS_OK)
+    struct ar_error error;
+    if (workload_open(workload, &source, &error) != AR_OK)
         fail_msg("%s: %s", workload, error.text);
     return source;
 }
@@ -92,14 +92,14 @@ static void every_policy(const char *name, struct trace_source *source, enum rep
 {
     unsigned ran = 0;
     for (size_t i = 0; registry_policy(i); i++) {
-        const struct policy_ops *ops = registry_policy(i);
-        if (ops->capabilities & POLICY_OVERLAPS)
+        const struct ar_policy_ops *ops = registry_policy(i);
+        if (ops->capabilities & AR_POLICY_OVERLAPS)
             continue;
         for (uint64_t seed = 1; seed <= 2; seed++) {
             struct outcome outcome;
             if (!run(ops->name, source, frees, seed, true, &outcome))
                 continue;
-            if (outcome.status != STATUS_OK)
+            if (outcome.status != AR_OK)
                 fail_msg("%s under %s: %s", name, ops->name, outcome.error.text);
             assert_true(outcome.counts.fills > 0);
             assert_true(outcome.counts.readings >= outcome.counts.fills);
@@ -161,15 +161,15 @@ static void no_policy_on_one_stream(void **state)
 /* Blocks of one size from one segment; the one freed last is given out first. It says that it is
  * stream-ordered and looks at no stream. */
 struct hasty {
-    struct policy base;
-    struct backing *backing;
+    struct ar_policy base;
+    struct ar_backing *backing;
     uint64_t segment, next, freed;
 };
 
 #define HASTY_BYTES 65536u
 
-static enum status hasty_alloc(struct policy *base, const struct policy_request *request,
-                               struct policy_block *out)
+static enum ar_status hasty_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                  struct ar_policy_block *out)
 {
     struct hasty *self = (struct hasty *)base;
     out->address = self->freed ? self->freed : self->segment + HASTY_BYTES * self->next++;
@@ -177,32 +177,32 @@ static enum status hasty_alloc(struct policy *base, const struct policy_request 
     self->freed = 0;
     base->totals.live_blocks++;
     base->totals.live_bytes += request->bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status hasty_free(struct policy *base, const struct policy_block *block,
-                              uint32_t stream)
+static enum ar_status hasty_free(struct ar_policy *base, const struct ar_policy_block *block,
+                                 uint32_t stream)
 {
     (void)stream;
     ((struct hasty *)base)->freed = block->address;
     base->totals.live_blocks--;
     base->totals.live_bytes -= block->requested_bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static void hasty_destroy(struct policy *base)
+static void hasty_destroy(struct ar_policy *base)
 {
     (void)base;
 }
 
-static void hasty_stats(const struct policy *base, struct policy_stats *out)
+static void hasty_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
-    *out = (struct policy_stats){.totals = base->totals};
+    *out = (struct ar_policy_stats){.totals = base->totals};
 }
 
-static const struct policy_ops hasty_ops = {
+static const struct ar_policy_ops hasty_ops = {
     .name = "hasty",
-    .capabilities = POLICY_STREAM_ORDERED,
+    .capabilities = AR_POLICY_STREAM_ORDERED,
     .alloc = hasty_alloc,
     .free = hasty_free,
     .destroy = hasty_destroy,
@@ -211,13 +211,13 @@ static const struct policy_ops hasty_ops = {
 
 static void run_hasty(const char *events, bool ordered_by_engine, struct outcome *out)
 {
-    struct policy_ops ops = hasty_ops;
+    struct ar_policy_ops ops = hasty_ops;
     struct trace_source *source = tiny_trace(events);
     struct session session = {.device = late_device_open(DEVICE, 1)};
     struct hasty hasty = {.base = {.ops = &ops}, .backing = session.device->backing};
     if (ordered_by_engine)
         ops.capabilities = 0;
-    assert_int_equal(backing_segment_alloc(hasty.backing, 16 * MIB, &hasty.segment), STATUS_OK);
+    assert_int_equal(ar_backing_segment_alloc(hasty.backing, 16 * AR_MIB, &hasty.segment), AR_OK);
     session.policy = &hasty.base;
     replay(&session, source, REPLAY_ORDERED, true, out);
     session_close(&session);
@@ -236,13 +236,13 @@ static void a_planted_race_is_found(void **state)
     for (size_t i = 0; i < sizeof races / sizeof *races; i++) {
         struct outcome outcome;
         run_hasty(races[i], false, &outcome);
-        assert_int_equal(outcome.status, STATUS_CORRUPT);
+        assert_int_equal(outcome.status, AR_CORRUPT);
         assert_non_null(strstr(outcome.error.text, "policy hasty: block 0 of event 0, stream "));
         assert_non_null(strstr(outcome.error.text, "byte 0 is 0x01, where 0x00 was written"));
         assert_non_null(strstr(outcome.error.text, "Block 1 of event "));
         /* The same policy where the engine orders streams. */
         run_hasty(races[i], true, &outcome);
-        if (outcome.status != STATUS_OK)
+        if (outcome.status != AR_OK)
             fail_msg("%s: %s", races[i], outcome.error.text);
     }
 }
@@ -258,7 +258,7 @@ static void what_the_program_orders_is_no_race(void **state)
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
         struct outcome outcome;
         run_hasty(fine[i], false, &outcome);
-        if (outcome.status != STATUS_OK)
+        if (outcome.status != AR_OK)
             fail_msg("%s: %s", fine[i], outcome.error.text);
     }
 }
@@ -269,7 +269,7 @@ static void null_cannot_be_verified(void **state)
     struct trace_source *source = tiny_trace("a,0,8");
     (void)state;
     assert_true(run("null", source, REPLAY_ORDERED, 1, true, &outcome));
-    assert_int_equal(outcome.status, STATUS_UNSUPPORTED);
+    assert_int_equal(outcome.status, AR_UNSUPPORTED);
     trace_close(source);
 }
 
@@ -289,14 +289,14 @@ static void kernels_work_on_their_blocks(void **state)
     struct outcome outcome;
     (void)state;
     count_of(events, false, &outcome);
-    if (outcome.status != STATUS_OK)
+    if (outcome.status != AR_OK)
         fail_msg("%s", outcome.error.text);
     assert_int_equal(outcome.counts.kernel_ops, 1);
     assert_int_equal(outcome.counts.fills, 1); /* numbers of rows */
     assert_int_equal(outcome.counts.kernels, 2);
     assert_int_equal(outcome.counts.touches, 0);
     count_of(events, true, &outcome);
-    assert_int_equal(outcome.status, STATUS_OK);
+    assert_int_equal(outcome.status, AR_OK);
     assert_int_equal(outcome.counts.kernel_ops, 0);
     assert_int_equal(outcome.counts.kernels, 4);
 }
@@ -316,7 +316,7 @@ static void keys_that_cannot_be_stop_the_run(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct outcome outcome;
         count_of(cases[i].events, false, &outcome);
-        assert_int_equal(outcome.status, STATUS_INVALID);
+        assert_int_equal(outcome.status, AR_INVALID);
         if (!strstr(outcome.error.text, cases[i].says))
             fail_msg("\"%s\" does not say \"%s\"", outcome.error.text, cases[i].says);
     }
@@ -345,7 +345,7 @@ static void the_document_generators_work(void **state)
         struct trace_source *source = open(workloads[i]);
         struct outcome outcome;
         assert_true(run("torch", source, REPLAY_ORDERED, 1, false, &outcome));
-        if (outcome.status != STATUS_OK)
+        if (outcome.status != AR_OK)
             fail_msg("%s: %s", workloads[i], outcome.error.text);
         /* matmul_cache: a probe without scratch memory for each of two shapes. */
         assert_int_equal(outcome.counts.kernels, i == 2 ? 2 : 0);

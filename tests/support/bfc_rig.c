@@ -11,11 +11,11 @@
 #include "allocators/options.h"
 #include "allocators/spec.h"
 
-extern const struct policy_ops greedy_policy, growth_policy, bfc_policy;
+extern const struct ar_policy_ops greedy_policy, growth_policy, bfc_policy;
 
-static const struct policy_ops *ops_of(const char *name)
+static const struct ar_policy_ops *ops_of(const char *name)
 {
-    const struct policy_ops *const all[] = {&greedy_policy, &growth_policy, &bfc_policy};
+    const struct ar_policy_ops *const all[] = {&greedy_policy, &growth_policy, &bfc_policy};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (strcmp(all[i]->name, name) == 0)
             return all[i];
@@ -24,33 +24,33 @@ static const struct policy_ops *ops_of(const char *name)
     return NULL;
 }
 
-enum status bfc_rig_make(const char *spec_text, const struct policy_context *context,
-                         struct policy **out, struct error *error)
+enum ar_status bfc_rig_make(const char *spec_text, const struct ar_policy_context *context,
+                            struct ar_policy **out, struct ar_error *error)
 {
-    struct spec spec;
-    enum status status = spec_parse(spec_text, &spec, error);
-    if (status != STATUS_OK)
+    struct ar_spec spec;
+    enum ar_status status = ar_spec_parse(spec_text, &spec, error);
+    if (status != AR_OK)
         return status;
-    const struct policy_ops *ops = ops_of(spec.links[0].name);
+    const struct ar_policy_ops *ops = ops_of(spec.links[0].name);
     void *values = calloc(1, ops->values_bytes);
     assert_non_null(values);
-    status = options_read(ops->options, &spec.links[0], ops->name, values, error);
-    if (status == STATUS_OK)
+    status = ar_options_read(ops->options, &spec.links[0], ops->name, values, error);
+    if (status == AR_OK)
         status = ops->create(context, values, out, error);
     free(values);
-    spec_close(&spec);
+    ar_spec_close(&spec);
     return status;
 }
 
-static struct bfc_rig *open_rig(const char *spec, struct backing *backing, uint64_t cap_bytes)
+static struct bfc_rig *open_rig(const char *spec, struct ar_backing *backing, uint64_t cap_bytes)
 {
     struct bfc_rig *rig = calloc(1, sizeof *rig);
     assert_non_null(rig);
     fake_backing_open(&rig->backing, cap_bytes);
-    struct policy_context context = {.backing = backing ? backing : &rig->backing.base,
-                                     .host = &rig->host};
-    struct error error = {{0}};
-    if (bfc_rig_make(spec, &context, &rig->policy, &error) != STATUS_OK)
+    struct ar_policy_context context = {.backing = backing ? backing : &rig->backing.base,
+                                        .host = &rig->host};
+    struct ar_error error = {{0}};
+    if (bfc_rig_make(spec, &context, &rig->policy, &error) != AR_OK)
         fail_msg("%s: %s", spec, error.text);
     rig->careful = true;
     return rig;
@@ -61,14 +61,14 @@ struct bfc_rig *bfc_rig_open(const char *spec, uint64_t cap_bytes)
     return open_rig(spec, NULL, cap_bytes);
 }
 
-struct bfc_rig *bfc_rig_open_on(const char *spec, struct backing *backing)
+struct bfc_rig *bfc_rig_open_on(const char *spec, struct ar_backing *backing)
 {
     return open_rig(spec, backing, UINT64_MAX);
 }
 
 void bfc_rig_close(struct bfc_rig *rig)
 {
-    policy_destroy(rig->policy);
+    ar_policy_destroy(rig->policy);
     assert_int_equal(rig->host.now_bytes, 0);
     assert_int_equal(rig->backing.held_bytes, 0);
     free(rig);
@@ -76,8 +76,8 @@ void bfc_rig_close(struct bfc_rig *rig)
 
 void bfc_rig_check(const struct bfc_rig *rig)
 {
-    struct error error = {{0}};
-    if (policy_validate(rig->policy, &error) != STATUS_OK)
+    struct ar_error error = {{0}};
+    if (ar_policy_validate(rig->policy, &error) != AR_OK)
         fail_msg("%s", error.text);
 }
 
@@ -85,14 +85,14 @@ uint64_t bfc_rig_alloc_at(struct bfc_rig *rig, unsigned block, uint64_t bytes, u
                           bool upper_end)
 {
     assert_true(block < BFC_RIG_BLOCKS && !rig->live[block]);
-    struct policy_request request = {
+    struct ar_policy_request request = {
         .bytes = bytes, .alignment = alignment, .upper_end = upper_end};
-    enum status status = policy_alloc(rig->policy, &request, &rig->blocks[block]);
+    enum ar_status status = ar_policy_alloc(rig->policy, &request, &rig->blocks[block]);
     if (rig->careful)
         bfc_rig_check(rig);
-    if (status == STATUS_NO_MEMORY)
+    if (status == AR_NO_MEMORY)
         return BFC_RIG_FAILED;
-    assert_int_equal(status, STATUS_OK);
+    assert_int_equal(status, AR_OK);
     assert_true(rig->blocks[block].granted_bytes >= bytes);
     rig->live[block] = true;
     return rig->blocks[block].address;
@@ -107,7 +107,7 @@ void bfc_rig_free(struct bfc_rig *rig, unsigned block)
 {
     assert_true(rig->live[block]);
     rig->live[block] = false;
-    assert_int_equal(policy_free(rig->policy, &rig->blocks[block], 0), STATUS_OK);
+    assert_int_equal(ar_policy_free(rig->policy, &rig->blocks[block], 0), AR_OK);
     if (rig->careful)
         bfc_rig_check(rig);
 }
@@ -120,16 +120,16 @@ void bfc_rig_free_all(struct bfc_rig *rig)
     }
 }
 
-struct policy_stats bfc_rig_stats(const struct bfc_rig *rig)
+struct ar_policy_stats bfc_rig_stats(const struct bfc_rig *rig)
 {
-    struct policy_stats stats;
-    policy_stats(rig->policy, &stats);
+    struct ar_policy_stats stats;
+    ar_policy_stats(rig->policy, &stats);
     return stats;
 }
 
 double bfc_rig_fragmentation(const struct bfc_rig *rig)
 {
-    struct policy_stats stats = bfc_rig_stats(rig);
-    uint64_t free_bytes = policy_free_bytes(&stats.totals);
+    struct ar_policy_stats stats = bfc_rig_stats(rig);
+    uint64_t free_bytes = ar_policy_free_bytes(&stats.totals);
     return (double)(free_bytes - stats.largest_free_block_bytes) / (double)free_bytes;
 }

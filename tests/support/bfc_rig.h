@@ -14,9 +14,9 @@
 
 struct bfc_rig {
     struct fake_backing backing;
-    struct host host;
-    struct policy *policy;
-    struct policy_block blocks[BFC_RIG_BLOCKS];
+    struct ar_host host;
+    struct ar_policy *policy;
+    struct ar_policy_block blocks[BFC_RIG_BLOCKS];
     bool live[BFC_RIG_BLOCKS];
     bool careful; /* validate after each call */
 };
@@ -25,12 +25,12 @@ struct bfc_rig {
  * rig is on the heap; bfc_rig_close also checks that nothing is left behind. */
 struct bfc_rig *bfc_rig_open(const char *spec, uint64_t cap_bytes);
 /* The same on another backing, which stays the caller's. */
-struct bfc_rig *bfc_rig_open_on(const char *spec, struct backing *backing);
+struct bfc_rig *bfc_rig_open_on(const char *spec, struct ar_backing *backing);
 void bfc_rig_close(struct bfc_rig *rig);
 
 /* Makes a policy as above, or says why not. */
-enum status bfc_rig_make(const char *spec, const struct policy_context *context,
-                         struct policy **out, struct error *error);
+enum ar_status bfc_rig_make(const char *spec, const struct ar_policy_context *context,
+                            struct ar_policy **out, struct ar_error *error);
 
 /* The address of the block, or BFC_RIG_FAILED. */
 uint64_t bfc_rig_alloc(struct bfc_rig *rig, unsigned block, uint64_t bytes);
@@ -39,7 +39,7 @@ uint64_t bfc_rig_alloc_at(struct bfc_rig *rig, unsigned block, uint64_t bytes, u
 void bfc_rig_free(struct bfc_rig *rig, unsigned block);
 void bfc_rig_free_all(struct bfc_rig *rig);
 
-struct policy_stats bfc_rig_stats(const struct bfc_rig *rig);
+struct ar_policy_stats bfc_rig_stats(const struct bfc_rig *rig);
 /* (free - largest) / free, the fragmentation that the original reports. */
 double bfc_rig_fragmentation(const struct bfc_rig *rig);
 void bfc_rig_check(const struct bfc_rig *rig);

@@ -13,8 +13,8 @@ void experiment_rig_over(struct experiment_rig *rig, const char *policy, const c
 {
     memset(rig, 0, sizeof *rig);
     rig->source = source;
-    if (spec_parse(policy, &rig->policy, &rig->error) ||
-        spec_parse(device, &rig->device, &rig->error))
+    if (ar_spec_parse(policy, &rig->policy, &rig->error) ||
+        ar_spec_parse(device, &rig->device, &rig->error))
         fail_msg("%s", rig->error.text);
     rig->experiment = (struct experiment){
         .policy = &rig->policy,
@@ -29,7 +29,7 @@ void experiment_rig_open(struct experiment_rig *rig, const char *policy, const c
                          const char *workload)
 {
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     if (workload_open(workload, &source, &error))
         fail_msg("%s", error.text);
     experiment_rig_over(rig, policy, device, source);
@@ -45,6 +45,6 @@ void experiment_rig_close(struct experiment_rig *rig)
 {
     replay_result_close(&rig->result);
     trace_close(rig->source);
-    spec_close(&rig->policy);
-    spec_close(&rig->device);
+    ar_spec_close(&rig->policy);
+    ar_spec_close(&rig->device);
 }

@@ -6,12 +6,12 @@
 #include "sim/replay.h"
 
 struct experiment_rig {
-    struct spec policy, device;
+    struct ar_spec policy, device;
     struct trace_source *source;
     struct experiment experiment; /* change it before the run; metrics are exact */
     struct replay_result result;
-    struct device_props props;
-    struct error error;
+    struct ar_device_props props;
+    struct ar_error error;
 };
 
 /* `workload` as workload_open reads it. Fails the test where a text is wrong. */

@@ -4,76 +4,76 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct fake_backing *fake(struct backing *base)
+static struct fake_backing *fake(struct ar_backing *base)
 {
     return (struct fake_backing *)base;
 }
 
-static enum status fake_alloc(struct backing *base, uint64_t bytes, uint64_t *address)
+static enum ar_status fake_alloc(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
     struct fake_backing *self = fake(base);
     if (self->calls < 64)
         self->attempts[self->calls] = bytes;
     if (++self->calls == self->fail_at || bytes > self->cap_bytes - self->held_bytes ||
         self->made == FAKE_SEGMENTS)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     self->segments[self->made].address = self->next;
     self->segments[self->made].bytes = bytes;
     self->made++;
     *address = self->next;
     self->next += bytes;
     self->held_bytes += bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status fake_free(struct backing *base, uint64_t address)
+static enum ar_status fake_free(struct ar_backing *base, uint64_t address)
 {
     struct fake_backing *self = fake(base);
     for (uint64_t i = 0; i < self->made; i++) {
         if (self->segments[i].address == address && self->segments[i].bytes) {
             self->held_bytes -= self->segments[i].bytes;
             self->segments[i].bytes = 0;
-            return STATUS_OK;
+            return AR_OK;
         }
     }
     snprintf(self->problem, sizeof self->problem, "no segment starts at %" PRIu64, address);
-    return STATUS_INVALID;
+    return AR_INVALID;
 }
 
-static struct backing_ticket fake_fence(struct backing *base, uint32_t stream)
+static struct ar_backing_ticket fake_fence(struct ar_backing *base, uint32_t stream)
 {
     (void)base;
-    return (struct backing_ticket){.stream = stream};
+    return (struct ar_backing_ticket){.stream = stream};
 }
 
-static bool fake_done(struct backing *base, struct backing_ticket ticket)
+static bool fake_done(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
     (void)base;
     (void)ticket;
     return true;
 }
 
-static void fake_wait(struct backing *base, struct backing_ticket ticket)
+static void fake_wait(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
     (void)base;
     (void)ticket;
 }
 
-static void fake_memory(struct backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
+static void fake_memory(struct ar_backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     const struct fake_backing *self = fake(base);
     *free_bytes = self->cap_bytes - self->held_bytes;
     *total_bytes = self->total_bytes ? self->total_bytes : self->cap_bytes;
 }
 
-static const char *fake_problem(struct backing *base)
+static const char *fake_problem(struct ar_backing *base)
 {
     return fake(base)->problem;
 }
 
 void fake_backing_open(struct fake_backing *self, uint64_t cap_bytes)
 {
-    static const struct backing_ops ops = {
+    static const struct ar_backing_ops ops = {
         .segment_alloc = fake_alloc,
         .segment_free = fake_free,
         .fence = fake_fence,
@@ -83,72 +83,72 @@ void fake_backing_open(struct fake_backing *self, uint64_t cap_bytes)
         .problem = fake_problem,
     };
     memset(self, 0, sizeof *self);
-    self->base = (struct backing){.ops = &ops, .granule_bytes = 1, .adjacent = true};
+    self->base = (struct ar_backing){.ops = &ops, .granule_bytes = 1, .adjacent = true};
     self->cap_bytes = cap_bytes;
 }
 
-static enum status fake_reserve(struct backing *base, uint64_t bytes, uint64_t *address)
+static enum ar_status fake_reserve(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
     struct fake_backing *self = fake(base);
     *address = self->next;
     self->next += bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status fake_release(struct backing *base, uint64_t address)
+static enum ar_status fake_release(struct ar_backing *base, uint64_t address)
 {
     (void)base;
     (void)address;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status fake_create(struct backing *base, uint64_t bytes, backing_handle *handle)
+static enum ar_status fake_create(struct ar_backing *base, uint64_t bytes, backing_handle *handle)
 {
     struct fake_backing *self = fake(base);
     if (++self->calls == self->fail_at || bytes > self->cap_bytes - self->held_bytes ||
         self->handle_count == FAKE_SEGMENTS)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     self->held_bytes += bytes;
     self->handles[self->handle_count] = bytes;
     *handle = self->handle_count++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status fake_destroy(struct backing *base, backing_handle handle)
+static enum ar_status fake_destroy(struct ar_backing *base, backing_handle handle)
 {
     struct fake_backing *self = fake(base);
     self->held_bytes -= self->handles[handle];
     self->handles[handle] = 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status fake_map(struct backing *base, uint64_t address, backing_handle handle)
+static enum ar_status fake_map(struct ar_backing *base, uint64_t address, backing_handle handle)
 {
     (void)address;
     (void)handle;
     fake(base)->maps++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status fake_access(struct backing *base, uint64_t address, uint64_t bytes)
+static enum ar_status fake_access(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
     (void)base;
     (void)address;
     (void)bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status fake_unmap(struct backing *base, uint64_t address, uint64_t bytes)
+static enum ar_status fake_unmap(struct ar_backing *base, uint64_t address, uint64_t bytes)
 {
     (void)address;
     (void)bytes;
     fake(base)->unmaps++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void fake_backing_virtual(struct fake_backing *self, uint64_t page_bytes, uint64_t total_bytes)
 {
-    static const struct backing_ops ops = {
+    static const struct ar_backing_ops ops = {
         .segment_alloc = fake_alloc,
         .segment_free = fake_free,
         .reserve = fake_reserve,

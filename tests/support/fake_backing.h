@@ -10,7 +10,7 @@
 #define FAKE_SEGMENTS 65536
 
 struct fake_backing {
-    struct backing base;
+    struct ar_backing base;
     uint64_t next;      /* address of the next segment */
     uint64_t cap_bytes; /* on what is outstanding; UINT64_MAX: none */
     uint64_t held_bytes;

@@ -2,50 +2,50 @@
 
 #include <stdlib.h>
 
-static struct fake_device *fake(struct device *base)
+static struct fake_device *fake(struct ar_device *base)
 {
     return (struct fake_device *)base;
 }
 
-static enum status fake_outside(struct device *base, uint64_t bytes)
+static enum ar_status fake_outside(struct ar_device *base, uint64_t bytes)
 {
     struct fake_device *self = fake(base);
     uint64_t held_bytes = self->memory.held_bytes - base->counters.outside_bytes;
     if (bytes > self->memory.cap_bytes - held_bytes)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     self->memory.held_bytes = held_bytes + bytes;
     base->counters.outside_bytes = bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static void fake_advance(struct device *base, uint64_t nanoseconds)
+static void fake_advance(struct ar_device *base, uint64_t nanoseconds)
 {
     fake(base)->host_ns += nanoseconds;
 }
 
-static uint64_t fake_now(struct device *base)
+static uint64_t fake_now(struct ar_device *base)
 {
     return fake(base)->host_ns;
 }
 
-static uint64_t fake_idle_at(struct device *base)
+static uint64_t fake_idle_at(struct ar_device *base)
 {
     return fake(base)->idle_ns;
 }
 
-static uint64_t fake_mark(struct device *base)
+static uint64_t fake_mark(struct ar_device *base)
 {
     struct fake_device *self = fake(base);
     return self->idle_ns > self->host_ns ? self->idle_ns : self->host_ns;
 }
 
-static uint64_t fake_mark_ns(struct device *base, uint64_t mark)
+static uint64_t fake_mark_ns(struct ar_device *base, uint64_t mark)
 {
     (void)base;
     return mark;
 }
 
-static void fake_kernel(struct device *base, uint32_t stream, uint64_t nanoseconds)
+static void fake_kernel(struct ar_device *base, uint32_t stream, uint64_t nanoseconds)
 {
     struct fake_device *self = fake(base);
     (void)stream;
@@ -54,79 +54,79 @@ static void fake_kernel(struct device *base, uint32_t stream, uint64_t nanosecon
     self->idle_ns += nanoseconds;
 }
 
-static void fake_record(struct device *base, uint64_t event, uint32_t stream)
+static void fake_record(struct ar_device *base, uint64_t event, uint32_t stream)
 {
     (void)event;
     (void)stream;
     fake(base)->records++;
 }
 
-static void fake_stream_wait(struct device *base, uint32_t stream, uint64_t event)
+static void fake_stream_wait(struct ar_device *base, uint32_t stream, uint64_t event)
 {
     (void)event;
     (void)stream;
     fake(base)->waits++;
 }
 
-static void fake_sync(struct device *base, uint32_t stream)
+static void fake_sync(struct ar_device *base, uint32_t stream)
 {
     (void)stream;
     fake(base)->syncs++;
 }
 
-static void note(struct device *base, char what, uint64_t address, uint64_t bytes, uint32_t stream,
-                 uint64_t event)
+static void note(struct ar_device *base, char what, uint64_t address, uint64_t bytes,
+                 uint32_t stream, uint64_t event)
 {
     struct fake_device *self = fake(base);
     if (self->call_count < FAKE_CALLS)
         self->calls[self->call_count++] = (struct fake_call){what, address, bytes, event, stream};
 }
 
-static void fake_used(struct device *base, uint64_t address, uint64_t bytes, uint32_t stream,
+static void fake_used(struct ar_device *base, uint64_t address, uint64_t bytes, uint32_t stream,
                       uint64_t event)
 {
     note(base, 'u', address, bytes, stream, event);
 }
 
-static uint64_t fake_handed_out(struct device *base, uint64_t address, uint64_t bytes,
+static uint64_t fake_handed_out(struct ar_device *base, uint64_t address, uint64_t bytes,
                                 uint32_t stream, bool order, uint64_t event)
 {
     note(base, order ? 'h' : 'r', address, bytes, stream, event);
     return 0;
 }
 
-static const char *fake_race_text(struct device *base)
+static const char *fake_race_text(struct ar_device *base)
 {
     (void)base;
     return "";
 }
 
-static bool fake_segment_of(struct device *base, uint64_t address, struct device_segment *out)
+static bool fake_segment_of(struct ar_device *base, uint64_t address, struct ar_device_segment *out)
 {
     const struct fake_backing *memory = &fake(base)->memory;
     for (uint64_t i = 0; i < memory->made; i++) {
         uint64_t start = memory->segments[i].address, bytes = memory->segments[i].bytes;
         if (address >= start && address - start < bytes) {
-            *out = (struct device_segment){.ordinal = i, .address = start, .bytes = bytes};
+            *out = (struct ar_device_segment){.ordinal = i, .address = start, .bytes = bytes};
             return true;
         }
     }
     return false;
 }
 
-static const char *fake_device_problem(struct device *base)
+static const char *fake_device_problem(struct ar_device *base)
 {
     return fake(base)->memory.problem;
 }
 
-static void fake_close(struct device *base)
+static void fake_close(struct ar_device *base)
 {
     free(fake(base));
 }
 
 struct fake_device *fake_device_open(uint64_t cap_bytes)
 {
-    static const struct device_ops ops = {
+    static const struct ar_device_ops ops = {
         .close = fake_close,
         .outside = fake_outside,
         .advance = fake_advance,
@@ -148,7 +148,7 @@ struct fake_device *fake_device_open(uint64_t cap_bytes)
     if (!self)
         return NULL;
     fake_backing_open(&self->memory, cap_bytes);
-    self->base = (struct device){
+    self->base = (struct ar_device){
         .ops = &ops,
         .backing = &self->memory.base,
         .props = {.kind = "sim", .profile = "fake", .capacity_bytes = cap_bytes},
@@ -158,5 +158,5 @@ struct fake_device *fake_device_open(uint64_t cap_bytes)
 
 void fake_device_close(struct fake_device *self)
 {
-    device_close(&self->base);
+    ar_device_close(&self->base);
 }

@@ -9,7 +9,7 @@
 #define FAKE_CALLS 64
 
 struct fake_device {
-    struct device base;
+    struct ar_device base;
     struct fake_backing memory;
     uint64_t host_ns, idle_ns;
     uint64_t syncs, records, waits;

@@ -36,10 +36,10 @@ void format_rig_converts_bytes(void *rig, const void *bytes, size_t count, const
 {
     static const char head[] = "# allocrig-trace 1\n# name: 0\n";
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     const char *path = ((struct trace_rig *)rig)->path[0];
     trace_rig_write(path, bytes, count);
-    if (trace_open(path, &source, &error) != STATUS_OK)
+    if (trace_open(path, &source, &error) != AR_OK)
         fail_msg("%s", error.text);
     char *printed = trace_rig_print(rig, source);
     assert_non_null(source->report);
@@ -56,8 +56,8 @@ void format_rig_refuses(void *rig, const struct format_rig_refusal *cases, size_
     const char *path = ((struct trace_rig *)rig)->path[0];
     for (size_t i = 0; i < count; i++) {
         struct trace_source *source;
-        struct error error;
-        if (trace_rig_text(rig, cases[i].text, &source, &error) == STATUS_OK)
+        struct ar_error error;
+        if (trace_rig_text(rig, cases[i].text, &source, &error) == AR_OK)
             fail_msg("\"%s\" is taken", cases[i].text);
         size_t length = strlen(path);
         assert_int_equal(strncmp(error.text, path, length), 0);

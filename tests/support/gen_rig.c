@@ -27,28 +27,28 @@ struct pull {
 
 struct trace_source *gen_rig_open(const char *text)
 {
-    struct spec spec;
-    struct error error = {""};
+    struct ar_spec spec;
+    struct ar_error error = {""};
     struct trace_source *source = NULL;
-    if (spec_parse(text, &spec, &error) != STATUS_OK)
+    if (ar_spec_parse(text, &spec, &error) != AR_OK)
         fail_msg("%s", error.text);
-    if (gen_open(&spec, &source, &error) != STATUS_OK)
+    if (gen_open(&spec, &source, &error) != AR_OK)
         fail_msg("%s", error.text);
     char name[sizeof source->info.name];
     trace_name_put(name, sizeof name, text, strlen(text));
     assert_string_equal(source->info.name, name);
-    spec_close(&spec);
+    ar_spec_close(&spec);
     return source;
 }
 
 void gen_rig_refused(const char *text, char *sentence, size_t sentence_bytes)
 {
-    struct spec spec;
-    struct error error = {""};
+    struct ar_spec spec;
+    struct ar_error error = {""};
     struct trace_source *source = NULL;
-    assert_int_equal(spec_parse(text, &spec, &error), STATUS_OK);
-    assert_int_equal(gen_open(&spec, &source, &error), STATUS_INVALID);
-    spec_close(&spec);
+    assert_int_equal(ar_spec_parse(text, &spec, &error), AR_OK);
+    assert_int_equal(gen_open(&spec, &source, &error), AR_INVALID);
+    ar_spec_close(&spec);
     snprintf(sentence, sentence_bytes, "%s", error.text);
 }
 
@@ -181,13 +181,13 @@ static void count(struct pull *pull, const struct trace_event *event)
 void gen_rig_pull(struct trace_source *source, struct gen_rig_sums *sums)
 {
     struct pull pull = {.sums = sums};
-    struct error error = {""};
+    struct ar_error error = {""};
     memset(sums, 0, sizeof *sums);
     const uint32_t streams = source->info.streams; /* known before the first event */
     for (;;) {
         const struct trace_event *events;
         size_t span;
-        if (trace_next(source, &events, &span, &error) != STATUS_OK)
+        if (trace_next(source, &events, &span, &error) != AR_OK)
             fail_msg("%s", error.text);
         if (span == 0)
             break;

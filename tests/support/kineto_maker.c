@@ -24,7 +24,7 @@ struct making {
     FILE *file;
     const struct kineto_making *wanted;
     struct kineto_made *made;
-    struct rng rng;
+    struct ar_rng rng;
     int64_t now_ns;
     uint64_t written, operations, next_address;
     struct {
@@ -65,12 +65,12 @@ static void put_operation(struct making *making)
                                         "autograd::engine::evaluate_function: AddmmBackward0",
                                         "Optimizer.step#Adam.step"};
     char text[32];
-    uint64_t duration = rng_between(&making->rng, 900, 90000);
+    uint64_t duration = ar_rng_between(&making->rng, 900, 90000);
     put(making,
         "  {\n    \"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"%s\", \"pid\": 4473, \"tid\": "
         "4501,\n    \"ts\": %s, \"dur\": %" PRIu64 ".%03d,\n    \"args\": {\n      \"External "
         "id\": %" PRIu64 ",\"Record function id\": 0, \"Ev Idx\": %" PRIu64 "\n    }\n  },\n",
-        names[rng_below(&making->rng, sizeof names / sizeof names[0])],
+        names[ar_rng_below(&making->rng, sizeof names / sizeof names[0])],
         time_text(making->now_ns, text), duration / 1000, (int)(duration % 1000),
         making->operations + 1, making->operations);
     making->now_ns += (int64_t)(duration / 8);
@@ -80,7 +80,7 @@ static void put_kernel(struct making *making)
 {
     char started[32], launched[32];
     uint64_t correlation = making->operations + 24;
-    size_t length = (size_t)rng_log_uniform(&making->rng, 30, LONGEST_NAME);
+    size_t length = (size_t)ar_rng_log_uniform(&making->rng, 30, LONGEST_NAME);
     char kept = making->name[length];
     making->name[length] = 0;
     put(making,
@@ -91,7 +91,7 @@ static void put_kernel(struct making *making)
         "0,      \"blocks per SM\": 0.969697,      \"warps per SM\": 7.757576,      \"grid\": "
         "[128, 1, 1],      \"block\": [256, 1, 1]\n    }\n  },\n",
         making->name, time_text(making->now_ns + 20000, started),
-        (int)rng_between(&making->rng, 1, 90), (int)rng_below(&making->rng, 1000),
+        (int)ar_rng_between(&making->rng, 1, 90), (int)ar_rng_below(&making->rng, 1000),
         making->operations, correlation);
     making->name[length] = kept;
     put(making,
@@ -109,10 +109,10 @@ static void put_memory(struct making *making)
     struct kineto_made *made = making->made;
     char text[EVENT_TEXT], address[48] = "", time[32];
     bool frees =
-        making->live_count == LIVE_LIMIT || (making->live_count && rng_below(&making->rng, 2));
-    size_t at = frees ? (size_t)rng_below(&making->rng, making->live_count) : making->live_count;
+        making->live_count == LIVE_LIMIT || (making->live_count && ar_rng_below(&making->rng, 2));
+    size_t at = frees ? (size_t)ar_rng_below(&making->rng, making->live_count) : making->live_count;
     if (!frees) {
-        making->live[at].bytes = rng_between(&making->rng, 1, 4096) * 512;
+        making->live[at].bytes = ar_rng_between(&making->rng, 1, 4096) * 512;
         making->live[at].address = making->next_address;
         making->next_address += making->live[at].bytes;
         making->live_count++;
@@ -165,7 +165,7 @@ void kineto_make(FILE *file, const struct kineto_making *wanted, struct kineto_m
                             .now_ns = FIRST_NS,
                             .next_address = FIRST_ADDRESS};
     *made = (struct kineto_made){0};
-    rng_seed(&making.rng, wanted->seed);
+    ar_rng_seed(&making.rng, wanted->seed);
     for (size_t i = 0; i < LONGEST_NAME; i++)
         making.name[i] = stem[i % (sizeof stem - 1)];
     put(&making, "\n  {\n    \"schemaVersion\": 1,\n    \"deviceProperties\": [\n    {\n      "

@@ -18,7 +18,7 @@ enum late_kind { LATE_FILL, LATE_READ, LATE_WAIT };
 struct late_op {
     enum late_kind kind;
     uint64_t address, bytes, block;
-    struct backing_ticket wait; /* stream, and how many of its ops must be done */
+    struct ar_backing_ticket wait; /* stream, and how many of its ops must be done */
 };
 
 struct late_stream {
@@ -29,39 +29,39 @@ struct late_stream {
 /* Work of a stream that may use a range. */
 struct late_use {
     uint64_t physical, bytes;
-    struct backing_ticket until;
+    struct ar_backing_ticket until;
 };
 
 struct late_device {
-    struct device base;
-    struct backing backing;
-    struct device *inner;
+    struct ar_device base;
+    struct ar_backing backing;
+    struct ar_device *inner;
     struct late_memory memory;
     struct late_stream *streams;
     uint32_t stream_count;
-    struct backing_ticket *tickets, *inner_tickets; /* a ticket of the backing is an index */
+    struct ar_backing_ticket *tickets, *inner_tickets; /* a ticket of the backing is an index */
     size_t ticket_count, ticket_room;
     struct id_map events; /* to the index of a ticket */
     struct late_use *uses;
     size_t use_count, use_room;
-    struct rng rng;
-    struct device_wrong wrong;
+    struct ar_rng rng;
+    struct ar_device_wrong wrong;
     struct late_counts counts;
     char problem[160];
 };
 
-static struct late_device *late(struct device *base)
+static struct late_device *late(struct ar_device *base)
 {
     return (struct late_device *)base;
 }
 
-static struct late_device *behind(struct backing *backing)
+static struct late_device *behind(struct ar_backing *backing)
 {
     return (struct late_device *)((char *)backing - offsetof(struct late_device, backing));
 }
 
 /* After each call of the inner device; returns `status`. */
-static enum status synced(struct late_device *self, enum status status)
+static enum ar_status synced(struct late_device *self, enum ar_status status)
 {
     self->base.counters = self->inner->counters;
     return status;
@@ -87,7 +87,7 @@ static struct late_stream *stream_of(struct late_device *self, uint32_t stream)
     return &self->streams[stream];
 }
 
-static bool is_done(struct late_device *self, struct backing_ticket point)
+static bool is_done(struct late_device *self, struct ar_backing_ticket point)
 {
     return stream_of(self, point.stream)->done >= point.value;
 }
@@ -101,15 +101,15 @@ static void read_block(struct late_device *self, const struct late_op *op)
         late_memory_wrong(&self->memory, op->address, op->bytes, op->block, &offset, &other);
     self->counts.readings++;
     if (bytes && !self->wrong.count)
-        self->wrong = (struct device_wrong){.address = op->address + offset,
-                                            .block = op->block,
-                                            .offset = offset,
-                                            .expected = (uint8_t)op->block,
-                                            .found = (uint8_t)other};
+        self->wrong = (struct ar_device_wrong){.address = op->address + offset,
+                                               .block = op->block,
+                                               .offset = offset,
+                                               .expected = (uint8_t)op->block,
+                                               .found = (uint8_t)other};
     self->wrong.count += bytes;
 }
 
-static void run(struct late_device *self, struct backing_ticket until)
+static void run(struct late_device *self, struct ar_backing_ticket until)
 {
     while (!is_done(self, until)) {
         struct late_op op = self->streams[until.stream].ops[self->streams[until.stream].done];
@@ -134,16 +134,16 @@ static void run_early(struct late_device *self)
                 continue;
             const struct late_op *op = &stream->ops[stream->done];
             if (op->kind == LATE_FILL || (op->kind == LATE_WAIT && is_done(self, op->wait))) {
-                run(self, (struct backing_ticket){i, stream->done + 1});
+                run(self, (struct ar_backing_ticket){i, stream->done + 1});
                 again = true;
             }
         }
     }
 }
 
-static struct backing_ticket here(struct late_device *self, uint32_t stream)
+static struct ar_backing_ticket here(struct late_device *self, uint32_t stream)
 {
-    return (struct backing_ticket){stream, stream_of(self, stream)->queued};
+    return (struct ar_backing_ticket){stream, stream_of(self, stream)->queued};
 }
 
 static void queue(struct late_device *self, uint32_t stream, struct late_op op)
@@ -168,61 +168,61 @@ static void run_all(struct late_device *self)
 
 #define INNER(self) ((self)->inner->backing)
 
-static enum status segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address)
+static enum ar_status segment_alloc(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct late_device *self = behind(backing);
-    return synced(self, backing_segment_alloc(INNER(self), bytes, address));
+    return synced(self, ar_backing_segment_alloc(INNER(self), bytes, address));
 }
 
-static enum status segment_free(struct backing *backing, uint64_t address)
+static enum ar_status segment_free(struct ar_backing *backing, uint64_t address)
 {
     struct late_device *self = behind(backing);
     run_all(self);
-    return synced(self, backing_segment_free(INNER(self), address));
+    return synced(self, ar_backing_segment_free(INNER(self), address));
 }
 
-static enum status reserve(struct backing *backing, uint64_t bytes, uint64_t *address)
+static enum ar_status reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct late_device *self = behind(backing);
-    return synced(self, backing_reserve(INNER(self), bytes, address));
+    return synced(self, ar_backing_reserve(INNER(self), bytes, address));
 }
 
-static enum status release(struct backing *backing, uint64_t address)
+static enum ar_status release(struct ar_backing *backing, uint64_t address)
 {
     struct late_device *self = behind(backing);
-    return synced(self, backing_release(INNER(self), address));
+    return synced(self, ar_backing_release(INNER(self), address));
 }
 
-static enum status create(struct backing *backing, uint64_t bytes, backing_handle *handle)
+static enum ar_status create(struct ar_backing *backing, uint64_t bytes, backing_handle *handle)
 {
     struct late_device *self = behind(backing);
-    enum status status = backing_create(INNER(self), bytes, handle);
-    if (status == STATUS_OK)
+    enum ar_status status = ar_backing_create(INNER(self), bytes, handle);
+    if (status == AR_OK)
         late_memory_handle(&self->memory, *handle, bytes);
-    (void)synced(self, STATUS_OK);
+    (void)synced(self, AR_OK);
     return status;
 }
 
-static enum status destroy(struct backing *backing, backing_handle handle)
+static enum ar_status destroy(struct ar_backing *backing, backing_handle handle)
 {
     struct late_device *self = behind(backing);
-    return synced(self, backing_destroy(INNER(self), handle));
+    return synced(self, ar_backing_destroy(INNER(self), handle));
 }
 
-static enum status map(struct backing *backing, uint64_t address, backing_handle handle)
+static enum ar_status map(struct ar_backing *backing, uint64_t address, backing_handle handle)
 {
     struct late_device *self = behind(backing);
-    enum status status = backing_map(INNER(self), address, handle);
-    if (status == STATUS_OK)
+    enum ar_status status = ar_backing_map(INNER(self), address, handle);
+    if (status == AR_OK)
         late_memory_map(&self->memory, address, handle);
-    (void)synced(self, STATUS_OK);
+    (void)synced(self, AR_OK);
     return status;
 }
 
-static enum status access(struct backing *backing, uint64_t address, uint64_t bytes)
+static enum ar_status access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct late_device *self = behind(backing);
-    return synced(self, backing_access(INNER(self), address, bytes));
+    return synced(self, ar_backing_access(INNER(self), address, bytes));
 }
 
 static bool touches(const struct late_op *op, uint64_t address, uint64_t bytes)
@@ -231,7 +231,7 @@ static bool touches(const struct late_op *op, uint64_t address, uint64_t bytes)
            address < op->address + op->bytes;
 }
 
-static enum status unmap(struct backing *backing, uint64_t address, uint64_t bytes)
+static enum ar_status unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct late_device *self = behind(backing);
     for (uint32_t i = 0; i < self->stream_count; i++)
@@ -240,16 +240,16 @@ static enum status unmap(struct backing *backing, uint64_t address, uint64_t byt
                 snprintf(self->problem, sizeof self->problem,
                          "pages are unmapped that queued work of stream %u on block %llu touches",
                          i, (unsigned long long)self->streams[i].ops[at].block);
-                return STATUS_INVALID;
+                return AR_INVALID;
             }
-    enum status status = backing_unmap(INNER(self), address, bytes);
-    if (status == STATUS_OK)
+    enum ar_status status = ar_backing_unmap(INNER(self), address, bytes);
+    if (status == AR_OK)
         late_memory_unmap(&self->memory, address, bytes);
-    (void)synced(self, STATUS_OK);
+    (void)synced(self, AR_OK);
     return status;
 }
 
-static struct backing_ticket fence(struct backing *backing, uint32_t stream)
+static struct ar_backing_ticket fence(struct ar_backing *backing, uint32_t stream)
 {
     struct late_device *self = behind(backing);
     if (self->ticket_count == self->ticket_room) {
@@ -258,69 +258,69 @@ static struct backing_ticket fence(struct backing *backing, uint32_t stream)
         self->inner_tickets = grown(self->inner_tickets, &room, sizeof *self->inner_tickets);
     }
     self->tickets[self->ticket_count] = here(self, stream);
-    self->inner_tickets[self->ticket_count] = backing_fence(INNER(self), stream);
-    (void)synced(self, STATUS_OK);
-    return (struct backing_ticket){stream, self->ticket_count++};
+    self->inner_tickets[self->ticket_count] = ar_backing_fence(INNER(self), stream);
+    (void)synced(self, AR_OK);
+    return (struct ar_backing_ticket){stream, self->ticket_count++};
 }
 
-static void wait(struct backing *backing, struct backing_ticket ticket)
+static void wait(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct late_device *self = behind(backing);
     run(self, self->tickets[ticket.value]);
     run_early(self);
-    backing_wait(INNER(self), self->inner_tickets[ticket.value]);
-    (void)synced(self, STATUS_OK);
+    ar_backing_wait(INNER(self), self->inner_tickets[ticket.value]);
+    (void)synced(self, AR_OK);
 }
 
-static bool done(struct backing *backing, struct backing_ticket ticket)
+static bool done(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct late_device *self = behind(backing);
-    if (!is_done(self, self->tickets[ticket.value]) && rng_next(&self->rng) % 4)
+    if (!is_done(self, self->tickets[ticket.value]) && ar_rng_next(&self->rng) % 4)
         return false;
     wait(backing, ticket);
     return true;
 }
 
-static void order(struct backing *backing, uint32_t stream, struct backing_ticket ticket)
+static void order(struct ar_backing *backing, uint32_t stream, struct ar_backing_ticket ticket)
 {
     struct late_device *self = behind(backing);
     queue(self, stream, (struct late_op){.kind = LATE_WAIT, .wait = self->tickets[ticket.value]});
-    backing_order(INNER(self), stream, self->inner_tickets[ticket.value]);
-    (void)synced(self, STATUS_OK);
+    ar_backing_order(INNER(self), stream, self->inner_tickets[ticket.value]);
+    (void)synced(self, AR_OK);
 }
 
-static void memory(struct backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
+static void memory(struct ar_backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-    backing_memory(INNER(behind(backing)), free_bytes, total_bytes);
+    ar_backing_memory(INNER(behind(backing)), free_bytes, total_bytes);
 }
 
-static enum status pool_alloc(struct backing *backing, uint64_t bytes, uint32_t stream,
-                              uint64_t *address)
+static enum ar_status pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32_t stream,
+                                 uint64_t *address)
 {
     struct late_device *self = behind(backing);
     run_all(self);
     return synced(self, INNER(self)->ops->pool_alloc(INNER(self), bytes, stream, address));
 }
 
-static enum status pool_free(struct backing *backing, uint64_t address, uint32_t stream)
+static enum ar_status pool_free(struct ar_backing *backing, uint64_t address, uint32_t stream)
 {
     struct late_device *self = behind(backing);
     return synced(self, INNER(self)->ops->pool_free(INNER(self), address, stream));
 }
 
-static enum status pool_trim(struct backing *backing, uint64_t keep_bytes)
+static enum ar_status pool_trim(struct ar_backing *backing, uint64_t keep_bytes)
 {
     struct late_device *self = behind(backing);
     run_all(self);
     return synced(self, INNER(self)->ops->pool_trim(INNER(self), keep_bytes));
 }
 
-static void pool_memory(struct backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes)
+static void pool_memory(struct ar_backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes)
 {
     INNER(behind(backing))->ops->pool_memory(INNER(behind(backing)), used_bytes, reserved_bytes);
 }
 
-static enum status pool_open(struct backing *backing, const struct backing_pool *settings)
+static enum ar_status pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings)
 {
     return INNER(behind(backing))->ops->pool_open(INNER(behind(backing)), settings);
 }
@@ -330,17 +330,17 @@ static const char *problem_of(struct late_device *self)
     return self->problem[0] ? self->problem : self->inner->ops->problem(self->inner);
 }
 
-static const char *backing_says(struct backing *backing)
+static const char *backing_says(struct ar_backing *backing)
 {
     return problem_of(behind(backing));
 }
 
 /* ---- what the device is asked ---- */
 
-static void late_close(struct device *base)
+static void late_close(struct ar_device *base)
 {
     struct late_device *self = late(base);
-    device_close(self->inner);
+    ar_device_close(self->inner);
     late_memory_close(&self->memory);
     id_map_close(&self->events);
     for (uint32_t i = 0; i < self->stream_count; i++)
@@ -352,42 +352,42 @@ static void late_close(struct device *base)
     free(self);
 }
 
-static enum status outside(struct device *base, uint64_t bytes)
+static enum ar_status outside(struct ar_device *base, uint64_t bytes)
 {
     struct late_device *self = late(base);
     return synced(self, self->inner->ops->outside(self->inner, bytes));
 }
 
-static void advance(struct device *base, uint64_t nanoseconds)
+static void advance(struct ar_device *base, uint64_t nanoseconds)
 {
     late(base)->inner->ops->advance(late(base)->inner, nanoseconds);
 }
 
-static uint64_t now(struct device *base)
+static uint64_t now(struct ar_device *base)
 {
     return late(base)->inner->ops->now(late(base)->inner);
 }
 
-static uint64_t idle_at(struct device *base)
+static uint64_t idle_at(struct ar_device *base)
 {
     return late(base)->inner->ops->idle_at(late(base)->inner);
 }
 
-static void kernel(struct device *base, uint32_t stream, uint64_t nanoseconds)
+static void kernel(struct ar_device *base, uint32_t stream, uint64_t nanoseconds)
 {
     late(base)->counts.kernels++;
     late(base)->inner->ops->kernel(late(base)->inner, stream, nanoseconds);
 }
 
-static void event_record(struct device *base, uint64_t event, uint32_t stream)
+static void event_record(struct ar_device *base, uint64_t event, uint32_t stream)
 {
     struct late_device *self = late(base);
-    struct backing_ticket ticket = fence(&self->backing, stream);
-    assert_int_equal(id_map_put(&self->events, event, ticket.value), STATUS_OK);
+    struct ar_backing_ticket ticket = fence(&self->backing, stream);
+    assert_int_equal(id_map_put(&self->events, event, ticket.value), AR_OK);
     self->inner->ops->event_record(self->inner, event, stream);
 }
 
-static void stream_wait(struct device *base, uint32_t stream, uint64_t event)
+static void stream_wait(struct ar_device *base, uint32_t stream, uint64_t event)
 {
     struct late_device *self = late(base);
     uint64_t ticket;
@@ -396,7 +396,7 @@ static void stream_wait(struct device *base, uint32_t stream, uint64_t event)
     self->inner->ops->stream_wait(self->inner, stream, event);
 }
 
-static void sync_stream(struct device *base, uint32_t stream)
+static void sync_stream(struct ar_device *base, uint32_t stream)
 {
     struct late_device *self = late(base);
     if (stream == TRACE_NO_STREAM)
@@ -405,7 +405,7 @@ static void sync_stream(struct device *base, uint32_t stream)
         run(self, here(self, stream));
     run_early(self);
     self->inner->ops->sync(self->inner, stream);
-    (void)synced(self, STATUS_OK);
+    (void)synced(self, AR_OK);
 }
 
 struct using
@@ -425,7 +425,7 @@ static void use_one(void *argument, uint64_t physical, uint64_t bytes, uint64_t 
     self->uses[self->use_count++] = (struct late_use){physical, bytes, here(self, using->stream)};
 }
 
-static void used(struct device *base, uint64_t address, uint64_t bytes, uint32_t stream,
+static void used(struct ar_device *base, uint64_t address, uint64_t bytes, uint32_t stream,
                  uint64_t event)
 {
     struct using using = {late(base), stream, false};
@@ -452,80 +452,81 @@ static void order_one(void *argument, uint64_t physical, uint64_t bytes, uint64_
     self->use_count = kept;
 }
 
-static uint64_t handed_out(struct device *base, uint64_t address, uint64_t bytes, uint32_t stream,
-                           bool order, uint64_t event)
+static uint64_t handed_out(struct ar_device *base, uint64_t address, uint64_t bytes,
+                           uint32_t stream, bool order, uint64_t event)
 {
     struct late_device *self = late(base);
     struct using using = {self, stream, order};
     late_memory_each(&self->memory, address, bytes, order_one, &using);
     uint64_t waited =
         self->inner->ops->handed_out(self->inner, address, bytes, stream, order, event);
-    (void)synced(self, STATUS_OK);
+    (void)synced(self, AR_OK);
     return waited;
 }
 
-static const char *race_text(struct device *base)
+static const char *race_text(struct ar_device *base)
 {
     return late(base)->inner->ops->race_text(late(base)->inner);
 }
 
-static bool segment_of(struct device *base, uint64_t address, struct device_segment *out)
+static bool segment_of(struct ar_device *base, uint64_t address, struct ar_device_segment *out)
 {
     return late(base)->inner->ops->segment_of(late(base)->inner, address, out);
 }
 
-static enum status fill(struct device *base, uint64_t address, uint64_t bytes, uint64_t block,
-                        uint32_t stream)
+static enum ar_status fill(struct ar_device *base, uint64_t address, uint64_t bytes, uint64_t block,
+                           uint32_t stream)
 {
     late(base)->counts.fills++;
     queue(late(base), stream,
           (struct late_op){.kind = LATE_FILL, .address = address, .bytes = bytes, .block = block});
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status verify(struct device *base, uint64_t address, uint64_t bytes, uint64_t block,
-                          uint32_t stream)
+static enum ar_status verify(struct ar_device *base, uint64_t address, uint64_t bytes,
+                             uint64_t block, uint32_t stream)
 {
     queue(late(base), stream,
           (struct late_op){.kind = LATE_READ, .address = address, .bytes = bytes, .block = block});
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status wrong(struct device *base, struct device_wrong *out)
+static enum ar_status wrong(struct ar_device *base, struct ar_device_wrong *out)
 {
     run_all(late(base));
     *out = late(base)->wrong;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status touch(struct device *base, uint64_t address, uint64_t bytes, uint32_t stream)
+static enum ar_status touch(struct ar_device *base, uint64_t address, uint64_t bytes,
+                            uint32_t stream)
 {
     late(base)->counts.touches++;
     return fill(base, address, bytes, 0, stream);
 }
 
-static enum status kernel_op(struct device *base, const struct kernel_op *what)
+static enum ar_status kernel_op(struct ar_device *base, const struct ar_kernel_op *what)
 {
     late(base)->counts.kernel_ops++;
-    return what->out.bytes ? STATUS_OK : STATUS_INVALID;
+    return what->out.bytes ? AR_OK : AR_INVALID;
 }
 
-static const char *problem(struct device *base)
+static const char *problem(struct ar_device *base)
 {
     return problem_of(late(base));
 }
 
-static uint64_t mark(struct device *base)
+static uint64_t mark(struct ar_device *base)
 {
     return late(base)->inner->ops->mark(late(base)->inner);
 }
 
-static uint64_t mark_ns(struct device *base, uint64_t mark_number)
+static uint64_t mark_ns(struct ar_device *base, uint64_t mark_number)
 {
     return late(base)->inner->ops->mark_ns(late(base)->inner, mark_number);
 }
 
-static const struct backing_ops backing_calls = {
+static const struct ar_backing_ops backing_calls = {
     .segment_alloc = segment_alloc,
     .segment_free = segment_free,
     .reserve = reserve,
@@ -548,7 +549,7 @@ static const struct backing_ops backing_calls = {
     .pool_open = pool_open,
 };
 
-static const struct device_ops device_calls = {
+static const struct ar_device_ops device_calls = {
     .close = late_close,
     .outside = outside,
     .advance = advance,
@@ -572,15 +573,15 @@ static const struct device_ops device_calls = {
     .mark_ns = mark_ns,
 };
 
-struct device *late_device_open(const char *spec, uint64_t seed)
+struct ar_device *late_device_open(const char *spec, uint64_t seed)
 {
     struct late_device *self = calloc(1, sizeof *self);
-    struct error error;
+    struct ar_error error;
     assert_non_null(self);
-    if (device_open_text(spec, &self->inner, &error) != STATUS_OK)
+    if (ar_device_open_text(spec, &self->inner, &error) != AR_OK)
         fail_msg("%s", error.text);
     late_memory_open(&self->memory);
-    rng_seed(&self->rng, seed);
+    ar_rng_seed(&self->rng, seed);
     self->backing = *self->inner->backing;
     self->backing.ops = &backing_calls;
     self->base = *self->inner;
@@ -589,7 +590,7 @@ struct device *late_device_open(const char *spec, uint64_t seed)
     return &self->base;
 }
 
-const struct late_counts *late_device_counts(const struct device *device)
+const struct late_counts *late_device_counts(const struct ar_device *device)
 {
     return &((const struct late_device *)device)->counts;
 }

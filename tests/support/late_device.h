@@ -16,13 +16,13 @@
 #include "sim/device.h"
 
 /* Over the device of a spec, "sim:capacity=8GiB". Fails the test where it cannot be opened;
- * device_close closes both. */
-struct device *late_device_open(const char *spec, uint64_t seed);
+ * ar_device_close closes both. */
+struct ar_device *late_device_open(const char *spec, uint64_t seed);
 
 /* Readings that were run, and bytes of blocks that were filled. */
 struct late_counts {
     uint64_t fills, readings, touches, kernel_ops, kernels;
 };
-const struct late_counts *late_device_counts(const struct device *device);
+const struct late_counts *late_device_counts(const struct ar_device *device);
 
 #endif

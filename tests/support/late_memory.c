@@ -27,8 +27,8 @@ void late_memory_close(struct late_memory *memory)
 /* The index of the first one that ends behind `address`. */
 static size_t find(const struct late_extents *extents, uint64_t address)
 {
-    return array_above(extents->items, extents->count, sizeof *extents->items,
-                       offsetof(struct late_extent, end), address);
+    return ar_array_above(extents->items, extents->count, sizeof *extents->items,
+                          offsetof(struct late_extent, end), address);
 }
 
 static void insert(struct late_extents *extents, size_t at, struct late_extent extent)

@@ -20,9 +20,9 @@ void memory_open(struct memory *memory, int kind, uint64_t cap_bytes)
         return;
     }
     char text[100];
-    struct error error = {""};
+    struct ar_error error = {""};
     snprintf(text, sizeof text, "sim:profile=%s,capacity=%" PRIu64, names[kind], cap_bytes);
-    if (device_open_text(text, &memory->device, &error)) {
+    if (ar_device_open_text(text, &memory->device, &error)) {
         fprintf(stderr, "%s: %s\n", text, error.text);
         abort();
     }
@@ -38,6 +38,6 @@ uint64_t memory_held(const struct memory *memory)
 
 void memory_close(struct memory *memory)
 {
-    device_close(memory->device);
+    ar_device_close(memory->device);
     free(memory->fake);
 }

@@ -8,9 +8,9 @@
 
 struct memory {
     const char *name;
-    struct device *device; /* NULL: the fake one */
+    struct ar_device *device; /* NULL: the fake one */
     void *fake;
-    struct backing *backing;
+    struct ar_backing *backing;
 };
 
 /* Kind 0: the fake backing; 1: the simulated device with profile bump; 2: with profile h100.

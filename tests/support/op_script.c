@@ -9,7 +9,7 @@
 
 /* While the script is made: live slots in front, free ones behind. */
 struct maker {
-    struct rng rng;
+    struct ar_rng rng;
     uint32_t *slots;
     uint32_t live;
 };
@@ -23,22 +23,22 @@ static void *must(void *memory)
 
 static struct op make_op(struct maker *m, uint32_t target, uint64_t most_bytes)
 {
-    struct op op = {.stream = rng_below(&m->rng, 8) ? 0 : (uint32_t)rng_below(&m->rng, 3)};
-    uint64_t kind = rng_below(&m->rng, 1000);
+    struct op op = {.stream = ar_rng_below(&m->rng, 8) ? 0 : (uint32_t)ar_rng_below(&m->rng, 3)};
+    uint64_t kind = ar_rng_below(&m->rng, 1000);
     uint64_t allocs = m->live < target ? 600 : 400;
-    if (kind == 999 && rng_below(&m->rng, 4) == 0) {
+    if (kind == 999 && ar_rng_below(&m->rng, 4) == 0) {
         op.kind = OP_TRIM;
-        op.bytes = rng_below(&m->rng, 2) ? 0 : rng_log_uniform(&m->rng, 1, 1 << 30);
+        op.bytes = ar_rng_below(&m->rng, 2) ? 0 : ar_rng_log_uniform(&m->rng, 1, 1 << 30);
     } else if (kind >= 980 && m->live) {
         op.kind = OP_USE;
-        op.slot = m->slots[rng_below(&m->rng, m->live)];
+        op.slot = m->slots[ar_rng_below(&m->rng, m->live)];
     } else if (kind % 980 < allocs || m->live == 0) {
         op.kind = OP_ALLOC;
-        op.bytes = rng_log_uniform(&m->rng, 1, most_bytes);
+        op.bytes = ar_rng_log_uniform(&m->rng, 1, most_bytes);
         op.slot = m->slots[m->live++];
-        op.alignment_log2 = rng_below(&m->rng, 16) ? 0 : (uint8_t)rng_below(&m->rng, 17);
+        op.alignment_log2 = ar_rng_below(&m->rng, 16) ? 0 : (uint8_t)ar_rng_below(&m->rng, 17);
     } else {
-        uint64_t at = rng_below(&m->rng, m->live);
+        uint64_t at = ar_rng_below(&m->rng, m->live);
         op.kind = OP_FREE;
         op.slot = m->slots[at];
         m->live--;
@@ -54,7 +54,7 @@ void op_script_open(struct op_script *script, uint64_t seed, size_t count, uint3
     uint32_t slots = 2 * most_live + 2 * SMALL_MOST;
     struct maker m = {.slots = must(calloc(slots, sizeof *m.slots))};
     uint32_t target = 0;
-    rng_seed(&m.rng, seed);
+    ar_rng_seed(&m.rng, seed);
     for (uint32_t i = 0; i < slots; i++)
         m.slots[i] = i;
     script->slots = slots;
@@ -63,7 +63,7 @@ void op_script_open(struct op_script *script, uint64_t seed, size_t count, uint3
         size_t stretch = script->count * STRETCHES / count;
         bool large = stretch % 4 == 3;
         if (script->count % 512 == 0)
-            target = large ? most_live : (uint32_t)rng_between(&m.rng, 1, SMALL_MOST - 56);
+            target = large ? most_live : (uint32_t)ar_rng_between(&m.rng, 1, SMALL_MOST - 56);
         /* Beyond the target by chance, but never so far that a slot is missing. */
         uint32_t most = m.live + 1 >= slots ? 0 : target;
         /* Down from a large stretch quickly: what is over goes at once. */
@@ -87,21 +87,21 @@ void op_script_close(struct op_script *script)
     script->ops = NULL;
 }
 
-static enum status give_plan(const struct op_script *script, struct policy *policy)
+static enum ar_status give_plan(const struct op_script *script, struct ar_policy *policy)
 {
-    struct policy_lifetime *lives = must(calloc(script->count, sizeof *lives));
+    struct ar_policy_lifetime *lives = must(calloc(script->count, sizeof *lives));
     size_t *life_of = must(calloc(script->slots, sizeof *life_of));
     size_t count = 0;
     for (size_t i = 0; i < script->count; i++) {
         const struct op *op = &script->ops[i];
         if (op->kind == OP_ALLOC) {
             life_of[op->slot] = count;
-            lives[count++] = (struct policy_lifetime){op->bytes, i, script->count};
+            lives[count++] = (struct ar_policy_lifetime){op->bytes, i, script->count};
         } else if (op->kind == OP_FREE) {
             lives[life_of[op->slot]].dies = i;
         }
     }
-    enum status status = policy->ops->plan(policy, lives, count);
+    enum ar_status status = policy->ops->plan(policy, lives, count);
     free(lives);
     free(life_of);
     return status;
@@ -113,47 +113,47 @@ static void mix(uint64_t *hash, uint64_t value)
         *hash = (*hash ^ (value >> i & 0xff)) * UINT64_C(0x100000001b3);
 }
 
-static enum status run_op(const struct op *op, struct policy *policy, struct policy_block *block,
-                          struct op_result *result)
+static enum ar_status run_op(const struct op *op, struct ar_policy *policy,
+                             struct ar_policy_block *block, struct op_result *result)
 {
-    bool aligns = policy->ops->capabilities & POLICY_HONOURS_ALIGNMENT;
-    struct policy_request request = {.bytes = op->bytes, .stream = op->stream};
+    bool aligns = policy->ops->capabilities & AR_POLICY_HONOURS_ALIGNMENT;
+    struct ar_policy_request request = {.bytes = op->bytes, .stream = op->stream};
     if (op->alignment_log2 && aligns)
         request.alignment = UINT64_C(1) << op->alignment_log2;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     bool live = block->requested_bytes != 0;
     switch ((enum op_kind)op->kind) {
     case OP_ALLOC:
-        status = policy_alloc(policy, &request, block);
+        status = ar_policy_alloc(policy, &request, block);
         if (status)
             block->requested_bytes = 0;
-        result->served += status == STATUS_OK;
-        result->refused += status == STATUS_NO_MEMORY;
+        result->served += status == AR_OK;
+        result->refused += status == AR_NO_MEMORY;
         mix(&result->hash, status ? UINT64_MAX : block->address);
         mix(&result->hash, status ? 0 : block->granted_bytes);
-        return status == STATUS_NO_MEMORY ? STATUS_OK : status;
+        return status == AR_NO_MEMORY ? AR_OK : status;
     case OP_FREE:
         if (live)
-            status = policy_free(policy, block, op->stream);
+            status = ar_policy_free(policy, block, op->stream);
         block->requested_bytes = 0;
         return status;
     case OP_USE:
-        return live ? policy_use(policy, block, op->stream) : STATUS_OK;
+        return live ? ar_policy_use(policy, block, op->stream) : AR_OK;
     case OP_TRIM:
-        return policy_trim(policy, op->bytes);
+        return ar_policy_trim(policy, op->bytes);
     }
-    return STATUS_INVALID;
+    return AR_INVALID;
 }
 
-struct op_result op_script_run(const struct op_script *script, struct policy *policy)
+struct op_result op_script_run(const struct op_script *script, struct ar_policy *policy)
 {
     struct op_result result = {.hash = UINT64_C(0xcbf29ce484222325)};
-    if ((policy->ops->capabilities & POLICY_OFFLINE) && policy->ops->plan) {
+    if ((policy->ops->capabilities & AR_POLICY_OFFLINE) && policy->ops->plan) {
         result.status = give_plan(script, policy);
         if (result.status)
             return result;
     }
-    struct policy_block *blocks = must(calloc(script->slots, sizeof *blocks));
+    struct ar_policy_block *blocks = must(calloc(script->slots, sizeof *blocks));
     for (size_t i = 0; i < script->count && !result.status; i++) {
         const struct op *op = &script->ops[i];
         result.at = i;

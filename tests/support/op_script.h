@@ -27,7 +27,7 @@ struct op_script {
 
 /* What became of a run: whether it stopped, and a hash of every placement. */
 struct op_result {
-    enum status status; /* OK, or what stopped it at operation `at` */
+    enum ar_status status; /* OK, or what stopped it at operation `at` */
     size_t at;
     size_t served, refused;
     uint64_t hash;
@@ -42,6 +42,6 @@ void op_script_open(struct op_script *script, uint64_t seed, size_t count, uint3
 void op_script_close(struct op_script *script);
 
 /* Gives it to the policy. Alignment is asked for only where the policy honours it. */
-struct op_result op_script_run(const struct op_script *script, struct policy *policy);
+struct op_result op_script_run(const struct op_script *script, struct ar_policy *policy);
 
 #endif

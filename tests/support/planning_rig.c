@@ -29,18 +29,18 @@ struct packing_block *planning_rig_read(const char *path, size_t *count)
     return blocks;
 }
 
-void planning_rig_draw(struct rng *rng, struct packing_block *blocks, size_t count,
+void planning_rig_draw(struct ar_rng *rng, struct packing_block *blocks, size_t count,
                        uint64_t bytes_most, uint64_t moments)
 {
     for (size_t i = 0; i < count; i++) {
-        uint64_t a = rng_below(rng, moments), b = rng_below(rng, moments);
-        blocks[i] = (struct packing_block){.bytes = 1 + rng_below(rng, bytes_most),
+        uint64_t a = ar_rng_below(rng, moments), b = ar_rng_below(rng, moments);
+        blocks[i] = (struct packing_block){.bytes = 1 + ar_rng_below(rng, bytes_most),
                                            .born = a < b ? a : b,
                                            .dies = (a < b ? b : a) + 1};
     }
 }
 
-size_t planning_rig_fill(struct rng *rng, struct packing_block *blocks, size_t most,
+size_t planning_rig_fill(struct ar_rng *rng, struct packing_block *blocks, size_t most,
                          uint64_t full_bytes, uint64_t bytes_most, uint64_t moments)
 {
     size_t count = 0;

@@ -11,12 +11,12 @@
 struct packing_block *planning_rig_read(const char *path, size_t *count);
 
 /* `count` blocks of 1 to `bytes_most` bytes that live in [0, moments). */
-void planning_rig_draw(struct rng *rng, struct packing_block *blocks, size_t count,
+void planning_rig_draw(struct ar_rng *rng, struct packing_block *blocks, size_t count,
                        uint64_t bytes_most, uint64_t moments);
 
 /* The same until no more than `full_bytes` are live at once, and little is missing to that: few
  * such problems have a plan without waste that a rule finds. Returns the count, at most `most`. */
-size_t planning_rig_fill(struct rng *rng, struct packing_block *blocks, size_t most,
+size_t planning_rig_fill(struct ar_rng *rng, struct packing_block *blocks, size_t most,
                          uint64_t full_bytes, uint64_t bytes_most, uint64_t moments);
 
 /* The most live bytes, counted moment by moment. */

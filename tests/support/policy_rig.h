@@ -6,28 +6,29 @@
 #include "allocators/spec.h"
 
 struct policy_rig {
-    struct spec spec;
-    struct host host;
-    struct policy_context context;
-    struct policy *policy;
-    struct error error; /* of the last call that failed */
+    struct ar_spec spec;
+    struct ar_host host;
+    struct ar_policy_context context;
+    struct ar_policy *policy;
+    struct ar_error error; /* of the last call that failed */
 };
 
 /* Makes the policy of `text` on `backing`, with host memory that fails at the allocation
  * `fail_at` (0: never). What it returns is what the registry returned. */
-enum status policy_rig_open(struct policy_rig *rig, const char *text, struct backing *backing,
-                            uint64_t fail_at);
+enum ar_status policy_rig_open(struct policy_rig *rig, const char *text, struct ar_backing *backing,
+                               uint64_t fail_at);
 
 /* Destroys the policy. Returns the host bytes that were not given back: 0 where nothing leaks. */
 uint64_t policy_rig_close(struct policy_rig *rig);
 
 /* One request on the default stream, no alignment. */
-enum status policy_rig_alloc(struct policy_rig *rig, uint64_t bytes, struct policy_block *out);
-enum status policy_rig_free(struct policy_rig *rig, const struct policy_block *block);
+enum ar_status policy_rig_alloc(struct policy_rig *rig, uint64_t bytes,
+                                struct ar_policy_block *out);
+enum ar_status policy_rig_free(struct policy_rig *rig, const struct ar_policy_block *block);
 
 /* The bytes of all ranges of a walk, by state, and what is wrong with the walk itself. */
 struct policy_walk_sums {
-    uint64_t bytes[5]; /* by enum policy_range_state */
+    uint64_t bytes[5]; /* by enum ar_policy_range_state */
     uint64_t ranges[5];
     uint64_t requested_bytes;
     uint64_t largest_free_block_bytes;
@@ -37,6 +38,6 @@ struct policy_walk_sums {
     uint64_t segment;  /* of the last range */
 };
 
-struct policy_walk_sums policy_walk_sum(const struct policy *policy);
+struct policy_walk_sums policy_walk_sum(const struct ar_policy *policy);
 
 #endif

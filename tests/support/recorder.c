@@ -20,7 +20,7 @@
 #define BLOCKS_MOST 4096
 
 struct live {
-    struct policy_block block;
+    struct ar_policy_block block;
     uint64_t id;
     uint32_t stream;
 };
@@ -31,34 +31,34 @@ struct pending {
 };
 
 struct recorder {
-    struct backing backing;
-    struct device *device;
+    struct ar_backing backing;
+    struct ar_device *device;
     struct trace_memory *trace;
     const struct recorder_program *program;
     struct recorder_result *result;
-    struct rng rng;
-    struct policy *policy;
+    struct ar_rng rng;
+    struct ar_policy *policy;
     struct live live[BLOCKS_MOST];
     size_t live_count;
     uint64_t live_bytes, next_id, now;
     struct pending *pending; /* by ticket */
     size_t pending_count;
-    uint64_t freeing;                /* the block in a policy_free */
+    uint64_t freeing;                /* the block in a ar_policy_free */
     uint64_t frees;                  /* of segments and runs, so far */
     uint64_t run_address, run_bytes; /* being unmapped */
     bool refused;
 };
 
-static struct recorder *of(struct backing *backing)
+static struct recorder *of(struct ar_backing *backing)
 {
     return (struct recorder *)backing;
 }
 
 static void append(struct recorder *self, struct trace_event event, const char *text)
 {
-    struct error error = {""};
+    struct ar_error error = {""};
     static const struct trace_attributes none = {0};
-    assert_int_equal(trace_memory_append(self->trace, &event, &none, text, &error), STATUS_OK);
+    assert_int_equal(trace_memory_append(self->trace, &event, &none, text, &error), AR_OK);
 }
 
 static void note(struct recorder *self, const char *verb, uint64_t address, uint64_t bytes)
@@ -78,7 +78,7 @@ static void end_run(struct recorder *self)
     self->run_bytes = 0;
 }
 
-static void complete(struct recorder *self, struct backing_ticket ticket)
+static void complete(struct recorder *self, struct ar_backing_ticket ticket)
 {
     struct pending *pending = &self->pending[ticket.value];
     if (!pending->done)
@@ -86,67 +86,70 @@ static void complete(struct recorder *self, struct backing_ticket ticket)
     pending->done = true;
 }
 
-static enum status record_segment_alloc(struct backing *backing, uint64_t bytes, uint64_t *address)
+static enum ar_status record_segment_alloc(struct ar_backing *backing, uint64_t bytes,
+                                           uint64_t *address)
 {
     struct recorder *self = of(backing);
     end_run(self);
-    enum status status = backing_segment_alloc(self->device->backing, bytes, address);
-    if (status == STATUS_OK)
+    enum ar_status status = ar_backing_segment_alloc(self->device->backing, bytes, address);
+    if (status == AR_OK)
         note(self, "segment_alloc", *address, bytes);
-    self->refused |= status == STATUS_REFUSED;
+    self->refused |= status == AR_REFUSED;
     return status;
 }
 
-static enum status record_segment_free(struct backing *backing, uint64_t address)
+static enum ar_status record_segment_free(struct ar_backing *backing, uint64_t address)
 {
     struct recorder *self = of(backing);
-    struct device_segment segment;
+    struct ar_device_segment segment;
     end_run(self);
     assert_true(self->device->ops->segment_of(self->device, address, &segment));
     note(self, "segment_free", address, segment.bytes);
     self->frees++;
-    return backing_segment_free(self->device->backing, address);
+    return ar_backing_segment_free(self->device->backing, address);
 }
 
-static enum status record_reserve(struct backing *backing, uint64_t bytes, uint64_t *address)
+static enum ar_status record_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     end_run(of(backing));
-    return backing_reserve(of(backing)->device->backing, bytes, address);
+    return ar_backing_reserve(of(backing)->device->backing, bytes, address);
 }
 
-static enum status record_release(struct backing *backing, uint64_t address)
+static enum ar_status record_release(struct ar_backing *backing, uint64_t address)
 {
     end_run(of(backing));
-    return backing_release(of(backing)->device->backing, address);
+    return ar_backing_release(of(backing)->device->backing, address);
 }
 
-static enum status record_create(struct backing *backing, uint64_t bytes, backing_handle *handle)
+static enum ar_status record_create(struct ar_backing *backing, uint64_t bytes,
+                                    backing_handle *handle)
 {
     struct recorder *self = of(backing);
     end_run(self);
-    enum status status = backing_create(self->device->backing, bytes, handle);
-    self->refused |= status == STATUS_REFUSED;
+    enum ar_status status = ar_backing_create(self->device->backing, bytes, handle);
+    self->refused |= status == AR_REFUSED;
     return status;
 }
 
-static enum status record_destroy(struct backing *backing, backing_handle handle)
+static enum ar_status record_destroy(struct ar_backing *backing, backing_handle handle)
 {
-    return backing_destroy(of(backing)->device->backing, handle);
+    return ar_backing_destroy(of(backing)->device->backing, handle);
 }
 
-static enum status record_map(struct backing *backing, uint64_t address, backing_handle handle)
+static enum ar_status record_map(struct ar_backing *backing, uint64_t address,
+                                 backing_handle handle)
 {
-    return backing_map(of(backing)->device->backing, address, handle);
+    return ar_backing_map(of(backing)->device->backing, address, handle);
 }
 
-static enum status record_access(struct backing *backing, uint64_t address, uint64_t bytes)
+static enum ar_status record_access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct recorder *self = of(backing);
     note(self, "segment_map", address, bytes);
-    return backing_access(self->device->backing, address, bytes);
+    return ar_backing_access(self->device->backing, address, bytes);
 }
 
-static enum status record_unmap(struct backing *backing, uint64_t address, uint64_t bytes)
+static enum ar_status record_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct recorder *self = of(backing);
     if (self->run_bytes && self->run_address + self->run_bytes != address)
@@ -154,24 +157,24 @@ static enum status record_unmap(struct backing *backing, uint64_t address, uint6
     if (!self->run_bytes)
         self->run_address = address;
     self->run_bytes += bytes;
-    return backing_unmap(self->device->backing, address, bytes);
+    return ar_backing_unmap(self->device->backing, address, bytes);
 }
 
-static struct backing_ticket record_fence(struct backing *backing, uint32_t stream)
+static struct ar_backing_ticket record_fence(struct ar_backing *backing, uint32_t stream)
 {
     struct recorder *self = of(backing);
     if (self->freeing == UINT64_MAX) /* it waits for a stream's own work: done */
-        return (struct backing_ticket){stream, UINT64_MAX};
+        return (struct ar_backing_ticket){stream, UINT64_MAX};
     struct pending *grown =
         realloc(self->pending, (self->pending_count + 1) * sizeof *self->pending);
     assert_non_null(grown);
     self->pending = grown;
     grown[self->pending_count] =
-        (struct pending){.id = self->freeing, .due = self->now + rng_below(&self->rng, 20)};
-    return (struct backing_ticket){stream, self->pending_count++};
+        (struct pending){.id = self->freeing, .due = self->now + ar_rng_below(&self->rng, 20)};
+    return (struct ar_backing_ticket){stream, self->pending_count++};
 }
 
-static bool record_done(struct backing *backing, struct backing_ticket ticket)
+static bool record_done(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct recorder *self = of(backing);
     if (ticket.value == UINT64_MAX)
@@ -182,38 +185,38 @@ static bool record_done(struct backing *backing, struct backing_ticket ticket)
     return done;
 }
 
-static void record_wait(struct backing *backing, struct backing_ticket ticket)
+static void record_wait(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     if (ticket.value != UINT64_MAX)
         complete(of(backing), ticket);
 }
 
-static void record_memory(struct backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
+static void record_memory(struct ar_backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-    backing_memory(of(backing)->device->backing, free_bytes, total_bytes);
+    ar_backing_memory(of(backing)->device->backing, free_bytes, total_bytes);
 }
 
-static const char *record_problem(struct backing *backing)
+static const char *record_problem(struct ar_backing *backing)
 {
-    return backing_problem(of(backing)->device->backing);
+    return ar_backing_problem(of(backing)->device->backing);
 }
 
 static void request(struct recorder *self)
 {
-    struct policy_block block;
-    bool large = rng_below(&self->rng, 100) < self->program->large_percent;
-    const struct policy_request wanted = {
-        .bytes = large ? rng_log_uniform(&self->rng, MIB, 200 * MIB)
-                       : rng_log_uniform(&self->rng, 1, 2 * MIB),
-        .stream = (uint32_t)rng_below(&self->rng, self->program->streams),
+    struct ar_policy_block block;
+    bool large = ar_rng_below(&self->rng, 100) < self->program->large_percent;
+    const struct ar_policy_request wanted = {
+        .bytes = large ? ar_rng_log_uniform(&self->rng, AR_MIB, 200 * AR_MIB)
+                       : ar_rng_log_uniform(&self->rng, 1, 2 * AR_MIB),
+        .stream = (uint32_t)ar_rng_below(&self->rng, self->program->streams),
     };
     uint64_t frees = self->frees;
     self->refused = false;
-    enum status status = policy_alloc(self->policy, &wanted, &block);
-    assert_true(status == STATUS_OK || status == STATUS_NO_MEMORY);
+    enum ar_status status = ar_policy_alloc(self->policy, &wanted, &block);
+    assert_true(status == AR_OK || status == AR_NO_MEMORY);
     end_run(self);
     self->result->own_releases += self->frees > frees;
-    self->result->refusals += self->refused && status == STATUS_OK;
+    self->result->refusals += self->refused && status == AR_OK;
     struct trace_event event = {.kind = status ? TRACE_PROBE : TRACE_ALLOC,
                                 .id = self->next_id++,
                                 .value = wanted.bytes,
@@ -236,28 +239,28 @@ static void request(struct recorder *self)
 
 static void free_requested(struct recorder *self)
 {
-    size_t at = (size_t)rng_below(&self->rng, self->live_count);
+    size_t at = (size_t)ar_rng_below(&self->rng, self->live_count);
     struct live block = self->live[at];
     self->live[at] = self->live[--self->live_count];
     self->live_bytes -= block.block.requested_bytes;
-    bool used = rng_below(&self->rng, 100) < self->program->use_percent;
+    bool used = ar_rng_below(&self->rng, 100) < self->program->use_percent;
     uint32_t other = (block.stream + 1) % (self->program->streams + 1);
     if (used)
-        assert_int_equal(policy_use(self->policy, &block.block, other), STATUS_OK);
+        assert_int_equal(ar_policy_use(self->policy, &block.block, other), AR_OK);
     append(self,
            (struct trace_event){.kind = used ? TRACE_FREE_REQUESTED : TRACE_FREE_COMPLETED,
                                 .id = block.id,
                                 .stream = used ? TRACE_NO_STREAM : 0},
            NULL);
     self->freeing = block.id;
-    assert_int_equal(policy_free(self->policy, &block.block, block.stream), STATUS_OK);
+    assert_int_equal(ar_policy_free(self->policy, &block.block, block.stream), AR_OK);
     self->freeing = UINT64_MAX;
 }
 
 static void release(struct recorder *self)
 {
     uint64_t frees = self->frees;
-    assert_int_equal(policy_trim(self->policy, 0), STATUS_OK);
+    assert_int_equal(ar_policy_trim(self->policy, 0), AR_OK);
     end_run(self);
     if (self->frees > frees)
         self->result->releases++;
@@ -270,7 +273,7 @@ static void keep_stats(struct recorder *self)
     struct recorder_result *result = self->result;
     char name[64];
     uint64_t value;
-    for (size_t i = 0; policy_report(self->policy, i, name, sizeof name, &value); i++) {
+    for (size_t i = 0; ar_policy_report(self->policy, i, name, sizeof name, &value); i++) {
         struct fidelity_stat *grown = realloc(result->stats, (i + 1) * sizeof *grown);
         assert_non_null(grown);
         result->stats = grown;
@@ -283,17 +286,17 @@ static void play(struct recorder *self)
 {
     const struct recorder_program *program = self->program;
     for (unsigned i = 0; i < program->ops; i++, self->now++) {
-        if (rng_below(&self->rng, 1000) < program->release_permille)
+        if (ar_rng_below(&self->rng, 1000) < program->release_permille)
             release(self);
         bool full = self->live_bytes >= program->most_live_bytes || self->live_count == BLOCKS_MOST;
-        if (self->live_count && (full || rng_below(&self->rng, 100) < 45))
+        if (self->live_count && (full || ar_rng_below(&self->rng, 100) < 45))
             free_requested(self);
         else
             request(self);
     }
 }
 
-static const struct backing_ops record_ops = {
+static const struct ar_backing_ops record_ops = {
     .segment_alloc = record_segment_alloc,
     .segment_free = record_segment_free,
     .reserve = record_reserve,
@@ -313,9 +316,9 @@ static const struct backing_ops record_ops = {
 void recorder_run(const struct recorder_program *program, struct recorder_result *result)
 {
     struct recorder *self = calloc(1, sizeof *self);
-    struct error error = {""};
-    struct host host = {0};
-    struct spec spec;
+    struct ar_error error = {""};
+    struct ar_host host = {0};
+    struct ar_spec spec;
     char text[96];
     assert_non_null(self);
     snprintf(text, sizeof text, "sim:capacity=%" PRIu64, program->capacity_bytes);
@@ -326,15 +329,15 @@ void recorder_run(const struct recorder_program *program, struct recorder_result
     self->program = program;
     self->freeing = UINT64_MAX;
     self->result = result;
-    rng_seed(&self->rng, program->seed);
+    ar_rng_seed(&self->rng, program->seed);
     const struct trace_info info = {.name = "recorded",
                                     .recorder = "torch",
                                     .complete = true,
                                     .capacity_bytes = program->capacity_bytes};
     self->trace = trace_memory_create(&info);
     assert_non_null(self->trace);
-    const struct policy_context context = {.backing = &self->backing, .host = &host, .seed = 1};
-    assert_int_equal(spec_parse(program->policy, &spec, &error), STATUS_OK);
+    const struct ar_policy_context context = {.backing = &self->backing, .host = &host, .seed = 1};
+    assert_int_equal(ar_spec_parse(program->policy, &spec, &error), AR_OK);
     if (registry_create(&spec, &context, &self->policy, &error))
         fail_msg("%s", error.text);
     append(self, (struct trace_event){.kind = TRACE_TIME}, NULL);
@@ -343,12 +346,12 @@ void recorder_run(const struct recorder_program *program, struct recorder_result
     /* What the policy does when it is destroyed is no part of the recording. */
     struct trace_memory *trace = self->trace;
     self->trace = trace_memory_create(NULL);
-    policy_destroy(self->policy);
+    ar_policy_destroy(self->policy);
     trace_memory_discard(self->trace);
     if (trace_memory_open(trace, &result->trace, &error))
         fail_msg("%s", error.text);
-    device_close(self->device);
-    spec_close(&spec);
+    ar_device_close(self->device);
+    ar_spec_close(&spec);
     free(self->pending);
     free(self);
 }

@@ -8,37 +8,37 @@
 
 #include "tests/support/tiny_trace.h"
 
-static enum status keep_row(void *argument, const struct replay_row *row, struct error *error)
+static enum ar_status keep_row(void *argument, const struct replay_row *row, struct ar_error *error)
 {
     struct rig *rig = argument;
     (void)error;
     assert_true(rig->row_count < RIG_MOST);
     rig->rows[rig->row_count++] = *row;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status keep_sample(void *argument, const struct replay_sample *sample,
-                               struct error *error)
+static enum ar_status keep_sample(void *argument, const struct replay_sample *sample,
+                                  struct ar_error *error)
 {
     struct rig *rig = argument;
     (void)error;
     assert_true(rig->sample_count < RIG_MOST);
     rig->samples[rig->sample_count++] = *sample;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void rig_open(struct rig *rig, const char *policy, uint64_t cap_bytes, const char *events)
 {
-    struct spec spec;
+    struct ar_spec spec;
     memset(rig, 0, sizeof *rig);
     rig->device = fake_device_open(cap_bytes);
     assert_non_null(rig->device);
     rig->context =
-        (struct policy_context){.backing = rig->device->base.backing, .host = &rig->host};
-    if (spec_parse(policy, &spec, &rig->error) ||
+        (struct ar_policy_context){.backing = rig->device->base.backing, .host = &rig->host};
+    if (ar_spec_parse(policy, &spec, &rig->error) ||
         registry_create(&spec, &rig->context, &rig->policy, &rig->error))
         fail_msg("%s", rig->error.text);
-    spec_close(&spec);
+    ar_spec_close(&spec);
     rig->source = tiny_trace(events);
     rig->config = (struct replay_config){
         .policy = rig->policy,
@@ -62,7 +62,7 @@ void rig_close(struct rig *rig)
 {
     replay_result_close(&rig->result);
     trace_close(rig->source);
-    policy_destroy(rig->policy);
+    ar_policy_destroy(rig->policy);
     fake_device_close(rig->device);
 }
 

@@ -10,13 +10,13 @@
 
 struct rig {
     struct fake_device *device;
-    struct host host;
-    struct policy_context context;
-    struct policy *policy;
+    struct ar_host host;
+    struct ar_policy_context context;
+    struct ar_policy *policy;
     struct trace_source *source;
     struct replay_config config; /* change it between rig_open and rig_run */
     struct replay_result result;
-    struct error error;
+    struct ar_error error;
     struct replay_row rows[RIG_MOST];
     struct replay_sample samples[RIG_MOST];
     unsigned row_count, sample_count;

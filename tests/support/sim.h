@@ -6,14 +6,14 @@
 
 /* Opens it. Where the spec names no profile it is the tests' own card, whose figures stay:
  * tests/support/card.profile. */
-struct device *sim_test_open(const char *spec);
+struct ar_device *sim_test_open(const char *spec);
 
 /* A driver allocation that must succeed. */
-uint64_t sim_test_alloc(struct device *device, uint64_t bytes);
+uint64_t sim_test_alloc(struct ar_device *device, uint64_t bytes);
 /* A driver free that must succeed. */
-void sim_test_free(struct device *device, uint64_t address);
+void sim_test_free(struct ar_device *device, uint64_t address);
 
 /* The device must have refused the last call as misuse, with this in the sentence. */
-void sim_test_misuse(struct device *device, enum status status, const char *words);
+void sim_test_misuse(struct ar_device *device, enum ar_status status, const char *words);
 
 #endif

@@ -32,7 +32,7 @@ struct piece {
 
 struct maker {
     FILE *file;
-    struct rng rng;
+    struct ar_rng rng;
     struct snapshot_maker_options options;
     uint64_t memo, time_us, written;
     uint64_t texts[TEXTS];   /* 1 + memo number, by the caller's number of the text */
@@ -173,12 +173,12 @@ static void frame(struct maker *self, unsigned which)
 
 static void stack(struct maker *self)
 {
-    struct rng rng;
+    struct ar_rng rng;
     text(self, N_FRAMES, "frames");
     begin(self, ']');
-    rng_seed(&rng, rng_below(&self->rng, STACKS));
+    ar_rng_seed(&rng, ar_rng_below(&self->rng, STACKS));
     for (unsigned i = 0; i < self->options.frames; i++)
-        frame(self, (unsigned)rng_below(&rng, FRAMES));
+        frame(self, (unsigned)ar_rng_below(&rng, FRAMES));
     op(self, 'e', 0, 0);
 }
 
@@ -192,7 +192,7 @@ static uint64_t class_bytes(unsigned class)
 static void entry(struct maker *self, enum name action, const char *action_text, uint64_t address,
                   uint64_t bytes)
 {
-    self->time_us += rng_below(&self->rng, 9);
+    self->time_us += ar_rng_below(&self->rng, 9);
     if (self->written++ < self->options.dropped)
         return;
     uint64_t at = self->written - 1 - self->options.dropped;
@@ -238,7 +238,7 @@ static void make_segment(struct maker *self, unsigned class)
 
 static void allocate(struct maker *self)
 {
-    unsigned class = (unsigned)rng_below(&self->rng, CLASSES);
+    unsigned class = (unsigned)ar_rng_below(&self->rng, CLASSES);
     if (!self->spare_count[class])
         make_segment(self, class);
     if (!more(self))
@@ -246,14 +246,14 @@ static void allocate(struct maker *self)
     size_t at = self->spare[class][--self->spare_count[class]];
     struct piece *piece = &self->pieces[at];
     piece->used = true;
-    piece->requested = class_bytes(class) - rng_below(&self->rng, class_bytes(class) / 4 + 1);
+    piece->requested = class_bytes(class) - ar_rng_below(&self->rng, class_bytes(class) / 4 + 1);
     self->live[self->live_count++] = at;
     entry(self, N_ALLOC, "alloc", piece->address, piece->requested);
 }
 
 static void release(struct maker *self)
 {
-    size_t which = rng_below(&self->rng, self->live_count);
+    size_t which = ar_rng_below(&self->rng, self->live_count);
     size_t at = self->live[which];
     struct piece *piece = &self->pieces[at];
     if (self->written + 2 > self->options.events + self->options.dropped) {
@@ -273,7 +273,7 @@ static void put_history(struct maker *self)
     begin(self, ']');
     begin(self, ']');
     while (more(self))
-        if (self->live_count && rng_below(&self->rng, LIVE_MOST) < self->live_count)
+        if (self->live_count && ar_rng_below(&self->rng, LIVE_MOST) < self->live_count)
             release(self);
         else
             allocate(self);
@@ -334,7 +334,7 @@ void snapshot_maker_write(const char *path, const struct snapshot_maker_options 
         self->spare[i] = calloc(SEGMENTS, PER_SEGMENT * sizeof *self->spare[i]);
         assert_non_null(self->spare[i]);
     }
-    rng_seed(&self->rng, options->seed);
+    ar_rng_seed(&self->rng, options->seed);
     op(self, 0x80, 4, 1);
     begin(self, '}');
     put_history(self);

@@ -14,11 +14,12 @@
 #include "workloads/formats/formats.h"
 #include "workloads/formats/writers.h"
 
-static enum status at_the_end(void *argument, const struct policy *policy, struct error *error)
+static enum ar_status at_the_end(void *argument, const struct ar_policy *policy,
+                                 struct ar_error *error)
 {
     FILE *nowhere = fopen("/dev/null", "wb");
     assert_non_null(nowhere);
-    enum status status = run_snapshot_write(argument, policy, nowhere, error);
+    enum ar_status status = run_snapshot_write(argument, policy, nowhere, error);
     fclose(nowhere);
     return status;
 }
@@ -43,7 +44,7 @@ void snapshot_run(struct run_snapshot *out, const char *policy, const char *work
 struct trace_source *snapshot_open(const char *path, const uint32_t *device, const char *what)
 {
     struct trace_source *source;
-    struct error error = {""};
+    struct ar_error error = {""};
     if (device ? trace_open_device(path, *device, &source, &error)
                : trace_open(path, &source, &error))
         fail_msg("%s: %s", what, error.text);
@@ -53,12 +54,12 @@ struct trace_source *snapshot_open(const char *path, const uint32_t *device, con
 
 void snapshot_check_agrees(struct trace_source *source, const char *what)
 {
-    struct spec policy;
+    struct ar_spec policy;
     struct fidelity_result result;
-    struct error error = {""};
+    struct ar_error error = {""};
     char text[1024];
     if (fidelity_default_spec(&source->info, text, sizeof text, &error) ||
-        spec_parse(text, &policy, &error))
+        ar_spec_parse(text, &policy, &error))
         fail_msg("%s: %s", what, error.text);
     const struct fidelity config = {.policy = &policy, .source = source, .seed = 1};
     if (fidelity_run(&config, &result, &error))
@@ -70,12 +71,12 @@ void snapshot_check_agrees(struct trace_source *source, const char *what)
     assert_int_equal(result.rows, result.rows_met);
     assert_int_equal(result.end_blocks, result.end_blocks_met);
     fidelity_result_close(&result);
-    spec_close(&policy);
+    ar_spec_close(&policy);
 }
 
 void snapshot_check_comes_back(struct trace_source *source, const char *path, const char *what)
 {
-    struct error error = {""};
+    struct ar_error error = {""};
     if (format_writer_snapshot.write(source, path, false, &error))
         fail_msg("%s: %s", what, error.text);
     struct trace_source *again = snapshot_open(path, NULL, what);

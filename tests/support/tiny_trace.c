@@ -101,7 +101,7 @@ static void append(struct trace_memory *memory, char *line)
 {
     struct trace_event event = {0};
     struct trace_attributes attributes = {0};
-    struct error error;
+    struct ar_error error;
     char *rest = line[1] == ',' ? line + 2 : line + 1;
     const char *text = *line == 'm' || *line == '!' ? rest : NULL;
     fields(&event, *line, &rest);
@@ -117,7 +117,7 @@ struct trace_source *tiny_trace(const char *events)
     const struct trace_info info = {.name = "tiny", .format = "text", .complete = true};
     struct trace_memory *memory = trace_memory_create(&info);
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     char *copy = strdup(events), *save = NULL;
     for (char *line = strtok_r(copy, " \n", &save); line; line = strtok_r(NULL, " \n", &save))
         append(memory, line);

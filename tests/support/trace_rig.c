@@ -96,8 +96,8 @@ char *trace_rig_read(const char *path, size_t *count)
     return bytes;
 }
 
-enum status trace_rig_text(struct trace_rig *rig, const char *text, struct trace_source **out,
-                           struct error *error)
+enum ar_status trace_rig_text(struct trace_rig *rig, const char *text, struct trace_source **out,
+                              struct ar_error *error)
 {
     trace_rig_write(rig->path[0], text, strlen(text));
     return trace_open(rig->path[0], out, error);
@@ -106,9 +106,9 @@ enum status trace_rig_text(struct trace_rig *rig, const char *text, struct trace
 char *trace_rig_print(struct trace_rig *rig, struct trace_source *source)
 {
     const struct trace_write_options options = {.format = TRACE_FORMAT_TEXT};
-    struct error error;
+    struct ar_error error;
     size_t count;
-    if (trace_write(source, rig->path[3], &options, &error) != STATUS_OK) {
+    if (trace_write(source, rig->path[3], &options, &error) != AR_OK) {
         (void)fprintf(stderr, "%s\n", error.text);
         abort();
     }

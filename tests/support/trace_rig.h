@@ -22,8 +22,8 @@ void trace_rig_write(const char *path, const void *bytes, size_t count);
 char *trace_rig_read(const char *path, size_t *count); /* the caller frees it; ends with a NUL */
 
 /* Opens `text` as a file in path[0]. */
-enum status trace_rig_text(struct trace_rig *rig, const char *text, struct trace_source **out,
-                           struct error *error);
+enum ar_status trace_rig_text(struct trace_rig *rig, const char *text, struct trace_source **out,
+                              struct ar_error *error);
 
 /* The trace as canonical text, by way of a file in path[3]. The caller frees it. */
 char *trace_rig_print(struct trace_rig *rig, struct trace_source *source);

@@ -16,15 +16,15 @@
 
 struct rig {
     struct trace_source *source;
-    struct spec device;
+    struct ar_spec device;
     struct advise_result result;
 };
 
 static void advise_over(struct rig *rig, struct trace_source *source, uint64_t capacity_bytes)
 {
-    struct error error = {""};
+    struct ar_error error = {""};
     rig->source = source;
-    assert_int_equal(spec_parse("sim", &rig->device, &error), STATUS_OK);
+    assert_int_equal(ar_spec_parse("sim", &rig->device, &error), AR_OK);
     const struct advise_config config = {.source = source,
                                          .device = &rig->device,
                                          .capacity_bytes = capacity_bytes,
@@ -38,7 +38,7 @@ static void advise_over(struct rig *rig, struct trace_source *source, uint64_t c
 static void advise_file(struct rig *rig, const char *path, uint64_t capacity_bytes)
 {
     struct trace_source *source;
-    struct error error = {""};
+    struct ar_error error = {""};
     if (trace_open_recording(path, &source, &error))
         fail_msg("%s", error.text);
     advise_over(rig, source, capacity_bytes);
@@ -47,7 +47,7 @@ static void advise_file(struct rig *rig, const char *path, uint64_t capacity_byt
 static void done(struct rig *rig)
 {
     advise_result_close(&rig->result);
-    spec_close(&rig->device);
+    ar_spec_close(&rig->device);
     trace_close(rig->source);
 }
 
@@ -62,9 +62,9 @@ static const struct advise_row *row_of(const struct rig *rig, const char *spec)
 
 static void predict(const char *path, const char *policy, struct trial *out)
 {
-    struct error error = {""};
+    struct ar_error error = {""};
     struct rig rig = {0};
-    assert_int_equal(spec_parse("sim", &rig.device, &error), STATUS_OK);
+    assert_int_equal(ar_spec_parse("sim", &rig.device, &error), AR_OK);
     if (trace_open_recording(path, &rig.source, &error))
         fail_msg("%s", error.text);
     const struct advise_config config = {
@@ -117,18 +117,18 @@ static void a_recording_is_understood_first(void **state)
 {
     (void)state;
     struct rig rig;
-    advise_file(&rig, DATA "tape_small.expandable.csv.gz", 1298 * MIB);
+    advise_file(&rig, DATA "tape_small.expandable.csv.gz", 1298 * AR_MIB);
     assert_int_equal(rig.result.fidelity, ADVISE_AGREES);
     assert_int_equal(rig.result.recorded_peak_reserved_bytes, 1367343104);
     assert_true(rig.result.complete);
     const struct advise_row *best = advise_best(&rig.result);
     assert_false(rig.result.rows[0].candidate.given);
     assert_string_equal(best->candidate.spec, "torch");
-    assert_true(best->at.passed && best->safe_bytes <= 1298 * MIB);
+    assert_true(best->at.passed && best->safe_bytes <= 1298 * AR_MIB);
     for (size_t i = 0; i < rig.result.own_count; i++)
         if (rig.result.rows[i].candidate.given)
             assert_true(!rig.result.rows[i].at.passed &&
-                        rig.result.rows[i].safe_bytes > 1298 * MIB);
+                        rig.result.rows[i].safe_bytes > 1298 * AR_MIB);
     done(&rig);
 }
 
@@ -138,15 +138,15 @@ static void unrecorded_traces_have_no_settings(void **state)
 {
     (void)state;
     struct rig rig;
-    advise_over(&rig, tiny_trace(PINNED), 100 * MIB);
+    advise_over(&rig, tiny_trace(PINNED), 100 * AR_MIB);
     assert_int_equal(rig.result.fidelity, ADVISE_NOT_RECORDED);
     assert_int_equal(rig.result.own_count, 0);
     assert_null(advise_best(&rig.result));
     assert_true(row_of(&rig, "vmm")->at.passed);
     assert_false(row_of(&rig, "best-fit")->at.passed);
-    assert_int_equal(rig.result.peak.bytes, 90 * MIB);
+    assert_int_equal(rig.result.peak.bytes, 90 * AR_MIB);
     assert_int_equal(rig.result.peak.count, 3);
-    assert_int_equal(rig.result.peak.at[0].bytes, 40 * MIB);
+    assert_int_equal(rig.result.peak.at[0].bytes, 40 * AR_MIB);
     assert_string_equal(rig.result.peak.at[2].tag, "kept");
     done(&rig);
 }
@@ -157,7 +157,7 @@ static struct trace_source *dying(void)
     struct trace_source *source =
         tiny_trace("a,0,31457280 f,0 m,step a,1,52428800 a,2,62914560 !,oom,10485760 r,2");
     strcpy(source->info.recorder, "torch 2.11.0");
-    source->info.limit_bytes = 100 * MIB;
+    source->info.limit_bytes = 100 * AR_MIB;
     return source;
 }
 
@@ -168,13 +168,13 @@ static void a_trace_that_ends_in_a_failure_proves_its_beginning(void **state)
     advise_over(&rig, dying(), 0);
     assert_false(rig.result.complete);
     assert_true(rig.result.has_failed_request);
-    assert_int_equal(rig.result.failed_bytes, 60 * MIB);
+    assert_int_equal(rig.result.failed_bytes, 60 * AR_MIB);
     assert_int_equal(rig.result.failed_event, 4);
-    assert_int_equal(rig.result.step.bytes, 30 * MIB);
-    assert_int_equal(rig.result.peak.bytes, 110 * MIB);
+    assert_int_equal(rig.result.step.bytes, 30 * AR_MIB);
+    assert_int_equal(rig.result.peak.bytes, 110 * AR_MIB);
     assert_null(advise_best(&rig.result));
     done(&rig);
-    advise_over(&rig, dying(), 120 * MIB);
+    advise_over(&rig, dying(), 120 * AR_MIB);
     assert_non_null(advise_best(&rig.result));
     done(&rig);
 }
@@ -184,7 +184,7 @@ static void a_survived_failure_is_none(void **state)
 {
     (void)state;
     struct rig rig;
-    advise_over(&rig, tiny_trace("a,0,1048576 p,1,1073741824 !,oom,1 r,1 a,2,1048576"), GIB);
+    advise_over(&rig, tiny_trace("a,0,1048576 p,1,1073741824 !,oom,1 r,1 a,2,1048576"), AR_GIB);
     assert_true(rig.result.complete);
     done(&rig);
 }
@@ -198,15 +198,15 @@ static void a_failure_near_the_end_was_the_end(void **state)
     struct trace_source *source =
         tiny_trace("a,0,1048576 p,1,1073741824 !,oom,1 r,1 a,2,512 f,0 f,2");
     source->info.complete = false;
-    advise_over(&rig, source, GIB);
+    advise_over(&rig, source, AR_GIB);
     assert_true(rig.result.has_failed_request);
-    assert_int_equal(rig.result.failed_bytes, GIB);
+    assert_int_equal(rig.result.failed_bytes, AR_GIB);
     assert_int_equal(rig.result.failed_event, 1);
     assert_false(row_of(&rig, "torch")->at.passed);
     done(&rig);
     source = tiny_trace("a,0,1048576 p,1,1073741824 !,oom,1 r,1 m,step a,2,512 f,0 f,2");
     source->info.complete = false;
-    advise_over(&rig, source, GIB);
+    advise_over(&rig, source, AR_GIB);
     assert_false(rig.result.complete || rig.result.has_failed_request);
     assert_true(row_of(&rig, "torch")->at.passed);
     done(&rig);
@@ -218,12 +218,12 @@ static void pending_frees_are_waited_for(void **state)
 {
     (void)state;
     struct rig rig = {0};
-    struct error error = {""};
+    struct ar_error error = {""};
     rig.source = tiny_trace("a,0,62914560 r,0 a,1,62914560 f,0 a,2,1048576 r,1 f,2 f,1");
-    assert_int_equal(spec_parse("sim", &rig.device, &error), STATUS_OK);
+    assert_int_equal(ar_spec_parse("sim", &rig.device, &error), AR_OK);
     const struct advise_config config = {.source = rig.source,
                                          .device = &rig.device,
-                                         .capacity_bytes = 100 * MIB,
+                                         .capacity_bytes = 100 * AR_MIB,
                                          .frees = REPLAY_RECORDED,
                                          .jobs = 1};
     if (advise_run(&config, &rig.result, &error))
@@ -232,7 +232,7 @@ static void pending_frees_are_waited_for(void **state)
     assert_int_equal(row_of(&rig, "torch")->at.flushes, 1);
     assert_true(row_of(&rig, "vmm")->at.passed);
     assert_true(row_of(&rig, "cupy")->at.passed);
-    assert_int_equal(row_of(&rig, "torch")->alone.peak_reserved_bytes, 122 * MIB);
+    assert_int_equal(row_of(&rig, "torch")->alone.peak_reserved_bytes, 122 * AR_MIB);
     done(&rig);
 }
 
@@ -244,11 +244,11 @@ static void what_is_left_to_the_system_is_needed_too(void **state)
     struct rig rig;
     struct trace_source *source = tiny_trace("a,0,2147483648 f,0");
     strcpy(source->info.recorder, "tensorflow 2.16");
-    advise_over(&rig, source, 6 * GIB);
+    advise_over(&rig, source, 6 * AR_GIB);
     assert_true(row_of(&rig, "growth")->at.passed);
-    assert_int_equal(row_of(&rig, "growth")->alone.peak_reserved_bytes, 2 * GIB);
-    assert_int_equal(row_of(&rig, "growth")->safe_bytes, 2 * GIB + 1800 * MIB);
-    assert_int_equal(row_of(&rig, "growth:fraction=0.95")->safe_bytes, 2156 * MIB);
+    assert_int_equal(row_of(&rig, "growth")->alone.peak_reserved_bytes, 2 * AR_GIB);
+    assert_int_equal(row_of(&rig, "growth")->safe_bytes, 2 * AR_GIB + 1800 * AR_MIB);
+    assert_int_equal(row_of(&rig, "growth:fraction=0.95")->safe_bytes, 2156 * AR_MIB);
     done(&rig);
 }
 
@@ -256,8 +256,8 @@ static void settings_pair_across_options_only(void **state)
 {
     (void)state;
     struct candidates list;
-    struct error error;
-    assert_int_equal(candidates_list("torch 2.11.0", "torch", false, &list, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(candidates_list("torch 2.11.0", "torch", false, &list, &error), AR_OK);
     size_t pairs = 0;
     for (size_t i = 0; i < list.count; i++) {
         const char *spec = list.at[i].spec;

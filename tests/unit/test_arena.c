@@ -15,11 +15,11 @@
 static void known_places(void **state)
 {
     struct arena arena;
-    struct error error;
+    struct ar_error error;
     struct trace_source *source = tiny_trace("a,0,512 a,1,1000 a,2,0 a,3,9,space=pinned f,0 "
                                              "p,4,100 f,1 a,5,1536 k,0,1 r,4");
     (void)state;
-    if (arena_plan(&arena, source, &error) != STATUS_OK)
+    if (arena_plan(&arena, source, &error) != AR_OK)
         fail_msg("%s", error.text);
     static const uint64_t wanted[] = {0, 512, ARENA_NOWHERE, ARENA_NOWHERE, 0, 512};
     assert_int_equal(arena.count, 6);
@@ -33,10 +33,10 @@ static void known_places(void **state)
 static void work_needs_the_arena(void **state)
 {
     struct arena arena;
-    struct error error;
+    struct ar_error error;
     struct trace_source *source = tiny_trace("a,0,512 k,0,1,op=set,out=0");
     (void)state;
-    assert_int_equal(arena_plan(&arena, source, &error), STATUS_OK);
+    assert_int_equal(arena_plan(&arena, source, &error), AR_OK);
     assert_true(arena.needed);
     arena_close(&arena);
     trace_close(source);
@@ -73,17 +73,16 @@ static void live_blocks_lie_apart(void **state)
     (void)state;
     for (size_t w = 0; w < sizeof workloads / sizeof *workloads; w++) {
         struct arena arena;
-        struct error error;
+        struct ar_error error;
         struct trace_source *source;
         const struct trace_event *events;
         size_t count;
         uint64_t highest = 0;
-        if (workload_open(workloads[w], &source, &error) != STATUS_OK ||
-            arena_plan(&arena, source, &error) != STATUS_OK ||
-            trace_rewind(source, &error) != STATUS_OK)
+        if (workload_open(workloads[w], &source, &error) != AR_OK ||
+            arena_plan(&arena, source, &error) != AR_OK || trace_rewind(source, &error) != AR_OK)
             fail_msg("%s", error.text);
         do {
-            assert_int_equal(trace_next(source, &events, &count, &error), STATUS_OK);
+            assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
             for (size_t i = 0; i < count; i++) {
                 if (!trace_kind_has_block(events[i].kind))
                     continue;

@@ -16,7 +16,7 @@ static void items_stay_as_it_grows(void **state)
     (void)state;
     for (uint32_t i = 0; i < 1000; i++) {
         size_t before = room;
-        items = array_grow(items, i, &room, sizeof *items);
+        items = ar_array_grow(items, i, &room, sizeof *items);
         assert_non_null(items);
         assert_true(room > i);
         assert_true(room == before || i == before);
@@ -34,7 +34,7 @@ static void what_cannot_be_had_changes_nothing(void **state)
     char *items = malloc(1);
     size_t room = SIZE_MAX / 2;
     (void)state;
-    assert_null(array_grow(items, room, &room, 4));
+    assert_null(ar_array_grow(items, room, &room, 4));
     assert_int_equal(room, SIZE_MAX / 2);
     free(items);
 }
@@ -52,8 +52,8 @@ static void the_first_above_is_found(void **state)
     const size_t key_at = offsetof(struct item, address);
     (void)state;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        assert_int_equal(array_above(items, 4, sizeof *items, key_at, values[i]), wanted[i]);
-    assert_int_equal(array_above(NULL, 0, sizeof *items, key_at, 5), 0);
+        assert_int_equal(ar_array_above(items, 4, sizeof *items, key_at, values[i]), wanted[i]);
+    assert_int_equal(ar_array_above(NULL, 0, sizeof *items, key_at, 5), 0);
 }
 
 /* Values whose difference does not fit into an int, equal ones and one alone. */
@@ -62,9 +62,9 @@ static void values_are_put_in_order(void **state)
     (void)state;
     uint64_t values[] = {UINT64_MAX, 3, UINT64_C(1) << 40, 0, 3};
     static const uint64_t wanted[] = {0, 3, 3, UINT64_C(1) << 40, UINT64_MAX};
-    array_sort(values, 1);
+    ar_array_sort(values, 1);
     assert_true(values[0] == UINT64_MAX);
-    array_sort(values, 5);
+    ar_array_sort(values, 5);
     assert_memory_equal(values, wanted, sizeof wanted);
 }
 

@@ -32,35 +32,38 @@ static uint64_t limit_of(const char *spec, uint64_t total_bytes)
 static void test_limit_by_default(void **state)
 {
     (void)state;
-    assert_int_equal(limit_of("greedy", 80 * GIB), 80 * GIB - 1800 * MIB);
-    assert_int_equal(limit_of("greedy:compute_capability=8", 80 * GIB), 80 * GIB - 1536 * MIB);
-    assert_int_equal(limit_of("greedy:compute_capability=7", 32 * GIB), 32 * GIB - 1050 * MIB);
-    assert_int_equal(limit_of("greedy:compute_capability=6", 16 * GIB), 16 * GIB - 500 * MIB);
-    assert_int_equal(limit_of("growth", 2 * GIB - 1), 2 * GIB - 1 - 225 * MIB);
-    assert_int_equal(limit_of("growth", 2 * GIB), 2 * GIB - 1800 * MIB);
+    assert_int_equal(limit_of("greedy", 80 * AR_GIB), 80 * AR_GIB - 1800 * AR_MIB);
+    assert_int_equal(limit_of("greedy:compute_capability=8", 80 * AR_GIB),
+                     80 * AR_GIB - 1536 * AR_MIB);
+    assert_int_equal(limit_of("greedy:compute_capability=7", 32 * AR_GIB),
+                     32 * AR_GIB - 1050 * AR_MIB);
+    assert_int_equal(limit_of("greedy:compute_capability=6", 16 * AR_GIB),
+                     16 * AR_GIB - 500 * AR_MIB);
+    assert_int_equal(limit_of("growth", 2 * AR_GIB - 1), 2 * AR_GIB - 1 - 225 * AR_MIB);
+    assert_int_equal(limit_of("growth", 2 * AR_GIB), 2 * AR_GIB - 1800 * AR_MIB);
     /* Where no more is free than the system is left, all of it is tried (tensorflow#8170: 190.3125 MiB). */
     assert_int_equal(limit_of("greedy", 199557120), 199557120);
-    assert_int_equal(limit_of("growth", 100 * MIB), 100 * MIB);
-    assert_int_equal(limit_of("bfc", 225 * MIB), 225 * MIB);
-    assert_int_equal(limit_of("bfc", 225 * MIB + 1), 1);
-    assert_int_equal(limit_of("growth:framework=jax", 80 * GIB), 60 * GIB);
+    assert_int_equal(limit_of("growth", 100 * AR_MIB), 100 * AR_MIB);
+    assert_int_equal(limit_of("bfc", 225 * AR_MIB), 225 * AR_MIB);
+    assert_int_equal(limit_of("bfc", 225 * AR_MIB + 1), 1);
+    assert_int_equal(limit_of("growth:framework=jax", 80 * AR_GIB), 60 * AR_GIB);
 }
 
 static void test_limit_by_option(void **state)
 {
     (void)state;
-    assert_int_equal(limit_of("bfc:limit=3GiB,fraction=0.5", 80 * GIB), 3 * GIB);
-    assert_int_equal(limit_of("bfc:fraction=0.5", 80 * GIB), 40 * GIB);
+    assert_int_equal(limit_of("bfc:limit=3GiB,fraction=0.5", 80 * AR_GIB), 3 * AR_GIB);
+    assert_int_equal(limit_of("bfc:fraction=0.5", 80 * AR_GIB), 40 * AR_GIB);
     assert_int_equal(limit_of("bfc:fraction=0.1,framework=jax", 85018542080), 8501854208);
-    assert_int_equal(limit_of("bfc:system_memory=1GiB,fraction=0.5", 80 * GIB), 79 * GIB);
+    assert_int_equal(limit_of("bfc:system_memory=1GiB,fraction=0.5", 80 * AR_GIB), 79 * AR_GIB);
     /* more than there is: does not count */
-    assert_int_equal(limit_of("bfc:system_memory=100GiB,fraction=0.5", 80 * GIB), 40 * GIB);
+    assert_int_equal(limit_of("bfc:system_memory=100GiB,fraction=0.5", 80 * AR_GIB), 40 * AR_GIB);
 }
 
 static void test_limit_of_unlimited_device(void **state)
 {
     (void)state;
-    assert_int_equal(limit_of("greedy", UINT64_MAX), (UINT64_C(1) << 60) - 1800 * MIB);
+    assert_int_equal(limit_of("greedy", UINT64_MAX), (UINT64_C(1) << 60) - 1800 * AR_MIB);
     struct bfc_rig *rig = bfc_rig_open("growth", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, UINT64_C(1) << 59), 0);
     assert_int_equal(bfc_rig_alloc(rig, 1, UINT64_C(1) << 59), BFC_RIG_FAILED);
@@ -97,7 +100,7 @@ static void test_first_region(void **state)
     (void)state;
     struct bfc_rig *rig = bfc_rig_open("growth:limit=1GiB,first_region=32MiB", UINT64_MAX);
     bfc_rig_alloc(rig, 0, 1);
-    assert_int_equal(rig->backing.attempts[0], 32 * MIB);
+    assert_int_equal(rig->backing.attempts[0], 32 * AR_MIB);
     bfc_rig_close(rig);
 }
 
@@ -105,13 +108,13 @@ static void check_refused(const char *spec, bool adjacent, const char *part)
 {
     struct fake_backing *backing = malloc(sizeof *backing);
     assert_non_null(backing);
-    fake_backing_open(backing, GIB);
+    fake_backing_open(backing, AR_GIB);
     backing->base.adjacent = adjacent;
-    struct host host = {0};
-    struct policy_context context = {.backing = &backing->base, .host = &host};
-    struct policy *policy = NULL;
-    struct error error = {{0}};
-    assert_int_equal(bfc_rig_make(spec, &context, &policy, &error), STATUS_INVALID);
+    struct ar_host host = {0};
+    struct ar_policy_context context = {.backing = &backing->base, .host = &host};
+    struct ar_policy *policy = NULL;
+    struct ar_error error = {{0}};
+    assert_int_equal(bfc_rig_make(spec, &context, &policy, &error), AR_INVALID);
     assert_null(policy);
     assert_non_null(strstr(error.text, part));
     assert_int_equal(host.now_bytes, 0);
@@ -129,7 +132,7 @@ static void test_contradictions(void **state)
 
 static void check_setting(const char *spec, const char *expected)
 {
-    struct bfc_rig *rig = bfc_rig_open(spec, 80 * GIB);
+    struct bfc_rig *rig = bfc_rig_open(spec, 80 * AR_GIB);
     char text[256];
     bool there = rig->policy->ops->setting(rig->policy, text, sizeof text);
     assert_int_equal(there, expected != NULL);
@@ -171,7 +174,7 @@ static void test_alignment(void **state)
     bfc_rig_free(rig, 0);
     bfc_rig_free(rig, 1);
     bfc_rig_free(rig, 2);
-    assert_int_equal(bfc_rig_stats(rig).largest_free_block_bytes, MIB);
+    assert_int_equal(bfc_rig_stats(rig).largest_free_block_bytes, AR_MIB);
     bfc_rig_close(rig);
 }
 
@@ -214,8 +217,8 @@ static void test_free_blocks_of_the_other_end_stay(void **state)
     bfc_rig_alloc_at(rig, 1, 256, 0, false);
     bfc_rig_alloc_at(rig, 2, 512, 0, true);
     bfc_rig_free(rig, 0);
-    struct policy_stats stats = bfc_rig_stats(rig);
-    assert_int_equal(policy_free_bytes(&stats.totals), 256);
+    struct ar_policy_stats stats = bfc_rig_stats(rig);
+    assert_int_equal(ar_policy_free_bytes(&stats.totals), 256);
     assert_int_equal(bfc_rig_alloc_at(rig, 3, 256, 0, true), BFC_RIG_FAILED);
     assert_int_equal(bfc_rig_alloc_at(rig, 3, 256, 0, false), 0);
     bfc_rig_close(rig);
@@ -226,7 +229,7 @@ static struct bfc_rig *with_lower_free_blocks(const char *spec)
 {
     struct bfc_rig *rig = bfc_rig_open(spec, UINT64_MAX);
     for (unsigned i = 0; i < 8; i++)
-        bfc_rig_alloc_at(rig, i, KIB, 0, false);
+        bfc_rig_alloc_at(rig, i, AR_KIB, 0, false);
     for (unsigned i = 0; i < 8; i += 2)
         bfc_rig_free(rig, i);
     return rig;
@@ -237,13 +240,13 @@ static void test_order_and_split_of_free_blocks(void **state)
     (void)state;
     struct bfc_rig *rig = with_lower_free_blocks("greedy:limit=1MiB,two_ended=true");
     assert_int_equal(bfc_rig_alloc(rig, 0, 768), 0);
-    assert_int_equal(rig->blocks[0].granted_bytes, KIB);
+    assert_int_equal(rig->blocks[0].granted_bytes, AR_KIB);
     bfc_rig_close(rig);
     rig = with_lower_free_blocks(
         "greedy:limit=1MiB,two_ended=true,lower_order=descending,lower_split=exact");
-    assert_int_equal(bfc_rig_alloc(rig, 0, 768), 6 * KIB);
+    assert_int_equal(bfc_rig_alloc(rig, 0, 768), 6 * AR_KIB);
     assert_int_equal(rig->blocks[0].granted_bytes, 768);
-    assert_int_equal(bfc_rig_alloc(rig, 2, KIB), 4 * KIB);
+    assert_int_equal(bfc_rig_alloc(rig, 2, AR_KIB), 4 * AR_KIB);
     bfc_rig_close(rig);
 }
 
@@ -254,7 +257,7 @@ static void test_upper_end_takes_the_upper_part(void **state)
     uint64_t top = bfc_rig_alloc_at(rig, 0, 256, 0, true);
     uint64_t free_block = bfc_rig_alloc_at(rig, 1, 4096, 0, true);
     uint64_t last = bfc_rig_alloc_at(rig, 2, 256, 0, true);
-    assert_int_equal(top, MIB - 256);
+    assert_int_equal(top, AR_MIB - 256);
     assert_int_equal(free_block, top - 4096);
     assert_int_equal(last, free_block - 256);
     bfc_rig_free(rig, 1);
@@ -263,7 +266,7 @@ static void test_upper_end_takes_the_upper_part(void **state)
     assert_int_equal(rig->blocks[4].granted_bytes, 3072);
     assert_int_equal(bfc_rig_alloc_at(rig, 5, 256, 1024, true), last - last % 1024);
     bfc_rig_free_all(rig);
-    assert_int_equal(bfc_rig_stats(rig).largest_free_block_bytes, MIB);
+    assert_int_equal(bfc_rig_stats(rig).largest_free_block_bytes, AR_MIB);
     bfc_rig_close(rig);
 }
 
@@ -277,22 +280,22 @@ static void test_two_ends_at_random(void **state)
     };
     for (unsigned s = 0; s < 2; s++) {
         struct bfc_rig *rig = bfc_rig_open(specs[s], UINT64_MAX);
-        struct rng rng;
-        rng_seed(&rng, 7 + s);
+        struct ar_rng rng;
+        ar_rng_seed(&rng, 7 + s);
         for (unsigned i = 0; i < 20000; i++) {
-            unsigned block = (unsigned)rng_below(&rng, 96);
+            unsigned block = (unsigned)ar_rng_below(&rng, 96);
             if (rig->live[block]) {
                 bfc_rig_free(rig, block);
                 continue;
             }
-            uint64_t alignment = rng_below(&rng, 4) ? 0 : UINT64_C(256) << rng_below(&rng, 5);
-            uint64_t address = bfc_rig_alloc_at(rig, block, rng_log_uniform(&rng, 1, 20000),
-                                                alignment, rng_below(&rng, 2));
+            uint64_t alignment = ar_rng_below(&rng, 4) ? 0 : UINT64_C(256) << ar_rng_below(&rng, 5);
+            uint64_t address = bfc_rig_alloc_at(rig, block, ar_rng_log_uniform(&rng, 1, 20000),
+                                                alignment, ar_rng_below(&rng, 2));
             if (alignment && address != BFC_RIG_FAILED)
                 assert_int_equal(address % alignment, 0);
         }
         bfc_rig_free_all(rig);
-        assert_int_equal(bfc_rig_stats(rig).largest_free_block_bytes, 256 * KIB);
+        assert_int_equal(bfc_rig_stats(rig).largest_free_block_bytes, 256 * AR_KIB);
         bfc_rig_close(rig);
     }
 }
@@ -305,18 +308,18 @@ static unsigned run_with_failures(struct bfc_rig *rig)
 {
     unsigned failed = 0;
     for (unsigned i = 0; i < 400; i++) {
-        struct policy_request request = {.bytes = 1 + i * 7919 % 100000,
-                                         .alignment = i % 9 ? 0 : 1024};
-        enum status status = policy_alloc(rig->policy, &request, &rig->blocks[i]);
+        struct ar_policy_request request = {.bytes = 1 + i * 7919 % 100000,
+                                            .alignment = i % 9 ? 0 : 1024};
+        enum ar_status status = ar_policy_alloc(rig->policy, &request, &rig->blocks[i]);
         bfc_rig_check(rig);
-        rig->live[i] = status == STATUS_OK;
-        failed += status != STATUS_OK;
+        rig->live[i] = status == AR_OK;
+        failed += status != AR_OK;
         if (i % 3 == 2 && rig->live[i - 1])
             bfc_rig_free(rig, i - 1);
     }
     bfc_rig_free_all(rig);
-    struct policy_request large = {.bytes = 30 * MIB};
-    failed += policy_alloc(rig->policy, &large, &rig->blocks[0]) != STATUS_OK;
+    struct ar_policy_request large = {.bytes = 30 * AR_MIB};
+    failed += ar_policy_alloc(rig->policy, &large, &rig->blocks[0]) != AR_OK;
     bfc_rig_check(rig);
     return failed;
 }
@@ -342,13 +345,13 @@ static void test_create_without_host_memory(void **state)
     for (uint64_t fail_at = 1; fail_at <= 2; fail_at++) {
         struct fake_backing *backing = malloc(sizeof *backing);
         assert_non_null(backing);
-        fake_backing_open(backing, GIB);
-        struct host host = {.fail_at = fail_at};
-        struct policy_context context = {.backing = &backing->base, .host = &host};
-        struct policy *policy = NULL;
-        struct error error = {{0}};
+        fake_backing_open(backing, AR_GIB);
+        struct ar_host host = {.fail_at = fail_at};
+        struct ar_policy_context context = {.backing = &backing->base, .host = &host};
+        struct ar_policy *policy = NULL;
+        struct ar_error error = {{0}};
         assert_int_equal(bfc_rig_make("greedy:two_ended=true", &context, &policy, &error),
-                         STATUS_HOST_MEMORY);
+                         AR_HOST_MEMORY);
         assert_null(policy);
         assert_int_equal(host.now_bytes, 0);
         free(backing);
@@ -373,7 +376,7 @@ static void test_backing_refuses(void **state)
 
 /* ---- the index and what is measured of it ----------------------------------------------- */
 
-static unsigned depth_of(const struct span *chunks, uint32_t node)
+static unsigned depth_of(const struct ar_span *chunks, uint32_t node)
 {
     if (!node)
         return 0;
@@ -390,21 +393,21 @@ static void test_many_equal_free_blocks(void **state)
     enum { FREE_BLOCKS = 65536 };
     for (unsigned order = 0; order < 3; order++) {
         struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
-        struct policy_block *blocks = calloc(2 * FREE_BLOCKS, sizeof *blocks);
+        struct ar_policy_block *blocks = calloc(2 * FREE_BLOCKS, sizeof *blocks);
         assert_non_null(blocks);
-        struct policy_request request = {.bytes = KIB};
+        struct ar_policy_request request = {.bytes = AR_KIB};
         for (unsigned i = 0; i < 2 * FREE_BLOCKS; i++)
-            assert_int_equal(policy_alloc(rig->policy, &request, &blocks[i]), STATUS_OK);
+            assert_int_equal(ar_policy_alloc(rig->policy, &request, &blocks[i]), AR_OK);
         for (unsigned i = 0; i < FREE_BLOCKS; i++) {
             unsigned j = order == 0   ? i
                          : order == 1 ? FREE_BLOCKS - 1 - i
                                       : i * 40503u % FREE_BLOCKS;
-            assert_int_equal(policy_free(rig->policy, &blocks[2 * j], 0), STATUS_OK);
+            assert_int_equal(ar_policy_free(rig->policy, &blocks[2 * j], 0), AR_OK);
         }
         bfc_rig_check(rig);
         const struct bfc *self = bfc_of(rig);
         assert_in_range(depth_of(self->chunks.at, self->index.roots[10]), 17, 60);
-        assert_int_equal(bfc_rig_alloc(rig, 0, KIB), 0); /* the lowest address */
+        assert_int_equal(bfc_rig_alloc(rig, 0, AR_KIB), 0); /* the lowest address */
         assert_true(rig->host.peak_bytes < 2 * FREE_BLOCKS * 60);
         free(blocks);
         bfc_rig_close(rig);
@@ -433,7 +436,7 @@ static void test_watch(void **state)
 {
     (void)state;
     struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
-    struct policy_free_watch watch = {.unit_bytes = 3000};
+    struct ar_policy_free_watch watch = {.unit_bytes = 3000};
     rig->policy->watch = &watch; /* validate, after each call, compares it */
     run_with_failures(rig);
     assert_true(watch.usable_bytes > 0);
@@ -442,10 +445,10 @@ static void test_watch(void **state)
 
 /* ---- validate -------------------------------------------------------------------------- */
 
-static bool counts_ranges(void *argument, const struct policy_range *range)
+static bool counts_ranges(void *argument, const struct ar_policy_range *range)
 {
     uint64_t *bytes = argument;
-    bytes[range->state == POLICY_RANGE_USED] += range->bytes;
+    bytes[range->state == AR_POLICY_RANGE_USED] += range->bytes;
     bytes[2]++;
     return bytes[2] != bytes[3]; /* stops there */
 }
@@ -458,13 +461,13 @@ static void test_walk(void **state)
         bfc_rig_alloc(rig, i, (i + 1) * 100000);
     for (unsigned i = 0; i < 20; i += 3)
         bfc_rig_free(rig, i);
-    struct policy_stats stats = bfc_rig_stats(rig);
+    struct ar_policy_stats stats = bfc_rig_stats(rig);
     uint64_t all[4] = {0};
-    policy_walk(rig->policy, counts_ranges, all);
-    assert_int_equal(all[0], policy_free_bytes(&stats.totals));
+    ar_policy_walk(rig->policy, counts_ranges, all);
+    assert_int_equal(all[0], ar_policy_free_bytes(&stats.totals));
     assert_int_equal(all[1], stats.totals.granted_bytes);
     uint64_t some[4] = {0, 0, 0, 5};
-    policy_walk(rig->policy, counts_ranges, some);
+    ar_policy_walk(rig->policy, counts_ranges, some);
     assert_int_equal(some[2], 5);
     bfc_rig_close(rig);
 }
@@ -474,8 +477,8 @@ static void test_walk(void **state)
     do {                                                                                           \
         __typeof__(lvalue) kept = (lvalue);                                                        \
         (lvalue) = (__typeof__(lvalue))(wrong);                                                    \
-        struct error error = {{0}};                                                                \
-        assert_int_equal(policy_validate((rig)->policy, &error), STATUS_CORRUPT);                  \
+        struct ar_error error = {{0}};                                                             \
+        assert_int_equal(ar_policy_validate((rig)->policy, &error), AR_CORRUPT);                   \
         if (!strstr(error.text, part))                                                             \
             fail_msg("\"%s\" does not say \"%s\"", error.text, part);                              \
         (lvalue) = kept;                                                                           \
@@ -491,11 +494,11 @@ static void test_validate_finds_it(void **state)
     for (unsigned i = 0; i < 40; i += 2)
         bfc_rig_free(rig, i);
     struct bfc *self = bfc_of(rig);
-    struct span *chunks = self->chunks.at;
+    struct ar_span *chunks = self->chunks.at;
     uint32_t used = (uint32_t)rig->blocks[5].cookie;
     uint32_t free_block = chunks[used].next;
     uint32_t root = self->index.roots[12];
-    struct policy_totals *totals = &self->base.totals;
+    struct ar_policy_totals *totals = &self->base.totals;
     EXPECT_BROKEN(rig, chunks[used].address, chunks[used].address + 256, "must follow");
     EXPECT_BROKEN(rig, chunks[used].bytes, chunks[used].bytes + 1, "no multiple");
     EXPECT_BROKEN(rig, chunks[used].previous, 0, "neighbour");

@@ -21,23 +21,23 @@
 
 static void load(const char *path, struct sim_profile *out)
 {
-    struct error error = {""};
-    enum status status = sim_profile_load(path, out, &error);
-    if (status != STATUS_OK)
+    struct ar_error error = {""};
+    enum ar_status status = sim_profile_load(path, out, &error);
+    if (status != AR_OK)
         print_error("%s\n", error.text);
-    assert_int_equal(status, STATUS_OK);
+    assert_int_equal(status, AR_OK);
 }
 
 static void measure(const char *spec, struct sim_profile *out)
 {
-    struct error error = {""};
-    struct device *device = sim_test_open(spec);
-    enum status status = calibrate(device, &(struct calibrate_options){0}, out, &error);
-    if (status != STATUS_OK)
+    struct ar_error error = {""};
+    struct ar_device *device = sim_test_open(spec);
+    enum ar_status status = calibrate(device, &(struct calibrate_options){0}, out, &error);
+    if (status != AR_OK)
         print_error("%s\n", error.text);
-    assert_int_equal(status, STATUS_OK);
+    assert_int_equal(status, AR_OK);
     assert_int_equal(device->counters.physical_bytes, 0);
-    device_close(device);
+    ar_device_close(device);
 }
 
 /* The card's profile with more lines, in a file of its own. */
@@ -163,7 +163,7 @@ static void a_card_gives_back_its_profile(void **state)
             assert_memory_equal(measured.cleaning_wait_bytes, card.cleaning_wait_bytes,
                                 sizeof card.cleaning_wait_bytes);
         assert_int_equal(measured.total_bytes, card.total_bytes);
-        assert_int_equal(measured.usable_bytes, size_round_down(card.usable_bytes, 2 * MIB));
+        assert_int_equal(measured.usable_bytes, ar_size_round_down(card.usable_bytes, 2 * AR_MIB));
         assert_int_equal(measured.page_bytes, card.page_bytes);
         assert_int_equal(measured.granule_bytes, card.granule_bytes);
         assert_int_equal(measured.kernel_least_ns, card.kernel_least_ns);
@@ -316,7 +316,7 @@ static void kernel_ops_on_a_small_card(void **state)
     const struct sim_curve *curve = &measured.kernel_ops[SIM_KERNEL_OP_set];
     assert_int_equal(curve->count, 8);
     assert_int_equal(curve->bytes[0], 4096);
-    assert_int_equal(curve->bytes[7], 64 * MIB);
+    assert_int_equal(curve->bytes[7], 64 * AR_MIB);
     assert_int_equal(measured.kernel_ops[SIM_KERNEL_OP_gather].count,
                      0); /* its rows are not known */
     for (uint32_t i = 0; i < curve->count; i++)
@@ -330,10 +330,10 @@ static void a_small_card_leaves_large_sizes_out(void **state)
     struct sim_profile card, measured;
     load(CARD, &card);
     measure("sim:capacity=1GiB", &measured);
-    assert_int_equal(measured.usable_bytes, GIB);
+    assert_int_equal(measured.usable_bytes, AR_GIB);
     assert_true(measured.costs[SIM_COST_alloc].count > 10);
     const struct sim_curve *curve = &measured.costs[SIM_COST_create];
-    assert_int_equal(curve->bytes[curve->count - 1], 512 * MIB);
+    assert_int_equal(curve->bytes[curve->count - 1], 512 * AR_MIB);
     agree(&measured, &card);
     /* Cards on which only some blocks are large enough to wait for all of the cleaning. */
     static const char *const specs[] = {"sim:capacity=256MiB", "sim:capacity=1GiB",
@@ -342,7 +342,7 @@ static void a_small_card_leaves_large_sizes_out(void **state)
         measure(specs[i], &measured);
         assert_in_range(measured.cleaning_bytes_per_us, 370000, 378000);
         uint64_t from_bytes = measured.cleaning_wait_bytes[SIM_COST_alloc];
-        assert_true(!from_bytes || from_bytes >= 16 * GIB);
+        assert_true(!from_bytes || from_bytes >= 16 * AR_GIB);
     }
 }
 
@@ -350,18 +350,18 @@ static void what_has_no_pages_is_refused(void **state)
 {
     (void)state;
     struct sim_profile out;
-    struct error error = {""};
-    struct device *device = sim_test_open("sim:profile=bump,capacity=1GiB");
+    struct ar_error error = {""};
+    struct ar_device *device = sim_test_open("sim:profile=bump,capacity=1GiB");
     assert_int_equal(calibrate(device, &(struct calibrate_options){.cold = true}, &out, &error),
-                     STATUS_INVALID);
+                     AR_INVALID);
     assert_non_null(strstr(error.text, "nothing to measure"));
-    device_close(device);
+    ar_device_close(device);
     device = sim_test_open("sim:capacity=255MiB");
     assert_int_equal(calibrate(device, &(struct calibrate_options){.cold = true}, &out, &error),
-                     STATUS_INVALID);
+                     AR_INVALID);
     assert_non_null(strstr(error.text, "calibrating needs 256 MiB"));
     assert_null(device->listener.call);
-    device_close(device);
+    ar_device_close(device);
 }
 
 /* A model that is wrong where the card is busy shows there, and only there. */
@@ -369,29 +369,29 @@ static void a_wrong_profile_shows(void **state)
 {
     (void)state;
     struct check check;
-    struct error error = {""};
+    struct ar_error error = {""};
     char path[32], spec[64];
     card_with("busy_percent: create 1000\nbusy_percent: map 250\n", path);
     snprintf(spec, sizeof spec, "sim:profile=%s", path);
-    struct device *card = sim_test_open("sim"), *model = sim_test_open(spec);
+    struct ar_device *card = sim_test_open("sim"), *model = sim_test_open(spec);
     unlink(path);
-    assert_int_equal(check_devices(card, model, &check, &error), STATUS_OK);
+    assert_int_equal(check_devices(card, model, &check, &error), AR_OK);
     for (int mode = 0; mode < CHECK_MODES; mode++)
         for (int line = 0; line < CHECK_LINES; line++) {
             const struct check_row *row = &check.rows[mode][line];
-            assert_true(row->calls > 0 || line == DEVICE_CALL_event);
+            assert_true(row->calls > 0 || line == AR_DEVICE_CALL_event);
             if (mode != CHECK_IDLE)
                 continue;
             assert_int_equal(row->measured_ns, row->modelled_ns);
             assert_int_equal(row->within, row->calls);
         }
-    const struct check_row *create = &check.rows[CHECK_BUSY][DEVICE_CALL_create];
+    const struct check_row *create = &check.rows[CHECK_BUSY][AR_DEVICE_CALL_create];
     assert_true(2 * create->modelled_ns > 3 * create->measured_ns);
     assert_true(create->within < create->calls);
     assert_int_equal(card->counters.physical_bytes, 0);
     assert_int_equal(model->counters.physical_bytes, 0);
-    device_close(card);
-    device_close(model);
+    ar_device_close(card);
+    ar_device_close(model);
 }
 
 /* The card's pool was used while it was measured, the model's is new. */
@@ -399,22 +399,22 @@ static void the_first_use_of_the_pool_is_not_compared(void **state)
 {
     (void)state;
     struct check check;
-    struct error error = {""};
+    struct ar_error error = {""};
     char path[32], spec[64];
     uint64_t address;
     card_with("cost: pool_first 1 9000000\n", path);
     snprintf(spec, sizeof spec, "sim:profile=%s", path);
-    struct device *card = sim_test_open(spec), *model = sim_test_open(spec);
+    struct ar_device *card = sim_test_open(spec), *model = sim_test_open(spec);
     unlink(path);
-    assert_int_equal(card->backing->ops->pool_alloc(card->backing, 512, 0, &address), STATUS_OK);
-    assert_int_equal(card->backing->ops->pool_free(card->backing, address, 0), STATUS_OK);
-    assert_int_equal(check_devices(card, model, &check, &error), STATUS_OK);
-    const struct check_row *row = &check.rows[CHECK_IDLE][DEVICE_CALL_pool_alloc];
+    assert_int_equal(card->backing->ops->pool_alloc(card->backing, 512, 0, &address), AR_OK);
+    assert_int_equal(card->backing->ops->pool_free(card->backing, address, 0), AR_OK);
+    assert_int_equal(check_devices(card, model, &check, &error), AR_OK);
+    const struct check_row *row = &check.rows[CHECK_IDLE][AR_DEVICE_CALL_pool_alloc];
     assert_true(row->calls > 100);
     assert_int_equal(row->measured_ns, row->modelled_ns);
     assert_int_equal(row->within, row->calls);
-    device_close(card);
-    device_close(model);
+    ar_device_close(card);
+    ar_device_close(model);
 }
 
 static void count_step(void *argument, const char *label)
@@ -427,15 +427,15 @@ static void as_many_steps_as_it_says(void **state)
 {
     (void)state;
     struct sim_profile out;
-    struct error error;
+    struct ar_error error;
     size_t steps = 0;
     const struct calibrate_options counting = {.step = count_step, .argument = &steps};
-    struct device *device = sim_test_open("sim");
-    assert_int_equal(calibrate(device, &counting, &out, &error), STATUS_OK);
+    struct ar_device *device = sim_test_open("sim");
+    assert_int_equal(calibrate(device, &counting, &out, &error), AR_OK);
     assert_int_equal(steps, calibrate_steps());
     /* On the virtual clock too: it has to be done in two minutes. */
     assert_true(device->ops->now(device) < UINT64_C(100000000000));
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void medians(void **state)

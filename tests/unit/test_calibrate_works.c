@@ -17,17 +17,17 @@
 #define MARKS_MOST 65536u
 
 static struct {
-    const struct device_ops *sim;
-    struct device_ops ops;
+    const struct ar_device_ops *sim;
+    struct ar_device_ops ops;
     int64_t ahead_ns; /* the device's clock, of the host's */
     uint64_t host_ns; /* that a launch takes */
     uint64_t launched, filled, fails_from;
-    enum status fails_with;
-    uint64_t seen[KERNEL_OP_COUNT];
+    enum ar_status fails_with;
+    uint64_t seen[AR_KERNEL_OP_COUNT];
     uint64_t marks, begun_ns[MARKS_MOST], done_ns[MARKS_MOST];
 } card; /* one at a time */
 
-static uint64_t mark(struct device *device)
+static uint64_t mark(struct ar_device *device)
 {
     assert_true(card.marks < MARKS_MOST);
     card.begun_ns[card.marks] = card.sim->now(device);
@@ -36,66 +36,66 @@ static uint64_t mark(struct device *device)
 }
 
 /* As on a card: the device's time, but never before the host's at the mark. */
-static uint64_t mark_ns(struct device *device, uint64_t number)
+static uint64_t mark_ns(struct ar_device *device, uint64_t number)
 {
     uint64_t host_ns = card.begun_ns[number], done_ns = card.done_ns[number];
     card.sim->sync(device, UINT32_MAX);
     return done_ns > host_ns ? done_ns : host_ns;
 }
 
-static uint64_t unit_of(enum device_type type)
+static uint64_t unit_of(enum ar_device_type type)
 {
     static const uint64_t units[] = {4, 4, 2, 2, 1, 8};
     return units[type];
 }
 
 /* An operand holds at least so many bytes, all within one allocation. */
-static void check_operand(struct device *device, const struct device_operand *operand,
+static void check_operand(struct ar_device *device, const struct ar_device_operand *operand,
                           uint64_t bytes, uint64_t alignment)
 {
-    struct device_segment segment;
+    struct ar_device_segment segment;
     assert_true(operand->bytes >= bytes);
     assert_int_equal(operand->address % alignment, 0);
     assert_true(card.sim->segment_of(device, operand->address, &segment));
     assert_true(operand->address + operand->bytes <= segment.address + segment.bytes);
 }
 
-static bool apart(const struct device_operand *a, const struct device_operand *b)
+static bool apart(const struct ar_device_operand *a, const struct ar_device_operand *b)
 {
     return a->address + a->bytes <= b->address || b->address + b->bytes <= a->address;
 }
 
 /* Checks the operands; returns the bytes by which it goes. */
-static uint64_t look_at(struct device *device, const struct kernel_op *op)
+static uint64_t look_at(struct ar_device *device, const struct ar_kernel_op *op)
 {
     uint64_t unit = unit_of(op->type), m = op->m * unit, n = op->n * unit;
-    const struct device_operand *in = op->in, *out = &op->out;
+    const struct ar_device_operand *in = op->in, *out = &op->out;
     switch (op->kind) {
-    case KERNEL_OP_matmul:
+    case AR_KERNEL_OP_matmul:
         check_operand(device, out, op->m * n, 512);
         check_operand(device, &in[0], op->k * m, 512);
         check_operand(device, &in[1], op->k * n, 512);
         assert_true(apart(out, &in[0]) && apart(out, &in[1]));
         return op->m * n + op->k * m + op->k * n;
-    case KERNEL_OP_elementwise:
+    case AR_KERNEL_OP_elementwise:
         check_operand(device, &in[1], m, 512);
         check_operand(device, &in[0], m, 512);
         check_operand(device, out, m, 512);
         assert_true(apart(out, &in[0]) && apart(out, &in[1]) && apart(&in[0], &in[1]));
         return 3 * m;
-    case KERNEL_OP_copy:
+    case AR_KERNEL_OP_copy:
         check_operand(device, &in[0], m, 512);
         check_operand(device, out, m, 512);
         return 2 * m;
-    case KERNEL_OP_reduce:
+    case AR_KERNEL_OP_reduce:
         check_operand(device, &in[0], op->m * n, 512);
         check_operand(device, out, n, 512);
         return op->m * n;
-    case KERNEL_OP_gather:
-    case KERNEL_OP_scatter_add:
+    case AR_KERNEL_OP_gather:
+    case AR_KERNEL_OP_scatter_add:
         assert_true(card.filled > 0);
         check_operand(device, &in[1], 8 * op->m, 8);
-        check_operand(device, op->kind == KERNEL_OP_gather ? out : &in[0], op->m * n, 512);
+        check_operand(device, op->kind == AR_KERNEL_OP_gather ? out : &in[0], op->m * n, 512);
         assert_true(in[0].bytes >= n && out->bytes >= n && apart(out, &in[0]));
         assert_true(apart(out, &in[1]) && apart(&in[0], &in[1]));
         return 2 * op->m * n;
@@ -107,36 +107,36 @@ static uint64_t look_at(struct device *device, const struct kernel_op *op)
 
 #define TIME_OF(bytes) (2000 + (bytes) / 4096)
 
-static enum status do_work(struct device *device, const struct kernel_op *op)
+static enum ar_status do_work(struct ar_device *device, const struct ar_kernel_op *op)
 {
-    static const uint32_t inputs[KERNEL_OP_COUNT] = {2, 2, 1, 2, 2, 1, 0};
+    static const uint32_t inputs[AR_KERNEL_OP_COUNT] = {2, 2, 1, 2, 2, 1, 0};
     if (card.fails_from && card.launched >= card.fails_from)
         return card.fails_with;
-    if (op->m || op->kind != KERNEL_OP_set)
+    if (op->m || op->kind != AR_KERNEL_OP_set)
         assert_int_equal(op->input_count, inputs[op->kind]);
     uint64_t bytes = look_at(device, op);
     card.launched++;
     card.seen[op->kind]++;
     card.sim->advance(device, card.host_ns);
     card.sim->kernel(device, op->stream, TIME_OF(bytes));
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status fill(struct device *device, uint64_t address, uint64_t bytes, uint64_t block,
-                        uint32_t stream)
+static enum ar_status fill(struct ar_device *device, uint64_t address, uint64_t bytes,
+                           uint64_t block, uint32_t stream)
 {
-    const struct device_operand operand = {address, bytes};
+    const struct ar_device_operand operand = {address, bytes};
     (void)block;
     check_operand(device, &operand, bytes, 512);
     card.filled++;
     card.sim->kernel(device, stream, TIME_OF(bytes));
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status measure(const char *spec, int64_t ahead_ns, uint64_t host_ns,
-                           struct sim_profile *out, struct error *error)
+static enum ar_status measure(const char *spec, int64_t ahead_ns, uint64_t host_ns,
+                              struct sim_profile *out, struct ar_error *error)
 {
-    struct device *device = sim_test_open(spec);
+    struct ar_device *device = sim_test_open(spec);
     memset(card.seen, 0, sizeof card.seen);
     card.sim = device->ops;
     card.ops = *device->ops;
@@ -148,11 +148,11 @@ static enum status measure(const char *spec, int64_t ahead_ns, uint64_t host_ns,
     card.host_ns = host_ns;
     card.launched = card.filled = card.marks = 0;
     device->ops = &card.ops;
-    enum status status = calibrate(device, &(struct calibrate_options){0}, out, error);
-    if (status == STATUS_OK)
+    enum ar_status status = calibrate(device, &(struct calibrate_options){0}, out, error);
+    if (status == AR_OK)
         assert_int_equal(device->counters.physical_bytes, 0);
     device->ops = card.sim;
-    device_close(device);
+    ar_device_close(device);
     return status;
 }
 
@@ -196,9 +196,9 @@ static void each_work_stays_in_its_place(void **state)
 {
     (void)state;
     struct sim_profile measured;
-    struct error error = {""};
-    assert_int_equal(measure("sim", 0, 3000, &measured, &error), STATUS_OK);
-    for (int kind = 0; kind < KERNEL_OP_COUNT; kind++)
+    struct ar_error error = {""};
+    assert_int_equal(measure("sim", 0, 3000, &measured, &error), AR_OK);
+    for (int kind = 0; kind < AR_KERNEL_OP_COUNT; kind++)
         assert_true(card.seen[kind] > 0);
     check_all(&measured);
 }
@@ -210,9 +210,9 @@ static void clocks_apart_are_no_matter(void **state)
     static const int64_t ahead_ns[] = {-6000000, 6000000, -900000};
     static const uint64_t host_ns[] = {3000, 3000, 40000};
     struct sim_profile measured;
-    struct error error = {""};
+    struct ar_error error = {""};
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(measure("sim", ahead_ns[i], host_ns[i], &measured, &error), STATUS_OK);
+        assert_int_equal(measure("sim", ahead_ns[i], host_ns[i], &measured, &error), AR_OK);
         check_all(&measured);
     }
 }
@@ -222,8 +222,8 @@ static void on_a_small_card(void **state)
 {
     (void)state;
     struct sim_profile measured;
-    struct error error = {""};
-    assert_int_equal(measure("sim:capacity=300MiB", 0, 3000, &measured, &error), STATUS_OK);
+    struct ar_error error = {""};
+    assert_int_equal(measure("sim:capacity=300MiB", 0, 3000, &measured, &error), AR_OK);
     assert_int_equal(check_curve(&measured, SIM_KERNEL_OP_set, 1), 8);
     assert_int_equal(check_curve(&measured, SIM_KERNEL_OP_elementwise, 1), 7);
     assert_in_range(check_curve(&measured, SIM_KERNEL_OP_gather_rows, 2 * 16), 7, 8);
@@ -235,14 +235,14 @@ static void kernel_ops_that_fail(void **state)
 {
     (void)state;
     struct sim_profile measured;
-    struct error error = {""};
+    struct ar_error error = {""};
     card.fails_from = 2000;
-    card.fails_with = STATUS_REFUSED;
-    assert_int_equal(measure("sim", 0, 3000, &measured, &error), STATUS_OK);
+    card.fails_with = AR_REFUSED;
+    assert_int_equal(measure("sim", 0, 3000, &measured, &error), AR_OK);
     assert_int_equal(check_curve(&measured, SIM_KERNEL_OP_elementwise, 1), 9);
     assert_int_equal(measured.kernel_ops[SIM_KERNEL_OP_matmul_f32].count, 0);
-    card.fails_with = STATUS_INVALID;
-    assert_int_equal(measure("sim", 0, 3000, &measured, &error), STATUS_INVALID);
+    card.fails_with = AR_INVALID;
+    assert_int_equal(measure("sim", 0, 3000, &measured, &error), AR_INVALID);
     assert_non_null(strstr(error.text, "calibrating: a work failed"));
     card.fails_from = 0;
 }

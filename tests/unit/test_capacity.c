@@ -9,7 +9,7 @@
 #include "sim/search/capacity.h"
 #include "tests/support/experiment_rig.h"
 
-#define UNIT   (2 * MIB)
+#define UNIT   (2 * AR_MIB)
 #define POINTS 512
 
 /* Of the multiples of 2 MiB from `start_bytes` to four times it, which ones pass. */
@@ -38,9 +38,9 @@ static size_t compare(const char *policy, const char *workload)
     struct experiment_rig rig;
     struct capacity_result found;
     experiment_rig_open(&rig, policy, "sim:capacity=4GiB", workload);
-    assert_int_equal(capacity_find(&rig.experiment, 2, &found, &rig.error), STATUS_OK);
-    uint64_t start_bytes = size_round_up(found.live_peak_bytes, UNIT);
-    assert_true(start_bytes <= 40 * MIB);
+    assert_int_equal(capacity_find(&rig.experiment, 2, &found, &rig.error), AR_OK);
+    uint64_t start_bytes = ar_size_round_up(found.live_peak_bytes, UNIT);
+    assert_true(start_bytes <= 40 * AR_MIB);
     size_t count = brute_force(policy, workload, start_bytes, passes);
     uint64_t first_bytes = 0, safe_bytes = 0;
     size_t gaps = 0;
@@ -119,14 +119,14 @@ static void edges_are_refined(void **state)
     (void)state;
     struct capacity_result found;
     capacity_of("direct", "linear_ramp:live=1", 2, &found);
-    assert_int_equal(found.live_peak_bytes, 640 * MIB);
-    assert_int_equal(found.first_pass_bytes, 640 * MIB);
-    assert_int_equal(found.safe_bytes, 640 * MIB);
+    assert_int_equal(found.live_peak_bytes, 640 * AR_MIB);
+    assert_int_equal(found.first_pass_bytes, 640 * AR_MIB);
+    assert_int_equal(found.safe_bytes, 640 * AR_MIB);
     assert_int_equal(found.gap_count, 0);
     capacity_result_close(&found);
     /* 512 MiB of 8 MiB blocks, every second freed, then 16 MiB: nothing fits between. */
     capacity_of("first-fit", "checkerboard", 2, &found);
-    assert_int_equal(found.safe_bytes, 528 * MIB);
+    assert_int_equal(found.safe_bytes, 528 * AR_MIB);
     capacity_result_close(&found);
 }
 

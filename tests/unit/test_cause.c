@@ -10,16 +10,16 @@
 
 /* 10 free for stream 1, 20 for others, 40 pending, 80 free on the device, of 1000 altogether;
  * 160 held by tenants, 320 outside. */
-static const struct policy_range ranges[] = {
-    {.address = 0, .bytes = 10, .stream = 1, .state = POLICY_RANGE_FREE},
-    {.address = 10, .bytes = 300, .stream = 1, .state = POLICY_RANGE_USED},
-    {.address = 310, .bytes = 15, .stream = 2, .state = POLICY_RANGE_FREE},
-    {.address = 325, .bytes = 5, .stream = 1, .pool = 3, .state = POLICY_RANGE_FREE},
-    {.address = 330, .bytes = 40, .stream = 1, .state = POLICY_RANGE_PENDING},
-    {.address = 370, .bytes = 500, .stream = 1, .state = POLICY_RANGE_UNMAPPED},
+static const struct ar_policy_range ranges[] = {
+    {.address = 0, .bytes = 10, .stream = 1, .state = AR_POLICY_RANGE_FREE},
+    {.address = 10, .bytes = 300, .stream = 1, .state = AR_POLICY_RANGE_USED},
+    {.address = 310, .bytes = 15, .stream = 2, .state = AR_POLICY_RANGE_FREE},
+    {.address = 325, .bytes = 5, .stream = 1, .pool = 3, .state = AR_POLICY_RANGE_FREE},
+    {.address = 330, .bytes = 40, .stream = 1, .state = AR_POLICY_RANGE_PENDING},
+    {.address = 370, .bytes = 500, .stream = 1, .state = AR_POLICY_RANGE_UNMAPPED},
 };
 
-static void stub_walk(const struct policy *self, policy_visit *visit, void *argument)
+static void stub_walk(const struct ar_policy *self, ar_policy_visit *visit, void *argument)
 {
     (void)self;
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
@@ -27,9 +27,9 @@ static void stub_walk(const struct policy *self, policy_visit *visit, void *argu
             return;
 }
 
-static const struct policy_ops stub_ops = {.name = "stub", .walk = stub_walk};
+static const struct ar_policy_ops stub_ops = {.name = "stub", .walk = stub_walk};
 
-static const struct policy stub = {
+static const struct ar_policy stub = {
     .ops = &stub_ops,
     .totals = {.reserved_bytes = 370, .granted_bytes = 300, .pending_bytes = 40},
 };
@@ -46,7 +46,7 @@ static struct fake_device *card(void)
 static void check(const struct fake_device *device, uint64_t limit_bytes, uint64_t bytes,
                   enum replay_cause expected)
 {
-    const struct policy_request request = {.bytes = bytes, .stream = 1};
+    const struct ar_policy_request request = {.bytes = bytes, .stream = 1};
     struct cause_ladder ladder;
     cause_ladder_fill(&ladder, &stub, &device->base, &request, limit_bytes);
     assert_int_equal(cause_of_ladder(&ladder, bytes), expected);
@@ -57,7 +57,7 @@ static void each_step_adds_to_the_one_before(void **state)
 {
     (void)state;
     struct fake_device *device = card();
-    const struct policy_request request = {.bytes = 81, .stream = 1};
+    const struct ar_policy_request request = {.bytes = 81, .stream = 1};
     struct cause_ladder ladder;
     cause_ladder_fill(&ladder, &stub, &device->base, &request, 0);
     assert_int_equal(ladder.obtainable_bytes, 80);

@@ -20,24 +20,23 @@ static size_t find(const double *values, size_t count, enum change_kind kind,
                    const struct change_rules *rules, struct change_point *points)
 {
     size_t found = 0;
-    struct error error;
-    assert_int_equal(change_points_find(values, count, kind, rules, points, &found, &error),
-                     STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(change_points_find(values, count, kind, rules, points, &found, &error), AR_OK);
     return found;
 }
 
 /* `level` with noise of `spread` of it. */
-static void noise(struct rng *rng, double *values, size_t count, double level, double spread)
+static void noise(struct ar_rng *rng, double *values, size_t count, double level, double spread)
 {
     for (size_t i = 0; i < count; i++)
-        values[i] = level * exp(spread * rng_normal(rng));
+        values[i] = level * exp(spread * ar_rng_normal(rng));
 }
 
 /* One measurement in twenty is far off, as on a machine that others use. */
-static void disturb(struct rng *rng, double *values, size_t count)
+static void disturb(struct ar_rng *rng, double *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (rng_below(rng, 20) == 0)
+        if (ar_rng_below(rng, 20) == 0)
             values[i] *= 1.5;
 }
 
@@ -80,11 +79,11 @@ static void counts_that_drift_are_seen_when_it_adds_up(void **state)
 static void fifty_unchanged_rows_raise_no_alarm(void **state)
 {
     (void)state;
-    struct rng rng;
+    struct ar_rng rng;
     for (uint64_t seed = 1; seed <= 50; seed++) {
         double values[50];
         struct change_point points[50];
-        rng_seed(&rng, seed);
+        ar_rng_seed(&rng, seed);
         noise(&rng, values, 50, 1000, 0.01 + 0.002 * (double)seed);
         disturb(&rng, values, seed % 2 ? 50 : 0);
         /* As a service would: judged again at every commit. */
@@ -98,13 +97,13 @@ static void fifty_unchanged_rows_raise_no_alarm(void **state)
 static void a_planted_step_is_found_at_its_place(void **state)
 {
     (void)state;
-    struct rng rng;
+    struct ar_rng rng;
     for (uint64_t seed = 1; seed <= 50; seed++) {
         double values[60];
         struct change_point points[60];
         size_t at = 15 + seed % 31;
         double factor = seed % 2 ? 1.15 : 0.85;
-        rng_seed(&rng, seed);
+        ar_rng_seed(&rng, seed);
         noise(&rng, values, at, 1000, 0.01);
         noise(&rng, values + at, 60 - at, 1000 * factor, 0.01);
         assert_int_equal(find(values, 60, CHANGE_TIMED, &RULES, points), 1);
@@ -122,13 +121,13 @@ static void a_planted_step_is_found_at_its_place(void **state)
 static void a_clean_step_is_found_exactly(void **state)
 {
     (void)state;
-    struct rng rng;
-    rng_seed(&rng, 7);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 7);
     for (size_t at = CHANGE_LEAST; at <= 40 - CHANGE_LEAST; at++) {
         double values[40];
         struct change_point points[40];
         for (size_t i = 0; i < 40; i++)
-            values[i] = (i < at ? 1000 : 1060) + (double)rng_below(&rng, 20);
+            values[i] = (i < at ? 1000 : 1060) + (double)ar_rng_below(&rng, 20);
         assert_int_equal(find(values, 40, CHANGE_TIMED, &RULES, points), 1);
         assert_int_equal(points[0].at, at);
     }
@@ -138,11 +137,11 @@ static void a_clean_step_is_found_exactly(void **state)
 static void several_steps_are_told_apart(void **state)
 {
     (void)state;
-    struct rng rng;
+    struct ar_rng rng;
     double values[MOST];
     struct change_point points[MOST];
     static const double levels[] = {1000, 1200, 1500, 1000};
-    rng_seed(&rng, 3);
+    ar_rng_seed(&rng, 3);
     for (size_t i = 0; i < 4; i++)
         noise(&rng, values + 80 * i, 80, levels[i], 0.01);
     assert_int_equal(find(values, 320, CHANGE_TIMED, &RULES, points), 3);
@@ -199,9 +198,9 @@ static void times_that_are_none_are_refused(void **state)
     const double values[] = {1, 0, 1};
     struct change_point points[3];
     size_t found = 0;
-    struct error error;
+    struct ar_error error;
     assert_int_equal(change_points_find(values, 3, CHANGE_TIMED, &RULES, points, &found, &error),
-                     STATUS_INVALID);
+                     AR_INVALID);
 }
 
 int main(void)

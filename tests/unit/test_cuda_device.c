@@ -57,22 +57,22 @@ static struct stand_in *library(void)
     return get();
 }
 
-static struct device *open_card(const char *spec)
+static struct ar_device *open_card(const char *spec)
 {
-    struct device *device;
-    struct error error;
+    struct ar_device *device;
+    struct ar_error error;
     (void)library();
-    if (device_open_text(spec, &device, &error) != STATUS_OK)
+    if (ar_device_open_text(spec, &device, &error) != AR_OK)
         fail_msg("%s", error.text);
     return device;
 }
 
 /* Closes it: nothing may be left when the context is given back. */
-static void close_card(struct device *device)
+static void close_card(struct ar_device *device)
 {
     struct stand_in *card = library();
     memset(card->at_release, 0, sizeof card->at_release);
-    device_close(device);
+    ar_device_close(device);
     for (int i = 0; i < STAND_IN_THING_COUNT; i++) {
         assert_int_equal(card->held[i], 0);
         assert_int_equal(card->at_release[i], 0);
@@ -80,24 +80,24 @@ static void close_card(struct device *device)
     assert_int_equal(card->used_bytes, card->others_bytes);
 }
 
-static void kernel(struct device *device, uint32_t stream, uint64_t ns)
+static void kernel(struct ar_device *device, uint32_t stream, uint64_t ns)
 {
     device->ops->kernel(device, stream, ns);
     assert_false(device->failed);
 }
 
-static uint64_t alloc(struct device *device, uint64_t bytes)
+static uint64_t alloc(struct ar_device *device, uint64_t bytes)
 {
     uint64_t address = 0;
-    assert_int_equal(backing_segment_alloc(device->backing, bytes, &address), STATUS_OK);
+    assert_int_equal(ar_backing_segment_alloc(device->backing, bytes, &address), AR_OK);
     return address;
 }
 
 static void marks_are_settled_later(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda");
-    const struct device_ops *ops = device->ops;
+    struct ar_device *device = open_card("cuda");
+    const struct ar_device_ops *ops = device->ops;
     uint64_t begun = ops->mark(device);
     kernel(device, 0, 100 * MS);
     uint64_t first = ops->mark(device);
@@ -120,7 +120,7 @@ static void marks_are_settled_later(void **state)
 static void many_marks_keep_few_events(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda");
+    struct ar_device *device = open_card("cuda");
     uint64_t last = 0, last_ns = 0;
     for (int i = 0; i < 3000; i++) {
         kernel(device, (uint32_t)i % 2, 0); /* done at once */
@@ -138,27 +138,27 @@ static void many_marks_keep_few_events(void **state)
 static void known_answers_ask_nobody(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda");
-    struct backing *backing = device->backing;
+    struct ar_device *device = open_card("cuda");
+    struct ar_backing *backing = device->backing;
     const struct stand_in *card = library();
-    struct backing_ticket nothing = backing_fence(backing, 0);
-    assert_true(backing_done(backing, nothing));
+    struct ar_backing_ticket nothing = ar_backing_fence(backing, 0);
+    assert_true(ar_backing_done(backing, nothing));
     kernel(device, 0, 100 * MS);
-    struct backing_ticket first = backing_fence(backing, 0);
+    struct ar_backing_ticket first = ar_backing_fence(backing, 0);
     uint64_t records = card->calls[STAND_IN_event_record];
-    struct backing_ticket same = backing_fence(backing, 0);
+    struct ar_backing_ticket same = ar_backing_fence(backing, 0);
     assert_int_equal(card->calls[STAND_IN_event_record], records);
     assert_int_equal(same.value, first.value);
     kernel(device, 0, 1 * MS);
-    struct backing_ticket second = backing_fence(backing, 0);
-    assert_false(backing_done(backing, first));
-    assert_false(backing_done(backing, second));
+    struct ar_backing_ticket second = ar_backing_fence(backing, 0);
+    assert_false(ar_backing_done(backing, first));
+    assert_false(ar_backing_done(backing, second));
     uint64_t stall_ns = device->counters.stall_ns;
-    backing_wait(backing, second);
+    ar_backing_wait(backing, second);
     assert_in_range(device->counters.stall_ns - stall_ns, 5 * MS, 900 * MS);
     uint64_t queries = card->calls[STAND_IN_event_query];
-    assert_true(backing_done(backing, first) && backing_done(backing, second));
-    assert_true(backing_done(backing, nothing));
+    assert_true(ar_backing_done(backing, first) && ar_backing_done(backing, second));
+    assert_true(ar_backing_done(backing, nothing));
     assert_int_equal(card->calls[STAND_IN_event_query], queries);
     close_card(device);
 }
@@ -166,10 +166,10 @@ static void known_answers_ask_nobody(void **state)
 static void fences_that_nobody_polls_stay_few(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda");
+    struct ar_device *device = open_card("cuda");
     for (int i = 0; i < 20000; i++) {
         kernel(device, 0, 0); /* done at once */
-        (void)backing_fence(device->backing, 0);
+        (void)ar_backing_fence(device->backing, 0);
     }
     assert_true(library()->held[STAND_IN_HELD_event] < 2000);
     close_card(device);
@@ -178,15 +178,15 @@ static void fences_that_nobody_polls_stay_few(void **state)
 static void a_free_waits_and_says_so(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda");
-    uint64_t address = alloc(device, 4 * MIB), other = alloc(device, 100);
+    struct ar_device *device = open_card("cuda");
+    uint64_t address = alloc(device, 4 * AR_MIB), other = alloc(device, 100);
     kernel(device, 3, 80 * MS);
-    assert_int_equal(backing_segment_free(device->backing, address), STATUS_OK);
+    assert_int_equal(ar_backing_segment_free(device->backing, address), AR_OK);
     assert_in_range(device->counters.stall_ns, 10 * MS, 900 * MS);
-    assert_true(device->counters.call_ns[DEVICE_CALL_free] < 10 * MS);
+    assert_true(device->counters.call_ns[AR_DEVICE_CALL_free] < 10 * MS);
     uint64_t syncs = library()->calls[STAND_IN_ctx_synchronize],
              stall_ns = device->counters.stall_ns;
-    assert_int_equal(backing_segment_free(device->backing, other), STATUS_OK);
+    assert_int_equal(ar_backing_segment_free(device->backing, other), AR_OK);
     assert_int_equal(library()->calls[STAND_IN_ctx_synchronize], syncs); /* all is known done */
     assert_int_equal(device->counters.stall_ns, stall_ns);
     close_card(device);
@@ -195,7 +195,7 @@ static void a_free_waits_and_says_so(void **state)
 static void gaps_take_their_time(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda");
+    struct ar_device *device = open_card("cuda");
     uint64_t begun_ns = device->ops->now(device);
     device->ops->advance(device, 4 * MS);
     assert_in_range(device->ops->now(device) - begun_ns, 4 * MS, 900 * MS);
@@ -211,26 +211,26 @@ static void gaps_take_their_time(void **state)
 static void new_owners_wait_for_old_ones_once(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda");
-    const struct device_ops *ops = device->ops;
+    struct ar_device *device = open_card("cuda");
+    const struct ar_device_ops *ops = device->ops;
     const struct stand_in *card = library();
-    uint64_t address = alloc(device, 4 * MIB);
+    uint64_t address = alloc(device, 4 * AR_MIB);
     kernel(device, 0, 100 * MS);
-    ops->used(device, address, 2 * MIB, 0, 7);
+    ops->used(device, address, 2 * AR_MIB, 0, 7);
     uint64_t waits = card->calls[STAND_IN_stream_wait_event];
-    assert_int_equal(ops->handed_out(device, address + 2 * MIB, MIB, 1, true, 8), 0);
-    assert_int_equal(ops->handed_out(device, address, MIB, 0, true, 8), 0);
+    assert_int_equal(ops->handed_out(device, address + 2 * AR_MIB, AR_MIB, 1, true, 8), 0);
+    assert_int_equal(ops->handed_out(device, address, AR_MIB, 0, true, 8), 0);
     assert_int_equal(card->calls[STAND_IN_stream_wait_event], waits); /* not used; its own */
-    ops->used(device, address, MIB, 0, 9);
-    assert_int_equal(ops->handed_out(device, address, 2 * MIB, 1, true, 10), 0);
+    ops->used(device, address, AR_MIB, 0, 9);
+    assert_int_equal(ops->handed_out(device, address, 2 * AR_MIB, 1, true, 10), 0);
     assert_int_equal(card->calls[STAND_IN_stream_wait_event], waits + 1);
-    assert_false(backing_done(device->backing, backing_fence(device->backing, 1)));
-    ops->used(device, address, MIB, 0, 11);
-    assert_int_equal(ops->handed_out(device, address, MIB, 1, true, 12), 0);
+    assert_false(ar_backing_done(device->backing, ar_backing_fence(device->backing, 1)));
+    ops->used(device, address, AR_MIB, 0, 11);
+    assert_int_equal(ops->handed_out(device, address, AR_MIB, 1, true, 12), 0);
     assert_int_equal(card->calls[STAND_IN_stream_wait_event], waits + 1); /* waits already */
     ops->sync(device, UINT32_MAX);
-    ops->used(device, address, MIB, 0, 13);
-    assert_int_equal(ops->handed_out(device, address, MIB, 2, true, 14), 0);
+    ops->used(device, address, AR_MIB, 0, 13);
+    assert_int_equal(ops->handed_out(device, address, AR_MIB, 2, true, 14), 0);
     assert_int_equal(card->calls[STAND_IN_stream_wait_event], waits + 1); /* is done */
     close_card(device);
 }
@@ -238,33 +238,33 @@ static void new_owners_wait_for_old_ones_once(void **state)
 static void uses_follow_the_memory_through_mappings(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda");
-    struct backing *backing = device->backing;
+    struct ar_device *device = open_card("cuda");
+    struct ar_backing *backing = device->backing;
     const struct stand_in *card = library();
     backing_handle handle;
     uint64_t first, second;
-    assert_int_equal(backing_reserve(backing, 4 * MIB, &first), STATUS_OK);
-    assert_int_equal(backing_reserve(backing, 4 * MIB, &second), STATUS_OK);
-    assert_int_equal(backing_create(backing, 2 * MIB, &handle), STATUS_OK);
-    assert_int_equal(backing_map(backing, first, handle), STATUS_OK);
-    assert_int_equal(backing_map(backing, second + 2 * MIB, handle), STATUS_OK);
-    assert_int_equal(backing_access(backing, first, 2 * MIB), STATUS_OK);
+    assert_int_equal(ar_backing_reserve(backing, 4 * AR_MIB, &first), AR_OK);
+    assert_int_equal(ar_backing_reserve(backing, 4 * AR_MIB, &second), AR_OK);
+    assert_int_equal(ar_backing_create(backing, 2 * AR_MIB, &handle), AR_OK);
+    assert_int_equal(ar_backing_map(backing, first, handle), AR_OK);
+    assert_int_equal(ar_backing_map(backing, second + 2 * AR_MIB, handle), AR_OK);
+    assert_int_equal(ar_backing_access(backing, first, 2 * AR_MIB), AR_OK);
     kernel(device, 0, 100 * MS);
-    device->ops->used(device, first, MIB, 0, 1);
+    device->ops->used(device, first, AR_MIB, 0, 1);
     uint64_t waits = card->calls[STAND_IN_stream_wait_event];
-    (void)device->ops->handed_out(device, second, 4 * MIB, 1, true, 2);
+    (void)device->ops->handed_out(device, second, 4 * AR_MIB, 1, true, 2);
     assert_int_equal(card->calls[STAND_IN_stream_wait_event], waits + 1);
-    assert_int_equal(backing_unmap(backing, first, 4 * MIB), STATUS_INVALID);
-    assert_non_null(strstr(backing_problem(backing), "which whole mappings do not fill"));
-    assert_int_equal(backing_release(backing, first), STATUS_INVALID);
-    assert_int_equal(backing_map(backing, second + 2 * MIB, handle), STATUS_INVALID);
-    assert_int_equal(backing_destroy(backing, handle), STATUS_OK);
-    assert_int_equal(device->counters.physical_bytes, 2 * MIB);
-    assert_int_equal(backing_map(backing, first + 2 * MIB, handle), STATUS_INVALID);
-    assert_int_equal(backing_unmap(backing, first, 2 * MIB), STATUS_OK);
-    assert_int_equal(backing_unmap(backing, second + 2 * MIB, 2 * MIB), STATUS_OK);
+    assert_int_equal(ar_backing_unmap(backing, first, 4 * AR_MIB), AR_INVALID);
+    assert_non_null(strstr(ar_backing_problem(backing), "which whole mappings do not fill"));
+    assert_int_equal(ar_backing_release(backing, first), AR_INVALID);
+    assert_int_equal(ar_backing_map(backing, second + 2 * AR_MIB, handle), AR_INVALID);
+    assert_int_equal(ar_backing_destroy(backing, handle), AR_OK);
+    assert_int_equal(device->counters.physical_bytes, 2 * AR_MIB);
+    assert_int_equal(ar_backing_map(backing, first + 2 * AR_MIB, handle), AR_INVALID);
+    assert_int_equal(ar_backing_unmap(backing, first, 2 * AR_MIB), AR_OK);
+    assert_int_equal(ar_backing_unmap(backing, second + 2 * AR_MIB, 2 * AR_MIB), AR_OK);
     assert_int_equal(device->counters.physical_bytes, 0);
-    assert_int_equal(backing_release(backing, first), STATUS_OK);
+    assert_int_equal(ar_backing_release(backing, first), AR_OK);
     assert_false(device->failed); /* misuse is not the driver's failure */
     close_card(device);
 }
@@ -272,8 +272,8 @@ static void uses_follow_the_memory_through_mappings(void **state)
 static void programs_events_order_streams(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda");
-    const struct device_ops *ops = device->ops;
+    struct ar_device *device = open_card("cuda");
+    const struct ar_device_ops *ops = device->ops;
     const struct stand_in *card = library();
     ops->stream_wait(device, 1, 5); /* never recorded: no wait */
     kernel(device, 0, 80 * MS);
@@ -292,52 +292,52 @@ static void programs_events_order_streams(void **state)
 static void memory_beside_the_pool_is_really_taken(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda:capacity=1GiB");
+    struct ar_device *device = open_card("cuda:capacity=1GiB");
     const struct stand_in *card = library();
     uint64_t used_bytes = card->used_bytes, address, free_bytes, total_bytes;
-    assert_int_equal(device->ops->outside(device, 99 * MIB), STATUS_OK);
-    assert_int_equal(card->used_bytes - used_bytes, 100 * MIB);
-    assert_int_equal(device->ops->outside(device, 300 * MIB), STATUS_OK);
-    assert_int_equal(card->used_bytes - used_bytes, 300 * MIB);
-    assert_int_equal(device->ops->outside(device, 40 * MIB), STATUS_OK);
-    assert_int_equal(card->used_bytes - used_bytes, 40 * MIB);
-    assert_int_equal(device->ops->outside(device, 2 * GIB), STATUS_REFUSED);
-    assert_int_equal(device->counters.outside_bytes, 40 * MIB);
-    assert_int_equal(backing_segment_alloc(device->backing, 986 * MIB, &address), STATUS_REFUSED);
-    assert_int_equal(backing_segment_alloc(device->backing, 984 * MIB, &address), STATUS_OK);
-    assert_int_equal(backing_segment_alloc(device->backing, 1, &address), STATUS_REFUSED);
+    assert_int_equal(device->ops->outside(device, 99 * AR_MIB), AR_OK);
+    assert_int_equal(card->used_bytes - used_bytes, 100 * AR_MIB);
+    assert_int_equal(device->ops->outside(device, 300 * AR_MIB), AR_OK);
+    assert_int_equal(card->used_bytes - used_bytes, 300 * AR_MIB);
+    assert_int_equal(device->ops->outside(device, 40 * AR_MIB), AR_OK);
+    assert_int_equal(card->used_bytes - used_bytes, 40 * AR_MIB);
+    assert_int_equal(device->ops->outside(device, 2 * AR_GIB), AR_REFUSED);
+    assert_int_equal(device->counters.outside_bytes, 40 * AR_MIB);
+    assert_int_equal(ar_backing_segment_alloc(device->backing, 986 * AR_MIB, &address), AR_REFUSED);
+    assert_int_equal(ar_backing_segment_alloc(device->backing, 984 * AR_MIB, &address), AR_OK);
+    assert_int_equal(ar_backing_segment_alloc(device->backing, 1, &address), AR_REFUSED);
     assert_int_equal(device->counters.refused, 2);
-    backing_memory(device->backing, &free_bytes, &total_bytes);
+    ar_backing_memory(device->backing, &free_bytes, &total_bytes);
     assert_int_equal(free_bytes, 0);
-    assert_int_equal(total_bytes, GIB);
-    assert_string_equal(backing_problem(device->backing), "");
-    assert_int_equal(device->ops->outside(device, 0), STATUS_OK);
+    assert_int_equal(total_bytes, AR_GIB);
+    assert_string_equal(ar_backing_problem(device->backing), "");
+    assert_int_equal(device->ops->outside(device, 0), AR_OK);
     close_card(device);
 }
 
 static void the_pool_is_charged_what_it_reserved(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda:capacity=1GiB");
-    struct backing *backing = device->backing;
-    const struct backing_pool settings = {.release_threshold_bytes = 64 * MIB};
+    struct ar_device *device = open_card("cuda:capacity=1GiB");
+    struct ar_backing *backing = device->backing;
+    const struct ar_backing_pool settings = {.release_threshold_bytes = 64 * AR_MIB};
     uint64_t first, second, used_bytes, reserved_bytes;
-    assert_int_equal(backing->ops->pool_open(backing, &settings), STATUS_OK);
-    assert_int_equal(backing->ops->pool_alloc(backing, 100 * MIB, 0, &first), STATUS_OK);
-    assert_int_equal(backing->ops->pool_alloc(backing, GIB, 0, &second), STATUS_REFUSED);
-    assert_int_equal(backing->ops->pool_alloc(backing, 1000, 1, &second), STATUS_OK);
-    assert_int_equal(device->counters.physical_bytes, 128 * MIB);
-    assert_int_equal(backing->ops->pool_free(backing, first, 1), STATUS_OK);
-    assert_int_equal(backing->ops->pool_free(backing, first, 1), STATUS_INVALID);
-    assert_non_null(strstr(backing_problem(backing), "no block of the pool starts"));
-    assert_int_equal(device->counters.physical_bytes, 128 * MIB);
+    assert_int_equal(backing->ops->pool_open(backing, &settings), AR_OK);
+    assert_int_equal(backing->ops->pool_alloc(backing, 100 * AR_MIB, 0, &first), AR_OK);
+    assert_int_equal(backing->ops->pool_alloc(backing, AR_GIB, 0, &second), AR_REFUSED);
+    assert_int_equal(backing->ops->pool_alloc(backing, 1000, 1, &second), AR_OK);
+    assert_int_equal(device->counters.physical_bytes, 128 * AR_MIB);
+    assert_int_equal(backing->ops->pool_free(backing, first, 1), AR_OK);
+    assert_int_equal(backing->ops->pool_free(backing, first, 1), AR_INVALID);
+    assert_non_null(strstr(ar_backing_problem(backing), "no block of the pool starts"));
+    assert_int_equal(device->counters.physical_bytes, 128 * AR_MIB);
     device->ops->sync(device, UINT32_MAX);
-    assert_int_equal(device->counters.physical_bytes, 64 * MIB);
-    assert_int_equal(backing->ops->pool_trim(backing, 0), STATUS_OK);
+    assert_int_equal(device->counters.physical_bytes, 64 * AR_MIB);
+    assert_int_equal(backing->ops->pool_trim(backing, 0), AR_OK);
     backing->ops->pool_memory(backing, &used_bytes, &reserved_bytes);
     assert_int_equal(used_bytes, 1000);
-    assert_int_equal(reserved_bytes, 32 * MIB);
-    assert_int_equal(device->counters.physical_bytes, 32 * MIB);
+    assert_int_equal(reserved_bytes, 32 * AR_MIB);
+    assert_int_equal(device->counters.physical_bytes, 32 * AR_MIB);
     close_card(device); /* with a block that is still held */
 }
 
@@ -345,21 +345,21 @@ static void the_pool_is_charged_what_it_reserved(void **state)
 static void the_pool_is_asked_once_for_each_change(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda:capacity=1GiB");
-    struct backing *backing = device->backing;
+    struct ar_device *device = open_card("cuda:capacity=1GiB");
+    struct ar_backing *backing = device->backing;
     const struct stand_in *card = library();
     uint64_t address, used_bytes, reserved_bytes;
-    assert_int_equal(backing->ops->pool_alloc(backing, 1000, 0, &address), STATUS_OK);
+    assert_int_equal(backing->ops->pool_alloc(backing, 1000, 0, &address), AR_OK);
     uint64_t asked = card->calls[STAND_IN_mem_pool_get_attribute];
-    assert_int_equal(backing->ops->pool_alloc(backing, 100 * MIB, 0, &address), STATUS_OK);
+    assert_int_equal(backing->ops->pool_alloc(backing, 100 * AR_MIB, 0, &address), AR_OK);
     backing->ops->pool_memory(backing, &used_bytes, &reserved_bytes);
-    assert_int_equal(used_bytes, 100 * MIB + 1000);
-    assert_int_equal(reserved_bytes, 128 * MIB);
+    assert_int_equal(used_bytes, 100 * AR_MIB + 1000);
+    assert_int_equal(reserved_bytes, 128 * AR_MIB);
     assert_int_equal(card->calls[STAND_IN_mem_pool_get_attribute], asked + 1);
-    assert_int_equal(backing->ops->pool_free(backing, address, 0), STATUS_OK);
+    assert_int_equal(backing->ops->pool_free(backing, address, 0), AR_OK);
     backing->ops->pool_memory(backing, &used_bytes, &reserved_bytes);
     assert_int_equal(used_bytes, 1000);
-    assert_int_equal(reserved_bytes, 128 * MIB);
+    assert_int_equal(reserved_bytes, 128 * AR_MIB);
     assert_int_equal(card->calls[STAND_IN_mem_pool_get_attribute], asked + 1);
     /* While the host waits for the card the driver gives back; that nobody has told of. */
     device->ops->kernel(device, 0, MS);
@@ -410,14 +410,14 @@ static void addresses_are_written_behind_the_run(void **state)
 {
     (void)state;
     char path[256], spec[320];
-    struct error error;
+    struct ar_error error;
     record_path(path, sizeof path, spec, sizeof spec);
-    struct device *device = open_card(spec);
+    struct ar_device *device = open_card(spec);
     assert_int_not_equal(access(path, F_OK), 0);
     (void)alloc(device, 4096);
-    uint64_t second = alloc(device, 2 * MIB);
+    uint64_t second = alloc(device, 2 * AR_MIB);
     assert_int_equal(rows_of(path).count, 0);
-    assert_int_equal(device->ops->flush(device, &error), STATUS_OK);
+    assert_int_equal(device->ops->flush(device, &error), AR_OK);
     assert_int_equal(rows_of(path).count, 2);
     assert_int_equal(rows_of(path).last, second);
     uint64_t third = alloc(device, 4096);
@@ -434,9 +434,9 @@ static void many_addresses_are_written_in_blocks(void **state)
     (void)state;
     char path[256], spec[320];
     record_path(path, sizeof path, spec, sizeof spec);
-    struct device *device = open_card(spec);
+    struct ar_device *device = open_card(spec);
     for (unsigned i = 0; i < 65536 + 10; i++)
-        assert_int_equal(backing_segment_free(device->backing, alloc(device, 4096)), STATUS_OK);
+        assert_int_equal(ar_backing_segment_free(device->backing, alloc(device, 4096)), AR_OK);
     assert_int_equal(rows_of(path).count, 65536);
     assert_true(rows_of(path).whole);
     close_card(device);
@@ -449,18 +449,17 @@ static void many_addresses_are_written_in_blocks(void **state)
 static void readings_of_the_clock_are_counted(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda");
+    struct ar_device *device = open_card("cuda");
     const uint64_t *readings = &device->counters.clock_readings;
     uint64_t before = *readings, address = alloc(device, 4096);
     assert_int_equal(*readings - before, 2);
-    assert_int_equal(backing_segment_free(device->backing, address), STATUS_OK);
+    assert_int_equal(ar_backing_segment_free(device->backing, address), AR_OK);
     assert_int_equal(*readings - before, 4);
     address = alloc(device, 4096);
     device->ops->kernel(device, 0, MS);
-    assert_int_equal(backing_segment_free(device->backing, address), STATUS_OK);
+    assert_int_equal(ar_backing_segment_free(device->backing, address), AR_OK);
     assert_int_equal(*readings - before, 10);
-    assert_int_equal(device->backing->ops->pool_alloc(device->backing, 4096, 0, &address),
-                     STATUS_OK);
+    assert_int_equal(device->backing->ops->pool_alloc(device->backing, 4096, 0, &address), AR_OK);
     assert_int_equal(*readings - before, 12);
     close_card(device);
 }
@@ -468,22 +467,22 @@ static void readings_of_the_clock_are_counted(void **state)
 static void a_fault_on_the_card_ends_the_device(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda");
-    uint64_t address = alloc(device, 4 * MIB);
-    struct backing_ticket ticket;
-    assert_int_equal(device->ops->touch(device, address, 4 * MIB, 0), STATUS_OK);
+    struct ar_device *device = open_card("cuda");
+    uint64_t address = alloc(device, 4 * AR_MIB);
+    struct ar_backing_ticket ticket;
+    assert_int_equal(device->ops->touch(device, address, 4 * AR_MIB, 0), AR_OK);
     device->ops->sync(device, 0);
     assert_false(device->failed);
-    (void)device->ops->fill(device, address, 5 * MIB, 1, 0); /* beyond its end */
-    ticket = backing_fence(device->backing, 0);
+    (void)device->ops->fill(device, address, 5 * AR_MIB, 1, 0); /* beyond its end */
+    ticket = ar_backing_fence(device->backing, 0);
     device->ops->sync(device, 0);
     assert_true(device->failed);
     assert_non_null(strstr(device->ops->problem(device), "CUDA_ERROR_ILLEGAL_ADDRESS"));
-    assert_true(backing_done(device->backing, ticket)); /* or a policy would poll for ever */
-    backing_wait(device->backing, ticket);
-    assert_int_equal(backing_segment_alloc(device->backing, 4096, &address), STATUS_INVALID);
+    assert_true(ar_backing_done(device->backing, ticket)); /* or a policy would poll for ever */
+    ar_backing_wait(device->backing, ticket);
+    assert_int_equal(ar_backing_segment_alloc(device->backing, 4096, &address), AR_INVALID);
     assert_true(device->ops->mark_ns(device, device->ops->mark(device)) > 0);
-    device_close(device);
+    ar_device_close(device);
     assert_int_equal(library()->used_bytes, 0);
 }
 
@@ -491,35 +490,35 @@ static void a_fault_on_the_card_ends_the_device(void **state)
 static void the_first_failure_is_the_one_told(void **state)
 {
     (void)state;
-    struct device *device = open_card("cuda");
-    struct backing *backing = device->backing;
+    struct ar_device *device = open_card("cuda");
+    struct ar_backing *backing = device->backing;
     uint64_t range, page = backing->page_bytes;
     backing_handle handle;
-    assert_int_equal(backing_reserve(backing, 2 * page, &range), STATUS_OK);
-    assert_int_equal(backing_create(backing, page, &handle), STATUS_OK);
-    assert_int_equal(backing_map(backing, range, handle), STATUS_OK);
-    assert_int_equal(backing_release(backing, range), STATUS_INVALID); /* told while all is well */
-    assert_non_null(strstr(backing_problem(backing), "bytes of it are mapped"));
+    assert_int_equal(ar_backing_reserve(backing, 2 * page, &range), AR_OK);
+    assert_int_equal(ar_backing_create(backing, page, &handle), AR_OK);
+    assert_int_equal(ar_backing_map(backing, range, handle), AR_OK);
+    assert_int_equal(ar_backing_release(backing, range), AR_INVALID); /* told while all is well */
+    assert_non_null(strstr(ar_backing_problem(backing), "bytes of it are mapped"));
     char call[64];
     snprintf(call, sizeof call, "cuMemUnmap:%llu:999",
              (unsigned long long)library()->calls[STAND_IN_mem_unmap] + 1);
     setenv("STAND_IN_FAIL", call, 1);
-    assert_int_equal(backing_unmap(backing, range, page), STATUS_INVALID);
+    assert_int_equal(ar_backing_unmap(backing, range, page), AR_INVALID);
     unsetenv("STAND_IN_FAIL");
     assert_true(device->failed);
-    assert_non_null(strstr(backing_problem(backing), "cuMemUnmap returned CUDA_ERROR_UNKNOWN"));
-    assert_int_equal(backing_destroy(backing, handle), STATUS_INVALID);
-    assert_int_equal(backing_destroy(backing, handle + 1), STATUS_INVALID);
-    assert_int_equal(backing_release(backing, range), STATUS_INVALID);
-    assert_int_equal(backing_segment_free(backing, 12345), STATUS_INVALID);
-    assert_non_null(strstr(backing_problem(backing), "cuMemUnmap returned CUDA_ERROR_UNKNOWN"));
+    assert_non_null(strstr(ar_backing_problem(backing), "cuMemUnmap returned CUDA_ERROR_UNKNOWN"));
+    assert_int_equal(ar_backing_destroy(backing, handle), AR_INVALID);
+    assert_int_equal(ar_backing_destroy(backing, handle + 1), AR_INVALID);
+    assert_int_equal(ar_backing_release(backing, range), AR_INVALID);
+    assert_int_equal(ar_backing_segment_free(backing, 12345), AR_INVALID);
+    assert_non_null(strstr(ar_backing_problem(backing), "cuMemUnmap returned CUDA_ERROR_UNKNOWN"));
     close_card(device);
     /* The same of a stream that cannot be. */
     device = open_card("cuda");
     device->ops->kernel(device, UINT32_MAX - 1, 1000);
     assert_true(device->failed);
     assert_non_null(strstr(device->ops->problem(device), "streams are numbered from 0"));
-    assert_int_equal(backing_segment_free(device->backing, 12345), STATUS_INVALID);
+    assert_int_equal(ar_backing_segment_free(device->backing, 12345), AR_INVALID);
     assert_non_null(strstr(device->ops->problem(device), "streams are numbered from 0"));
     close_card(device);
 }
@@ -549,11 +548,11 @@ static void what_is_not_ours_is_others(void **state)
     assert_int_equal(cuda_others_bytes(20, 520, 480), 0);
     assert_int_equal(cuda_others_bytes(-1, -1, 500), 0);   /* no library */
     assert_int_equal(cuda_others_bytes(900, 300, 300), 0); /* others went: not known */
-    struct device *device = open_card("cuda");
+    struct ar_device *device = open_card("cuda");
     uint64_t context_bytes = device->ops->card_bytes(device);
     assert_int_equal(context_bytes, STAND_IN_CONTEXT_BYTES);
-    (void)alloc(device, 6 * MIB);
-    assert_int_equal(device->ops->card_bytes(device), context_bytes + 6 * MIB);
+    (void)alloc(device, 6 * AR_MIB);
+    assert_int_equal(device->ops->card_bytes(device), context_bytes + 6 * AR_MIB);
     close_card(device);
 }
 

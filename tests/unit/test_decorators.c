@@ -38,29 +38,29 @@ static void looks_like_the_inner(void **state)
     (void)state;
     struct policy_rig rig;
     open_rig(&rig, "observe+checked+limit(bytes=1GiB)+fault(n=99)+first-fit:limit=2MiB");
-    const struct policy_ops *inner = registry_find("first-fit");
-    const struct policy_ops *ops = rig.policy->ops;
+    const struct ar_policy_ops *inner = registry_find("first-fit");
+    const struct ar_policy_ops *ops = rig.policy->ops;
     assert_string_equal(ops->name, "observe+checked+limit+fault+first-fit");
     assert_int_equal(ops->capabilities, inner->capabilities);
     assert_int_equal(!ops->use, !inner->use);
     assert_int_equal(!ops->trim, !inner->trim);
     assert_null(ops->retire);
     assert_null(ops->plan);
-    struct error error = {""};
-    assert_int_equal(policy_check(ops, &error), STATUS_OK);
+    struct ar_error error = {""};
+    assert_int_equal(ar_policy_check(ops, &error), AR_OK);
 
-    struct policy_free_watch watch = {.unit_bytes = 1};
-    struct policy_block a;
-    struct policy_block b;
+    struct ar_policy_free_watch watch = {.unit_bytes = 1};
+    struct ar_policy_block a;
+    struct ar_policy_block b;
     rig.policy->watch = &watch;
-    assert_int_equal(policy_rig_alloc(&rig, MIB, &a), STATUS_OK);
-    assert_int_equal(policy_rig_alloc(&rig, MIB, &b), STATUS_OK);
-    assert_int_equal(policy_rig_alloc(&rig, 1, &b), STATUS_NO_MEMORY); /* the policy's limit */
-    assert_int_equal(policy_rig_free(&rig, &a), STATUS_OK);
-    assert_int_equal(watch.usable_bytes, MIB);
-    assert_int_equal(rig.policy->totals.live_bytes, MIB);
-    assert_int_equal(policy_servable(rig.policy, POLICY_EFFORT_NONE), MIB);
-    assert_int_equal(policy_walk_sum(rig.policy).bytes[POLICY_RANGE_FREE], MIB);
+    assert_int_equal(policy_rig_alloc(&rig, AR_MIB, &a), AR_OK);
+    assert_int_equal(policy_rig_alloc(&rig, AR_MIB, &b), AR_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 1, &b), AR_NO_MEMORY); /* the policy's limit */
+    assert_int_equal(policy_rig_free(&rig, &a), AR_OK);
+    assert_int_equal(watch.usable_bytes, AR_MIB);
+    assert_int_equal(rig.policy->totals.live_bytes, AR_MIB);
+    assert_int_equal(ar_policy_servable(rig.policy, AR_POLICY_EFFORT_NONE), AR_MIB);
+    assert_int_equal(policy_walk_sum(rig.policy).bytes[AR_POLICY_RANGE_FREE], AR_MIB);
     close_rig(&rig);
 }
 
@@ -70,23 +70,23 @@ static void limit_caps_granted(void **state)
 {
     (void)state;
     struct policy_rig rig;
-    struct policy_block block;
-    struct policy_stats stats;
+    struct ar_policy_block block;
+    struct ar_policy_stats stats;
     open_rig(&rig, "limit(bytes=1MiB)+first-fit:granule=512K");
-    assert_int_equal(policy_rig_alloc(&rig, 2 * MIB, &block), STATUS_NO_MEMORY);
-    assert_int_equal(policy_rig_alloc(&rig, 1, &block), STATUS_OK);
-    assert_int_equal(policy_rig_alloc(&rig, 1, &block), STATUS_OK);
-    assert_int_equal(policy_rig_alloc(&rig, 1, &block), STATUS_NO_MEMORY);
-    assert_int_equal(policy_rig_free(&rig, &block), STATUS_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 2 * AR_MIB, &block), AR_NO_MEMORY);
+    assert_int_equal(policy_rig_alloc(&rig, 1, &block), AR_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 1, &block), AR_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 1, &block), AR_NO_MEMORY);
+    assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
     /* Rounded up it would pass the cap: taken back, and nothing is left of it. */
-    assert_int_equal(policy_rig_alloc(&rig, 512 * KIB, &block), STATUS_OK);
-    assert_int_equal(policy_rig_free(&rig, &block), STATUS_OK);
-    assert_int_equal(rig.policy->totals.granted_bytes, 512 * KIB);
-    policy_stats(rig.policy, &stats);
+    assert_int_equal(policy_rig_alloc(&rig, 512 * AR_KIB, &block), AR_OK);
+    assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
+    assert_int_equal(rig.policy->totals.granted_bytes, 512 * AR_KIB);
+    ar_policy_stats(rig.policy, &stats);
     assert_int_equal(stats.count.failures, 2);
     close_rig(&rig);
     open_rig(&rig, "limit(bytes=1000)+first-fit:granule=512");
-    assert_int_equal(policy_rig_alloc(&rig, 600, &block), STATUS_NO_MEMORY);
+    assert_int_equal(policy_rig_alloc(&rig, 600, &block), AR_NO_MEMORY);
     assert_int_equal(rig.policy->totals.granted_bytes, 0);
     close_rig(&rig);
 }
@@ -95,17 +95,16 @@ static void fault_refuses_the_nth(void **state)
 {
     (void)state;
     struct policy_rig rig;
-    struct policy_block block;
+    struct ar_policy_block block;
     open_rig(&rig, "fault(n=2)+direct");
-    assert_int_equal(policy_rig_alloc(&rig, 5, &block), STATUS_OK);
-    assert_int_equal(policy_rig_alloc(&rig, 5, &block), STATUS_NO_MEMORY);
-    assert_int_equal(policy_rig_alloc(&rig, 5, &block), STATUS_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 5, &block), AR_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 5, &block), AR_NO_MEMORY);
+    assert_int_equal(policy_rig_alloc(&rig, 5, &block), AR_OK);
     assert_int_equal(backing.calls, 2); /* the refused one never came through */
     close_rig(&rig);
     open_rig(&rig, "fault(every=3)+direct");
     for (int call = 1; call <= 9; call++)
-        assert_int_equal(policy_rig_alloc(&rig, 5, &block),
-                         call % 3 == 0 ? STATUS_NO_MEMORY : STATUS_OK);
+        assert_int_equal(policy_rig_alloc(&rig, 5, &block), call % 3 == 0 ? AR_NO_MEMORY : AR_OK);
     close_rig(&rig);
 }
 
@@ -114,32 +113,32 @@ static void fault_refuses_the_nth(void **state)
 /* What a policy asked of its memory. */
 struct asked {
     struct fake_backing fake; /* first: the fake's own hooks find themselves */
-    struct backing_ops ops;
+    struct ar_backing_ops ops;
     unsigned orders, waits;
     uint32_t waiting; /* the stream that waits */
-    struct backing_ticket ticket;
+    struct ar_backing_ticket ticket;
 };
 
-static struct backing_ticket number_fence(struct backing *base, uint32_t stream)
+static struct ar_backing_ticket number_fence(struct ar_backing *base, uint32_t stream)
 {
     (void)base;
-    return (struct backing_ticket){.stream = stream, .value = 7};
+    return (struct ar_backing_ticket){.stream = stream, .value = 7};
 }
 
-static bool never_done(struct backing *base, struct backing_ticket ticket)
+static bool never_done(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
     (void)base;
     (void)ticket;
     return false;
 }
 
-static void count_wait(struct backing *base, struct backing_ticket ticket)
+static void count_wait(struct ar_backing *base, struct ar_backing_ticket ticket)
 {
     (void)ticket;
     ((struct asked *)base)->waits++;
 }
 
-static void count_order(struct backing *base, uint32_t stream, struct backing_ticket ticket)
+static void count_order(struct ar_backing *base, uint32_t stream, struct ar_backing_ticket ticket)
 {
     struct asked *asked = (struct asked *)base;
     asked->orders++;
@@ -151,8 +150,8 @@ static void count_order(struct backing *base, uint32_t stream, struct backing_ti
 static void reuse_on_another_stream(struct asked *asked, bool has_order)
 {
     struct policy_rig rig;
-    struct policy_block block;
-    fake_backing_open(&asked->fake, 64 * MIB);
+    struct ar_policy_block block;
+    fake_backing_open(&asked->fake, 64 * AR_MIB);
     asked->ops = *asked->fake.base.ops;
     asked->ops.fence = number_fence;
     asked->ops.done = never_done;
@@ -161,12 +160,12 @@ static void reuse_on_another_stream(struct asked *asked, bool has_order)
     asked->fake.base.ops = &asked->ops;
     asked->orders = asked->waits = 0;
     assert_int_equal(
-        policy_rig_open(&rig, "fault(n=99)+rmm-pool:limit=64MiB", &asked->fake.base, 0), STATUS_OK);
-    const struct policy_request request = {.bytes = 60 * MIB, .stream = 1};
-    assert_int_equal(policy_alloc(rig.policy, &request, &block), STATUS_OK);
-    assert_int_equal(policy_free(rig.policy, &block, 1), STATUS_OK);
-    assert_int_equal(policy_rig_alloc(&rig, 60 * MIB, &block), STATUS_OK);
-    assert_int_equal(policy_rig_free(&rig, &block), STATUS_OK);
+        policy_rig_open(&rig, "fault(n=99)+rmm-pool:limit=64MiB", &asked->fake.base, 0), AR_OK);
+    const struct ar_policy_request request = {.bytes = 60 * AR_MIB, .stream = 1};
+    assert_int_equal(ar_policy_alloc(rig.policy, &request, &block), AR_OK);
+    assert_int_equal(ar_policy_free(rig.policy, &block, 1), AR_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 60 * AR_MIB, &block), AR_OK);
+    assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
     assert_int_equal(policy_rig_close(&rig), 0);
 }
 
@@ -192,7 +191,7 @@ static void needed_options(void **state)
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         struct policy_rig rig;
         fake_backing_open(&backing, UINT64_MAX);
-        assert_int_equal(policy_rig_open(&rig, specs[i], &backing.base, 0), STATUS_INVALID);
+        assert_int_equal(policy_rig_open(&rig, specs[i], &backing.base, 0), AR_INVALID);
         assert_non_null(strstr(rig.error.text, "decorator"));
         close_rig(&rig);
     }
@@ -216,32 +215,32 @@ static void observe_tells_and_counts(void **state)
 {
     (void)state;
     struct policy_rig rig;
-    struct policy_block block;
+    struct ar_policy_block block;
     struct heard heard = {0};
     open_rig(&rig, "first-fit:limit=1MiB");
-    struct policy *observer;
+    struct ar_policy *observer;
     assert_int_equal(observe_wrap(&rig.host, rig.policy, hear, &heard, &observer, &rig.error),
-                     STATUS_OK);
+                     AR_OK);
     assert_null(observe_counts(rig.policy));
     rig.policy = observer;
-    assert_int_equal(policy_rig_alloc(&rig, MIB, &block), STATUS_OK);
+    assert_int_equal(policy_rig_alloc(&rig, AR_MIB, &block), AR_OK);
     assert_int_equal(heard.last.kind, OBSERVE_ALLOC);
     assert_ptr_equal(heard.last.block, &block);
-    assert_int_equal(heard.last.totals->live_bytes, MIB);
-    struct policy_block none;
-    assert_int_equal(policy_rig_alloc(&rig, MIB, &none), STATUS_NO_MEMORY);
+    assert_int_equal(heard.last.totals->live_bytes, AR_MIB);
+    struct ar_policy_block none;
+    assert_int_equal(policy_rig_alloc(&rig, AR_MIB, &none), AR_NO_MEMORY);
     assert_null(heard.last.block);
-    assert_int_equal(policy_use(rig.policy, &block, 7), STATUS_OK);
+    assert_int_equal(ar_policy_use(rig.policy, &block, 7), AR_OK);
     assert_int_equal(heard.last.stream, 7);
-    assert_int_equal(policy_free(rig.policy, &block, 3), STATUS_OK);
+    assert_int_equal(ar_policy_free(rig.policy, &block, 3), AR_OK);
     assert_int_equal(heard.last.stream, 3);
-    assert_int_equal(policy_trim(rig.policy, 0), STATUS_OK);
+    assert_int_equal(ar_policy_trim(rig.policy, 0), AR_OK);
     assert_int_equal(heard.events, 5);
     const struct observe_counts *counts = observe_counts(rig.policy);
     assert_int_equal(counts->calls[OBSERVE_ALLOC], 2);
     assert_int_equal(counts->failed[OBSERVE_ALLOC], 1);
     assert_int_equal(counts->calls[OBSERVE_FREE], 1);
-    assert_int_equal(counts->alloc_bytes, MIB);
+    assert_int_equal(counts->alloc_bytes, AR_MIB);
     close_rig(&rig);
 }
 
@@ -263,11 +262,11 @@ struct liar {
     enum lie lie;
 };
 
-static enum status liar_alloc(struct policy *base, const struct policy_request *request,
-                              struct policy_block *out)
+static enum ar_status liar_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                 struct ar_policy_block *out)
 {
     const struct liar *self = (const struct liar *)base;
-    enum status status = forward_alloc(base, request, out);
+    enum ar_status status = forward_alloc(base, request, out);
     if (self->lie == LIE_OVERLAP && base->totals.live_blocks > 1)
         out->address -= 64;
     if (self->lie == LIE_SMALL)
@@ -281,17 +280,17 @@ static enum status liar_alloc(struct policy *base, const struct policy_request *
     return status;
 }
 
-static void liar_walk(const struct policy *base, policy_visit *visit, void *argument)
+static void liar_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     (void)base;
-    const struct policy_range range = {.bytes = 1, .state = POLICY_RANGE_FREE};
+    const struct ar_policy_range range = {.bytes = 1, .state = AR_POLICY_RANGE_FREE};
     visit(argument, &range);
 }
 
-static enum status liar_validate(const struct policy *base, struct error *error)
+static enum ar_status liar_validate(const struct ar_policy *base, struct ar_error *error)
 {
     (void)base;
-    return error_set(error, STATUS_CORRUPT, "a broken invariant");
+    return ar_error_set(error, AR_CORRUPT, "a broken invariant");
 }
 
 /* first-fit with a lie, checked. */
@@ -310,8 +309,7 @@ static void open_liar(struct policy_rig *rig, enum lie lie)
     assert_string_equal(ops->name, "checked");
     const uint64_t values[2] = {1, 0}; /* every, small */
     assert_int_equal(
-        ops->wrap(&rig->context, values, &liar->forward.base, &rig->policy, &rig->error),
-        STATUS_OK);
+        ops->wrap(&rig->context, values, &liar->forward.base, &rig->policy, &rig->error), AR_OK);
 }
 
 static void finds_each_lie(void **state)
@@ -329,19 +327,19 @@ static void finds_each_lie(void **state)
     };
     for (enum lie lie = LIE_NONE; lie <= LIE_VALIDATE; lie++) {
         struct policy_rig rig;
-        struct policy_block block;
-        struct policy_request request = {.bytes = 64, .alignment = 64};
+        struct ar_policy_block block;
+        struct ar_policy_request request = {.bytes = 64, .alignment = 64};
         open_liar(&rig, lie);
-        enum status status = policy_alloc(rig.policy, &request, &block);
-        if (status == STATUS_OK)
-            status = policy_alloc(rig.policy, &request, &block);
-        if (status == STATUS_OK) {
-            request.bytes = 2 * MIB;
-            status = policy_alloc(rig.policy, &request, &block);
+        enum ar_status status = ar_policy_alloc(rig.policy, &request, &block);
+        if (status == AR_OK)
+            status = ar_policy_alloc(rig.policy, &request, &block);
+        if (status == AR_OK) {
+            request.bytes = 2 * AR_MIB;
+            status = ar_policy_alloc(rig.policy, &request, &block);
         }
-        assert_int_equal(status, lie == LIE_NONE ? STATUS_NO_MEMORY : STATUS_CORRUPT);
-        if (!strstr(policy_problem(rig.policy), want[lie]))
-            fail_msg("lie %d: %s", (int)lie, policy_problem(rig.policy));
+        assert_int_equal(status, lie == LIE_NONE ? AR_NO_MEMORY : AR_CORRUPT);
+        if (!strstr(ar_policy_problem(rig.policy), want[lie]))
+            fail_msg("lie %d: %s", (int)lie, ar_policy_problem(rig.policy));
         close_rig(&rig);
     }
 }
@@ -350,28 +348,28 @@ static void finds_wrong_frees(void **state)
 {
     (void)state;
     struct policy_rig rig;
-    struct policy_block block;
+    struct ar_policy_block block;
     open_rig(&rig, "checked+first-fit");
-    assert_int_equal(policy_rig_alloc(&rig, 64, &block), STATUS_OK);
-    assert_int_equal(policy_rig_free(&rig, &block), STATUS_OK);
-    assert_int_equal(policy_rig_free(&rig, &block), STATUS_CORRUPT);
-    assert_non_null(strstr(policy_problem(rig.policy), "freed twice"));
-    assert_int_equal(policy_validate(rig.policy, &rig.error), STATUS_CORRUPT);
-    assert_int_equal(policy_rig_alloc(&rig, 64, &block), STATUS_CORRUPT); /* it stays so */
+    assert_int_equal(policy_rig_alloc(&rig, 64, &block), AR_OK);
+    assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
+    assert_int_equal(policy_rig_free(&rig, &block), AR_CORRUPT);
+    assert_non_null(strstr(ar_policy_problem(rig.policy), "freed twice"));
+    assert_int_equal(ar_policy_validate(rig.policy, &rig.error), AR_CORRUPT);
+    assert_int_equal(policy_rig_alloc(&rig, 64, &block), AR_CORRUPT); /* it stays so */
     close_rig(&rig);
 
     open_rig(&rig, "checked+first-fit");
-    assert_int_equal(policy_rig_alloc(&rig, 64, &block), STATUS_OK);
-    struct policy_block inside = block;
+    assert_int_equal(policy_rig_alloc(&rig, 64, &block), AR_OK);
+    struct ar_policy_block inside = block;
     inside.address += 8;
-    assert_int_equal(policy_rig_free(&rig, &inside), STATUS_CORRUPT);
+    assert_int_equal(policy_rig_free(&rig, &inside), AR_CORRUPT);
     close_rig(&rig);
 
     open_rig(&rig, "checked+first-fit");
-    assert_int_equal(policy_rig_alloc(&rig, 64, &block), STATUS_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 64, &block), AR_OK);
     block.cookie++;
-    assert_int_equal(policy_use(rig.policy, &block, 1), STATUS_CORRUPT);
-    assert_non_null(strstr(policy_problem(rig.policy), "stale or changed"));
+    assert_int_equal(ar_policy_use(rig.policy, &block, 1), AR_CORRUPT);
+    assert_non_null(strstr(ar_policy_problem(rig.policy), "stale or changed"));
     close_rig(&rig);
 }
 

@@ -34,7 +34,7 @@ static void the_median_is_weighted_by_bytes(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trace_source *source = tiny_trace(cases[i].events);
         uint64_t bytes;
-        assert_int_equal(survey_median(source, &bytes, NULL), STATUS_OK);
+        assert_int_equal(survey_median(source, &bytes, NULL), AR_OK);
         assert_true(bytes == cases[i].median_bytes);
         trace_close(source);
     }
@@ -46,7 +46,7 @@ static void live_bytes_end_at_the_free_requested(void **state)
     struct trace_source *source =
         tiny_trace("a,0,10 a,1,20 r,0 a,2,5 f,0 p,3,4 u,3,1 f,1 a,4,100,0,space=pinned f,2");
     uint64_t bytes;
-    assert_int_equal(survey_peak_live(source, UINT64_MAX, &bytes, NULL), STATUS_OK);
+    assert_int_equal(survey_peak_live(source, UINT64_MAX, &bytes, NULL), AR_OK);
     assert_int_equal(bytes, 30);
     trace_close(source);
 }
@@ -56,12 +56,13 @@ static void lifetimes_end_as_the_mode_says(void **state)
     (void)state;
     for (int recorded = 0; recorded < 2; recorded++) {
         struct trace_source *source = tiny_trace("a,0,10 a,1,0 r,0 a,2,5 f,0 f,2 a,3,7 m,x");
-        struct policy_lifetime *lives;
+        struct ar_policy_lifetime *lives;
         size_t count;
         assert_int_equal(survey_lifetimes(source, recorded ? REPLAY_RECORDED : REPLAY_ORDERED,
                                           &lives, &count, NULL),
-                         STATUS_OK);
-        const struct policy_lifetime expected[] = {{10, 0, recorded ? 4 : 2}, {5, 3, 5}, {7, 6, 8}};
+                         AR_OK);
+        const struct ar_policy_lifetime expected[] = {
+            {10, 0, recorded ? 4 : 2}, {5, 3, 5}, {7, 6, 8}};
         assert_int_equal(count, 3);
         assert_memory_equal(lives, expected, sizeof expected);
         free(lives);
@@ -113,12 +114,13 @@ static void the_cause_knows_the_limit_of_the_spec(void **state)
     experiment_rig_close(&rig);
 }
 
-static enum status count_row(void *argument, const struct replay_row *row, struct error *error)
+static enum ar_status count_row(void *argument, const struct replay_row *row,
+                                struct ar_error *error)
 {
     (void)row;
     (void)error;
     ++*(uint64_t *)argument;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Robson's program asks where its blocks went; the passes replay what it asked for. */
@@ -282,7 +284,7 @@ static void the_open_loop_wants_times(void **state)
     experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,8 f,0"));
     rig.experiment.host = REPLAY_HOST_OPEN;
     assert_int_equal(experiment_run(&rig.experiment, &rig.result, &rig.props, &rig.error),
-                     STATUS_INVALID);
+                     AR_INVALID);
     assert_non_null(strstr(rig.error.text, "recorded times"));
     experiment_rig_close(&rig);
 }
@@ -294,7 +296,7 @@ static void a_device_without_memory_cannot_verify(void **state)
     experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,8 f,0"));
     rig.experiment.verify = true;
     assert_int_equal(experiment_run(&rig.experiment, &rig.result, &rig.props, &rig.error),
-                     STATUS_UNSUPPORTED);
+                     AR_UNSUPPORTED);
     assert_non_null(strstr(rig.error.text, "memory"));
     experiment_rig_close(&rig);
 }

@@ -43,30 +43,30 @@ static void the_block_between_is_named(void **state)
     explain("greedy:framework=jax,fraction=1", "sim:capacity=100MiB", PINNED, &result);
     assert_false(result.passed);
     assert_int_equal(result.event, 6);
-    assert_int_equal(result.bytes, 60 * MIB);
+    assert_int_equal(result.bytes, 60 * AR_MIB);
     assert_int_equal(result.id, 3);
     assert_string_equal(result.tag, "wanted");
     assert_int_equal(result.step, 2);
     assert_int_equal(result.cause, REPLAY_CAUSE_FRAGMENTATION);
-    assert_int_equal(result.totals.live_bytes, 20 * MIB);
+    assert_int_equal(result.totals.live_bytes, 20 * AR_MIB);
     assert_int_equal(result.free_blocks, 2);
-    assert_int_equal(result.free_block_bytes, 80 * MIB);
-    assert_int_equal(result.largest_free_block_bytes, 40 * MIB);
+    assert_int_equal(result.free_block_bytes, 80 * AR_MIB);
+    assert_int_equal(result.largest_free_block_bytes, 40 * AR_MIB);
     assert_true(result.indices.external == 0.5);
     assert_true(result.indices.unusable == 1);
     assert_true(result.indices.fragmentation == 0); /* below: 1 - (1 + 80 / 60) / 2 */
-    assert_int_equal(result.servable_bytes[POLICY_EFFORT_NONE], 40 * MIB);
-    assert_int_equal(result.ladder.same_bytes, 80 * MIB);
+    assert_int_equal(result.servable_bytes[AR_POLICY_EFFORT_NONE], 40 * AR_MIB);
+    assert_int_equal(result.ladder.same_bytes, 80 * AR_MIB);
     assert_int_equal(result.pin_count, 1);
     assert_string_equal(result.pins[0].tag, "kept");
-    assert_int_equal(result.pins[0].bytes, 20 * MIB);
+    assert_int_equal(result.pins[0].bytes, 20 * AR_MIB);
     assert_int_equal(result.pins[0].event, 1);
     assert_int_equal(result.pins[0].age_events, 5);
-    assert_int_equal(result.pins[0].age_bytes, 30 * MIB);
-    assert_int_equal(result.pins[0].free_bytes, 80 * MIB);
+    assert_int_equal(result.pins[0].age_bytes, 30 * AR_MIB);
+    assert_int_equal(result.pins[0].free_bytes, 80 * AR_MIB);
     assert_true(result.pins[0].in_stretch);
     assert_int_equal(result.stretch_blocks, 1);
-    assert_int_equal(result.stretch_live_bytes, 20 * MIB);
+    assert_int_equal(result.stretch_live_bytes, 20 * AR_MIB);
     explain_result_close(&result);
 }
 
@@ -87,7 +87,7 @@ static void free_blocks_are_put_into_indices(void **state)
     explain_result_close(&result);
     explain("torch", "sim:capacity=110MiB", "a,0,104857600,1 f,0 a,1,20971520,1 a,2,31457280,2",
             &result);
-    assert_int_equal(result.free_block_bytes, 80 * MIB);
+    assert_int_equal(result.free_block_bytes, 80 * AR_MIB);
     assert_true(result.indices.external == 0);
     assert_true(result.indices.unusable == 20 / 80.0);
     assert_true(result.indices.fragmentation == -1);
@@ -103,8 +103,8 @@ static void what_would_have_helped(void **state)
     assert_non_null(find(&result, "direct"));
     assert_true(find(&result, "direct")->candidate.own);
     assert_null(find(&result, "greedy:framework=jax,fraction=0.95"));
-    assert_int_equal(result.more_capacity_bytes, 120 * MIB);
-    assert_int_equal(result.live_peak_bytes, 90 * MIB);
+    assert_int_equal(result.more_capacity_bytes, 120 * AR_MIB);
+    assert_int_equal(result.live_peak_bytes, 90 * AR_MIB);
     explain_result_close(&result);
     explain("greedy:framework=jax,fraction=1", "sim:capacity=80MiB", PINNED, &result);
     assert_int_equal(result.cause, REPLAY_CAUSE_CAPACITY);
@@ -130,18 +130,18 @@ static void births_are_found_by_address(void **state)
     (void)state;
     struct births births = {0};
     uint64_t expected[ADDRESSES] = {0};
-    struct rng rng;
-    rng_seed(&rng, 7);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 7);
     for (uint64_t i = 1; i < 20000; i++) {
-        uint64_t at = rng_below(&rng, ADDRESSES);
-        if (rng_below(&rng, 2)) {
+        uint64_t at = ar_rng_below(&rng, ADDRESSES);
+        if (ar_rng_below(&rng, 2)) {
             assert_true(births_add(&births, at * 512, &(struct birth){i, 0}));
             expected[at] = i;
         } else {
             births_remove(&births, at * 512);
             expected[at] = 0;
         }
-        at = rng_below(&rng, ADDRESSES);
+        at = ar_rng_below(&rng, ADDRESSES);
         const struct birth *birth = births_find(&births, at * 512);
         assert_int_equal(birth ? birth->event : 0, expected[at]);
     }

@@ -21,25 +21,25 @@ static struct fake_backing backing;
 static void open_rig(struct policy_rig *rig, const char *spec, uint64_t cap_bytes)
 {
     fake_backing_open(&backing, cap_bytes);
-    assert_int_equal(policy_rig_open(rig, spec, &backing.base, 0), STATUS_OK);
+    assert_int_equal(policy_rig_open(rig, spec, &backing.base, 0), AR_OK);
 }
 
-static struct policy_block take(struct policy_rig *rig, uint64_t bytes)
+static struct ar_policy_block take(struct policy_rig *rig, uint64_t bytes)
 {
-    struct policy_block block;
-    assert_int_equal(policy_rig_alloc(rig, bytes, &block), STATUS_OK);
+    struct ar_policy_block block;
+    assert_int_equal(policy_rig_alloc(rig, bytes, &block), AR_OK);
     return block;
 }
 
-static void free_requested(struct policy_rig *rig, struct policy_block block)
+static void free_requested(struct policy_rig *rig, struct ar_policy_block block)
 {
-    assert_int_equal(policy_rig_free(rig, &block), STATUS_OK);
+    assert_int_equal(policy_rig_free(rig, &block), AR_OK);
 }
 
 static void close_rig(struct policy_rig *rig)
 {
-    struct error error = {""};
-    if (policy_validate(rig->policy, &error))
+    struct ar_error error = {""};
+    if (ar_policy_validate(rig->policy, &error))
         fail_msg("%s", error.text);
     assert_int_equal(policy_rig_close(rig), 0);
     assert_int_equal(backing.held_bytes, 0);
@@ -51,15 +51,15 @@ static void order_flip(void **state)
     (void)state;
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
-        struct policy_block blocks[8];
+        struct ar_policy_block blocks[8];
         open_rig(&rig, fits[f], UINT64_MAX);
         for (int i = 0; i < 8; i++)
-            blocks[i] = take(&rig, 16 * MIB);
+            blocks[i] = take(&rig, 16 * AR_MIB);
         for (int i = 0; i < 8; i++)
             free_requested(&rig, blocks[i]);
         for (int i = 0; i < 4; i++)
-            take(&rig, 32 * MIB);
-        assert_int_equal(rig.policy->totals.reserved_bytes, 128 * MIB);
+            take(&rig, 32 * AR_MIB);
+        assert_int_equal(rig.policy->totals.reserved_bytes, 128 * AR_MIB);
         close_rig(&rig);
     }
 }
@@ -73,14 +73,14 @@ static void linear_ramp(void **state)
     for (int f = 0; f < FITS; f++) {
         for (int live = 1; live <= 2; live++) {
             struct policy_rig rig;
-            struct policy_block held[2];
+            struct ar_policy_block held[2];
             open_rig(&rig, fits[f], UINT64_MAX);
             for (int k = 1; k <= 40; k++) {
                 if (k > live)
                     free_requested(&rig, held[(k - 1 - live) % 2]);
-                held[(k - 1) % 2] = take(&rig, (uint64_t)k * 16 * MIB);
+                held[(k - 1) % 2] = take(&rig, (uint64_t)k * 16 * AR_MIB);
             }
-            assert_int_equal(rig.policy->totals.reserved_bytes, want[live - 1] * MIB);
+            assert_int_equal(rig.policy->totals.reserved_bytes, want[live - 1] * AR_MIB);
             close_rig(&rig);
         }
     }
@@ -94,13 +94,13 @@ static void sawtooth(void **state)
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
-        struct policy_block old = take(&rig, 16 * MIB);
-        for (uint64_t bytes = 32 * MIB; bytes <= 4 * GIB; bytes *= 2) {
-            struct policy_block grown = take(&rig, bytes);
+        struct ar_policy_block old = take(&rig, 16 * AR_MIB);
+        for (uint64_t bytes = 32 * AR_MIB; bytes <= 4 * AR_GIB; bytes *= 2) {
+            struct ar_policy_block grown = take(&rig, bytes);
             free_requested(&rig, old);
             old = grown;
         }
-        assert_int_equal(rig.policy->totals.reserved_bytes, 8176 * MIB);
+        assert_int_equal(rig.policy->totals.reserved_bytes, 8176 * AR_MIB);
         close_rig(&rig);
     }
 }
@@ -111,9 +111,9 @@ static void pool_boundary(void **state)
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
-        free_requested(&rig, take(&rig, 2 * MIB));
-        take(&rig, MIB / 2);
-        assert_int_equal(rig.policy->totals.reserved_bytes, 2 * MIB);
+        free_requested(&rig, take(&rig, 2 * AR_MIB));
+        take(&rig, AR_MIB / 2);
+        assert_int_equal(rig.policy->totals.reserved_bytes, 2 * AR_MIB);
         close_rig(&rig);
     }
 }
@@ -126,17 +126,17 @@ static void checkerboard(void **state)
     for (int f = 0; f < FITS; f++) {
         for (int capped = 0; capped < 2; capped++) {
             struct policy_rig rig;
-            struct policy_block blocks[64];
-            struct policy_block last;
-            open_rig(&rig, fits[f], capped ? 512 * MIB : UINT64_MAX);
+            struct ar_policy_block blocks[64];
+            struct ar_policy_block last;
+            open_rig(&rig, fits[f], capped ? 512 * AR_MIB : UINT64_MAX);
             for (int i = 0; i < 64; i++)
-                blocks[i] = take(&rig, 8 * MIB);
+                blocks[i] = take(&rig, 8 * AR_MIB);
             for (int i = 0; i < 64; i += 2)
                 free_requested(&rig, blocks[i]);
-            enum status status = policy_rig_alloc(&rig, 16 * MIB, &last);
-            assert_int_equal(status, capped ? STATUS_NO_MEMORY : STATUS_OK);
-            assert_int_equal(rig.policy->totals.reserved_bytes, (capped ? 512 : 528) * MIB);
-            assert_int_equal(policy_free_bytes(&rig.policy->totals), 256 * MIB);
+            enum ar_status status = policy_rig_alloc(&rig, 16 * AR_MIB, &last);
+            assert_int_equal(status, capped ? AR_NO_MEMORY : AR_OK);
+            assert_int_equal(rig.policy->totals.reserved_bytes, (capped ? 512 : 528) * AR_MIB);
+            assert_int_equal(ar_policy_free_bytes(&rig.policy->totals), 256 * AR_MIB);
             close_rig(&rig);
         }
     }
@@ -147,7 +147,7 @@ static void checkerboard(void **state)
  * chosen residue stay. Both fits need exactly M (1 + log2(n) / 2) - n + 1. */
 static uint64_t robson(struct policy_rig *rig, uint64_t m, uint64_t n)
 {
-    static struct policy_block blocks[65536];
+    static struct ar_policy_block blocks[65536];
     size_t count = 0;
     uint64_t live = m;
     uint64_t offset = 0;
@@ -202,10 +202,10 @@ static void robson_table(void **state)
 static void which_free_block(void **state)
 {
     (void)state;
-    static const uint64_t sizes[] = {3 * MIB, 2 * MIB, 4 * MIB};
+    static const uint64_t sizes[] = {3 * AR_MIB, 2 * AR_MIB, 4 * AR_MIB};
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
-        struct policy_block free_blocks[3];
+        struct ar_policy_block free_blocks[3];
         open_rig(&rig, fits[f], UINT64_MAX);
         for (int i = 0; i < 3; i++) {
             free_blocks[i] = take(&rig, sizes[i]);
@@ -213,10 +213,10 @@ static void which_free_block(void **state)
         }
         for (int i = 0; i < 3; i++)
             free_requested(&rig, free_blocks[i]);
-        struct policy_stats stats;
-        policy_stats(rig.policy, &stats);
-        assert_int_equal(stats.largest_free_block_bytes, 4 * MIB);
-        assert_int_equal(take(&rig, 2 * MIB).address, free_blocks[f].address);
+        struct ar_policy_stats stats;
+        ar_policy_stats(rig.policy, &stats);
+        assert_int_equal(stats.largest_free_block_bytes, 4 * AR_MIB);
+        assert_int_equal(take(&rig, 2 * AR_MIB).address, free_blocks[f].address);
         close_rig(&rig);
     }
 }
@@ -230,14 +230,14 @@ static void the_end_is_kept_for_last(void **state)
     for (int kept = 0; kept < 2; kept++) {
         struct policy_rig rig;
         open_rig(&rig, specs[kept], UINT64_MAX);
-        struct policy_block inner = take(&rig, 4 * MIB);
-        take(&rig, MIB);
-        struct policy_block tail = take(&rig, 3 * MIB);
+        struct ar_policy_block inner = take(&rig, 4 * AR_MIB);
+        take(&rig, AR_MIB);
+        struct ar_policy_block tail = take(&rig, 3 * AR_MIB);
         free_requested(&rig, inner);
         free_requested(&rig, tail);
-        assert_int_equal(take(&rig, 2 * MIB).address, kept ? inner.address : tail.address);
-        assert_int_equal(take(&rig, 3 * MIB).address, kept ? tail.address : inner.address);
-        assert_int_equal(rig.policy->totals.reserved_bytes, 8 * MIB);
+        assert_int_equal(take(&rig, 2 * AR_MIB).address, kept ? inner.address : tail.address);
+        assert_int_equal(take(&rig, 3 * AR_MIB).address, kept ? tail.address : inner.address);
+        assert_int_equal(rig.policy->totals.reserved_bytes, 8 * AR_MIB);
         close_rig(&rig);
     }
 }
@@ -249,10 +249,10 @@ static void alignment(void **state)
         struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
         backing.next = 3; /* the first memory of all does not start at the alignment */
-        for (uint64_t align = 1; align <= MIB; align *= 4) {
-            struct policy_block block;
-            const struct policy_request request = {.bytes = 5, .alignment = align};
-            assert_int_equal(policy_alloc(rig.policy, &request, &block), STATUS_OK);
+        for (uint64_t align = 1; align <= AR_MIB; align *= 4) {
+            struct ar_policy_block block;
+            const struct ar_policy_request request = {.bytes = 5, .alignment = align};
+            assert_int_equal(ar_policy_alloc(rig.policy, &request, &block), AR_OK);
             assert_int_equal(block.address % align, 0);
         }
         close_rig(&rig);
@@ -266,20 +266,20 @@ static void limit_gap_and_trim(void **state)
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
         char spec[64];
-        struct policy_block block;
+        struct ar_policy_block block;
         snprintf(spec, sizeof spec, "%s:limit=10MiB", fits[f]);
         open_rig(&rig, spec, UINT64_MAX);
-        take(&rig, 4 * MIB);
-        backing.next += 100 * MIB;
-        struct policy_block behind = take(&rig, 4 * MIB);
-        assert_int_equal(rig.policy->totals.reserved_bytes, 8 * MIB);
-        assert_int_equal(policy_walk_sum(rig.policy).bytes[POLICY_RANGE_UNMAPPED], 104 * MIB);
-        assert_int_equal(policy_rig_alloc(&rig, 2 * MIB + 1, &block), STATUS_NO_MEMORY);
-        take(&rig, 2 * MIB);
+        take(&rig, 4 * AR_MIB);
+        backing.next += 100 * AR_MIB;
+        struct ar_policy_block behind = take(&rig, 4 * AR_MIB);
+        assert_int_equal(rig.policy->totals.reserved_bytes, 8 * AR_MIB);
+        assert_int_equal(policy_walk_sum(rig.policy).bytes[AR_POLICY_RANGE_UNMAPPED], 104 * AR_MIB);
+        assert_int_equal(policy_rig_alloc(&rig, 2 * AR_MIB + 1, &block), AR_NO_MEMORY);
+        take(&rig, 2 * AR_MIB);
         free_requested(&rig, behind);
-        assert_int_equal(rig.policy->totals.releasable_bytes, 4 * MIB);
-        assert_int_equal(policy_trim(rig.policy, 0), STATUS_OK);
-        assert_int_equal(rig.policy->totals.reserved_bytes, 10 * MIB); /* the top is in use */
+        assert_int_equal(rig.policy->totals.releasable_bytes, 4 * AR_MIB);
+        assert_int_equal(ar_policy_trim(rig.policy, 0), AR_OK);
+        assert_int_equal(rig.policy->totals.reserved_bytes, 10 * AR_MIB); /* the top is in use */
         close_rig(&rig);
     }
 }
@@ -291,13 +291,13 @@ static void trim_to_nothing(void **state)
         struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
         for (int round = 0; round < 3; round++) {
-            struct policy_block a = take(&rig, 3 * MIB);
-            struct policy_block b = take(&rig, 5 * MIB);
+            struct ar_policy_block a = take(&rig, 3 * AR_MIB);
+            struct ar_policy_block b = take(&rig, 5 * AR_MIB);
             free_requested(&rig, a);
             free_requested(&rig, b);
-            assert_int_equal(policy_trim(rig.policy, 4 * MIB), STATUS_OK);
-            assert_int_equal(rig.policy->totals.reserved_bytes, 3 * MIB);
-            assert_int_equal(policy_trim(rig.policy, 0), STATUS_OK);
+            assert_int_equal(ar_policy_trim(rig.policy, 4 * AR_MIB), AR_OK);
+            assert_int_equal(rig.policy->totals.reserved_bytes, 3 * AR_MIB);
+            assert_int_equal(ar_policy_trim(rig.policy, 0), AR_OK);
             assert_int_equal(rig.policy->totals.reserved_bytes, 0);
             assert_int_equal(backing.held_bytes, 0);
         }
@@ -312,7 +312,7 @@ static void no_way_to_grow(void **state)
         struct policy_rig rig;
         fake_backing_open(&backing, UINT64_MAX);
         backing.base.adjacent = false;
-        assert_int_equal(policy_rig_open(&rig, fits[f], &backing.base, 0), STATUS_UNSUPPORTED);
+        assert_int_equal(policy_rig_open(&rig, fits[f], &backing.base, 0), AR_UNSUPPORTED);
         assert_non_null(strstr(rig.error.text, fits[f]));
         assert_int_equal(policy_rig_close(&rig), 0);
     }

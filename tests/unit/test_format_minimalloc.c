@@ -66,8 +66,8 @@ static void a_published_problem_has_its_peak(void **state)
 {
     (void)state;
     struct trace_source *source;
-    struct error error;
-    if (trace_open("tests/golden/data/minimalloc/A.1048576.csv", &source, &error) != STATUS_OK)
+    struct ar_error error;
+    if (trace_open("tests/golden/data/minimalloc/A.1048576.csv", &source, &error) != AR_OK)
         fail_msg("%s", error.text);
     assert_string_equal(source->info.format, "minimalloc");
     assert_string_equal(source->info.name, "A.1048576");
@@ -107,8 +107,8 @@ static void other_columns_are_no_lifetimes(void **state)
     };
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
         struct trace_source *source;
-        struct error error;
-        assert_int_not_equal(trace_rig_text(*state, heads[i], &source, &error), STATUS_OK);
+        struct ar_error error;
+        assert_int_not_equal(trace_rig_text(*state, heads[i], &source, &error), AR_OK);
         assert_null(strstr(error.text, "buffer"));
     }
 }

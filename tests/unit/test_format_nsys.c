@@ -119,9 +119,9 @@ static void refuses(void *state, const char *const *statements, const char *part
 {
     struct trace_rig *rig = state;
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     nsys_export_make(rig->path[0], statements);
-    if (trace_open(rig->path[0], &source, &error) == STATUS_OK)
+    if (trace_open(rig->path[0], &source, &error) == AR_OK)
         fail_msg("\"%s\" is taken", statements[0]);
     assert_int_equal(strncmp(error.text, rig->path[0], strlen(rig->path[0])), 0);
     if (!strstr(error.text, part))
@@ -183,7 +183,7 @@ static void other_files_are_not_touched(void **state)
     struct trace_rig *rig = *state;
     char journal[128];
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     static const char *const statements[] = {nsys_export_2024, "PRAGMA journal_mode = wal",
                                              MEMORY("1", PID, "0", "4096", "8", "2", "0", "0"),
                                              NULL};
@@ -191,7 +191,7 @@ static void other_files_are_not_touched(void **state)
     (void)snprintf(journal, sizeof journal, "%s-journal", rig->path[0]);
     trace_rig_write(journal, "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7 hot", 12);
     size_t files = trace_rig_files(rig);
-    if (trace_open(rig->path[0], &source, &error) != STATUS_OK)
+    if (trace_open(rig->path[0], &source, &error) != AR_OK)
         fail_msg("%s", error.text);
     assert_int_equal(source->info.allocs, 1);
     trace_close(source);
@@ -210,9 +210,9 @@ static void cut_exports(void **state)
     char *bytes = trace_rig_read(rig->path[0], &count);
     for (size_t left = 100; left < count; left += 509, cuts++) {
         struct trace_source *source;
-        struct error error = {""};
+        struct ar_error error = {""};
         trace_rig_write(rig->path[1], bytes, left);
-        if (trace_open(rig->path[1], &source, &error) == STATUS_OK) {
+        if (trace_open(rig->path[1], &source, &error) == AR_OK) {
             trace_close(source);
             opened++;
         } else {

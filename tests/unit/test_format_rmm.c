@@ -43,8 +43,8 @@ static void first_line_may_be_missing(void **state)
                                   "11,14:21:19.998533,free,0x30a000000,256\n"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         struct trace_source *source;
-        struct error error;
-        assert_int_not_equal(trace_rig_text(*state, others[i], &source, &error), STATUS_OK);
+        struct ar_error error;
+        assert_int_not_equal(trace_rig_text(*state, others[i], &source, &error), AR_OK);
         assert_non_null(strstr(error.text, "no trace"));
     }
 }

@@ -27,18 +27,18 @@ struct played {
 /* Plays all of a generator to a policy, each request answered before the next event. */
 static struct played play(const char *workload, const char *policy, uint64_t cap_bytes)
 {
-    static struct policy_block blocks[SLOTS];
+    static struct ar_policy_block blocks[SLOTS];
     static bool given[SLOTS];
     struct policy_rig rig;
     struct played played = {0};
-    struct error error = {""};
+    struct ar_error error = {""};
     struct trace_source *source = gen_rig_open(workload);
     fake_backing_open(&backing, cap_bytes);
-    assert_int_equal(policy_rig_open(&rig, policy, &backing.base, 0), STATUS_OK);
+    assert_int_equal(policy_rig_open(&rig, policy, &backing.base, 0), AR_OK);
     for (;;) {
         const struct trace_event *event;
         size_t count;
-        if (trace_next(source, &event, &count, &error) != STATUS_OK)
+        if (trace_next(source, &event, &count, &error) != AR_OK)
             fail_msg("%s", error.text);
         if (count == 0)
             break;
@@ -50,7 +50,7 @@ static struct played play(const char *workload, const char *policy, uint64_t cap
                 continue;
             }
             given[event->slot] =
-                policy_rig_alloc(&rig, event->value, &blocks[event->slot]) == STATUS_OK;
+                policy_rig_alloc(&rig, event->value, &blocks[event->slot]) == AR_OK;
             if (!given[event->slot]) {
                 played.failures++;
                 played.failed_bytes = event->value;
@@ -88,8 +88,8 @@ static void both_fits(void **state)
         for (int fit = 0; fit < 2; fit++) {
             struct played played =
                 play(cases[i].workload, fit ? "best-fit" : "first-fit", UINT64_MAX);
-            assert_int_equal(played.peak_reserved_bytes, cases[i].arena_mib * MIB);
-            assert_int_equal(played.peak_live_bytes, cases[i].live_mib * MIB);
+            assert_int_equal(played.peak_reserved_bytes, cases[i].arena_mib * AR_MIB);
+            assert_int_equal(played.peak_live_bytes, cases[i].live_mib * AR_MIB);
             assert_int_equal(played.failures, 0);
         }
     }
@@ -98,12 +98,12 @@ static void both_fits(void **state)
 static void growth(void **state)
 {
     (void)state;
-    assert_int_equal(play("order_flip", "growth", UINT64_MAX).peak_reserved_bytes, 256 * MIB);
-    assert_int_equal(play("pool_boundary", "growth", UINT64_MAX).peak_reserved_bytes, 2 * MIB);
-    assert_int_equal(play("linear_ramp", "growth", UINT64_MAX).peak_reserved_bytes, 2032 * MIB);
+    assert_int_equal(play("order_flip", "growth", UINT64_MAX).peak_reserved_bytes, 256 * AR_MIB);
+    assert_int_equal(play("pool_boundary", "growth", UINT64_MAX).peak_reserved_bytes, 2 * AR_MIB);
+    assert_int_equal(play("linear_ramp", "growth", UINT64_MAX).peak_reserved_bytes, 2032 * AR_MIB);
     assert_int_equal(play("linear_ramp:live=2", "growth", UINT64_MAX).peak_reserved_bytes,
-                     4144 * MIB);
-    assert_int_equal(play("sawtooth", "growth", UINT64_MAX).peak_reserved_bytes, 8176 * MIB);
+                     4144 * AR_MIB);
+    assert_int_equal(play("sawtooth", "growth", UINT64_MAX).peak_reserved_bytes, 8176 * AR_MIB);
 }
 
 /* Robson's bound, met exactly by the textbook fits. */
@@ -134,10 +134,10 @@ static void checkerboard_at_capacity(void **state)
 {
     (void)state;
     for (int fit = 0; fit < 2; fit++) {
-        struct played played = play("checkerboard", fit ? "best-fit" : "first-fit", 512 * MIB);
+        struct played played = play("checkerboard", fit ? "best-fit" : "first-fit", 512 * AR_MIB);
         assert_int_equal(played.failures, 1);
-        assert_int_equal(played.failed_bytes, 16 * MIB);
-        assert_int_equal(played.peak_reserved_bytes, 512 * MIB);
+        assert_int_equal(played.failed_bytes, 16 * AR_MIB);
+        assert_int_equal(played.peak_reserved_bytes, 512 * AR_MIB);
     }
 }
 
@@ -147,7 +147,7 @@ static void sawtooth_factors(void **state)
     (void)state;
     struct played half = play("sawtooth:factor=1.5,to=1GiB", "best-fit", UINT64_MAX);
     struct played twice = play("sawtooth:factor=2,to=1GiB", "best-fit", UINT64_MAX);
-    assert_int_equal(twice.peak_reserved_bytes, 16 * 127 * MIB);
+    assert_int_equal(twice.peak_reserved_bytes, 16 * 127 * AR_MIB);
     struct trace_source *source = gen_rig_open("sawtooth:factor=1.5,to=1GiB");
     gen_rig_pull(source, &sums);
     trace_close(source);
@@ -176,7 +176,7 @@ static void all_are_listed(void **state)
 static void same_again(void **state)
 {
     (void)state;
-    struct error error = {""};
+    struct ar_error error = {""};
     for (size_t i = 0; gen_at(i); i++) {
         struct trace_source *source = gen_rig_open(gen_at(i)->name);
         struct trace_source *fresh = gen_rig_open(gen_at(i)->name);
@@ -188,12 +188,12 @@ static void same_again(void **state)
         size_t count;
         trace_close(fresh);
         fresh = gen_rig_open(gen_at(i)->name);
-        assert_int_equal(trace_next(fresh, &events, &count, &error), STATUS_OK);
-        assert_int_equal(trace_rewind(fresh, &error), STATUS_OK);
+        assert_int_equal(trace_next(fresh, &events, &count, &error), AR_OK);
+        assert_int_equal(trace_rewind(fresh, &error), AR_OK);
         gen_rig_pull(fresh, &sums);
         assert_memory_equal(source->info.sha256, fresh->info.sha256, 32);
         uint64_t events_before = sums.events;
-        assert_int_equal(trace_rewind(fresh, &error), STATUS_OK);
+        assert_int_equal(trace_rewind(fresh, &error), AR_OK);
         gen_rig_pull(fresh, &sums);
         assert_int_equal(sums.events, events_before);
         trace_close(source);
@@ -216,8 +216,8 @@ static void random_holds_its_target(void **state)
     gen_rig_pull(source, &sums);
     trace_close(source);
     assert_int_equal(sums.events, 20000);
-    assert_true(sums.peak_live_bytes <= 32 * MIB);
-    assert_true(sums.live_bytes + MIB > 31 * MIB);
+    assert_true(sums.peak_live_bytes <= 32 * AR_MIB);
+    assert_true(sums.live_bytes + AR_MIB > 31 * AR_MIB);
     /* Ten doublings, equally likely: each has a tenth of the requests, so sizes double the
      * bytes of the one below. */
     uint64_t small = sums.bin_bytes[0][10];

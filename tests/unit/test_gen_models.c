@@ -34,9 +34,9 @@ static void embedding_grows_late_and_fast(void **state)
     assert_int_equal(sums.steps, 60);
     uint64_t before = sums.step_live_bytes[9] - sums.step_live_bytes[0];
     uint64_t after = sums.step_live_bytes[29] - sums.step_live_bytes[9];
-    assert_true(before < 4 * MIB);
-    assert_true(after > GIB);
-    assert_true(sums.peak_live_bytes > 3 * GIB);
+    assert_true(before < 4 * AR_MIB);
+    assert_true(after > AR_GIB);
+    assert_true(sums.peak_live_bytes > 3 * AR_GIB);
     assert_true(sums.events > 10000 && sums.events < 100000);
 }
 
@@ -57,7 +57,7 @@ static void embedding_state_is_lazy(void **state)
         uint64_t grown = sums.step_live_bytes[3] - sums.step_live_bytes[2];
         uint64_t expected = (1 + states) * table;
         /* Beside it only the wider top layer and one more vector. */
-        assert_true(grown >= expected && grown < expected + MIB);
+        assert_true(grown >= expected && grown < expected + AR_MIB);
     }
 }
 
@@ -89,9 +89,9 @@ static void embedding_growth(void **state)
     const uint64_t seen = 870990;
     for (int i = 0; i < 2; i++) {
         pull(specs[i], &sums);
-        uint64_t rest = sums.step_live_bytes[49] - 65 * MIB;
+        uint64_t rest = sums.step_live_bytes[49] - 65 * AR_MIB;
         assert_true(rest > seen * 256);
-        assert_true(rest < 1000001 * UINT64_C(256) + 4 * MIB);
+        assert_true(rest < 1000001 * UINT64_C(256) + 4 * AR_MIB);
         /* The old table and the new one are live together. */
         assert_true(sums.peak_live_bytes > (seen + seen / 2) * 256);
         assert_true(sums.step_live_bytes[0] < sums.step_live_bytes[49] / 2);
@@ -114,7 +114,7 @@ static void embedding_types(void **state)
         pull(text, &sums);
         uint64_t grown = sums.step_live_bytes[1] - sums.step_live_bytes[0];
         assert_true(grown >= 1000000 * cases[i].row);
-        assert_true(grown < 1000000 * cases[i].row + MIB);
+        assert_true(grown < 1000000 * cases[i].row + AR_MIB);
     }
 }
 
@@ -294,14 +294,14 @@ static void matmul_first_uses(void **state)
          &sums);
     assert_int_equal(sums.steps, 6);
     assert_int_equal(sums.probes, 6);
-    assert_int_equal(sums.step_outside_bytes[1], 105 * MIB);
-    assert_int_equal(sums.step_outside_bytes[3], 110 * MIB);
-    assert_int_equal(sums.step_outside_bytes[5], 110 * MIB);
+    assert_int_equal(sums.step_outside_bytes[1], 105 * AR_MIB);
+    assert_int_equal(sums.step_outside_bytes[3], 110 * AR_MIB);
+    assert_int_equal(sums.step_outside_bytes[5], 110 * AR_MIB);
     /* Third input and its product, the workspace, tables of the kernels. */
-    assert_int_equal(sums.step_live_bytes[1], 2 * 256 * 256 * 4 + 32 * MIB + 3 * MIB);
-    assert_int_equal(sums.step_live_bytes[3], 2 * 512 * 512 * 4 + 32 * MIB + 6 * MIB);
-    assert_int_equal(sums.step_live_bytes[5], 2 * 256 * 256 * 4 + 32 * MIB + 6 * MIB);
-    assert_int_equal(sums.live_bytes, 32 * MIB + 6 * MIB);
+    assert_int_equal(sums.step_live_bytes[1], 2 * 256 * 256 * 4 + 32 * AR_MIB + 3 * AR_MIB);
+    assert_int_equal(sums.step_live_bytes[3], 2 * 512 * 512 * 4 + 32 * AR_MIB + 6 * AR_MIB);
+    assert_int_equal(sums.step_live_bytes[5], 2 * 256 * 256 * 4 + 32 * AR_MIB + 6 * AR_MIB);
+    assert_int_equal(sums.live_bytes, 32 * AR_MIB + 6 * AR_MIB);
 }
 
 /* Two inputs and two products of a step, beside the third input of the step before. */
@@ -309,7 +309,7 @@ static void matmul_peak(void **state)
 {
     (void)state;
     pull("matmul_cache:shapes='2048',repeat=3,probes=0,kept=0,module=0,context=0", &sums);
-    assert_int_equal(sums.step_peak_bytes[2], 5 * UINT64_C(2048) * 2048 * 4 + 32 * MIB);
+    assert_int_equal(sums.step_peak_bytes[2], 5 * UINT64_C(2048) * 2048 * 4 + 32 * AR_MIB);
     assert_int_equal(sums.outside_bytes, 0);
 }
 

@@ -36,7 +36,7 @@ static void defaults_are_medium(void **state)
     for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) {
         pull(workloads[i], &sums);
         assert_in_range(sums.events, 10000, 120000);
-        assert_in_range(sums.peak_live_bytes, GIB / 2, 9 * GIB);
+        assert_in_range(sums.peak_live_bytes, AR_GIB / 2, 9 * AR_GIB);
         assert_true(sums.steps >= 20 && sums.kernels > sums.steps);
         /* The libraries keep their workspaces, everything else is let go. */
         assert_true(sums.live_bytes <= 2 * EAGER_WORKSPACE_BYTES + EAGER_FUSED_WORKSPACE_BYTES);
@@ -51,11 +51,11 @@ static void rnn_peak(void **state)
     const uint64_t T = 40, B = 256, H = 1536, L = 2, V = 20000, v = 4;
     uint64_t weights = 2 * V * H * v + L * (8 * H * H + 4 * H) * v;
     uint64_t expected = weights + 7 * T * L * B * H * v + 2 * T * B * H * v + 3 * T * B * V * v +
-                        8 * T * B + v + 65 * MIB;
+                        8 * T * B + v + 65 * AR_MIB;
     pull("rnn_buckets", &sums);
     assert_int_equal(sums.steps, 48);
     assert_int_equal(sums.peak_live_bytes, expected);
-    assert_int_equal(sums.step_live_bytes[47], weights + 65 * MIB);
+    assert_int_equal(sums.step_live_bytes[47], weights + 65 * AR_MIB);
     /* Each bucket peaks higher than the one before, and repeats itself. */
     for (unsigned i = 12; i < 48; i += 12)
         assert_true(sums.step_peak_bytes[i] > sums.step_peak_bytes[i - 1]);
@@ -94,12 +94,12 @@ static void transformer_state(void **state)
          &sums);
     const uint64_t elements = 12 * 64 * 64 + 4 * 64 + 100 * 64;
     /* 16-bit weights, and three float32 values of each from the first update on. */
-    assert_int_equal(sums.step_live_bytes[0], elements * (2 + 12) + 65 * MIB);
+    assert_int_equal(sums.step_live_bytes[0], elements * (2 + 12) + 65 * AR_MIB);
     assert_int_equal(sums.step_live_bytes[1], sums.step_live_bytes[0]);
     pull("varlen_transformer:steps=2,layers=1,hidden=64,ffn=256,vocabulary=100,batch=1,"
          "lengths='32',dtype=float32,optimizer=momentum",
          &sums);
-    assert_int_equal(sums.step_live_bytes[1], elements * (4 + 4) + 65 * MIB);
+    assert_int_equal(sums.step_live_bytes[1], elements * (4 + 4) + 65 * AR_MIB);
 }
 
 /* ---- fsdp_runahead ---- */
@@ -113,14 +113,14 @@ static void fsdp_live_and_order(void **state)
     assert_int_equal(sums.streams, 2);
     assert_int_equal(sums.free_requests, sums.frees);
     assert_int_equal(sums.uses, 20 * 32 * 3);
-    assert_int_equal(sums.peak_live_bytes, (32 * 32 + 32 * 32 + 3 * 128) * MIB);
+    assert_int_equal(sums.peak_live_bytes, (32 * 32 + 32 * 32 + 3 * 128) * AR_MIB);
     assert_int_equal(sums.syncs, 20 * 2 * 32 / 9);
     pull("fsdp_runahead:ahead=0", &sums);
     assert_int_equal(sums.syncs, 20 * 2 * 32);
     /* A gradient lives a layer longer, when the first activation has gone; no use is told. */
     pull("fsdp_runahead:hold=stash", &sums);
     assert_int_equal(sums.uses, 0);
-    assert_int_equal(sums.peak_live_bytes, (32 * 32 + 31 * 32 + 4 * 128) * MIB);
+    assert_int_equal(sums.peak_live_bytes, (32 * 32 + 31 * 32 + 4 * 128) * AR_MIB);
 }
 
 /* ---- the two that divide large blocks ---- */
@@ -135,7 +135,7 @@ static void crumbs_are_the_reported_ones(void **state)
     assert_int_equal(sums.trims, 0);
     pull("giant_then_crumbs:trim=yes,iterations=5,total=40MiB", &sums);
     assert_int_equal(sums.trims, 5);
-    assert_int_equal(sums.step_live_bytes[4], 40 * MIB);
+    assert_int_equal(sums.step_live_bytes[4], 40 * AR_MIB);
     assert_int_equal(sums.live_bytes, 0);
 }
 
@@ -144,12 +144,12 @@ static void seven_events(void **state)
     (void)state;
     pull("a_b_a", &sums);
     assert_int_equal(sums.events, 7);
-    assert_int_equal(sums.peak_live_bytes, 7 * GIB);
-    assert_int_equal(sums.live_bytes, 3 * GIB);
+    assert_int_equal(sums.peak_live_bytes, 7 * AR_GIB);
+    assert_int_equal(sums.live_bytes, 3 * AR_GIB);
     pull("a_b_a:rounds=3,kernels=yes,trim=yes", &sums);
     assert_int_equal(sums.steps, 7);
     assert_int_equal(sums.trims, 4);
-    assert_int_equal(sums.live_bytes, 7 * GIB);
+    assert_int_equal(sums.live_bytes, 7 * AR_GIB);
 }
 
 /* ---- jitter_batch ---- */
@@ -161,14 +161,14 @@ static void batches_lie_in_their_range(void **state)
     assert_int_equal(sums.steps, 1000);
     assert_int_equal(sums.events, 1000 * 13);
     for (unsigned i = 0; i < 1000; i++) {
-        assert_in_range(sums.step_live_bytes[i], 900 * MIB, 1100 * MIB);
-        assert_int_equal(sums.step_live_bytes[i] % MIB, 0);
+        assert_in_range(sums.step_live_bytes[i], 900 * AR_MIB, 1100 * AR_MIB);
+        assert_int_equal(sums.step_live_bytes[i] % AR_MIB, 0);
     }
-    assert_in_range(sums.peak_live_bytes, 2100 * MIB, 2200 * MIB);
+    assert_in_range(sums.peak_live_bytes, 2100 * AR_MIB, 2200 * AR_MIB);
     pull("jitter_batch:overlap=1,tensors=1,rows='10;20',draw=cycle,row=1MiB,steps=4", &sums);
-    assert_int_equal(sums.peak_live_bytes, 20 * MIB);
+    assert_int_equal(sums.peak_live_bytes, 20 * AR_MIB);
     assert_int_equal(sums.step_live_bytes[3], 0);
-    assert_int_equal(sums.step_peak_bytes[2], 10 * MIB);
+    assert_int_equal(sums.step_peak_bytes[2], 10 * AR_MIB);
 }
 
 /* ---- stash_restore ---- */
@@ -177,22 +177,23 @@ static void tables_come_back(void **state)
 {
     (void)state;
     static const char *const variants[] = {"reverse", "interleaved", "side"};
-    const uint64_t tables = (768 + 720 + 672 + 624) * MIB;
+    const uint64_t tables = (768 + 720 + 672 + 624) * AR_MIB;
     for (unsigned i = 0; i < 3; i++) {
         char text[64];
         snprintf(text, sizeof text, "stash_restore:variant=%s", variants[i]);
         pull(text, &sums);
         assert_int_equal(sums.steps, 60);
-        assert_int_equal(sums.step_live_bytes[59], tables + 320 * MIB);
+        assert_int_equal(sums.step_live_bytes[59], tables + 320 * AR_MIB);
         /* The tables, the weights, and three activations, the largest ones or some others. */
-        uint64_t left = sums.peak_live_bytes - tables - 320 * MIB;
-        assert_in_range(left, i == 1 ? 130 * MIB : 208 * MIB, i == 1 ? 160 * MIB : 216 * MIB);
+        uint64_t left = sums.peak_live_bytes - tables - 320 * AR_MIB;
+        assert_in_range(left, i == 1 ? 130 * AR_MIB : 208 * AR_MIB,
+                        i == 1 ? 160 * AR_MIB : 216 * AR_MIB);
         assert_int_equal(sums.streams, i == 2 ? 2 : 1);
         assert_int_equal(sums.waits, i == 2 ? 2 * 60 : 0);
     }
     pull("stash_restore:trim=restore,alive=0", &sums);
     assert_int_equal(sums.trims, 60);
-    assert_int_equal(sums.peak_live_bytes, tables + 320 * MIB);
+    assert_int_equal(sums.peak_live_bytes, tables + 320 * AR_MIB);
     pull("stash_restore:trim=forward,variant=interleaved,alive=60,steps=3", &sums);
     assert_int_equal(sums.trims, 3);
 }
@@ -216,7 +217,7 @@ static void samples_are_log_normal(void **state)
     qsort(sums.step_peak_bytes, 400, sizeof sums.step_peak_bytes[0], by_size);
     assert_in_range(sums.step_peak_bytes[200], fixed * 9 / 10, fixed * 11 / 10);
     assert_true(sums.step_peak_bytes[399] > 2 * fixed);
-    assert_true(sums.step_peak_bytes[0] < fixed / 2 + 65 * MIB);
+    assert_true(sums.step_peak_bytes[0] < fixed / 2 + 65 * AR_MIB);
     /* Other depths and types. */
     pull("gnn_minibatch:layers=5,steps=3,nodes=1000,shrink=0.5,dtype=float16,optimizer=sgd", &sums);
     assert_int_equal(sums.steps, 3);
@@ -306,14 +307,14 @@ static void both_forms_hold_them(void **state)
         "phases:cycles=2,leak=1"};
     for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) {
         static const struct trace_write_options options = {.format = TRACE_FORMAT_BINARY};
-        struct error error = {""};
+        struct ar_error error = {""};
         struct trace_source *source = gen_rig_open(workloads[i]);
         struct trace_source *binary = NULL;
         struct trace_source *again;
         char *first = trace_rig_print(rig, source);
-        assert_int_equal(trace_rewind(source, &error), STATUS_OK);
-        if (trace_write(source, rig->path[1], &options, &error) != STATUS_OK ||
-            trace_open(rig->path[1], &binary, &error) != STATUS_OK)
+        assert_int_equal(trace_rewind(source, &error), AR_OK);
+        if (trace_write(source, rig->path[1], &options, &error) != AR_OK ||
+            trace_open(rig->path[1], &binary, &error) != AR_OK)
             fail_msg("%s", error.text);
         assert_memory_equal(source->info.sha256, binary->info.sha256, 32);
         assert_int_equal(source->info.streams, binary->info.streams);
@@ -321,7 +322,7 @@ static void both_forms_hold_them(void **state)
         assert_int_equal(source->info.peak_live_bytes, binary->info.peak_live_bytes);
         char *second = trace_rig_print(rig, binary);
         assert_string_equal(first, second);
-        assert_int_equal(trace_rig_text(rig, first, &again, &error), STATUS_OK);
+        assert_int_equal(trace_rig_text(rig, first, &again, &error), AR_OK);
         assert_memory_equal(source->info.sha256, again->info.sha256, 32);
         trace_close(source);
         trace_close(binary);

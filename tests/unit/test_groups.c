@@ -20,10 +20,10 @@ static void a_policy_and_a_figure_take_their_rows(void **state)
         {0, "tlsf", "a", "slowdown", 0.1},  {0, "bfc", "a", "calls", 0.1},
         {0, "tlsf", "b", "peak", 0.1},      {7, "torch", "a", "frees", 0.1}};
     struct groups groups;
-    struct error error;
+    struct ar_error error;
     char text[800];
     (void)state;
-    assert_int_equal(groups_make(&groups, items, sizeof items / sizeof *items, &error), STATUS_OK);
+    assert_int_equal(groups_make(&groups, items, sizeof items / sizeof *items, &error), AR_OK);
     assert_int_equal(groups.count, 5);
     assert_int_equal(groups.folded, 9);
     assert_int_equal(groups.items[0].by, GROUP_OF_POLICY);
@@ -50,9 +50,9 @@ static void what_has_no_size_is_the_worst(void **state)
                                               {0, "torch", "a", "outcome", -1},
                                               {0, "torch", "c", "calls", 9}};
     struct groups groups;
-    struct error error;
+    struct ar_error error;
     (void)state;
-    assert_int_equal(groups_make(&groups, items, 4, &error), STATUS_OK);
+    assert_int_equal(groups_make(&groups, items, 4, &error), AR_OK);
     assert_int_equal(groups.count, 1);
     assert_int_equal(groups.items[0].worst, 1);
     groups_close(&groups);
@@ -64,13 +64,13 @@ static void few_rows_and_none_stay_what_they_are(void **state)
                                               {0, "torch", "b", "calls", 0.4},
                                               {0, "torch", "c", "calls", 0.4}};
     struct groups groups;
-    struct error error;
+    struct ar_error error;
     (void)state;
-    assert_int_equal(groups_make(&groups, items, 3, &error), STATUS_OK);
+    assert_int_equal(groups_make(&groups, items, 3, &error), AR_OK);
     assert_int_equal(groups.count, 3);
     assert_int_equal(groups.folded, 0);
     groups_close(&groups);
-    assert_int_equal(groups_make(&groups, items, 0, &error), STATUS_OK);
+    assert_int_equal(groups_make(&groups, items, 0, &error), AR_OK);
     assert_int_equal(groups.count, 0);
     groups_close(&groups);
 }

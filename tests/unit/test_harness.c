@@ -19,24 +19,24 @@
 /* A fake device with work. Listeners are not called by it, so the argument leads to the log. */
 struct logging {
     struct fake_device *device;
-    struct device_ops ops;
-    struct kernel_op log[LOG_MOST];
+    struct ar_device_ops ops;
+    struct ar_kernel_op log[LOG_MOST];
     size_t count, refused_from; /* works from this number (from 1) on are refused; 0: none */
 };
 
-static enum status log_work(struct device *base, const struct kernel_op *op)
+static enum ar_status log_work(struct ar_device *base, const struct ar_kernel_op *op)
 {
     struct logging *self = base->listener.argument;
     if (self->refused_from && self->count + 1 >= self->refused_from)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     if (self->count < LOG_MOST)
         self->log[self->count] = *op;
     self->count++;
     self->ops.kernel(base, op->stream, 1000);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static struct device *logging_open(struct logging *self, uint64_t cap_bytes)
+static struct ar_device *logging_open(struct logging *self, uint64_t cap_bytes)
 {
     memset(self, 0, sizeof *self);
     self->device = fake_device_open(cap_bytes);
@@ -48,21 +48,23 @@ static struct device *logging_open(struct logging *self, uint64_t cap_bytes)
     return &self->device->base;
 }
 
-static struct kernel_op work_on(uint64_t out, uint64_t in)
+static struct ar_kernel_op work_on(uint64_t out, uint64_t in)
 {
-    return (struct kernel_op){
-        .kind = KERNEL_OP_copy, .input_count = 2, .out = {out, 4096}, .in = {{in, 4096}, {0, 0}}};
+    return (struct ar_kernel_op){.kind = AR_KERNEL_OP_copy,
+                                 .input_count = 2,
+                                 .out = {out, 4096},
+                                 .in = {{in, 4096}, {0, 0}}};
 }
 
 /* Two works that share a block, one far away; events, a wait and marks between. */
-static void launch_some(struct device *device)
+static void launch_some(struct ar_device *device)
 {
-    struct kernel_op kernel_ops[] = {work_on(100 * MIB + 512, 100 * MIB + 512 + 4096),
-                                     work_on(100 * MIB + 512 + 4096, 900 * MIB + 1024),
-                                     work_on(900 * MIB + 1024, 100 * MIB + 512)};
+    struct ar_kernel_op kernel_ops[] = {work_on(100 * AR_MIB + 512, 100 * AR_MIB + 512 + 4096),
+                                        work_on(100 * AR_MIB + 512 + 4096, 900 * AR_MIB + 1024),
+                                        work_on(900 * AR_MIB + 1024, 100 * AR_MIB + 512)};
     device->ops->mark(device);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(device->ops->kernel_op(device, &kernel_ops[i]), STATUS_OK);
+        assert_int_equal(device->ops->kernel_op(device, &kernel_ops[i]), AR_OK);
         device->ops->event_record(device, i, 0);
         device->ops->stream_wait(device, 1, i);
     }
@@ -77,37 +79,38 @@ static void kernel_ops_are_launched_again_on_memory_of_their_own(void **state)
     struct logging *logging = malloc(sizeof *logging);
     struct launch_recorder recorder;
     struct launches launches = {0};
-    struct error error;
+    struct ar_error error;
     uint64_t mark_ns[2];
-    struct device *device = logging_open(logging, UINT64_MAX);
+    struct ar_device *device = logging_open(logging, UINT64_MAX);
     launches_record(&recorder, &launches, device);
     launch_some(device);
-    assert_int_equal(launches_end(&recorder, device, &error), STATUS_OK);
+    assert_int_equal(launches_end(&recorder, device, &error), AR_OK);
     assert_ptr_equal(device->ops, &logging->ops);
     assert_int_equal(launches.kernel_op_count, 3);
     assert_int_equal(launches.marks, 2);
     assert_int_equal(launches.kernels, 1);
 
-    assert_int_equal(launches_fix(&launches, device, &error), STATUS_OK);
+    assert_int_equal(launches_fix(&launches, device, &error), AR_OK);
     assert_int_equal(launches.extent_count, 2);
     assert_int_equal(logging->count, 3);
     uint64_t records = logging->device->records, waits = logging->device->waits;
-    assert_int_equal(launches_run(&launches, device, mark_ns, &error), STATUS_OK);
+    assert_int_equal(launches_run(&launches, device, mark_ns, &error), AR_OK);
     assert_int_equal(logging->count, 6);
     assert_int_equal(logging->device->records - records, 3);
     assert_int_equal(logging->device->waits - waits, 3);
     assert_true(mark_ns[1] - mark_ns[0] >= 3 * 1000 + 500);
 
-    const struct kernel_op *again = &logging->log[3];
+    const struct ar_kernel_op *again = &logging->log[3];
     for (size_t i = 0; i < 3; i++) {
-        const struct kernel_op *first = &logging->log[i];
+        const struct ar_kernel_op *first = &logging->log[i];
         assert_int_equal(again[i].kind, first->kind);
         assert_int_equal(again[i].out.bytes, 4096);
-        assert_int_equal(again[i].out.address % (2 * MIB), first->out.address % (2 * MIB));
-        assert_int_equal(again[i].in[0].address % (2 * MIB), first->in[0].address % (2 * MIB));
+        assert_int_equal(again[i].out.address % (2 * AR_MIB), first->out.address % (2 * AR_MIB));
+        assert_int_equal(again[i].in[0].address % (2 * AR_MIB),
+                         first->in[0].address % (2 * AR_MIB));
         assert_int_equal(again[i].in[1].bytes, 0);
         /* In memory that the loop owns. */
-        struct device_segment segment;
+        struct ar_device_segment segment;
         assert_true(device->ops->segment_of(device, again[i].out.address, &segment));
         assert_true(again[i].out.address + 4096 <= segment.address + segment.bytes);
     }
@@ -129,22 +132,22 @@ static void what_is_refused_ends_with_a_sentence(void **state)
     struct logging *logging = malloc(sizeof *logging);
     struct launch_recorder recorder;
     struct launches launches = {0};
-    struct error error;
+    struct ar_error error;
     uint64_t mark_ns[2];
-    struct device *device = logging_open(logging, 5 * MIB);
+    struct ar_device *device = logging_open(logging, 5 * AR_MIB);
     launches_record(&recorder, &launches, device);
     launch_some(device);
     logging->refused_from = 1;
-    struct kernel_op refused = work_on(0, 4096);
-    assert_int_equal(device->ops->kernel_op(device, &refused), STATUS_REFUSED);
+    struct ar_kernel_op refused = work_on(0, 4096);
+    assert_int_equal(device->ops->kernel_op(device, &refused), AR_REFUSED);
     logging->refused_from = 0;
-    assert_int_equal(launches_end(&recorder, device, &error), STATUS_OK);
+    assert_int_equal(launches_end(&recorder, device, &error), AR_OK);
     assert_int_equal(launches.kernel_op_count, 3);
     /* Room for one of two extents: what was got is given back. */
-    assert_int_equal(launches_fix(&launches, device, &error), STATUS_NO_MEMORY);
+    assert_int_equal(launches_fix(&launches, device, &error), AR_NO_MEMORY);
     assert_non_null(strstr(error.text, "hand-written loop"));
     logging->refused_from = logging->count + 2;
-    assert_int_equal(launches_run(&launches, device, mark_ns, &error), STATUS_REFUSED);
+    assert_int_equal(launches_run(&launches, device, mark_ns, &error), AR_REFUSED);
     launches_close(&launches, device);
     assert_int_equal(logging->device->memory.held_bytes, 0);
     fake_device_close(logging->device);
@@ -155,22 +158,22 @@ static void what_is_refused_ends_with_a_sentence(void **state)
 
 static const char tape[] = "gradient_tape:layers=3,width=512,batches=64,lengths=1,steps=6";
 
-static enum status measure(const char *policy, const char *workload, struct harness_result *result,
-                           struct error *error)
+static enum ar_status measure(const char *policy, const char *workload,
+                              struct harness_result *result, struct ar_error *error)
 {
-    struct device *device = sim_test_open("sim:profile=h100");
-    struct spec spec;
+    struct ar_device *device = sim_test_open("sim:profile=h100");
+    struct ar_spec spec;
     uint64_t free_before, free_after, total_bytes;
-    backing_memory(device->backing, &free_before, &total_bytes);
-    assert_int_equal(spec_parse(policy, &spec, error), STATUS_OK);
+    ar_backing_memory(device->backing, &free_before, &total_bytes);
+    assert_int_equal(ar_spec_parse(policy, &spec, error), AR_OK);
     struct harness_config config = {
         .policy = &spec, .workload = workload, .device = device, .blocks = 6};
-    enum status status = harness_measure(&config, result, error);
-    spec_close(&spec);
-    backing_memory(device->backing, &free_after, &total_bytes);
+    enum ar_status status = harness_measure(&config, result, error);
+    ar_spec_close(&spec);
+    ar_backing_memory(device->backing, &free_after, &total_bytes);
     assert_int_equal(device->counters.physical_bytes, 0);
     assert_int_equal(free_after, free_before);
-    device_close(device);
+    ar_device_close(device);
     return status;
 }
 
@@ -180,9 +183,9 @@ static void a_policy_that_makes_no_calls_adds_nothing(void **state)
     (void)state;
     static const char *const policies[] = {"growth", "torch", "vmm"};
     struct harness_result result;
-    struct error error;
+    struct ar_error error;
     for (size_t i = 0; i < 3; i++) {
-        if (measure(policies[i], tape, &result, &error) != STATUS_OK)
+        if (measure(policies[i], tape, &result, &error) != AR_OK)
             fail_msg("%s", error.text);
         assert_int_equal(result.steps, 6);
         assert_int_equal(result.block_count, 6);
@@ -200,14 +203,14 @@ static void the_loop_launches_what_the_engine_launched(void **state)
 {
     (void)state;
     struct logging *logging = malloc(sizeof *logging);
-    struct device *device = logging_open(logging, 8 * GIB);
+    struct ar_device *device = logging_open(logging, 8 * AR_GIB);
     struct harness_result result;
-    struct error error;
-    struct spec spec;
-    assert_int_equal(spec_parse("growth", &spec, &error), STATUS_OK);
+    struct ar_error error;
+    struct ar_spec spec;
+    assert_int_equal(ar_spec_parse("growth", &spec, &error), AR_OK);
     struct harness_config config = {
         .policy = &spec, .workload = tape, .device = device, .blocks = 6};
-    if (harness_measure(&config, &result, &error) != STATUS_OK)
+    if (harness_measure(&config, &result, &error) != AR_OK)
         fail_msg("%s", error.text);
     assert_true(result.kernel_ops > 6 * 3 * 3);
     assert_true(result.fixed_bytes > 0);
@@ -216,7 +219,7 @@ static void the_loop_launches_what_the_engine_launched(void **state)
     assert_true(fabs(result.added) < 1e-9);
     assert_int_equal(logging->device->memory.held_bytes, 0);
     harness_close(&result);
-    spec_close(&spec);
+    ar_spec_close(&spec);
     fake_device_close(logging->device);
     free(logging);
 }
@@ -226,8 +229,8 @@ static void a_policy_that_asks_the_driver_adds_its_calls(void **state)
 {
     (void)state;
     struct harness_result result;
-    struct error error;
-    if (measure("direct", tape, &result, &error) != STATUS_OK)
+    struct ar_error error;
+    if (measure("direct", tape, &result, &error) != AR_OK)
         fail_msg("%s", error.text);
     assert_true(result.least > 0.03);
     assert_true(result.engine_ns > 1.03 * result.loop_ns);
@@ -238,12 +241,12 @@ static void what_cannot_be_measured_is_said(void **state)
 {
     (void)state;
     struct harness_result result;
-    struct error error;
-    assert_int_equal(measure("growth:limit=1MiB", tape, &result, &error), STATUS_NEGATIVE);
+    struct ar_error error;
+    assert_int_equal(measure("growth:limit=1MiB", tape, &result, &error), AR_NEGATIVE);
     assert_int_equal(measure("growth", "gradient_tape:steps=1,layers=1,width=64", &result, &error),
-                     STATUS_INVALID);
+                     AR_INVALID);
     assert_non_null(strstr(error.text, "two steps"));
-    assert_int_equal(measure("growth", "no_such_thing", &result, &error), STATUS_INVALID);
+    assert_int_equal(measure("growth", "no_such_thing", &result, &error), AR_INVALID);
 }
 
 /* Known: the sign interval of 10 values is the 2nd and the 9th, at 1 - 2 * 11 / 1024; of 5 all. */

@@ -19,39 +19,39 @@ static int by_size(const void *left, const void *right)
 static void buckets_tile_all_numbers(void **state)
 {
     (void)state;
-    assert_int_equal(hist_bucket_least(0), 0);
-    for (uint32_t i = 0; i + 1 < HIST_BUCKETS; i++) {
-        uint64_t least = hist_bucket_least(i), most = hist_bucket_most(i);
-        assert_int_equal(hist_bucket(least), i);
-        assert_int_equal(hist_bucket(most), i);
-        assert_int_equal(hist_bucket_least(i + 1), most + 1);
+    assert_int_equal(ar_hist_bucket_least(0), 0);
+    for (uint32_t i = 0; i + 1 < AR_HIST_BUCKETS; i++) {
+        uint64_t least = ar_hist_bucket_least(i), most = ar_hist_bucket_most(i);
+        assert_int_equal(ar_hist_bucket(least), i);
+        assert_int_equal(ar_hist_bucket(most), i);
+        assert_int_equal(ar_hist_bucket_least(i + 1), most + 1);
         assert_true(most - least <= least / 64);
     }
-    assert_int_equal(hist_bucket(UINT64_MAX), HIST_BUCKETS - 1);
-    assert_true(hist_bucket_most(HIST_BUCKETS - 1) == UINT64_MAX);
+    assert_int_equal(ar_hist_bucket(UINT64_MAX), AR_HIST_BUCKETS - 1);
+    assert_true(ar_hist_bucket_most(AR_HIST_BUCKETS - 1) == UINT64_MAX);
 }
 
 static void quantiles_lie_within_the_stated_error(void **state)
 {
     (void)state;
     static const double fractions[] = {0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1};
-    struct hist *hist = calloc(1, sizeof *hist);
+    struct ar_hist *hist = calloc(1, sizeof *hist);
     uint64_t *values = malloc(COUNT * sizeof *values);
-    struct rng rng;
-    rng_seed(&rng, 7);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 7);
     for (int i = 0; i < COUNT; i++) {
-        values[i] = rng_log_uniform(&rng, 1, UINT64_C(1) << 50);
-        hist_add(hist, values[i], 1);
+        values[i] = ar_rng_log_uniform(&rng, 1, UINT64_C(1) << 50);
+        ar_hist_add(hist, values[i], 1);
     }
     qsort(values, COUNT, sizeof *values, by_size);
     for (unsigned i = 0; i < sizeof fractions / sizeof *fractions; i++) {
         double exact = fractions[i] * COUNT;
         size_t rank = (size_t)exact + ((double)(size_t)exact < exact);
-        uint64_t truth = values[rank ? rank - 1 : 0], found = hist_quantile(hist, fractions[i]);
+        uint64_t truth = values[rank ? rank - 1 : 0], found = ar_hist_quantile(hist, fractions[i]);
         uint64_t off = found > truth ? found - truth : truth - found;
         assert_true(off <= truth / 128 + 1);
     }
-    assert_int_equal(hist_quantile(hist, 1), values[COUNT - 1]);
+    assert_int_equal(ar_hist_quantile(hist, 1), values[COUNT - 1]);
     assert_int_equal(hist->least, values[0]);
     free(values);
     free(hist);
@@ -60,33 +60,33 @@ static void quantiles_lie_within_the_stated_error(void **state)
 static void small_numbers_are_exact(void **state)
 {
     (void)state;
-    struct hist *hist = calloc(1, sizeof *hist);
+    struct ar_hist *hist = calloc(1, sizeof *hist);
     for (uint64_t value = 1; value <= 100; value++)
-        hist_add(hist, value, 1);
-    assert_int_equal(hist_quantile(hist, 0.5), 50);
-    assert_int_equal(hist_quantile(hist, 0.9), 90);
-    assert_int_equal(hist_quantile(hist, 0.99), 99);
-    assert_int_equal(hist_quantile(hist, 0), 1);
+        ar_hist_add(hist, value, 1);
+    assert_int_equal(ar_hist_quantile(hist, 0.5), 50);
+    assert_int_equal(ar_hist_quantile(hist, 0.9), 90);
+    assert_int_equal(ar_hist_quantile(hist, 0.99), 99);
+    assert_int_equal(ar_hist_quantile(hist, 0), 1);
     free(hist);
 }
 
 static void merging_is_adding(void **state)
 {
     (void)state;
-    struct hist *all = calloc(1, sizeof *all), *left = calloc(1, sizeof *left),
-                *right = calloc(1, sizeof *right);
-    struct rng rng;
-    rng_seed(&rng, 3);
+    struct ar_hist *all = calloc(1, sizeof *all), *left = calloc(1, sizeof *left),
+                   *right = calloc(1, sizeof *right);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 3);
     for (int i = 0; i < 1000; i++) {
-        uint64_t value = rng_below(&rng, 1000000), times = rng_below(&rng, 3);
-        hist_add(all, value, times);
-        hist_add(i % 2 ? left : right, value, times);
+        uint64_t value = ar_rng_below(&rng, 1000000), times = ar_rng_below(&rng, 3);
+        ar_hist_add(all, value, times);
+        ar_hist_add(i % 2 ? left : right, value, times);
     }
-    hist_merge(left, right);
+    ar_hist_merge(left, right);
     assert_memory_equal(all, left, sizeof *all);
-    hist_clear(right);
-    assert_int_equal(hist_quantile(right, 0.5), 0);
-    hist_merge(left, right);
+    ar_hist_clear(right);
+    assert_int_equal(ar_hist_quantile(right, 0.5), 0);
+    ar_hist_merge(left, right);
     assert_memory_equal(all, left, sizeof *all);
     free(all);
     free(left);

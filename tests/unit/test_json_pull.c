@@ -17,7 +17,7 @@ struct reading {
     struct trace_rig rig;
     struct trace_input *input;
     struct json_pull *pull;
-    struct error error;
+    struct ar_error error;
 };
 
 static void begin(struct reading *reading, const char *text, size_t length)
@@ -37,11 +37,11 @@ static void end(struct reading *reading)
 }
 
 /* All tokens as letters: { } [ ] k(text) s(text) n(text) t f z, $ at the end. */
-static enum status tokens(struct json_pull *pull, char *out, size_t room, struct error *error)
+static enum ar_status tokens(struct json_pull *pull, char *out, size_t room, struct ar_error *error)
 {
     static const char letters[] = "${}[]ksntfz";
     struct json_token token;
-    enum status status;
+    enum ar_status status;
     size_t used = 0;
     while (!(status = json_pull_next(pull, &token, error))) {
         assert_int_equal(strlen(token.text), token.length);
@@ -70,7 +70,7 @@ static void refused(const char *json, const char *words)
     struct reading reading;
     char text[1024] = "";
     begin(&reading, json, strlen(json));
-    assert_int_equal(tokens(reading.pull, text, sizeof text, &reading.error), STATUS_FORMAT);
+    assert_int_equal(tokens(reading.pull, text, sizeof text, &reading.error), AR_FORMAT);
     if (!strstr(reading.error.text, words))
         fail_msg("%s\ndoes not say \"%s\"", reading.error.text, words);
     end(&reading);
@@ -137,11 +137,11 @@ static void test_bounds(void **state)
     struct json_token token;
     memset(text, '[', MANY);
     begin(&reading, text, MANY);
-    assert_int_equal(json_pull_skip(reading.pull, &reading.error), STATUS_FORMAT);
+    assert_int_equal(json_pull_skip(reading.pull, &reading.error), AR_FORMAT);
     assert_non_null(strstr(reading.error.text, "more than 256 brackets"));
     end(&reading);
     begin(&reading, text, MANY);
-    enum status status;
+    enum ar_status status;
     while (!(status = json_pull_next(reading.pull, &token, &reading.error)))
         assert_int_equal(token.kind, JSON_ARRAY);
     assert_non_null(strstr(reading.error.text, "more than 256 brackets"));
@@ -158,7 +158,7 @@ static void test_bounds(void **state)
     end(&reading);
     memset(text, '7', MANY);
     begin(&reading, text, MANY);
-    assert_int_equal(json_pull_next(reading.pull, &token, &reading.error), STATUS_FORMAT);
+    assert_int_equal(json_pull_next(reading.pull, &token, &reading.error), AR_FORMAT);
     assert_non_null(strstr(reading.error.text, "a number has more than 128 bytes"));
     end(&reading);
     free(text);
@@ -186,10 +186,10 @@ static void test_passing_over(void **state)
     assert_int_equal(token.kind, JSON_END);
     end(&reading);
     begin(&reading, "[[1,2", 5);
-    assert_int_equal(json_pull_skip(reading.pull, &reading.error), STATUS_FORMAT);
+    assert_int_equal(json_pull_skip(reading.pull, &reading.error), AR_FORMAT);
     end(&reading);
     begin(&reading, "[[1,2}]", 7);
-    assert_int_equal(json_pull_skip(reading.pull, &reading.error), STATUS_FORMAT);
+    assert_int_equal(json_pull_skip(reading.pull, &reading.error), AR_FORMAT);
     assert_non_null(strstr(reading.error.text, "closes what is not open"));
     end(&reading);
 }

@@ -8,7 +8,7 @@
 #include "sim/replay/latency.h"
 
 /* A call of 1000 ns in which the device measured 700 with `readings` of the clock. */
-static struct latency *one_call(struct device *device, uint64_t readings)
+static struct latency *one_call(struct ar_device *device, uint64_t readings)
 {
     struct latency *latency = latency_open(device);
     assert_non_null(latency);
@@ -32,11 +32,11 @@ static void what_the_device_measured_is_not_the_policys(void **state)
     } cases[] = {{0, 300}, {2, 260}, {4, 220}, {14, 20}, {16, 0}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct device card = {.props.kind = "cuda", .counters.clock_readings = 1000};
+        struct ar_device card = {.props.kind = "cuda", .counters.clock_readings = 1000};
         struct latency *latency = one_call(&card, cases[i].readings);
-        assert_int_equal(hist_quantile(&latency->alloc, 1), cases[i].own_ns);
-        assert_int_equal(hist_quantile(&latency->alloc_total, 1), 1000);
-        assert_int_equal(hist_quantile(&latency->free, 1), 30);
+        assert_int_equal(ar_hist_quantile(&latency->alloc, 1), cases[i].own_ns);
+        assert_int_equal(ar_hist_quantile(&latency->alloc_total, 1), 1000);
+        assert_int_equal(ar_hist_quantile(&latency->free, 1), 30);
         latency_close(latency);
     }
 }
@@ -44,10 +44,10 @@ static void what_the_device_measured_is_not_the_policys(void **state)
 /* Where the driver is modelled its time never was on the host's clock. */
 static void modelled_time_is_added_to_the_total(void **state)
 {
-    struct device simulated = {.props.kind = "sim"};
+    struct ar_device simulated = {.props.kind = "sim"};
     (void)state;
     struct latency *latency = one_call(&simulated, 0);
-    assert_int_equal(hist_quantile(&latency->alloc, 1), 1000);
+    assert_int_equal(ar_hist_quantile(&latency->alloc, 1), 1000);
     latency_close(latency);
 }
 

@@ -17,9 +17,9 @@
 enum { STREAMS = 200, SLOTS = 300, TURNS = 12000 };
 
 struct crowd {
-    struct device *device;
+    struct ar_device *device;
     struct policy_rig rig;
-    struct policy_block blocks[SLOTS];
+    struct ar_policy_block blocks[SLOTS];
     bool live[SLOTS];
 };
 
@@ -27,12 +27,12 @@ struct crowd {
  * request fails. False: that request did. */
 static bool open_crowd(struct crowd *self, uint64_t fail_at)
 {
-    struct policy_request request = {.bytes = MIB, .stream = STREAMS - 1};
+    struct ar_policy_request request = {.bytes = AR_MIB, .stream = STREAMS - 1};
     *self = (struct crowd){.device = sim_test_open("sim:capacity=1GiB")};
     assert_int_equal(policy_rig_open(&self->rig, "rmm-pool:limit=512MiB", self->device->backing, 0),
-                     STATUS_OK);
+                     AR_OK);
     self->rig.host.fail_at = fail_at ? self->rig.host.calls + fail_at : 0;
-    self->live[0] = policy_alloc(self->rig.policy, &request, &self->blocks[0]) == STATUS_OK;
+    self->live[0] = ar_policy_alloc(self->rig.policy, &request, &self->blocks[0]) == AR_OK;
     return self->live[0];
 }
 
@@ -40,38 +40,39 @@ static void close_crowd(struct crowd *self)
 {
     for (uint32_t i = 0; i < SLOTS; i++)
         if (self->live[i])
-            assert_int_equal(policy_free(self->rig.policy, &self->blocks[i], i % STREAMS),
-                             STATUS_OK);
+            assert_int_equal(ar_policy_free(self->rig.policy, &self->blocks[i], i % STREAMS),
+                             AR_OK);
     assert_int_equal(policy_rig_close(&self->rig), 0);
-    device_close(self->device);
+    ar_device_close(self->device);
 }
 
-static enum status turn(struct crowd *self, struct rng *rng)
+static enum ar_status turn(struct crowd *self, struct ar_rng *rng)
 {
-    uint32_t slot = (uint32_t)rng_below(rng, SLOTS);
-    uint32_t stream = (uint32_t)rng_below(rng, STREAMS);
-    struct policy_request request = {
-        .bytes = 1 + rng_below(rng, rng_below(rng, 4) ? MIB : 20 * MIB), .stream = stream};
-    if (rng_below(rng, 4) == 0)
-        self->device->ops->kernel(self->device, stream, 1000 + rng_below(rng, 100000));
+    uint32_t slot = (uint32_t)ar_rng_below(rng, SLOTS);
+    uint32_t stream = (uint32_t)ar_rng_below(rng, STREAMS);
+    struct ar_policy_request request = {
+        .bytes = 1 + ar_rng_below(rng, ar_rng_below(rng, 4) ? AR_MIB : 20 * AR_MIB),
+        .stream = stream};
+    if (ar_rng_below(rng, 4) == 0)
+        self->device->ops->kernel(self->device, stream, 1000 + ar_rng_below(rng, 100000));
     if (self->live[slot]) {
         self->live[slot] = false;
-        return policy_free(self->rig.policy, &self->blocks[slot], stream);
+        return ar_policy_free(self->rig.policy, &self->blocks[slot], stream);
     }
-    enum status status = policy_alloc(self->rig.policy, &request, &self->blocks[slot]);
-    self->live[slot] = status == STATUS_OK;
+    enum ar_status status = ar_policy_alloc(self->rig.policy, &request, &self->blocks[slot]);
+    self->live[slot] = status == AR_OK;
     return status;
 }
 
 static void the_same(struct crowd *a, struct crowd *b)
 {
-    struct policy_stats one, other;
-    policy_stats(a->rig.policy, &one);
-    policy_stats(b->rig.policy, &other);
+    struct ar_policy_stats one, other;
+    ar_policy_stats(a->rig.policy, &one);
+    ar_policy_stats(b->rig.policy, &other);
     assert_int_equal(one.largest_free_block_bytes, other.largest_free_block_bytes);
     assert_int_equal(one.totals.reserved_bytes, other.totals.reserved_bytes);
-    assert_int_equal(policy_servable(a->rig.policy, POLICY_EFFORT_TRIM),
-                     policy_servable(b->rig.policy, POLICY_EFFORT_TRIM));
+    assert_int_equal(ar_policy_servable(a->rig.policy, AR_POLICY_EFFORT_TRIM),
+                     ar_policy_servable(b->rig.policy, AR_POLICY_EFFORT_TRIM));
     assert_int_equal(a->device->ops->now(a->device), b->device->ops->now(b->device));
     assert_int_equal(a->device->counters.stall_ns, b->device->counters.stall_ns);
     for (uint32_t i = 0; i < SLOTS; i++) {
@@ -86,7 +87,7 @@ static void rmm_pool_decides_as_if_all_lists_were_looked_at(void **state)
 {
     (void)state;
     struct crowd with, without;
-    struct error error;
+    struct ar_error error;
     assert_true(open_crowd(&with, 0));
     uint64_t fail_at = 1;
     while (!open_crowd(&without, fail_at)) {
@@ -94,17 +95,17 @@ static void rmm_pool_decides_as_if_all_lists_were_looked_at(void **state)
         assert_true(++fail_at < 20);
     }
     assert_true(without.rig.host.now_bytes < with.rig.host.now_bytes);
-    struct rng one, other;
-    rng_seed(&one, 5);
-    rng_seed(&other, 5);
+    struct ar_rng one, other;
+    ar_rng_seed(&one, 5);
+    ar_rng_seed(&other, 5);
     uint32_t refused = 0;
     for (uint32_t i = 0; i < TURNS; i++) {
-        enum status status = turn(&with, &one);
-        assert_true(status == STATUS_OK || status == STATUS_NO_MEMORY);
+        enum ar_status status = turn(&with, &one);
+        assert_true(status == AR_OK || status == AR_NO_MEMORY);
         assert_int_equal(status, turn(&without, &other));
-        refused += status != STATUS_OK;
+        refused += status != AR_OK;
         if (i % 64 == 0) {
-            if (policy_validate(with.rig.policy, &error))
+            if (ar_policy_validate(with.rig.policy, &error))
                 fail_msg("turn %u: %s", i, error.text);
             the_same(&with, &without);
         }
@@ -122,28 +123,28 @@ static void a_program_of_65535_streams_ends(void **state)
     enum { ALL = 65535 };
     const char *const *policy = *state;
     struct policy_rig rig;
-    struct policy_block *blocks = calloc(ALL, sizeof *blocks);
-    struct device *device = sim_test_open("sim:capacity=70GiB");
+    struct ar_policy_block *blocks = calloc(ALL, sizeof *blocks);
+    struct ar_device *device = sim_test_open("sim:capacity=70GiB");
     assert_non_null(blocks);
-    assert_int_equal(policy_rig_open(&rig, *policy, device->backing, 0), STATUS_OK);
+    assert_int_equal(policy_rig_open(&rig, *policy, device->backing, 0), AR_OK);
     for (uint32_t round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < ALL; i++) {
-            struct policy_request request = {.bytes = 512 * (1 + i * 7919 % 61 + round),
-                                             .stream = i * 31 % ALL};
-            assert_int_equal(policy_alloc(rig.policy, &request, &blocks[i]), STATUS_OK);
+            struct ar_policy_request request = {.bytes = 512 * (1 + i * 7919 % 61 + round),
+                                                .stream = i * 31 % ALL};
+            assert_int_equal(ar_policy_alloc(rig.policy, &request, &blocks[i]), AR_OK);
             (void)device->ops->handed_out(device, blocks[i].address, blocks[i].granted_bytes,
                                           request.stream, false, i);
-            (void)policy_servable(rig.policy, POLICY_EFFORT_TRIM);
+            (void)ar_policy_servable(rig.policy, AR_POLICY_EFFORT_TRIM);
             device->ops->kernel(device, request.stream, 1000);
         }
         for (uint32_t i = 0; i < ALL; i++) {
             device->ops->used(device, blocks[i].address, blocks[i].granted_bytes, i * 31 % ALL, i);
-            assert_int_equal(policy_free(rig.policy, &blocks[i], i * 31 % ALL), STATUS_OK);
+            assert_int_equal(ar_policy_free(rig.policy, &blocks[i], i * 31 % ALL), AR_OK);
         }
     }
     assert_string_equal(device->ops->problem(device), "");
     assert_int_equal(policy_rig_close(&rig), 0);
-    device_close(device);
+    ar_device_close(device);
     free(blocks);
 }
 

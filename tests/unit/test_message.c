@@ -142,7 +142,7 @@ static void write_jax(struct writing *writing, const struct reported *report)
 
 static void read_text(const char *text, struct message *message)
 {
-    struct error error = {""};
+    struct ar_error error = {""};
     if (message_read(text, strlen(text), message, &error))
         fail_msg("%s: %s", text, error.text);
 }
@@ -297,7 +297,7 @@ static void processes_are_told_apart(void **state)
         NEW_FORM
         "Process 1 has 344.00 MiB memory in use. Process 2 has 1.80 GiB memory in use. " NEW_END,
         &message);
-    assert_int_equal(message.figures[MESSAGE_FIGURE_OTHERS].bytes, 344 * MIB);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_OTHERS].bytes, 344 * AR_MIB);
     assert_int_equal(message.cause, MESSAGE_TENANT);
 }
 
@@ -331,7 +331,7 @@ static void other_devices_and_backends(void **state)
     assert_string_equal(message.device, "HIP");
     assert_int_equal(message.cause, MESSAGE_NOT_THE_ALLOCATOR);
     assert_true(message.figures[MESSAGE_FIGURE_ALLOWED].known);
-    assert_int_equal(message.figures[MESSAGE_FIGURE_PRIVATE].bytes, 17 * MIB);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_PRIVATE].bytes, 17 * AR_MIB);
     assert_int_equal(cause_of("XPU out of memory. Tried to allocate 59.61 GiB. GPU 0 has a total "
                               "capacity of 28.55 GiB of which 12.01 GiB is free."),
                      MESSAGE_IMPOSSIBLE);
@@ -418,7 +418,7 @@ static void dumps_are_read_by_their_statistics(void **state)
         "838860800)requested by op Add\nSum Total of in-use chunks: 6.00GiB\n"
         "total_region_allocated_bytes_: 7365066752 memory_limit_: 7365066752 available bytes: 0",
         &message);
-    assert_int_equal(message.figures[MESSAGE_FIGURE_ALLOCATED].bytes, 6 * GIB);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_ALLOCATED].bytes, 6 * AR_GIB);
     assert_int_equal(message.cause, MESSAGE_FRAGMENTATION);
     read_text("gpu_async_0 cuMemAllocAsync failed to allocate 3221225472 bytes: CUDA error: out of "
               "memory "
@@ -470,19 +470,19 @@ static void logs_of_rmm(void **state)
 {
     (void)state;
     struct message message;
-    struct error error;
+    struct ar_error error;
     static const char log[] =
         "[error ] [A][Stream 0x1][Upstream 11136000000B][FAILURE maximum pool size exceeded: Not "
         "enough room to grow, current/max/try size = 60.000000 GiB, 78.000000 GiB, 10.371208 GiB]";
-    assert_int_equal(message_read(log, strlen(log), &message, &error), STATUS_OK);
+    assert_int_equal(message_read(log, strlen(log), &message, &error), AR_OK);
     assert_int_equal(message.framework, MESSAGE_RMM);
     assert_int_equal(message.figures[MESSAGE_FIGURE_ASKED].bytes, 11136000000);
-    assert_int_equal(message.figures[MESSAGE_FIGURE_FREE].bytes, 18 * GIB);
+    assert_int_equal(message.figures[MESSAGE_FIGURE_FREE].bytes, 18 * AR_GIB);
     assert_int_equal(message.cause, MESSAGE_NOT_THE_ALLOCATOR);
     static const char old[] = "MemoryError: std::bad_alloc: CUDA error at: "
                               "../include/rmm/mr/device/cuda_memory_resource.hpp68: "
                               "cudaErrorMemoryAllocation out of memory";
-    assert_int_equal(message_read(old, strlen(old), &message, &error), STATUS_INVALID);
+    assert_int_equal(message_read(old, strlen(old), &message, &error), AR_INVALID);
     assert_non_null(strstr(error.text, "RMM before 25.04"));
 }
 
@@ -490,12 +490,12 @@ static void host_memory_is_told(void **state)
 {
     (void)state;
     struct message message;
-    struct error error;
+    struct ar_error error;
     static const char text[] =
         "W tensorflow/core/framework/op_kernel.cc:1763] OP_REQUIRES failed at cast_op.cc:109 : "
         "Resource exhausted: OOM when allocating tensor with shape[1,559,512,3] and type float on "
         "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu\n\t [[{{node Cast}}]]";
-    assert_int_equal(message_read(text, strlen(text), &message, &error), STATUS_OK);
+    assert_int_equal(message_read(text, strlen(text), &message, &error), AR_OK);
     assert_true(message.host);
     assert_string_equal(message.allocator, "cpu");
     assert_int_equal(message.figures[MESSAGE_FIGURE_ASKED].bytes, 559 * 512 * 3 * 4);
@@ -507,14 +507,13 @@ static void what_is_no_message_is_refused(void **state)
     static const char *const texts[] = {"", "segmentation fault", "Tried to allocate the afternoon",
                                         "OOM when allocating tensor with shape[?,4]"};
     struct message message;
-    struct error error;
+    struct ar_error error;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        assert_int_equal(message_read(texts[i], strlen(texts[i]), &message, &error),
-                         STATUS_INVALID);
+        assert_int_equal(message_read(texts[i], strlen(texts[i]), &message, &error), AR_INVALID);
         assert_non_null(strstr(error.text, "the text"));
     }
     const char *bare = "RuntimeError: CUDA error: out of memory";
-    assert_int_equal(message_read(bare, strlen(bare), &message, &error), STATUS_INVALID);
+    assert_int_equal(message_read(bare, strlen(bare), &message, &error), AR_INVALID);
     assert_non_null(strstr(error.text, "not how much was asked for"));
 }
 

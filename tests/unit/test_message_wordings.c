@@ -56,7 +56,7 @@ static const char *size_of(unsigned mib, const char *space, char *text)
 
 static unsigned long long bytes_of(unsigned mib)
 {
-    return (unsigned long long)mib * MIB;
+    return (unsigned long long)mib * AR_MIB;
 }
 
 static unsigned reserved(const struct figures *f)
@@ -417,7 +417,7 @@ static void check(const char *text, size_t bytes, const struct wording *wording,
                   const struct figures *figures)
 {
     struct message message;
-    struct error error = {""};
+    struct ar_error error = {""};
     enum message_cause cause = expected(figures, wording->told);
     if (message_read(text, bytes, &message, &error))
         fail_msg("%s, %s: %s, of: %s", wording->name, figures->name, error.text, text);
@@ -508,11 +508,11 @@ static void the_message_in_full_is_taken(void **state)
     (void)state;
     struct writing whole = {""}, log = {""};
     struct message message;
-    struct error error;
+    struct ar_error error;
     torch_2_6(&whole, &classes[3]);
     writing_add(&log, "WARNING request failed: %.120s...\nTraceback (most recent call last):\n%s\n",
                 whole.text, whole.text);
-    assert_int_equal(message_read(log.text, strlen(log.text), &message, &error), STATUS_OK);
+    assert_int_equal(message_read(log.text, strlen(log.text), &message, &error), AR_OK);
     assert_int_equal(message.count, 2);
     assert_int_equal(message.taken, 2);
     assert_int_equal(message.cause, MESSAGE_TENANT);
@@ -520,7 +520,7 @@ static void the_message_in_full_is_taken(void **state)
     log.text[0] = '\0';
     torch_2_6(&log, &classes[6]);
     writing_add(&log, "\n%s", whole.text);
-    assert_int_equal(message_read(log.text, strlen(log.text), &message, &error), STATUS_OK);
+    assert_int_equal(message_read(log.text, strlen(log.text), &message, &error), AR_OK);
     assert_int_equal(message.count, 2);
     assert_int_equal(message.taken, 1);
     assert_int_equal(message.cause, MESSAGE_CAPACITY);
@@ -531,10 +531,10 @@ static void a_cut_message_says_what_is_missing(void **state)
 {
     (void)state;
     struct message message;
-    struct error error;
+    struct ar_error error;
     static const char cut[] = "CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total "
                               "capacity of 24.00 GiB of which 512...";
-    assert_int_equal(message_read(cut, strlen(cut), &message, &error), STATUS_OK);
+    assert_int_equal(message_read(cut, strlen(cut), &message, &error), AR_OK);
     assert_int_equal(message.cause, MESSAGE_CAPACITY);
     assert_false(message_missing(&message, MESSAGE_FIGURE_TOTAL));
     assert_true(message_missing(&message, MESSAGE_FIGURE_FREE));
@@ -545,7 +545,7 @@ static void a_cut_message_says_what_is_missing(void **state)
         "CUDA "
         "out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 24.00 GiB of "
         "which 6.00 GiB is free.";
-    assert_int_equal(message_read(words, strlen(words), &message, &error), STATUS_OK);
+    assert_int_equal(message_read(words, strlen(words), &message, &error), AR_OK);
     assert_int_equal(message.cause, MESSAGE_NOT_THE_ALLOCATOR);
     assert_int_equal(message.count, 1);
 }
@@ -559,12 +559,11 @@ static void equal_figures_are_close(void **state)
     for (size_t i = 0; i < WORDINGS; i++) {
         struct writing writing = {""};
         struct message message;
-        struct error error;
+        struct ar_error error;
         if (!(wordings[i].told & TELLS_POOL) || wordings[i].framework != MESSAGE_PYTORCH)
             continue;
         wordings[i].write(&writing, &equal);
-        assert_int_equal(message_read(writing.text, strlen(writing.text), &message, &error),
-                         STATUS_OK);
+        assert_int_equal(message_read(writing.text, strlen(writing.text), &message, &error), AR_OK);
         assert_int_equal(message.cause, MESSAGE_FRAGMENTATION);
         assert_true(message.close);
     }

@@ -19,15 +19,16 @@
 #define SMALL_CARD   "sim:profile=bump,capacity=100MiB"
 
 struct setting {
-    struct spec policy, device;
+    struct ar_spec policy, device;
     struct condition condition;
     struct experiment experiment;
 };
 
 static void set(struct setting *self, const char *until, const char *policy, const char *device)
 {
-    struct error error;
-    if (spec_parse(policy, &self->policy, &error) || spec_parse(device, &self->device, &error) ||
+    struct ar_error error;
+    if (ar_spec_parse(policy, &self->policy, &error) ||
+        ar_spec_parse(device, &self->device, &error) ||
         condition_parse(until, &self->condition, &error))
         fail_msg("%s", error.text);
     self->experiment =
@@ -37,14 +38,14 @@ static void set(struct setting *self, const char *until, const char *policy, con
 static void unset(struct setting *self)
 {
     condition_close(&self->condition);
-    spec_close(&self->policy);
-    spec_close(&self->device);
+    ar_spec_close(&self->policy);
+    ar_spec_close(&self->device);
 }
 
 static bool shows(const struct setting *self, struct trace_source *source)
 {
     struct experiment experiment = self->experiment;
-    struct error error;
+    struct ar_error error;
     uint64_t runs = 0;
     bool holds = false;
     experiment.source = source;
@@ -58,11 +59,11 @@ static char *smallest(void *rig, struct setting *setting, const char *text,
                       struct minimize_result *result)
 {
     struct trace_source *source, *least;
-    struct error error;
-    if (trace_rig_text(rig, text, &source, &error) != STATUS_OK)
+    struct ar_error error;
+    if (trace_rig_text(rig, text, &source, &error) != AR_OK)
         fail_msg("%s", error.text);
     setting->experiment.source = source;
-    if (minimize(&setting->experiment, &setting->condition, &least, result, &error) != STATUS_OK)
+    if (minimize(&setting->experiment, &setting->condition, &least, result, &error) != AR_OK)
         fail_msg("%s", error.text);
     assert_true(result->shown);
     assert_true(shows(setting, least));
@@ -155,12 +156,12 @@ static void what_is_not_shown_is_not_minimized(void **state)
     struct setting setting;
     struct minimize_result result;
     struct trace_source *source, *least;
-    struct error error;
+    struct ar_error error;
     set(&setting, "fails", "first-fit", SMALL_CARD);
-    assert_int_equal(trace_rig_text(*state, HEAD "a,0,8\n", &source, &error), STATUS_OK);
+    assert_int_equal(trace_rig_text(*state, HEAD "a,0,8\n", &source, &error), AR_OK);
     setting.experiment.source = source;
     assert_int_equal(minimize(&setting.experiment, &setting.condition, &least, &result, &error),
-                     STATUS_OK);
+                     AR_OK);
     assert_false(result.shown);
     assert_null(least);
     assert_int_equal(result.runs, 1);
@@ -174,11 +175,11 @@ static struct trace_source *copy_without(struct trace_source *source, size_t lef
     struct trace_memory *memory = trace_memory_create(&source->info);
     struct trace_source *out;
     const struct trace_event *events;
-    struct error error;
+    struct ar_error error;
     uint64_t gone = UINT64_MAX;
     size_t count;
-    assert_int_equal(trace_rewind(source, &error), STATUS_OK);
-    assert_int_equal(trace_next(source, &events, &count, &error), STATUS_OK);
+    assert_int_equal(trace_rewind(source, &error), AR_OK);
+    assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
     if (events[left_out].kind <= TRACE_PROBE)
         gone = events[left_out].id;
     for (size_t i = 0; i < count; i++) {
@@ -188,28 +189,28 @@ static struct trace_source *copy_without(struct trace_source *source, size_t lef
             continue;
         event.id -= block && gone != UINT64_MAX && event.id > gone;
         event.attributes = 0;
-        assert_int_equal(trace_memory_append(memory, &event, NULL, NULL, &error), STATUS_OK);
+        assert_int_equal(trace_memory_append(memory, &event, NULL, NULL, &error), AR_OK);
     }
-    assert_int_equal(trace_memory_open(memory, &out, &error), STATUS_OK);
+    assert_int_equal(trace_memory_open(memory, &out, &error), AR_OK);
     return out;
 }
 
 /* A trace of requests and frees at random; some sizes are a large part of the card. */
 static char *random_trace(uint64_t seed)
 {
-    struct rng rng;
+    struct ar_rng rng;
     char *text = malloc(1 << 16);
     size_t used = (size_t)sprintf(text, HEAD), live[64], live_count = 0, next = 0;
     assert_non_null(text);
-    rng_seed(&rng, seed);
+    ar_rng_seed(&rng, seed);
     for (int i = 0; i < 200; i++) {
-        if (live_count == 64 || (live_count > 2 && rng_below(&rng, 5) < 2)) {
-            size_t at = (size_t)rng_below(&rng, live_count);
+        if (live_count == 64 || (live_count > 2 && ar_rng_below(&rng, 5) < 2)) {
+            size_t at = (size_t)ar_rng_below(&rng, live_count);
             used += (size_t)sprintf(text + used, "f,%zu\n", live[at]);
             live[at] = live[--live_count];
         } else {
             used += (size_t)sprintf(text + used, "a,%zu,%llu\n", next,
-                                    (unsigned long long)rng_below(&rng, 16 << 20));
+                                    (unsigned long long)ar_rng_below(&rng, 16 << 20));
             live[live_count++] = next++;
         }
     }
@@ -226,10 +227,10 @@ static void no_block_and_no_event_can_be_missed(void **state)
             struct setting setting;
             struct minimize_result result;
             struct trace_source *source, *least;
-            struct error error;
+            struct ar_error error;
             char *text = random_trace(seed);
             set(&setting, untils[i], "first-fit", SMALL_CARD);
-            assert_int_equal(trace_rig_text(*state, text, &source, &error), STATUS_OK);
+            assert_int_equal(trace_rig_text(*state, text, &source, &error), AR_OK);
             setting.experiment.source = source;
             if (minimize(&setting.experiment, &setting.condition, &least, &result, &error))
                 fail_msg("%s", error.text);
@@ -251,21 +252,21 @@ static void conditions_are_read(void **state)
 {
     (void)state;
     struct condition condition;
-    struct error error;
-    assert_int_equal(condition_parse("cause=pending", &condition, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(condition_parse("cause=pending", &condition, &error), AR_OK);
     assert_int_equal(condition.kind, CONDITION_CAUSE);
     assert_int_equal(condition.cause, REPLAY_CAUSE_PENDING);
-    assert_int_equal(condition_parse("driver_calls >= 12", &condition, &error), STATUS_OK);
+    assert_int_equal(condition_parse("driver_calls >= 12", &condition, &error), AR_OK);
     assert_int_equal(condition.metric, METRIC_driver_calls);
     assert_int_equal(condition.order, CONDITION_FROM);
     assert_true(condition.value == 12);
-    assert_int_equal(condition_parse("peak_live_bytes<1.5GiB", &condition, &error), STATUS_OK);
+    assert_int_equal(condition_parse("peak_live_bytes<1.5GiB", &condition, &error), AR_OK);
     assert_int_equal(condition.order, CONDITION_BELOW);
     assert_true(condition.value == 1610612736.0);
     /* commas belong to the specs */
     assert_int_equal(
         condition_parse("differs(growth:limit=2GiB,checked+torch:limit=1GiB)", &condition, &error),
-        STATUS_OK);
+        AR_OK);
     assert_string_equal(condition.policies[0].text, "growth:limit=2GiB");
     assert_string_equal(condition.policies[1].text, "checked+torch:limit=1GiB");
     condition_close(&condition);
@@ -288,8 +289,8 @@ static void bad_conditions_are_refused(void **state)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct condition condition;
-        struct error error = {""};
-        assert_int_equal(condition_parse(cases[i][0], &condition, &error), STATUS_INVALID);
+        struct ar_error error = {""};
+        assert_int_equal(condition_parse(cases[i][0], &condition, &error), AR_INVALID);
         if (strncmp(error.text, cases[i][1], strlen(cases[i][1])) != 0)
             fail_msg("%s: %s", cases[i][0], error.text);
     }

@@ -16,9 +16,9 @@
 #include "bench/report/model.h"
 #include "tests/support/temporary_file.h"
 
-#define GIB (UINT64_C(1) << 30)
+#define AR_GIB (UINT64_C(1) << 30)
 
-static struct driver_call call(enum device_call kind, uint64_t bytes, uint64_t ns)
+static struct driver_call call(enum ar_device_call kind, uint64_t bytes, uint64_t ns)
 {
     return (struct driver_call){.call = kind, .bytes = bytes, .ns = ns, .waited_ns = ns / 10};
 }
@@ -27,34 +27,35 @@ static void calls_are_paired_and_counted(void **state)
 {
     (void)state;
     struct driver_call card[] = {
-        call(DEVICE_CALL_alloc, 100, 1000), call(DEVICE_CALL_alloc, 100, 1000),
-        call(DEVICE_CALL_free, 100, 50), call(DEVICE_CALL_alloc, GIB, 9000),
-        call(DEVICE_CALL_alloc, 100, 1000)};
-    struct driver_call sim[] = {call(DEVICE_CALL_alloc, 100, 2000),
-                                call(DEVICE_CALL_alloc, 100, 2001), call(DEVICE_CALL_free, 100, 25),
-                                call(DEVICE_CALL_alloc, GIB, 1), call(DEVICE_CALL_alloc, 100, 499)};
+        call(AR_DEVICE_CALL_alloc, 100, 1000), call(AR_DEVICE_CALL_alloc, 100, 1000),
+        call(AR_DEVICE_CALL_free, 100, 50), call(AR_DEVICE_CALL_alloc, AR_GIB, 9000),
+        call(AR_DEVICE_CALL_alloc, 100, 1000)};
+    struct driver_call sim[] = {
+        call(AR_DEVICE_CALL_alloc, 100, 2000), call(AR_DEVICE_CALL_alloc, 100, 2001),
+        call(AR_DEVICE_CALL_free, 100, 25), call(AR_DEVICE_CALL_alloc, AR_GIB, 1),
+        call(AR_DEVICE_CALL_alloc, 100, 499)};
     struct call_list left = {card, 5, 5};
     struct call_list right = {sim, 5, 5};
     struct model_cell cell = {.large = NULL};
-    struct error error;
-    assert_int_equal(model_compare(&cell, &left, &right, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(model_compare(&cell, &left, &right, &error), AR_OK);
     assert_true(cell.same_calls);
-    const struct model_kind *alloc = &cell.kinds[DEVICE_CALL_alloc];
+    const struct model_kind *alloc = &cell.kinds[AR_DEVICE_CALL_alloc];
     assert_int_equal(alloc->count, 4);
     assert_int_equal(alloc->small, 3);
     assert_int_equal(alloc->met, 1); /* 2.000 is within, 2.001 and 1 / 2.004 are not */
-    assert_int_equal(cell.kinds[DEVICE_CALL_free].met, 1);
+    assert_int_equal(cell.kinds[AR_DEVICE_CALL_free].met, 1);
     assert_true(cell.all.card_ns == 12050 && cell.all.sim_ns == 4526);
     assert_true(cell.all.card_waited_ns == 1205);
     assert_int_equal(cell.large_count, 1);
     assert_int_equal(cell.large[0].card.ns, 9000);
     model_cell_close(&cell);
     sim[2].bytes = 101;
-    assert_int_equal(model_compare(&cell, &left, &right, &error), STATUS_OK);
+    assert_int_equal(model_compare(&cell, &left, &right, &error), AR_OK);
     assert_false(cell.same_calls);
     model_cell_close(&cell);
     right.count = 1; /* what has no partner is left over */
-    assert_int_equal(model_compare(&cell, &left, &right, &error), STATUS_OK);
+    assert_int_equal(model_compare(&cell, &left, &right, &error), AR_OK);
     assert_false(cell.same_calls);
     assert_int_equal(cell.all.count, 1);
     model_cell_close(&cell);
@@ -65,29 +66,29 @@ static void calls_are_paired_and_counted(void **state)
 static void repetitions_become_one(void **state)
 {
     (void)state;
-    struct driver_call one[] = {call(DEVICE_CALL_alloc, 100, 9000),
-                                call(DEVICE_CALL_alloc, 100, 1000),
-                                call(DEVICE_CALL_free, 100, 50)};
-    struct driver_call two[] = {call(DEVICE_CALL_alloc, 100, 1200),
-                                call(DEVICE_CALL_alloc, 100, 8000),
-                                call(DEVICE_CALL_free, 100, 60)};
-    struct driver_call other[] = {call(DEVICE_CALL_alloc, 100, 90),
-                                  call(DEVICE_CALL_alloc, 100, 90),
-                                  call(DEVICE_CALL_free, 200, 90)};
-    struct driver_call three[] = {call(DEVICE_CALL_alloc, 100, 1100),
-                                  call(DEVICE_CALL_alloc, 100, 1500),
-                                  call(DEVICE_CALL_free, 100, 8000)};
-    struct driver_call sim[] = {call(DEVICE_CALL_alloc, 100, 1000),
-                                call(DEVICE_CALL_alloc, 100, 1000),
-                                call(DEVICE_CALL_free, 100, 55)};
+    struct driver_call one[] = {call(AR_DEVICE_CALL_alloc, 100, 9000),
+                                call(AR_DEVICE_CALL_alloc, 100, 1000),
+                                call(AR_DEVICE_CALL_free, 100, 50)};
+    struct driver_call two[] = {call(AR_DEVICE_CALL_alloc, 100, 1200),
+                                call(AR_DEVICE_CALL_alloc, 100, 8000),
+                                call(AR_DEVICE_CALL_free, 100, 60)};
+    struct driver_call other[] = {call(AR_DEVICE_CALL_alloc, 100, 90),
+                                  call(AR_DEVICE_CALL_alloc, 100, 90),
+                                  call(AR_DEVICE_CALL_free, 200, 90)};
+    struct driver_call three[] = {call(AR_DEVICE_CALL_alloc, 100, 1100),
+                                  call(AR_DEVICE_CALL_alloc, 100, 1500),
+                                  call(AR_DEVICE_CALL_free, 100, 8000)};
+    struct driver_call sim[] = {call(AR_DEVICE_CALL_alloc, 100, 1000),
+                                call(AR_DEVICE_CALL_alloc, 100, 1000),
+                                call(AR_DEVICE_CALL_free, 100, 55)};
     struct call_list runs[] = {{one, 3, 3}, {two, 3, 3}, {other, 3, 3}, {three, 3, 3}};
     struct call_list modelled = {sim, 3, 3};
     struct model_cell cell = {.large = NULL};
-    struct error error;
-    assert_int_equal(model_repeat_compare(&cell, runs, 4, &modelled, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(model_repeat_compare(&cell, runs, 4, &modelled, &error), AR_OK);
     assert_true(one[0].ns == 1200 && one[1].ns == 1500 && one[2].ns == 60);
     assert_true(one[0].waited_ns == 120);
-    assert_true(cell.kinds[DEVICE_CALL_alloc].card_ns == 2700 && cell.all.met == 3);
+    assert_true(cell.kinds[AR_DEVICE_CALL_alloc].card_ns == 2700 && cell.all.met == 3);
     assert_true(cell.all.card_ns == 10050); /* of 10050, 9260, 10600 */
     assert_true(cell.all.card_waited_ns == 1005 && cell.all.sim_ns == 2055);
     assert_true(cell.runs == 4 && cell.again_count == 2 && cell.same_calls);
@@ -100,19 +101,19 @@ static void repetitions_become_one(void **state)
 static void of_an_even_number_the_middle_counts(void **state)
 {
     (void)state;
-    struct driver_call calls[4][1], sim[] = {call(DEVICE_CALL_alloc, 100, 100)};
+    struct driver_call calls[4][1], sim[] = {call(AR_DEVICE_CALL_alloc, 100, 100)};
     static const uint64_t ns[] = {400, 103, 200, 100};
     struct call_list runs[4], modelled = {sim, 1, 1};
     struct model_cell cell = {.large = NULL};
-    struct error error;
+    struct ar_error error;
     for (size_t i = 0; i < 4; i++) {
-        calls[i][0] = call(DEVICE_CALL_alloc, 100, ns[i]);
+        calls[i][0] = call(AR_DEVICE_CALL_alloc, 100, ns[i]);
         runs[i] = (struct call_list){calls[i], 1, 1};
     }
-    assert_int_equal(model_repeat_compare(&cell, runs, 4, &modelled, &error), STATUS_OK);
+    assert_int_equal(model_repeat_compare(&cell, runs, 4, &modelled, &error), AR_OK);
     assert_true(calls[0][0].ns == 152 && cell.all.card_ns == 151.5);
     model_cell_close(&cell);
-    assert_int_equal(model_repeat_compare(&cell, &runs[2], 1, &modelled, &error), STATUS_OK);
+    assert_int_equal(model_repeat_compare(&cell, &runs[2], 1, &modelled, &error), AR_OK);
     assert_true(cell.runs == 1 && cell.again_count == 0 && cell.all.card_ns == 200);
     model_cell_close(&cell);
     double three[] = {7, 1, 5};
@@ -124,18 +125,18 @@ static void one_run_is_as_it_was_read(void **state)
 {
     (void)state;
     static const uint64_t odd = (UINT64_C(1) << 53) + 1;
-    struct driver_call card[] = {call(DEVICE_CALL_alloc, 100, odd),
-                                 call(DEVICE_CALL_alloc, 100, UINT64_MAX)};
+    struct driver_call card[] = {call(AR_DEVICE_CALL_alloc, 100, odd),
+                                 call(AR_DEVICE_CALL_alloc, 100, UINT64_MAX)};
     struct driver_call again[] = {card[0], card[1]};
     struct driver_call sim[] = {card[0], card[1]};
     struct call_list runs[] = {{card, 2, 2}, {again, 2, 2}}, modelled = {sim, 2, 2};
     struct model_cell cell = {.large = NULL};
-    struct error error;
-    assert_int_equal(model_repeat_compare(&cell, runs, 1, &modelled, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(model_repeat_compare(&cell, runs, 1, &modelled, &error), AR_OK);
     assert_true(card[0].ns == odd && card[1].ns == UINT64_MAX);
     assert_true(cell.all.card_ns == cell.all.sim_ns && cell.all.count == 2 && cell.runs == 1);
     model_cell_close(&cell);
-    assert_int_equal(model_repeat_compare(&cell, runs, 2, &modelled, &error), STATUS_OK);
+    assert_int_equal(model_repeat_compare(&cell, runs, 2, &modelled, &error), AR_OK);
     assert_true(card[1].ns == UINT64_MAX && cell.all.met == 2);
     model_cell_close(&cell);
 }
@@ -143,12 +144,12 @@ static void one_run_is_as_it_was_read(void **state)
 static void figures_of_repetitions_are_medians(void **state)
 {
     (void)state;
-    struct error error;
+    struct ar_error error;
     struct model_result results[] = {
         {.passed = true, .slowdown = 3, .step_ns = (double)NAN, .device_time_ns = 10},
         {.passed = false, .slowdown = 1, .step_ns = 5, .device_time_ns = 30},
         {.passed = true, .slowdown = 2, .step_ns = 7, .device_time_ns = 20}};
-    assert_int_equal(model_repeat_results(results, 3, &error), STATUS_OK);
+    assert_int_equal(model_repeat_results(results, 3, &error), AR_OK);
     assert_true(results[0].slowdown == 2 && results[0].step_ns == 6);
     assert_true(results[0].device_time_ns == 20 && !results[0].passed);
 }
@@ -182,21 +183,21 @@ static void results_are_read(void **state)
     (void)state;
     static const struct {
         const char *text;
-        enum status status;
+        enum ar_status status;
     } cases[] = {
         {RESULT_HEADER "\"a:x=1,y=\"\"2\"\"\",w,true,1.5,,30\n"
                        "\"a:x=1,y=\"\"2\"\"\",w,true,1.7,,10\n"
                        "\"a:x=1,y=\"\"2\"\"\",w,true,1.6,,20\n",
-         STATUS_OK},
-        {RESULT_HEADER, STATUS_FORMAT},
-        {"policy_spec,workload\na,w\n", STATUS_FORMAT},
-        {RESULT_HEADER "a,w,true,1,1,1\nb,w,true,1,1,1\n", STATUS_FORMAT},
-        {RESULT_HEADER "a,w,true\n", STATUS_FORMAT},
+         AR_OK},
+        {RESULT_HEADER, AR_FORMAT},
+        {"policy_spec,workload\na,w\n", AR_FORMAT},
+        {RESULT_HEADER "a,w,true,1,1,1\nb,w,true,1,1,1\n", AR_FORMAT},
+        {RESULT_HEADER "a,w,true\n", AR_FORMAT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct temporary_file file = temporary_file(cases[i].text);
         struct model_result result;
-        struct error error;
+        struct ar_error error;
         assert_int_equal(model_result_read(file.path, &result, &error), cases[i].status);
         remove(file.path);
         if (cases[i].status)
@@ -214,7 +215,7 @@ static void long_names_are_not_cut(void **state)
     static char names[2][MODEL_NAME_ROOM + 8], text[2 * MODEL_NAME_ROOM + 256];
     static struct model_result results[2];
     for (size_t i = 0; i < 3; i++) {
-        struct error error;
+        struct ar_error error;
         size_t length = i < 2 ? 300 : MODEL_NAME_ROOM;
         char *name = names[i % 2];
         memset(name, 'a', length);
@@ -223,7 +224,7 @@ static void long_names_are_not_cut(void **state)
         snprintf(text, sizeof text, RESULT_HEADER "%s,w,true,1,1,1\n", name);
         const struct temporary_file file = temporary_file(text);
         assert_int_equal(model_result_read(file.path, &results[i % 2], &error),
-                         i < 2 ? STATUS_OK : STATUS_FORMAT);
+                         i < 2 ? AR_OK : AR_FORMAT);
         assert_true(i < 2 || strstr(error.text, ":2: policy_spec and workload have fewer"));
         assert_true(i > 1 || strcmp(results[i].policy, name) == 0);
         remove(file.path);
@@ -233,25 +234,25 @@ static void long_names_are_not_cut(void **state)
 static void calls_are_read_as_they_were_written(void **state)
 {
     (void)state;
-    static const struct driver_call wanted = {7, DEVICE_CALL_pool_trim, 1, UINT64_MAX, 3, true};
+    static const struct driver_call wanted = {7, AR_DEVICE_CALL_pool_trim, 1, UINT64_MAX, 3, true};
     const struct temporary_file made = temporary_file("");
     struct call_list list;
-    struct error error;
+    struct ar_error error;
     FILE *file = fopen(made.path, "w");
     assert_non_null(file);
     calls_csv_header(file);
     calls_csv_row(file, &wanted);
     fclose(file);
-    assert_int_equal(calls_csv_read(made.path, &list, &error), STATUS_OK);
+    assert_int_equal(calls_csv_read(made.path, &list, &error), AR_OK);
     assert_int_equal(list.count, 1);
-    assert_int_equal(list.items[0].call, DEVICE_CALL_pool_trim);
+    assert_int_equal(list.items[0].call, AR_DEVICE_CALL_pool_trim);
     assert_true(list.items[0].ns == UINT64_MAX && list.items[0].refused);
     call_list_close(&list);
     file = fopen(made.path, "a");
     assert_non_null(file);
     fputs("8,fly,1,2,3,0\n", file);
     fclose(file);
-    assert_int_equal(calls_csv_read(made.path, &list, &error), STATUS_FORMAT);
+    assert_int_equal(calls_csv_read(made.path, &list, &error), AR_FORMAT);
     assert_non_null(strstr(error.text, ":3: \"8,fly,1,2,3,0\" is no driver call"));
     call_list_close(&list);
     remove(made.path);

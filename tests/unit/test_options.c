@@ -17,27 +17,27 @@ struct values {
     const char *text;
 };
 
-static const struct option table[] = {
-    {"limit", OPTION_BYTES, offsetof(struct values, bytes), "1KiB", 0, 0, NULL, ""},
-    {"steps", OPTION_COUNT, offsetof(struct values, count), NULL, 0, 0, NULL, ""},
-    {"layers", OPTION_COUNT, offsetof(struct values, small), "2", 1, 64, NULL, ""},
-    {"fraction", OPTION_FRACTION, offsetof(struct values, fraction), "0.5", 0, 1, NULL, ""},
-    {"lazy", OPTION_BOOL, offsetof(struct values, flag), "no", 0, 0, NULL, ""},
-    {"framework", OPTION_CHOICE, offsetof(struct values, choice), "tf", 0, 0, "tf|jax", ""},
-    {"conf", OPTION_TEXT, offsetof(struct values, text), "x", 0, 0, NULL, ""},
+static const struct ar_option table[] = {
+    {"limit", AR_OPTION_BYTES, offsetof(struct values, bytes), "1KiB", 0, 0, NULL, ""},
+    {"steps", AR_OPTION_COUNT, offsetof(struct values, count), NULL, 0, 0, NULL, ""},
+    {"layers", AR_OPTION_COUNT, offsetof(struct values, small), "2", 1, 64, NULL, ""},
+    {"fraction", AR_OPTION_FRACTION, offsetof(struct values, fraction), "0.5", 0, 1, NULL, ""},
+    {"lazy", AR_OPTION_BOOL, offsetof(struct values, flag), "no", 0, 0, NULL, ""},
+    {"framework", AR_OPTION_CHOICE, offsetof(struct values, choice), "tf", 0, 0, "tf|jax", ""},
+    {"conf", AR_OPTION_TEXT, offsetof(struct values, text), "x", 0, 0, NULL, ""},
     {0},
 };
 
-static enum status read(const char *text, struct values *values, struct error *error)
+static enum ar_status read(const char *text, struct values *values, struct ar_error *error)
 {
-    struct spec spec;
+    struct ar_spec spec;
     memset(values, 0, sizeof *values);
     error->text[0] = '\0';
-    enum status status = spec_parse(text, &spec, error);
+    enum ar_status status = ar_spec_parse(text, &spec, error);
     if (!status) {
-        status = options_read(table, &spec.links[0], "policy x", values, error);
+        status = ar_options_read(table, &spec.links[0], "policy x", values, error);
         values->text = NULL; /* it dies with the spec */
-        spec_close(&spec);
+        ar_spec_close(&spec);
     }
     return status;
 }
@@ -46,8 +46,8 @@ static void defaults(void **state)
 {
     (void)state;
     struct values v;
-    struct error error;
-    assert_int_equal(read("x", &v, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(read("x", &v, &error), AR_OK);
     assert_int_equal(v.bytes, 1024);
     assert_int_equal(v.count, 0);
     assert_int_equal(v.small, 2);
@@ -60,20 +60,20 @@ static void given(void **state)
 {
     (void)state;
     struct values v;
-    struct error error;
+    struct ar_error error;
     assert_int_equal(read("x:limit=1.5GiB,steps=18446744073709551615,layers=64,fraction=1e-1,"
                           "lazy=On,framework=jax",
                           &v, &error),
-                     STATUS_OK);
+                     AR_OK);
     assert_int_equal(v.bytes, UINT64_C(1610612736));
     assert_true(v.count == UINT64_MAX);
     assert_int_equal(v.small, 64);
     assert_true(v.fraction == 0.1);
     assert_true(v.flag);
     assert_int_equal(v.choice, 1);
-    assert_int_equal(read("x:lazy", &v, &error), STATUS_OK);
+    assert_int_equal(read("x:lazy", &v, &error), AR_OK);
     assert_true(v.flag);
-    assert_int_equal(read("x:conf=", &v, &error), STATUS_OK);
+    assert_int_equal(read("x:conf=", &v, &error), AR_OK);
 }
 
 static void mistakes(void **state)
@@ -111,8 +111,8 @@ static void mistakes(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct values v;
-        struct error error;
-        assert_int_equal(read(cases[i][0], &v, &error), STATUS_INVALID);
+        struct ar_error error;
+        assert_int_equal(read(cases[i][0], &v, &error), AR_INVALID);
         if (!strstr(error.text, cases[i][1]))
             fail_msg("\"%s\" gave: %s", cases[i][0], error.text);
     }
@@ -121,31 +121,32 @@ static void mistakes(void **state)
 static void no_options(void **state)
 {
     (void)state;
-    static const struct option none[] = {{0}};
-    const struct spec_pair pair = {.key = "a", .value = "1"};
-    const struct spec_link link = {.name = "x", .pairs = &pair, .pair_count = 1};
-    struct error error;
+    static const struct ar_option none[] = {{0}};
+    const struct ar_spec_pair pair = {.key = "a", .value = "1"};
+    const struct ar_spec_link link = {.name = "x", .pairs = &pair, .pair_count = 1};
+    struct ar_error error;
     int value;
-    assert_int_equal(options_read(none, &link, "policy x", &value, &error), STATUS_INVALID);
+    assert_int_equal(ar_options_read(none, &link, "policy x", &value, &error), AR_INVALID);
     assert_non_null(strstr(error.text, "it takes none"));
-    assert_int_equal(options_read(NULL, &link, "policy x", &value, &error), STATUS_INVALID);
+    assert_int_equal(ar_options_read(NULL, &link, "policy x", &value, &error), AR_INVALID);
 }
 
 static void nearest(void **state)
 {
     (void)state;
     static const char *const names[] = {"growth", "greedy", "first-fit", "best-fit", "bfc"};
-    assert_string_equal(nearest_name("grwoth", names, 5), "growth"); /* two letters swapped */
-    assert_string_equal(nearest_name("growht", names, 5), "growth");
-    assert_string_equal(nearest_name("fist-fit", names, 5), "first-fit");
-    assert_string_equal(nearest_name("best_fit", names, 5), "best-fit");
-    assert_string_equal(nearest_name("bcf", names, 5), "bfc");
-    assert_string_equal(nearest_name("gree", names, 5), "greedy");
-    assert_null(nearest_name("torch", names, 5));
-    assert_null(nearest_name("", names, 5));
-    assert_null(nearest_name("a-name-far-longer-than-any-that-a-policy-or-option-has", names, 5));
-    assert_ptr_equal(options_find(table, "lazy"), &table[4]);
-    assert_null(options_find(table, "laz"));
+    assert_string_equal(ar_nearest_name("grwoth", names, 5), "growth"); /* two letters swapped */
+    assert_string_equal(ar_nearest_name("growht", names, 5), "growth");
+    assert_string_equal(ar_nearest_name("fist-fit", names, 5), "first-fit");
+    assert_string_equal(ar_nearest_name("best_fit", names, 5), "best-fit");
+    assert_string_equal(ar_nearest_name("bcf", names, 5), "bfc");
+    assert_string_equal(ar_nearest_name("gree", names, 5), "greedy");
+    assert_null(ar_nearest_name("torch", names, 5));
+    assert_null(ar_nearest_name("", names, 5));
+    assert_null(
+        ar_nearest_name("a-name-far-longer-than-any-that-a-policy-or-option-has", names, 5));
+    assert_ptr_equal(ar_options_find(table, "lazy"), &table[4]);
+    assert_null(ar_options_find(table, "laz"));
 }
 
 int main(void)

@@ -58,12 +58,12 @@ static void bytes_agree_by_chance_only(void **state)
 {
     (void)state;
     enum { TRIALS = 1 << 18 };
-    struct rng rng;
-    rng_seed(&rng, 1);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 1);
     unsigned stale = 0, displaced = 0;
     for (int i = 0; i < TRIALS; i++) {
-        uint64_t block = rng_below(&rng, 1000), offset = rng_below(&rng, (uint64_t)1 << 36);
-        uint64_t other = rng_between(&rng, 1, 4096);
+        uint64_t block = ar_rng_below(&rng, 1000), offset = ar_rng_below(&rng, (uint64_t)1 << 36);
+        uint64_t other = ar_rng_between(&rng, 1, 4096);
         stale += pattern_byte(block, offset) == pattern_byte(block + other, offset);
         displaced += pattern_byte(block, offset) == pattern_byte(block, offset + other);
     }

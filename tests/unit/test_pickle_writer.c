@@ -22,24 +22,24 @@
 struct bytes {
     unsigned char at[1 << 17];
     size_t count;
-    enum status status; /* that the sink answers */
+    enum ar_status status; /* that the sink answers */
 };
 
-static enum status keep(void *argument, const void *bytes, size_t count, struct error *error)
+static enum ar_status keep(void *argument, const void *bytes, size_t count, struct ar_error *error)
 {
     struct bytes *self = argument;
     if (self->status)
-        return error_set(error, self->status, "the disk is full");
+        return ar_error_set(error, self->status, "the disk is full");
     assert_true(self->count + count <= sizeof self->at);
     memcpy(self->at + self->count, bytes, count);
     self->count += count;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 struct rig {
     struct pickle_writer writer;
     struct bytes bytes;
-    struct error error;
+    struct ar_error error;
 };
 
 static struct rig *rig_open(void)
@@ -53,7 +53,7 @@ static struct rig *rig_open(void)
 /* The pickle must have just these bytes between its protocol and its end. */
 static void rig_is(struct rig *rig, const char *wanted, size_t count)
 {
-    assert_int_equal(pickle_end(&rig->writer), STATUS_OK);
+    assert_int_equal(pickle_end(&rig->writer), AR_OK);
     assert_int_equal(rig->bytes.count, count + 3);
     assert_memory_equal(rig->bytes.at, "\x80\x04", 2);
     assert_memory_equal(rig->bytes.at + 2, wanted, count);
@@ -128,7 +128,7 @@ static void texts_are_readable_and_remembered(void **state)
     text[300] = '\0';
     rig = rig_open();
     pickle_put_text(&rig->writer, text);
-    assert_int_equal(pickle_end(&rig->writer), STATUS_OK);
+    assert_int_equal(pickle_end(&rig->writer), AR_OK);
     assert_memory_equal(rig->bytes.at + 2, "X\x2c\1\0\0", 5);
     free(rig);
 }
@@ -144,7 +144,7 @@ static void more_than_256_texts_are_found_again(void **state)
     }
     pickle_put_text(&rig->writer, "t255");
     pickle_put_text(&rig->writer, "t256");
-    assert_int_equal(pickle_end(&rig->writer), STATUS_OK);
+    assert_int_equal(pickle_end(&rig->writer), AR_OK);
     assert_memory_equal(rig->bytes.at + rig->bytes.count - 8, "h\xffj\0\1\0\0.", 8);
     free(rig);
 }
@@ -160,7 +160,7 @@ static void long_lists_go_out_in_batches(void **state)
         pickle_put_none(&rig->writer);
     }
     pickle_end_list(&rig->writer);
-    assert_int_equal(pickle_end(&rig->writer), STATUS_OK);
+    assert_int_equal(pickle_end(&rig->writer), AR_OK);
     const unsigned char *at = rig->bytes.at + 2;
     assert_int_equal(*at++, ']');
     for (int left = 2001; left > 0; left -= 1000) {
@@ -182,14 +182,14 @@ static void a_failing_sink_ends_it_with_its_sentence(void **state)
 {
     (void)state;
     struct rig *rig = rig_open();
-    rig->bytes.status = STATUS_IO;
+    rig->bytes.status = AR_IO;
     for (int i = 0; i < PICKLE_BUFFER; i++)
         pickle_put_text(&rig->writer, "again");
     for (int i = 0; i < 100; i++) { /* nor is its depth what went wrong */
         pickle_begin_list(&rig->writer);
         pickle_end_list(&rig->writer);
     }
-    assert_int_equal(pickle_end(&rig->writer), STATUS_IO);
+    assert_int_equal(pickle_end(&rig->writer), AR_IO);
     assert_string_equal(rig->error.text, "the disk is full");
     free(rig);
 }
@@ -267,12 +267,12 @@ static void a_small_snapshot_is_just_this(void **state)
 {
     struct trace_rig rig;
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     size_t count;
     (void)state;
     trace_rig_open(&rig);
-    assert_int_equal(trace_rig_text(&rig, recording, &source, &error), STATUS_OK);
-    assert_int_equal(format_writer_snapshot.write(source, rig.path[1], false, &error), STATUS_OK);
+    assert_int_equal(trace_rig_text(&rig, recording, &source, &error), AR_OK);
+    assert_int_equal(format_writer_snapshot.write(source, rig.path[1], false, &error), AR_OK);
     trace_close(source);
     char *bytes = trace_rig_read(rig.path[1], &count);
     only_known_opcodes(bytes, count);
@@ -311,7 +311,7 @@ static void settings_are_read_as_pytorch_reads_them(void **state)
 static void segments_at_the_end_follow_from_the_entries(void **state)
 {
     struct snapshot_image image = {0};
-    struct error error;
+    struct ar_error error;
     static const struct snapshot_entry entries[] = {
         {.action = SNAPSHOT_SEGMENT_ALLOC, .address = 1000, .bytes = 100},
         {.action = SNAPSHOT_SEGMENT_FREE, .address = 1000, .bytes = 100},
@@ -327,10 +327,10 @@ static void segments_at_the_end_follow_from_the_entries(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
-        assert_int_equal(snapshot_add_entry(&image, &entries[i], &error), STATUS_OK);
+        assert_int_equal(snapshot_add_entry(&image, &entries[i], &error), AR_OK);
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-        assert_int_equal(snapshot_add_block(&image, &blocks[i], &error), STATUS_OK);
-    assert_int_equal(snapshot_settle(&image, &error), STATUS_OK);
+        assert_int_equal(snapshot_add_block(&image, &blocks[i], &error), AR_OK);
+    assert_int_equal(snapshot_settle(&image, &error), AR_OK);
     static const struct {
         uint64_t address, bytes;
         size_t blocks;
@@ -356,13 +356,12 @@ static void a_trace_without_addresses_is_no_recording(void **state)
 {
     struct trace_rig rig;
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     (void)state;
     trace_rig_open(&rig);
     assert_int_equal(trace_rig_text(&rig, "# allocrig-trace 1\na,0,100\nf,0\n", &source, &error),
-                     STATUS_OK);
-    assert_int_equal(format_writer_snapshot.write(source, rig.path[1], false, &error),
-                     STATUS_INVALID);
+                     AR_OK);
+    assert_int_equal(format_writer_snapshot.write(source, rig.path[1], false, &error), AR_INVALID);
     assert_non_null(strstr(error.text, "holds no addresses"));
     assert_int_equal(trace_rig_files(&rig), 1);
     trace_close(source);

@@ -18,15 +18,15 @@ struct bench {
 };
 
 /* Three blocks: 0 dies before 2 is born, 1 lives through. In 1000 bytes they fit exactly. */
-static const struct policy_lifetime three[] = {{200, 0, 2}, {500, 1, 9}, {500, 3, 8}};
+static const struct ar_policy_lifetime three[] = {{200, 0, 2}, {500, 1, 9}, {500, 3, 8}};
 
 static void open_bench(struct bench *b, const char *text, uint64_t cap_bytes)
 {
     b->backing = calloc(1, sizeof *b->backing);
     assert_non_null(b->backing);
     fake_backing_open(b->backing, cap_bytes);
-    assert_int_equal(policy_rig_open(&b->rig, text, &b->backing->base, 0), STATUS_OK);
-    assert_int_equal(b->rig.policy->ops->plan(b->rig.policy, three, 3), STATUS_OK);
+    assert_int_equal(policy_rig_open(&b->rig, text, &b->backing->base, 0), AR_OK);
+    assert_int_equal(b->rig.policy->ops->plan(b->rig.policy, three, 3), AR_OK);
 }
 
 static void close_bench(struct bench *b)
@@ -36,25 +36,25 @@ static void close_bench(struct bench *b)
     free(b->backing);
 }
 
-static struct policy_block ask(struct bench *b, uint64_t bytes)
+static struct ar_policy_block ask(struct bench *b, uint64_t bytes)
 {
-    struct policy_block block;
-    assert_int_equal(policy_rig_alloc(&b->rig, bytes, &block), STATUS_OK);
-    assert_int_equal(policy_validate(b->rig.policy, &b->rig.error), STATUS_OK);
+    struct ar_policy_block block;
+    assert_int_equal(policy_rig_alloc(&b->rig, bytes, &block), AR_OK);
+    assert_int_equal(ar_policy_validate(b->rig.policy, &b->rig.error), AR_OK);
     return block;
 }
 
-static void free_requested(struct bench *b, const struct policy_block *block)
+static void free_requested(struct bench *b, const struct ar_policy_block *block)
 {
-    assert_int_equal(policy_rig_free(&b->rig, block), STATUS_OK);
-    assert_int_equal(policy_validate(b->rig.policy, &b->rig.error), STATUS_OK);
+    assert_int_equal(policy_rig_free(&b->rig, block), AR_OK);
+    assert_int_equal(ar_policy_validate(b->rig.policy, &b->rig.error), AR_OK);
 }
 
 static uint64_t figure(const struct bench *b, const char *wanted)
 {
     char name[64];
     uint64_t value;
-    for (size_t i = 0; policy_report(b->rig.policy, i, name, sizeof name, &value); i++)
+    for (size_t i = 0; ar_policy_report(b->rig.policy, i, name, sizeof name, &value); i++)
         if (strcmp(name, wanted) == 0)
             return value;
     fail_msg("no figure %s", wanted);
@@ -66,9 +66,9 @@ static void planned_requests_fill_the_arena(void **state)
     (void)state;
     struct bench b;
     open_bench(&b, "plan:granule=1", 1000); /* no byte more than the live peak */
-    struct policy_block first = ask(&b, 200), second = ask(&b, 500);
+    struct ar_policy_block first = ask(&b, 200), second = ask(&b, 500);
     free_requested(&b, &first);
-    struct policy_block third = ask(&b, 500);
+    struct ar_policy_block third = ask(&b, 500);
     assert_int_equal(b.rig.policy->totals.reserved_bytes, 1000);
     assert_int_equal(b.backing->made, 1);
     assert_int_equal(figure(&b, "plan_bytes"), 1000);
@@ -84,23 +84,23 @@ static void another_size_falls_back(void **state)
     (void)state;
     struct bench b;
     open_bench(&b, "plan:granule=1", CAP_BYTES);
-    struct policy_block first = ask(&b, 200), odd = ask(&b, 501);
+    struct ar_policy_block first = ask(&b, 200), odd = ask(&b, 501);
     free_requested(&b, &first);
-    struct policy_block third = ask(&b, 500);
-    struct policy_block beyond = ask(&b, 10); /* the plan has no fourth */
+    struct ar_policy_block third = ask(&b, 500);
+    struct ar_policy_block beyond = ask(&b, 10); /* the plan has no fourth */
     assert_int_equal(figure(&b, "planned_requests"), 2);
     assert_int_equal(figure(&b, "planned_bytes"), 700);
     assert_int_equal(figure(&b, "fallback_requests"), 2);
     assert_int_equal(figure(&b, "fallback_bytes"), 511);
     assert_int_equal(b.rig.policy->totals.reserved_bytes, 1000 + 501 + 10);
     free_requested(&b, &odd); /* cached, and cut for the next one */
-    struct policy_block again = ask(&b, 400);
+    struct ar_policy_block again = ask(&b, 400);
     assert_int_equal(again.address, odd.address);
     assert_int_equal(b.rig.policy->totals.reserved_bytes, 1000 + 501 + 10);
     free_requested(&b, &third);
     free_requested(&b, &beyond);
     free_requested(&b, &again);
-    assert_int_equal(policy_trim(b.rig.policy, 0), STATUS_OK);
+    assert_int_equal(ar_policy_trim(b.rig.policy, 0), AR_OK);
     assert_int_equal(b.rig.policy->totals.reserved_bytes, 0);
     close_bench(&b);
 }
@@ -111,7 +111,7 @@ static void a_taken_place_falls_back(void **state)
     (void)state;
     struct bench b;
     open_bench(&b, "plan:granule=1", CAP_BYTES);
-    struct policy_block first = ask(&b, 200), second = ask(&b, 500), third = ask(&b, 500);
+    struct ar_policy_block first = ask(&b, 200), second = ask(&b, 500), third = ask(&b, 500);
     assert_true(third.address + 500 <= first.address || first.address + 200 <= third.address);
     assert_true(third.address + 500 <= second.address || second.address + 500 <= third.address);
     assert_int_equal(figure(&b, "fallbacks_of_taken_places"), 1);
@@ -127,10 +127,10 @@ static void no_arena_is_no_end(void **state)
     (void)state;
     struct bench b;
     open_bench(&b, "plan:granule=1", 900); /* the arena needs 1000 */
-    struct policy_block first = ask(&b, 200), second = ask(&b, 500), third;
+    struct ar_policy_block first = ask(&b, 200), second = ask(&b, 500), third;
     assert_int_equal(figure(&b, "fallback_requests"), 2);
-    assert_int_equal(policy_rig_alloc(&b.rig, 500, &third), STATUS_NO_MEMORY);
-    assert_int_equal(policy_validate(b.rig.policy, &b.rig.error), STATUS_OK);
+    assert_int_equal(policy_rig_alloc(&b.rig, 500, &third), AR_NO_MEMORY);
+    assert_int_equal(ar_policy_validate(b.rig.policy, &b.rig.error), AR_OK);
     free_requested(&b, &first);
     free_requested(&b, &second);
     close_bench(&b);
@@ -141,11 +141,11 @@ static void stalloc_rounds_to_512(void **state)
     (void)state;
     struct bench b;
     open_bench(&b, "stalloc", CAP_BYTES);
-    struct policy_block first = ask(&b, 129); /* rounds to what 200 rounds to */
+    struct ar_policy_block first = ask(&b, 129); /* rounds to what 200 rounds to */
     assert_int_equal(first.granted_bytes, 512);
     assert_int_equal(figure(&b, "plan_bytes"), 1024);
     assert_int_equal(figure(&b, "planned_requests"), 1);
-    struct policy_block second = ask(&b, 513);
+    struct ar_policy_block second = ask(&b, 513);
     assert_int_equal(second.granted_bytes, 1024);
     assert_int_equal(figure(&b, "fallback_requests"), 1);
     free_requested(&b, &first);

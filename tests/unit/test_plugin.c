@@ -22,7 +22,7 @@
 #include "workloads/trace/source.h"
 #include "workloads/trace/trace.h"
 
-#define MIB      UINT64_C(1048576)
+#define AR_MIB   UINT64_C(1048576)
 #define FAR_OFF  (UINT64_C(3600) * 1000000000) /* nanoseconds that no test lives to see */
 #define CHECK    PLUGIN_CHECK
 #define NO_VALUE UINT64_MAX
@@ -66,19 +66,19 @@ static void body_blocks(const struct plugin_rig *rig)
 {
     CHECK(rig->figure(0, "requests") == NO_VALUE);
     CHECK(rig->malloc(0, 0, NULL) == NULL);
-    char *first = rig->malloc(1000, 0, NULL), *second = rig->malloc((ssize_t)(5 * MIB), 0, NULL);
-    CHECK(first && second && (first + 1000 <= second || second + 5 * MIB <= first));
+    char *first = rig->malloc(1000, 0, NULL), *second = rig->malloc((ssize_t)(5 * AR_MIB), 0, NULL);
+    CHECK(first && second && (first + 1000 <= second || second + 5 * AR_MIB <= first));
     CHECK((uintptr_t)first % 256 == 0 && (uintptr_t)second % 256 == 0);
-    CHECK(rig->figure(0, "live_bytes") == 1000 + 5 * MIB);
-    CHECK(rig->figure(0, "physical_bytes") >= 6 * MIB);
+    CHECK(rig->figure(0, "live_bytes") == 1000 + 5 * AR_MIB);
+    CHECK(rig->figure(0, "physical_bytes") >= 6 * AR_MIB);
     size_t segment_bytes = 0;
     char *segment = rig->base_alloc(first, &segment_bytes);
     CHECK(segment <= first && first + 1000 <= segment + segment_bytes);
     rig->free(NULL, 0, 0, NULL);
-    rig->free(second, (ssize_t)(5 * MIB), 0, NULL);
+    rig->free(second, (ssize_t)(5 * AR_MIB), 0, NULL);
     rig->free(first, 1000, 0, NULL);
     CHECK(rig->figure(0, "live_bytes") == 0 && rig->figure(0, "frees") == 2);
-    CHECK(rig->figure(0, "peak_live_bytes") == 1000 + 5 * MIB);
+    CHECK(rig->figure(0, "peak_live_bytes") == 1000 + 5 * AR_MIB);
     rig->reset_peaks(0);
     CHECK(rig->figure(0, "peak_live_bytes") == 0);
     rig->empty_cache();
@@ -94,9 +94,9 @@ static void blocks_come_and_go(void **state)
 
 static void body_trim(const struct plugin_rig *rig)
 {
-    void *block = rig->malloc((ssize_t)(100 * MIB), 0, NULL);
+    void *block = rig->malloc((ssize_t)(100 * AR_MIB), 0, NULL);
     rig->free(block, 0, 0, NULL);
-    CHECK(rig->figure(0, "physical_bytes") >= 100 * MIB);
+    CHECK(rig->figure(0, "physical_bytes") >= 100 * AR_MIB);
     rig->empty_cache();
     CHECK(rig->figure(0, "physical_bytes") == 0);
 }
@@ -112,19 +112,19 @@ static void an_emptied_cache_is_the_cards_again(void **state)
 
 static void body_no_memory(const struct plugin_rig *rig)
 {
-    CHECK(rig->malloc((ssize_t)(4096 * MIB), 0, NULL) == NULL);
+    CHECK(rig->malloc((ssize_t)(4096 * AR_MIB), 0, NULL) == NULL);
     CHECK(rig->malloc(-1, 0, NULL) == NULL);
-    CHECK(rig->cupy_malloc(NULL, 4096 * MIB, 0) == NULL);
+    CHECK(rig->cupy_malloc(NULL, 4096 * AR_MIB, 0) == NULL);
     CHECK(rig->figure(0, "failed") == 2);
-    void *block = rig->malloc((ssize_t)(100 * MIB), 0, NULL);
+    void *block = rig->malloc((ssize_t)(100 * AR_MIB), 0, NULL);
     CHECK(block);
     rig->free(block, 0, 0, NULL);
     rig->empty_cache();
     rig->memory_fraction(0.05, 0);
-    CHECK(rig->malloc((ssize_t)(200 * MIB), 0, NULL) == NULL);
-    CHECK(rig->malloc((ssize_t)(60 * MIB), 0, NULL) != NULL);
+    CHECK(rig->malloc((ssize_t)(200 * AR_MIB), 0, NULL) == NULL);
+    CHECK(rig->malloc((ssize_t)(60 * AR_MIB), 0, NULL) != NULL);
     rig->memory_fraction(1, 0);
-    CHECK(rig->malloc((ssize_t)(200 * MIB), 0, NULL) != NULL);
+    CHECK(rig->malloc((ssize_t)(200 * AR_MIB), 0, NULL) != NULL);
 }
 
 static void what_does_not_fit_is_said(void **state)
@@ -218,21 +218,21 @@ static struct stand_in_stream busy_stream(void)
 static void body_record_stream(const struct plugin_rig *rig)
 {
     struct stand_in_stream own = {0}, other = busy_stream(), third = {0};
-    void *block = rig->malloc((ssize_t)(50 * MIB), 0, &own);
+    void *block = rig->malloc((ssize_t)(50 * AR_MIB), 0, &own);
     rig->record_stream(block, &own); /* its own: nothing to be told */
     CHECK(rig->figure(0, "uses") == 0);
     rig->free(block, 0, 0, &own);
-    CHECK(rig->malloc((ssize_t)(50 * MIB), 0, &own) == block);
+    CHECK(rig->malloc((ssize_t)(50 * AR_MIB), 0, &own) == block);
     rig->record_stream(block, &other);
     CHECK(rig->figure(0, "uses") == 1);
     rig->free(block, 0, 0, &own);
     /* The other stream is busy for an hour: the block is nobody's. */
-    void *next = rig->malloc((ssize_t)(50 * MIB), 0, &own);
+    void *next = rig->malloc((ssize_t)(50 * AR_MIB), 0, &own);
     CHECK(next && next != block);
     /* What is done already does not hold it back. */
     rig->record_stream(next, &third);
     rig->free(next, 0, 0, &own);
-    CHECK(rig->malloc((ssize_t)(50 * MIB), 0, &own) == next);
+    CHECK(rig->malloc((ssize_t)(50 * AR_MIB), 0, &own) == next);
 }
 
 static void record_stream_keeps_a_block(void **state)
@@ -247,14 +247,14 @@ static void body_order(const struct plugin_rig *rig)
 {
     struct stand_in_stream own = busy_stream(), next = {0}, user = {0}, last = {0};
     uint64_t busy_ns = own.tail_ns;
-    void *block = rig->malloc((ssize_t)(50 * MIB), 0, &own);
+    void *block = rig->malloc((ssize_t)(50 * AR_MIB), 0, &own);
     rig->free(block, 0, 0, &own);
-    CHECK(rig->malloc((ssize_t)(50 * MIB), 0, &next) == block);
+    CHECK(rig->malloc((ssize_t)(50 * AR_MIB), 0, &next) == block);
     CHECK(next.tail_ns >= busy_ns);
     user.tail_ns = busy_ns + FAR_OFF;
     rig->record_stream(block, &user);
     rig->free(block, 0, 0, &next);
-    CHECK(rig->malloc((ssize_t)(50 * MIB), 0, &last) == block);
+    CHECK(rig->malloc((ssize_t)(50 * AR_MIB), 0, &last) == block);
     CHECK(last.tail_ns >= busy_ns + FAR_OFF && own.tail_ns == busy_ns);
 }
 
@@ -269,9 +269,9 @@ static void other_policies_are_ordered_by_events(void **state)
 static void body_second(const struct plugin_rig *rig)
 {
     struct stand_in_stream busy = busy_stream(), second = {0};
-    void *block = rig->malloc((ssize_t)(50 * MIB), 0, &busy);
+    void *block = rig->malloc((ssize_t)(50 * AR_MIB), 0, &busy);
     rig->free(block, 0, 0, &busy);
-    (void)rig->malloc((ssize_t)(50 * MIB), 0, &second);
+    (void)rig->malloc((ssize_t)(50 * AR_MIB), 0, &second);
     CHECK(second.tail_ns >= busy.tail_ns);
 }
 
@@ -297,7 +297,7 @@ static void one_stream_needs_no_events(void **state)
 static void body_context(const struct plugin_rig *rig)
 {
     uint64_t before = rig->driver->calls[STAND_IN_thread_exchange_capture_mode];
-    void *block = rig->malloc((ssize_t)(50 * MIB), 0, NULL);
+    void *block = rig->malloc((ssize_t)(50 * AR_MIB), 0, NULL);
     CHECK(rig->driver->references == 1);
     uint64_t after = rig->driver->calls[STAND_IN_thread_exchange_capture_mode];
     CHECK(after > before && (after - before) % 2 == 0);
@@ -305,7 +305,7 @@ static void body_context(const struct plugin_rig *rig)
     uint64_t sets = rig->driver->calls[STAND_IN_ctx_set_current];
     uint64_t gets = rig->driver->calls[STAND_IN_ctx_get_current];
     rig->free(block, 0, 0, NULL);
-    CHECK(rig->malloc((ssize_t)(50 * MIB), 0, NULL) == block);
+    CHECK(rig->malloc((ssize_t)(50 * AR_MIB), 0, NULL) == block);
     CHECK(rig->driver->calls[STAND_IN_ctx_set_current] == sets);
     CHECK(rig->driver->calls[STAND_IN_ctx_get_current] == gets);
     CHECK(rig->driver->calls[STAND_IN_thread_exchange_capture_mode] == after);
@@ -322,24 +322,24 @@ static const struct allocrig_pool_id pool = {0, 7};
 static void body_graph_held(const struct plugin_rig *rig)
 {
     struct stand_in_stream stream = {0}, other = {0};
-    void *before = rig->malloc((ssize_t)(10 * MIB), 0, &stream);
+    void *before = rig->malloc((ssize_t)(10 * AR_MIB), 0, &stream);
     CHECK(rig->malloc(1000, 0, &other));
     rig->free(before, 0, 0, &stream);
     rig->begin_pool(0, pool, NULL);
     stream.captured = true;
-    void *first = rig->malloc((ssize_t)(10 * MIB), 0, &stream);
+    void *first = rig->malloc((ssize_t)(10 * AR_MIB), 0, &stream);
     rig->record_stream(first, &other);
     rig->free(first, 0, 0, &stream);
-    void *second = rig->malloc((ssize_t)(10 * MIB), 0, &stream);
+    void *second = rig->malloc((ssize_t)(10 * AR_MIB), 0, &stream);
     CHECK(first && second && first != second);
     stream.captured = false;
     rig->end_pool(0, pool);
     /* The graph may be replayed: its blocks stay its own, let go or not. */
     rig->free(second, 0, 0, &stream);
-    void *later = rig->malloc((ssize_t)(10 * MIB), 0, &stream);
+    void *later = rig->malloc((ssize_t)(10 * AR_MIB), 0, &stream);
     CHECK(later && later != first && later != second);
     rig->release_pool(0, pool);
-    void *after = rig->malloc((ssize_t)(10 * MIB), 0, &stream);
+    void *after = rig->malloc((ssize_t)(10 * AR_MIB), 0, &stream);
     CHECK(after == first || after == second);
     CHECK(rig->figure(0, "failed") == 0);
 }
@@ -354,22 +354,22 @@ static void a_graph_keeps_its_blocks(void **state)
 static void body_graph_pool(const struct plugin_rig *rig)
 {
     struct stand_in_stream stream = {0}, other = {0};
-    void *before = rig->malloc((ssize_t)(10 * MIB), 0, &stream);
+    void *before = rig->malloc((ssize_t)(10 * AR_MIB), 0, &stream);
     rig->free(before, 0, 0, &stream);
     rig->begin_pool(0, pool, NULL);
     stream.captured = true;
-    void *first = rig->malloc((ssize_t)(10 * MIB), 0, &stream);
+    void *first = rig->malloc((ssize_t)(10 * AR_MIB), 0, &stream);
     CHECK(first && first != before);
     rig->free(first, 0, 0, &stream);
-    CHECK(rig->malloc((ssize_t)(10 * MIB), 0, &stream) == first);
+    CHECK(rig->malloc((ssize_t)(10 * AR_MIB), 0, &stream) == first);
     /* A use on a captured stream: its event has to wait for the end of the capture. */
-    void *used = rig->malloc((ssize_t)(30 * MIB), 0, &other);
+    void *used = rig->malloc((ssize_t)(30 * AR_MIB), 0, &other);
     rig->record_stream(used, &stream);
     rig->free(used, 0, 0, &other);
-    CHECK(rig->malloc((ssize_t)(30 * MIB), 0, &other) != used);
+    CHECK(rig->malloc((ssize_t)(30 * AR_MIB), 0, &other) != used);
     stream.captured = false;
     rig->end_pool(0, pool);
-    CHECK(rig->malloc((ssize_t)(10 * MIB), 0, &stream) == before);
+    CHECK(rig->malloc((ssize_t)(10 * AR_MIB), 0, &stream) == before);
     rig->free(first, 0, 0, &stream);
     rig->release_pool(0, pool);
     rig->empty_cache();
@@ -384,10 +384,11 @@ static void a_policy_with_pools_reuses_inside_of_them(void **state)
 
 static void body_cards(const struct plugin_rig *rig)
 {
-    void *first = rig->malloc(1000, 0, NULL), *second = rig->malloc((ssize_t)(30 * MIB), 1, NULL);
+    void *first = rig->malloc(1000, 0, NULL),
+         *second = rig->malloc((ssize_t)(30 * AR_MIB), 1, NULL);
     struct stand_in_stream stream = {0};
     CHECK(first && second);
-    CHECK(rig->figure(0, "live_bytes") == 1000 && rig->figure(1, "live_bytes") == 30 * MIB);
+    CHECK(rig->figure(0, "live_bytes") == 1000 && rig->figure(1, "live_bytes") == 30 * AR_MIB);
     rig->record_stream(second, &stream);
     CHECK(rig->figure(0, "uses") == 0 && rig->figure(1, "uses") == 1);
     rig->free(second, 0, 1, NULL);
@@ -410,12 +411,13 @@ static void each_card_has_a_policy(void **state)
 static void ask(const struct plugin_rig *rig)
 {
     struct stand_in_stream stream = {0};
-    void *first = rig->malloc(1000, 0, NULL), *second = rig->malloc((ssize_t)(3 * MIB), 0, &stream);
+    void *first = rig->malloc(1000, 0, NULL),
+         *second = rig->malloc((ssize_t)(3 * AR_MIB), 0, &stream);
     CHECK(rig->malloc(0, 0, NULL) == NULL);
     rig->record_stream(second, NULL);
     rig->record_stream(second, NULL);
     rig->free(second, 0, 0, &stream);
-    CHECK(rig->malloc((ssize_t)(MIB << 30), 0, NULL) == NULL);
+    CHECK(rig->malloc((ssize_t)(AR_MIB << 30), 0, NULL) == NULL);
     rig->mark("step");
     rig->free(first, 0, 0, &stream);
     rig->empty_cache();
@@ -448,12 +450,12 @@ static void check_recording(const char *path)
 {
     char lines[1 << 14];
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     lines_of(path, lines);
     assert_string_equal(lines,
                         "a,0,1000 a,1,3145728,1 u,1,0 u,1,0 r,1 p,2,1125899906842624 r,2 m,step "
                         "r,0,1 c a,3,77,1 ");
-    if (trace_open(path, &source, &error) != STATUS_OK)
+    if (trace_open(path, &source, &error) != AR_OK)
         fail_msg("%s", error.text);
     assert_int_equal(source->info.allocs, 3);
     assert_int_equal(source->info.probes, 1);

@@ -72,24 +72,24 @@ static void *work(void *argument)
     struct worker *self = argument;
     struct crowd *crowd = self->crowd;
     struct stand_in_stream *stream = &crowd->streams[self->number];
-    struct rng rng;
-    rng_seed(&rng, self->number + 1);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, self->number + 1);
     for (int turn = 0; turn < TURNS; turn++) {
         uint64_t bytes =
-            1 + (rng_below(&rng, 4) ? rng_below(&rng, 100000) : rng_below(&rng, 30 << 20));
+            1 + (ar_rng_below(&rng, 4) ? ar_rng_below(&rng, 100000) : ar_rng_below(&rng, 30 << 20));
         void *block = crowd->rig->malloc((ssize_t)bytes, 0, stream);
         CHECK(block);
         self->asked++;
-        struct held before = exchange(crowd, rng_below(&rng, HELD),
+        struct held before = exchange(crowd, ar_rng_below(&rng, HELD),
                                       (struct held){(uint64_t)(uintptr_t)block, bytes, stream});
         if (!before.bytes)
             continue;
-        if (before.stream != stream && rng_below(&rng, 3) == 0) {
+        if (before.stream != stream && ar_rng_below(&rng, 3) == 0) {
             crowd->rig->record_stream((void *)(uintptr_t)before.address, stream);
             self->uses++;
         }
         free_requested(self, before);
-        if (rng_below(&rng, 200) == 0)
+        if (ar_rng_below(&rng, 200) == 0)
             crowd->rig->empty_cache();
     }
     return NULL;

@@ -16,8 +16,8 @@
 
 /* Two cards: 40 GiB, of which 39 are free, and 8 GiB of an older kind, 7.5 free. */
 static const struct process_card cards[] = {
-    {40 * GIB, 39 * GIB, 8},
-    {8 * GIB, 7 * GIB + 512 * MIB, 6},
+    {40 * AR_GIB, 39 * AR_GIB, 8},
+    {8 * AR_GIB, 7 * AR_GIB + 512 * AR_MIB, 6},
 };
 
 /* Defaults: 39 GiB - 1536 MiB = 40265318400; 7.5 GiB - 500 MiB = 7528775680. */
@@ -260,7 +260,7 @@ static void run(const struct process_card *machine, size_t count, const char *te
     char copy[1024], *rest = NULL;
     struct process_line lines[16];
     size_t line_count = 0;
-    struct error error = {""};
+    struct ar_error error = {""};
     snprintf(copy, sizeof copy, "%s", text);
     for (char *line = strtok_r(copy, ";", &rest); line; line = strtok_r(NULL, ";", &rest)) {
         char *equal = strchr(line, '=');
@@ -268,9 +268,9 @@ static void run(const struct process_card *machine, size_t count, const char *te
         lines[line_count] = (struct process_line){line, equal + 1, (unsigned)line_count + 1};
         line_count++;
     }
-    enum status status = process_configure(machine, count, lines, line_count, process, &error);
+    enum ar_status status = process_configure(machine, count, lines, line_count, process, &error);
     outcome[0] = 0;
-    if (status == STATUS_NEGATIVE)
+    if (status == AR_NEGATIVE)
         snprintf(outcome, room, "%s@%u", process_exception_name(process->exception), process->line);
     else if (status)
         snprintf(outcome, room, "INVALID@%u", process->line);
@@ -308,11 +308,11 @@ static void specs_are_policies(void **state)
         char outcome[1024];
         run(cards, 2, table[i].lines, &process, outcome, sizeof outcome);
         for (size_t k = 0; k < process.pool_count; k++) {
-            struct error error = {""};
-            struct spec spec;
-            if (spec_parse(process.pools[k].policy, &spec, &error) != STATUS_OK)
+            struct ar_error error = {""};
+            struct ar_spec spec;
+            if (ar_spec_parse(process.pools[k].policy, &spec, &error) != AR_OK)
                 fail_msg("%s: %s", process.pools[k].policy, error.text);
-            spec_close(&spec);
+            ar_spec_close(&spec);
         }
     }
 }
@@ -356,14 +356,14 @@ static void figures_of_reports(void **state)
     (void)state;
     struct process process;
     char outcome[1024];
-    const struct process_card full = {8504 * MIB, 199557120, 6};
+    const struct process_card full = {8504 * AR_MIB, 199557120, 6};
     run(&full, 1, TF, &process, outcome, sizeof outcome);
     assert_int_equal(process.pools[0].limit_bytes, 199557120);
-    const struct process_card torch = {10989 * MIB, 10989 * MIB, 7};
+    const struct process_card torch = {10989 * AR_MIB, 10989 * AR_MIB, 7};
     run(&torch, 1, "framework=torch;set_per_process_memory_fraction=0 0.5", &process, outcome,
         sizeof outcome);
-    assert_int_equal(process.pools[0].limit_bytes, 10989 * MIB / 2);
-    const struct process_card whole = {22917 * MIB, 22743 * MIB, 6};
+    assert_int_equal(process.pools[0].limit_bytes, 10989 * AR_MIB / 2);
+    const struct process_card whole = {22917 * AR_MIB, 22743 * AR_MIB, 6};
     run(&whole, 1, TF "per_process_gpu_memory_fraction=1", &process, outcome, sizeof outcome);
     assert_true(process.pools[0].limit_bytes == whole.total_bytes &&
                 process.pools[0].limit_bytes > whole.free_bytes);
@@ -375,10 +375,10 @@ static void what_the_system_is_left(void **state)
     (void)state;
     static const unsigned mib[] = {500, 1050, 1536, 1800, 1800};
     for (unsigned capability = 6; capability <= 10; capability++) {
-        assert_int_equal(bfc_system_bytes(2 * GIB, capability), mib[capability - 6] * MIB);
-        assert_int_equal(bfc_system_bytes(2 * GIB - 1, capability), 225 * MIB);
+        assert_int_equal(bfc_system_bytes(2 * AR_GIB, capability), mib[capability - 6] * AR_MIB);
+        assert_int_equal(bfc_system_bytes(2 * AR_GIB - 1, capability), 225 * AR_MIB);
     }
-    assert_int_equal(bfc_system_bytes(3 * GIB, 3), 500 * MIB);
+    assert_int_equal(bfc_system_bytes(3 * AR_GIB, 3), 500 * AR_MIB);
     /* other builds, of a little: 255 of 1024 MiB; no less than 300 of 3072; all of 200 */
     static const struct {
         uint64_t free_mib;
@@ -392,9 +392,9 @@ static void what_the_system_is_left(void **state)
     for (size_t i = 0; i < sizeof builds / sizeof *builds; i++) {
         struct process process;
         char outcome[1024];
-        const struct process_card card = {8 * GIB, builds[i].free_mib * MIB, 7};
+        const struct process_card card = {8 * AR_GIB, builds[i].free_mib * AR_MIB, 7};
         run(&card, 1, builds[i].build, &process, outcome, sizeof outcome);
-        assert_int_equal(process.pools[0].limit_bytes, builds[i].limit_mib * MIB);
+        assert_int_equal(process.pools[0].limit_bytes, builds[i].limit_mib * AR_MIB);
     }
 }
 

@@ -29,8 +29,8 @@
 
 /* 39 GiB free of 40, and 7.5 of 8: by default 1536 and 500 MiB are left. */
 static const struct process_card cards[] = {
-    {40 * GIB, 39 * GIB, 8},
-    {8 * GIB, 7 * GIB + 512 * MIB, 6},
+    {40 * AR_GIB, 39 * AR_GIB, 8},
+    {8 * AR_GIB, 7 * AR_GIB + 512 * AR_MIB, 6},
 };
 static const uint64_t default_left_mib[] = {1536, 500};
 
@@ -101,11 +101,11 @@ static void told_by_the_model(const struct program *program, struct text *text)
 {
     static struct process process;
     struct process_line lines[LINES_MOST];
-    struct error error = {""};
-    enum status status =
+    struct ar_error error = {""};
+    enum ar_status status =
         process_configure(cards, 2, lines, write_lines(program, lines), &process, &error);
-    assert_true(status == STATUS_OK || status == STATUS_NEGATIVE);
-    if (status == STATUS_NEGATIVE)
+    assert_true(status == AR_OK || status == AR_NEGATIVE);
+    if (status == AR_NEGATIVE)
         put(text, "%s", process_exception_name(process.exception));
     for (size_t i = 0; i < process.pool_count; i++)
         put(text, "%" PRIu32 " %s %" PRIu64 ";", process.pools[i].card,
@@ -172,14 +172,14 @@ static void told_by_the_rules(const struct program *program, struct text *text)
         grows = forced_on || (grows && program->environment != FORCE_FALSE);
         const char *how = grows ? "grows" : "whole";
         for (int i = 0; i < logical_of(program, gpu); i++)
-            put(text, "%d %s %" PRIu64 ";", card, how, (i ? 2 : 1) * GIB);
+            put(text, "%d %s %" PRIu64 ";", card, how, (i ? 2 : 1) * AR_GIB);
         if (logical_of(program, gpu))
             continue;
-        uint64_t limit = cards[card].free_bytes - default_left_mib[card] * MIB;
+        uint64_t limit = cards[card].free_bytes - default_left_mib[card] * AR_MIB;
         if (program->fraction)
             limit = cards[card].total_bytes / 2;
         if (program->environment >= LEAVE)
-            limit = cards[card].free_bytes - 2 * GIB;
+            limit = cards[card].free_bytes - 2 * AR_GIB;
         put(text, "%d %s %" PRIu64 ";", card, how, limit);
     }
 }

@@ -21,18 +21,18 @@
     "# allocrig-profile 1\nname: mine\ntotal_bytes: 100000\nusable_bytes: 100000\n"                \
     "page_bytes: 64\ngranule_bytes: 16\n"
 
-static struct device *open_card(const char *text)
+static struct ar_device *open_card(const char *text)
 {
     struct temporary_file file = temporary_file(text);
     char spec[64];
     snprintf(spec, sizeof spec, "sim:profile=%s", file.path);
-    struct device *device = sim_test_open(spec);
+    struct ar_device *device = sim_test_open(spec);
     unlink(file.path);
     return device;
 }
 
 /* Host time that the device's clock has moved since the last time. */
-static uint64_t passed(struct device *device, uint64_t *before_ns)
+static uint64_t passed(struct ar_device *device, uint64_t *before_ns)
 {
     uint64_t ns = device->ops->now(device) - *before_ns;
     *before_ns += ns;
@@ -42,38 +42,38 @@ static uint64_t passed(struct device *device, uint64_t *before_ns)
 static void a_busy_card_has_its_own_curve(void **state)
 {
     (void)state;
-    struct device *device =
+    struct ar_device *device =
         open_card(HEAD "cost: create 64 100\ncost: create 1024 100\nbusy_percent: create 900\n"
                        "busy_cost: create 64 300\nbusy_cost: create 1024 1200\n"
                        "cost: destroy 64 10\nbusy_percent: destroy 300\n");
     uint64_t before_ns = 0, handle;
-    assert_int_equal(backing_create(device->backing, 64, &handle), STATUS_OK);
+    assert_int_equal(ar_backing_create(device->backing, 64, &handle), AR_OK);
     assert_int_equal(passed(device, &before_ns), 100);
     device->ops->kernel(device, 0, 1000000);
-    assert_int_equal(backing_create(device->backing, 64, &handle), STATUS_OK);
+    assert_int_equal(ar_backing_create(device->backing, 64, &handle), AR_OK);
     assert_int_equal(passed(device, &before_ns), 300);
-    assert_int_equal(backing_create(device->backing, 256, &handle), STATUS_OK);
+    assert_int_equal(ar_backing_create(device->backing, 256, &handle), AR_OK);
     assert_int_equal(passed(device, &before_ns), 600); /* half-way in log-log */
-    assert_int_equal(backing_destroy(device->backing, handle), STATUS_OK);
+    assert_int_equal(ar_backing_destroy(device->backing, handle), AR_OK);
     assert_int_equal(passed(device, &before_ns), 30);
-    device_close(device);
+    ar_device_close(device);
 }
 
 /* Maps `count` pages in a row; access and unmap at once. */
-static void run_of_pages(struct device *device, uint64_t count, uint64_t *access_ns,
+static void run_of_pages(struct ar_device *device, uint64_t count, uint64_t *access_ns,
                          uint64_t *unmap_ns)
 {
-    struct backing *backing = device->backing;
+    struct ar_backing *backing = device->backing;
     uint64_t address, handle, before_ns = 0;
-    assert_int_equal(backing_reserve(backing, count * PAGE, &address), STATUS_OK);
+    assert_int_equal(ar_backing_reserve(backing, count * PAGE, &address), AR_OK);
     for (uint64_t i = 0; i < count; i++) {
-        assert_int_equal(backing_create(backing, PAGE, &handle), STATUS_OK);
-        assert_int_equal(backing_map(backing, address + i * PAGE, handle), STATUS_OK);
+        assert_int_equal(ar_backing_create(backing, PAGE, &handle), AR_OK);
+        assert_int_equal(ar_backing_map(backing, address + i * PAGE, handle), AR_OK);
     }
     (void)passed(device, &before_ns);
-    assert_int_equal(backing_access(backing, address, count * PAGE), STATUS_OK);
+    assert_int_equal(ar_backing_access(backing, address, count * PAGE), AR_OK);
     *access_ns = passed(device, &before_ns);
-    assert_int_equal(backing_unmap(backing, address, count * PAGE), STATUS_OK);
+    assert_int_equal(ar_backing_unmap(backing, address, count * PAGE), AR_OK);
     *unmap_ns = passed(device, &before_ns);
 }
 
@@ -81,8 +81,8 @@ static void what_is_not_given_is_stood_in_for(void **state)
 {
     (void)state;
     uint64_t access_ns, unmap_ns, before_ns = 0;
-    struct device *device = open_card(HEAD "cost: access 64 20\ncost: unmap 64 7\n"
-                                           "cost: access_more 64 3\ncost: event 1 5\n");
+    struct ar_device *device = open_card(HEAD "cost: access 64 20\ncost: unmap 64 7\n"
+                                              "cost: access_more 64 3\ncost: event 1 5\n");
     run_of_pages(device, 1, &access_ns, &unmap_ns);
     assert_int_equal(access_ns, 20);
     run_of_pages(device, 4, &access_ns, &unmap_ns);
@@ -90,38 +90,38 @@ static void what_is_not_given_is_stood_in_for(void **state)
     assert_int_equal(unmap_ns, 4 * 7);
     device->ops->kernel(device, 0, 1);
     (void)passed(device, &before_ns);
-    struct backing_ticket ticket = backing_fence(device->backing, 0);
-    assert_true(backing_done(device->backing, ticket));
+    struct ar_backing_ticket ticket = ar_backing_fence(device->backing, 0);
+    assert_true(ar_backing_done(device->backing, ticket));
     assert_int_equal(passed(device, &before_ns), 10);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void what_is_known_is_not_asked(void **state)
 {
     (void)state;
-    struct device *device = open_card(HEAD "cost: event 1 5\ncost: event_poll 1 2\n");
+    struct ar_device *device = open_card(HEAD "cost: event 1 5\ncost: event_poll 1 2\n");
     const uint64_t *ns = device->counters.call_ns;
-    struct backing_ticket ticket = backing_fence(device->backing, 0); /* of nothing */
-    assert_int_equal(ns[DEVICE_CALL_event], 0);
+    struct ar_backing_ticket ticket = ar_backing_fence(device->backing, 0); /* of nothing */
+    assert_int_equal(ns[AR_DEVICE_CALL_event], 0);
     device->ops->kernel(device, 0, 1000);
-    ticket = backing_fence(device->backing, 0);
-    (void)backing_fence(device->backing, 0); /* the same work */
-    assert_int_equal(ns[DEVICE_CALL_event], 5);
-    assert_false(backing_done(device->backing, ticket));
-    assert_int_equal(ns[DEVICE_CALL_event], 5 + 2);
+    ticket = ar_backing_fence(device->backing, 0);
+    (void)ar_backing_fence(device->backing, 0); /* the same work */
+    assert_int_equal(ns[AR_DEVICE_CALL_event], 5);
+    assert_false(ar_backing_done(device->backing, ticket));
+    assert_int_equal(ns[AR_DEVICE_CALL_event], 5 + 2);
     uint64_t before_ns = device->ops->now(device);
-    backing_wait(device->backing, ticket); /* asking is part of the wait */
-    assert_int_equal(ns[DEVICE_CALL_event], 5 + 2);
+    ar_backing_wait(device->backing, ticket); /* asking is part of the wait */
+    assert_int_equal(ns[AR_DEVICE_CALL_event], 5 + 2);
     assert_int_equal(device->counters.stall_ns, device->ops->now(device) - before_ns);
     assert_int_equal(device->ops->now(device), 1000);
-    assert_true(backing_done(device->backing, ticket));
-    assert_int_equal(ns[DEVICE_CALL_event], 5 + 2);
-    assert_int_equal(device->counters.calls[DEVICE_CALL_event], 6);
-    device_close(device);
+    assert_true(ar_backing_done(device->backing, ticket));
+    assert_int_equal(ns[AR_DEVICE_CALL_event], 5 + 2);
+    assert_int_equal(device->counters.calls[AR_DEVICE_CALL_event], 6);
+    ar_device_close(device);
 }
 
 /* A block made after a rest, and given back; what the making took. */
-static uint64_t alloc_ns_after(struct device *device, uint64_t rest_ns, uint64_t bytes)
+static uint64_t alloc_ns_after(struct ar_device *device, uint64_t rest_ns, uint64_t bytes)
 {
     uint64_t before_ns = 0, address;
     device->ops->advance(device, rest_ns);
@@ -135,7 +135,7 @@ static uint64_t alloc_ns_after(struct device *device, uint64_t rest_ns, uint64_t
 static void a_rest_adds_to_the_next_call(void **state)
 {
     (void)state;
-    struct device *device = open_card(
+    struct ar_device *device = open_card(
         HEAD "cost: alloc 64 100\ncost: alloc_held 64 100\ncost: alloc_shared 16 10\n"
              "rest_cost: alloc 1000 0\nrest_cost: alloc 4000 60\nrest_cost: alloc 64000 100\n"
              "cost: event 1 5\nrest_cost: event 100 7\nrest_cost: event 200 7\n"
@@ -154,22 +154,22 @@ static void a_rest_adds_to_the_next_call(void **state)
     sim_test_free(device, small);
     /* What is not asked of the driver has no rest and ends none. */
     const uint64_t *ns = device->counters.call_ns;
-    (void)backing_fence(device->backing, 0);
-    assert_int_equal(ns[DEVICE_CALL_event], 3);
+    (void)ar_backing_fence(device->backing, 0);
+    assert_int_equal(ns[AR_DEVICE_CALL_event], 3);
     device->ops->kernel(device, 0, 1000);
-    (void)backing_fence(device->backing, 0);
-    assert_int_equal(ns[DEVICE_CALL_event], 3 + 5 + 7);
+    (void)ar_backing_fence(device->backing, 0);
+    assert_int_equal(ns[AR_DEVICE_CALL_event], 3 + 5 + 7);
     device->ops->kernel(device, 0, 1000);
-    (void)backing_fence(device->backing, 0);
-    assert_int_equal(ns[DEVICE_CALL_event], 3 + 5 + 7 + 5);
-    device_close(device);
+    (void)ar_backing_fence(device->backing, 0);
+    assert_int_equal(ns[AR_DEVICE_CALL_event], 3 + 5 + 7 + 5);
+    ar_device_close(device);
 }
 
 /* As on an H100, whose first allocations take 228, 92, 66, 57, .. us. */
 static void the_calls_after_it_pay_a_part_again(void **state)
 {
     (void)state;
-    struct device *device =
+    struct ar_device *device =
         open_card(HEAD "cost: alloc 64 52000\ncost: alloc_held 64 52000\ncost: alloc_shared 16 10\n"
                        "cost: free 64 7\n"
                        "rest_cost: alloc 1000000 0\nrest_cost: alloc 4000000 60\n"
@@ -194,14 +194,14 @@ static void the_calls_after_it_pay_a_part_again(void **state)
         assert_int_equal(alloc_ns_after(device, 0, 16), 10 + 8);
     sim_test_free(device, held);
     const uint64_t *ns = device->counters.call_ns;
-    uint64_t block = sim_test_alloc(device, PAGE), before_ns = ns[DEVICE_CALL_free];
+    uint64_t block = sim_test_alloc(device, PAGE), before_ns = ns[AR_DEVICE_CALL_free];
     device->ops->advance(device, 64000000);
     sim_test_free(device, block);
-    assert_int_equal(ns[DEVICE_CALL_free], before_ns + 107);
+    assert_int_equal(ns[AR_DEVICE_CALL_free], before_ns + 107);
     block = sim_test_alloc(device, PAGE);
     sim_test_free(device, block); /* no line of it: the next call pays nothing again */
-    assert_int_equal(ns[DEVICE_CALL_free], before_ns + 107 + 7);
-    device_close(device);
+    assert_int_equal(ns[AR_DEVICE_CALL_free], before_ns + 107 + 7);
+    ar_device_close(device);
 }
 
 /* The rule by itself, at the ends of its range. */
@@ -225,9 +225,9 @@ static void what_is_added_is_the_greater(void **state)
 }
 
 /* What each of some calls waits for under a kernel of 1 ms. */
-static void calls_under_work(struct device *device, uint64_t waited_ns[3])
+static void calls_under_work(struct ar_device *device, uint64_t waited_ns[3])
 {
-    struct backing *backing = device->backing;
+    struct ar_backing *backing = device->backing;
     uint64_t before_ns = 0, address = sim_test_alloc(device, PAGE), handle;
     device->ops->kernel(device, 0, 1000000);
     (void)passed(device, &before_ns);
@@ -236,12 +236,12 @@ static void calls_under_work(struct device *device, uint64_t waited_ns[3])
     device->ops->sync(device, UINT32_MAX);
     device->ops->kernel(device, 0, 1000000);
     (void)passed(device, &before_ns);
-    assert_int_equal(backing_create(backing, PAGE, &handle), STATUS_OK);
+    assert_int_equal(ar_backing_create(backing, PAGE, &handle), AR_OK);
     waited_ns[1] = passed(device, &before_ns);
     device->ops->sync(device, UINT32_MAX);
     device->ops->kernel(device, 0, 1000000);
     (void)passed(device, &before_ns);
-    assert_int_equal(backing_reserve(backing, PAGE, &address), STATUS_OK);
+    assert_int_equal(ar_backing_reserve(backing, PAGE, &address), AR_OK);
     waited_ns[2] = passed(device, &before_ns);
 }
 
@@ -260,7 +260,7 @@ static void the_profile_says_what_waits(void **state)
          {1000000, 1000009, 0}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct device *device = open_card(rows[i].lines);
+        struct ar_device *device = open_card(rows[i].lines);
         uint64_t waited_ns[3], stall_ns = 0;
         calls_under_work(device, waited_ns);
         for (int call = 0; call < 3; call++) {
@@ -268,15 +268,15 @@ static void the_profile_says_what_waits(void **state)
             stall_ns += waited_ns[call] >= 1000000 ? 1000000 : 0;
         }
         assert_int_equal(device->counters.stall_ns, stall_ns);
-        device_close(device);
+        ar_device_close(device);
     }
 }
 
 static void launches_take_the_hosts_time(void **state)
 {
     (void)state;
-    struct device *device = open_card(HEAD "cost: launch 1 30\nbusy_cost: launch 1 20\n");
-    const struct device_ops *ops = device->ops;
+    struct ar_device *device = open_card(HEAD "cost: launch 1 30\nbusy_cost: launch 1 20\n");
+    const struct ar_device_ops *ops = device->ops;
     ops->kernel(device, 0, 35); /* from 30 to 65 */
     ops->kernel(device, 0, 35); /* launched on a busy card: at 50, and from 65 to 100 */
     assert_int_equal(ops->now(device), 50);
@@ -297,17 +297,18 @@ static void launches_take_the_hosts_time(void **state)
         ops->kernel(device, 0, 10);
     assert_in_range(ops->now(device), 305 + 13 * 20, 305 + 20 * 20);
     assert_in_range(ops->idle_at(device), 305 + 400, 305 + 430);
-    device_close(device);
+    ar_device_close(device);
 }
 
 /* So do requests, marks, events and waits of the program; recorded gaps have it all in them. */
 static void the_program_takes_the_hosts_time(void **state)
 {
     (void)state;
-    struct device *device = open_card(HEAD "cost: launch 1 30\ncost: request 1 7\ncost: mark 1 11\n"
-                                           "cost: record 1 13\ncost: wait 1 17\n"
-                                           "kernel_least_ns: 12\n");
-    const struct device_ops *ops = device->ops;
+    struct ar_device *device =
+        open_card(HEAD "cost: launch 1 30\ncost: request 1 7\ncost: mark 1 11\n"
+                       "cost: record 1 13\ncost: wait 1 17\n"
+                       "kernel_least_ns: 12\n");
+    const struct ar_device_ops *ops = device->ops;
     uint64_t before_ns = 0;
     assert_int_equal(device->props.kernel_least_ns, 12);
     ops->requested(device);
@@ -329,20 +330,20 @@ static void the_program_takes_the_hosts_time(void **state)
     assert_int_equal(passed(device, &before_ns), 0);
     ops->advance(device, 100);
     assert_int_equal(passed(device, &before_ns), 92);
-    device_close(device);
+    ar_device_close(device);
     device = open_card(HEAD "cost: mark 1 11\n");
     assert_null(device->ops->requested); /* the profile says nothing of it */
     assert_int_equal(device->props.kernel_least_ns, 0);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void load(const char *path, struct sim_profile *out)
 {
-    struct error error = {""};
-    enum status status = sim_profile_load(path, out, &error);
-    if (status != STATUS_OK)
+    struct ar_error error = {""};
+    enum ar_status status = sim_profile_load(path, out, &error);
+    if (status != AR_OK)
         print_error("%s\n", error.text);
-    assert_int_equal(status, STATUS_OK);
+    assert_int_equal(status, AR_OK);
 }
 
 static void a_written_profile_is_the_same(void **state)
@@ -415,12 +416,12 @@ static void wrong_lines_are_refused(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct temporary_file file = temporary_file(rows[i].text);
         struct sim_profile profile;
-        struct error error = {""};
-        enum status status = sim_profile_load(file.path, &profile, &error);
+        struct ar_error error = {""};
+        enum ar_status status = sim_profile_load(file.path, &profile, &error);
         unlink(file.path);
-        if (status != STATUS_FORMAT || !strstr(error.text, rows[i].words))
-            print_error("%zu: %s \"%s\"\n", i, status_name(status), error.text);
-        assert_int_equal(status, STATUS_FORMAT);
+        if (status != AR_FORMAT || !strstr(error.text, rows[i].words))
+            print_error("%zu: %s \"%s\"\n", i, ar_status_name(status), error.text);
+        assert_int_equal(status, AR_FORMAT);
         assert_non_null(strstr(error.text, rows[i].words));
     }
 }

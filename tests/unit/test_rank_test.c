@@ -14,8 +14,8 @@ static struct rank_test of(const double *old, size_t old_count, const double *ne
                            size_t new_count)
 {
     struct rank_test test = {0};
-    struct error error;
-    assert_int_equal(rank_test(old, old_count, new_, new_count, &test, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(rank_test(old, old_count, new_, new_count, &test, &error), AR_OK);
     return test;
 }
 
@@ -77,9 +77,9 @@ static void the_interval_is_that_of_the_tables(void **state)
 static void many_are_corrected(void **state)
 {
     (void)state;
-    struct error error;
+    struct ar_error error;
     double p[] = {0.01, 0.04, 0.03, 0.005};
-    assert_int_equal(rank_test_holm(p, 4, &error), STATUS_OK);
+    assert_int_equal(rank_test_holm(p, 4, &error), AR_OK);
     assert_true(fabs(p[3] - 0.02) < 1e-12 && fabs(p[0] - 0.03) < 1e-12);
     assert_true(fabs(p[2] - 0.06) < 1e-12 && fabs(p[1] - 0.06) < 1e-12);
 }
@@ -88,10 +88,10 @@ static void what_is_no_factor_is_refused(void **state)
 {
     (void)state;
     struct rank_test test;
-    struct error error;
+    struct ar_error error;
     const double values[] = {0, 1};
-    assert_int_equal(rank_test(values, 2, values, 2, &test, &error), STATUS_INVALID);
-    assert_int_equal(rank_test(values, 0, values + 1, 1, &test, &error), STATUS_INVALID);
+    assert_int_equal(rank_test(values, 2, values, 2, &test, &error), AR_INVALID);
+    assert_int_equal(rank_test(values, 0, values + 1, 1, &test, &error), AR_INVALID);
 }
 
 int main(void)

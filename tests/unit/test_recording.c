@@ -63,9 +63,9 @@ static void write_sheet(struct trace_rig *rig, const char *name, const struct sh
 static char *make(struct trace_rig *rig, bool died, struct recording_counts *counts)
 {
     struct spools spools;
-    struct error error = {{0}};
+    struct ar_error error = {{0}};
     struct trace_source *source = NULL;
-    enum status status = spools_open(rig->folder, &spools, &error);
+    enum ar_status status = spools_open(rig->folder, &spools, &error);
     if (!status)
         status = recording_make(&spools, "test", died, &source, counts, &error);
     if (status)
@@ -245,34 +245,34 @@ static void cut_and_foreign_files_are_passed_over(void **state)
 /* Whatever lies in the records, it is a trace or a sentence. */
 static void random_records_are_safe(void **state)
 {
-    struct rng rng;
+    struct ar_rng rng;
     unsigned made = 0;
-    rng_seed(&rng, 11);
+    ar_rng_seed(&rng, 11);
     for (unsigned round = 0; round < 300; round++) {
         struct sheet sheet = {.process = 1};
         for (size_t i = 0; i + 1 < RECORDS_MOST; i++) {
             struct spool_record *record = &sheet.records[i];
-            uint64_t shift = round % 2 ? 50 : rng_below(&rng, 64);
+            uint64_t shift = round % 2 ? 50 : ar_rng_below(&rng, 64);
             *record = (struct spool_record){
-                .time_ns = rng_below(&rng, 1000),
-                .address = rng_below(&rng, 8) * 4096,
-                .bytes = rng_next(&rng) >> shift,
-                .stream = rng_below(&rng, 5),
-                .other = rng_below(&rng, 4),
-                .correlation = (uint32_t)rng_below(&rng, 4),
-                .result = rng_below(&rng, 8) ? 0 : 2,
-                .device = (uint16_t)rng_below(&rng, 3),
-                .flags = (uint8_t)rng_below(&rng, 256),
-                .kind = (uint8_t)(1 + rng_below(&rng, SPOOL_KIND_COUNT + 2)),
+                .time_ns = ar_rng_below(&rng, 1000),
+                .address = ar_rng_below(&rng, 8) * 4096,
+                .bytes = ar_rng_next(&rng) >> shift,
+                .stream = ar_rng_below(&rng, 5),
+                .other = ar_rng_below(&rng, 4),
+                .correlation = (uint32_t)ar_rng_below(&rng, 4),
+                .result = ar_rng_below(&rng, 8) ? 0 : 2,
+                .device = (uint16_t)ar_rng_below(&rng, 3),
+                .flags = (uint8_t)ar_rng_below(&rng, 256),
+                .kind = (uint8_t)(1 + ar_rng_below(&rng, SPOOL_KIND_COUNT + 2)),
             };
         }
         write_sheet(*state, "a", &sheet, 0);
         struct spools spools;
         struct recording_counts counts;
-        struct error error = {{0}};
+        struct ar_error error = {{0}};
         struct trace_source *source = NULL;
         assert_int_equal(spools_open(((struct trace_rig *)*state)->folder, &spools, &error), 0);
-        enum status status = recording_make(&spools, "test", false, &source, &counts, &error);
+        enum ar_status status = recording_make(&spools, "test", false, &source, &counts, &error);
         if (status)
             assert_true(error.text[0] != '\0');
         else

@@ -21,14 +21,14 @@ static void built_in_are_whole(void **state)
 {
     (void)state;
     size_t count = 0;
-    for (const struct policy_ops *ops; (ops = registry_policy(count)); count++) {
-        struct error error = {""};
-        if (policy_check(ops, &error))
+    for (const struct ar_policy_ops *ops; (ops = registry_policy(count)); count++) {
+        struct ar_error error = {""};
+        if (ar_policy_check(ops, &error))
             fail_msg("%s", error.text);
         assert_ptr_equal(registry_find(ops->name), ops);
-        for (const struct option *option = ops->options; option->name; option++) {
+        for (const struct ar_option *option = ops->options; option->name; option++) {
             assert_non_null(option->help);
-            assert_ptr_equal(options_find(ops->options, option->name), option);
+            assert_ptr_equal(ar_options_find(ops->options, option->name), option);
             assert_true(option->offset < ops->values_bytes);
         }
     }
@@ -43,10 +43,10 @@ static void built_in_are_whole(void **state)
 static void checks_what_a_policy_brings(void **state)
 {
     (void)state;
-    const struct policy_ops *good = registry_find("direct");
-    static const struct option late[] = {
-        {"own", OPTION_COUNT, 0, "0", 0, 0, NULL, ""}, POLICY_COMMON_OPTIONS, {0}};
-    struct policy_ops bad[9];
+    const struct ar_policy_ops *good = registry_find("direct");
+    static const struct ar_option late[] = {
+        {"own", AR_OPTION_COUNT, 0, "0", 0, 0, NULL, ""}, AR_POLICY_COMMON_OPTIONS, {0}};
+    struct ar_policy_ops bad[9];
     for (int i = 0; i < 9; i++)
         bad[i] = *good;
     bad[0].abi = 99;
@@ -62,8 +62,8 @@ static void checks_what_a_policy_brings(void **state)
         "version 99", "have 8 bytes",      "no name",           "hook alloc",       "hook validate",
         "no summary", "do not begin with", "do not begin with", "do not begin with"};
     for (int i = 0; i < 9; i++) {
-        struct error error = {""};
-        assert_int_equal(policy_check(&bad[i], &error), STATUS_INVALID);
+        struct ar_error error = {""};
+        assert_int_equal(ar_policy_check(&bad[i], &error), AR_INVALID);
         if (!strstr(error.text, want[i]))
             fail_msg("case %d: %s", i, error.text);
     }
@@ -74,30 +74,29 @@ static void wrong_specs(void **state)
     (void)state;
     static const struct {
         const char *spec;
-        enum status status;
+        enum ar_status status;
         const char *text;
     } cases[] = {
-        {"best_fit", STATUS_INVALID, "there is no policy \"best_fit\"; did you mean \"best-fit\"?"},
-        {"zzz", STATUS_INVALID, "\"allocrig list policies\" names those there are"},
-        {"checked", STATUS_INVALID, "needs a policy to stand before; write checked+NAME"},
-        {"direct+null", STATUS_INVALID, "direct is a policy, and before a plus sign"},
-        {"chekced+null", STATUS_INVALID,
-         "there is no decorator \"chekced\"; did you mean \"checked\""},
-        {"null:limti=3", STATUS_INVALID,
+        {"best_fit", AR_INVALID, "there is no policy \"best_fit\"; did you mean \"best-fit\"?"},
+        {"zzz", AR_INVALID, "\"allocrig list policies\" names those there are"},
+        {"checked", AR_INVALID, "needs a policy to stand before; write checked+NAME"},
+        {"direct+null", AR_INVALID, "direct is a policy, and before a plus sign"},
+        {"chekced+null", AR_INVALID, "there is no decorator \"chekced\"; did you mean \"checked\""},
+        {"null:limti=3", AR_INVALID,
          "policy null has no option \"limti\"; did you mean \"limit\"?"},
-        {"fault(m=3)+null", STATUS_INVALID, "decorator fault has no option \"m\""},
-        {"fault(n=x)+null", STATUS_INVALID, "decorator fault, option n"},
-        {"first-fit:granule=3", STATUS_INVALID, "policy first-fit, option granule"},
-        {"./no/such.so", STATUS_MISSING, "\"./no/such.so\" cannot be loaded"},
-        {"no-such.so:a=1", STATUS_MISSING, "cannot be loaded"},
-        {"README.md/", STATUS_MISSING, "cannot be loaded"},
+        {"fault(m=3)+null", AR_INVALID, "decorator fault has no option \"m\""},
+        {"fault(n=x)+null", AR_INVALID, "decorator fault, option n"},
+        {"first-fit:granule=3", AR_INVALID, "policy first-fit, option granule"},
+        {"./no/such.so", AR_MISSING, "\"./no/such.so\" cannot be loaded"},
+        {"no-such.so:a=1", AR_MISSING, "cannot be loaded"},
+        {"README.md/", AR_MISSING, "cannot be loaded"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct policy_rig rig;
         fake_backing_open(&backing, UINT64_MAX);
-        enum status status = policy_rig_open(&rig, cases[i].spec, &backing.base, 0);
+        enum ar_status status = policy_rig_open(&rig, cases[i].spec, &backing.base, 0);
         if (status != cases[i].status || !strstr(rig.error.text, cases[i].text))
-            fail_msg("%s gave %s: %s", cases[i].spec, status_name(status), rig.error.text);
+            fail_msg("%s gave %s: %s", cases[i].spec, ar_status_name(status), rig.error.text);
         assert_null(rig.policy);
         assert_int_equal(policy_rig_close(&rig), 0);
     }
@@ -106,16 +105,16 @@ static void wrong_specs(void **state)
 static void looks_up_without_making(void **state)
 {
     (void)state;
-    struct spec spec;
-    struct error error = {""};
-    const struct policy_ops *ops = NULL;
-    assert_int_equal(spec_parse("checked+fault(n=1)+direct:limit=1GiB", &spec, &error), STATUS_OK);
-    assert_int_equal(registry_lookup(&spec, &ops, &error), STATUS_OK);
+    struct ar_spec spec;
+    struct ar_error error = {""};
+    const struct ar_policy_ops *ops = NULL;
+    assert_int_equal(ar_spec_parse("checked+fault(n=1)+direct:limit=1GiB", &spec, &error), AR_OK);
+    assert_int_equal(registry_lookup(&spec, &ops, &error), AR_OK);
     assert_ptr_equal(ops, registry_find("direct"));
-    spec_close(&spec);
-    assert_int_equal(spec_parse("direct:limit=lots", &spec, &error), STATUS_OK);
-    assert_int_equal(registry_lookup(&spec, &ops, &error), STATUS_INVALID);
-    spec_close(&spec);
+    ar_spec_close(&spec);
+    assert_int_equal(ar_spec_parse("direct:limit=lots", &spec, &error), AR_OK);
+    assert_int_equal(registry_lookup(&spec, &ops, &error), AR_INVALID);
+    ar_spec_close(&spec);
 }
 
 /* Every host allocation while a chain is made fails once: nothing is left behind. */
@@ -123,15 +122,15 @@ static void nothing_is_left_where_making_fails(void **state)
 {
     (void)state;
     uint64_t at = 1;
-    enum status status;
+    enum ar_status status;
     do {
         struct policy_rig rig;
         fake_backing_open(&backing, UINT64_MAX);
         status = policy_rig_open(&rig, "checked+fault(n=9)+limit(bytes=1)+observe+direct",
                                  &backing.base, at++);
-        assert_true(status == STATUS_OK || status == STATUS_HOST_MEMORY);
+        assert_true(status == AR_OK || status == AR_HOST_MEMORY);
         assert_int_equal(policy_rig_close(&rig), 0);
-    } while (status != STATUS_OK);
+    } while (status != AR_OK);
     assert_true(at > 6); /* five links, and the backing of fault */
 }
 
@@ -166,18 +165,18 @@ static void loads_the_skeleton(void **state)
     snprintf(spec, sizeof spec, "checked+%s:least=4KiB,limit=1MiB", path);
     for (int round = 0; round < 2; round++) { /* the second finds it loaded */
         struct policy_rig rig;
-        struct policy_block block;
+        struct ar_policy_block block;
         fake_backing_open(&backing, UINT64_MAX);
         if (policy_rig_open(&rig, spec, &backing.base, 0))
             fail_msg("%s", rig.error.text);
         assert_string_equal(rig.policy->ops->name, "checked+skeleton");
-        assert_int_equal(policy_rig_alloc(&rig, 5000, &block), STATUS_OK);
+        assert_int_equal(policy_rig_alloc(&rig, 5000, &block), AR_OK);
         assert_int_equal(block.granted_bytes, 8192);
-        assert_int_equal(policy_rig_free(&rig, &block), STATUS_OK);
-        assert_int_equal(policy_rig_alloc(&rig, 1, &block), STATUS_OK);
+        assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
+        assert_int_equal(policy_rig_alloc(&rig, 1, &block), AR_OK);
         assert_int_equal(block.granted_bytes, 4096);
         assert_int_equal(rig.policy->totals.reserved_bytes, 8192 + 4096);
-        assert_int_equal(policy_rig_alloc(&rig, 2 * MIB, &block), STATUS_NO_MEMORY);
+        assert_int_equal(policy_rig_alloc(&rig, 2 * AR_MIB, &block), AR_NO_MEMORY);
         assert_int_equal(policy_rig_close(&rig), 0);
         assert_int_equal(backing.held_bytes, 0);
     }
@@ -188,14 +187,14 @@ static void refuses_objects_that_do_not_fit(void **state)
     (void)state;
     static const struct {
         const char *name, *code, *text;
-        enum status status;
+        enum ar_status status;
     } cases[] = {
-        {"no_entry", "int x;", "is no policy: it has no function allocrig_policy", STATUS_MISSING},
-        {"null_ops", "void *allocrig_policy(void){return 0;}", "returned NULL", STATUS_INVALID},
+        {"no_entry", "int x;", "is no policy: it has no function allocrig_policy", AR_MISSING},
+        {"null_ops", "void *allocrig_policy(void){return 0;}", "returned NULL", AR_INVALID},
         {"old_abi", "unsigned ops[64]={77};void *allocrig_policy(void){return ops;}",
-         "version 77 of the contract", STATUS_INVALID},
+         "version 77 of the contract", AR_INVALID},
         {"old_size", "unsigned ops[64]={1,8};void *allocrig_policy(void){return ops;}",
-         "ops have 8 bytes", STATUS_INVALID},
+         "ops have 8 bytes", AR_INVALID},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char source[400];

@@ -9,8 +9,8 @@
 #include "tests/support/rig.h"
 
 static struct rig rig;
-static struct policy_ops broken; /* what the policy under test is made to do */
-static const struct policy_ops *sound;
+static struct ar_policy_ops broken; /* what the policy under test is made to do */
+static const struct ar_policy_ops *sound;
 
 static void break_policy(const char *events)
 {
@@ -20,46 +20,48 @@ static void break_policy(const char *events)
     rig.policy->ops = &broken;
 }
 
-static void expect(enum status status, const char *words)
+static void expect(enum ar_status status, const char *words)
 {
-    enum status got = replay_run(&rig.config, &rig.result, &rig.error);
+    enum ar_status got = replay_run(&rig.config, &rig.result, &rig.error);
     assert_int_equal(got, status);
     if (!strstr(rig.error.text, words))
         fail_msg("\"%s\" is not in: %s", words, rig.error.text);
     rig_close(&rig);
 }
 
-static enum status grants_less(struct policy *self, const struct policy_request *request,
-                               struct policy_block *out)
+static enum ar_status grants_less(struct ar_policy *self, const struct ar_policy_request *request,
+                                  struct ar_policy_block *out)
 {
-    enum status status = sound->alloc(self, request, out);
+    enum ar_status status = sound->alloc(self, request, out);
     out->granted_bytes = request->bytes - 1;
     return status;
 }
 
-static enum status finds_corruption(struct policy *self, const struct policy_request *request,
-                                    struct policy_block *out)
+static enum ar_status finds_corruption(struct ar_policy *self,
+                                       const struct ar_policy_request *request,
+                                       struct ar_policy_block *out)
 {
     (void)self;
     (void)request;
     (void)out;
-    return STATUS_CORRUPT;
+    return AR_CORRUPT;
 }
 
-static enum status frees_nothing(struct policy *self, const struct policy_block *block,
-                                 uint32_t stream)
+static enum ar_status frees_nothing(struct ar_policy *self, const struct ar_policy_block *block,
+                                    uint32_t stream)
 {
     (void)self;
     (void)block;
     (void)stream;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status misuses_the_device(struct policy *self, const struct policy_request *request,
-                                      struct policy_block *out)
+static enum ar_status misuses_the_device(struct ar_policy *self,
+                                         const struct ar_policy_request *request,
+                                         struct ar_policy_block *out)
 {
-    (void)backing_segment_free(&rig.device->memory.base, 12345);
-    return request->bytes > 50 ? STATUS_NO_MEMORY : sound->alloc(self, request, out);
+    (void)ar_backing_segment_free(&rig.device->memory.base, 12345);
+    return request->bytes > 50 ? AR_NO_MEMORY : sound->alloc(self, request, out);
 }
 
 static void a_policy_that_breaks_the_contract_stops_the_run(void **state)
@@ -67,13 +69,13 @@ static void a_policy_that_breaks_the_contract_stops_the_run(void **state)
     (void)state;
     break_policy("m,x a,0,8");
     broken.alloc = grants_less;
-    expect(STATUS_CORRUPT, "tiny: event 1: policy direct: it granted less than was asked for");
+    expect(AR_CORRUPT, "tiny: event 1: policy direct: it granted less than was asked for");
     break_policy("m,x m,y a,0,8");
     broken.alloc = finds_corruption;
-    expect(STATUS_CORRUPT, "event 2");
+    expect(AR_CORRUPT, "event 2");
     break_policy("a,0,8 a,1,8 f,0");
     broken.free = frees_nothing;
-    expect(STATUS_CORRUPT, "counts 2 blocks of 16 bytes live at the end, there are 1 of 8");
+    expect(AR_CORRUPT, "counts 2 blocks of 16 bytes live at the end, there are 1 of 8");
 }
 
 static void misuse_of_the_device_does_not_pass_as_an_outcome(void **state)
@@ -81,10 +83,10 @@ static void misuse_of_the_device_does_not_pass_as_an_outcome(void **state)
     (void)state;
     break_policy("a,0,80");
     broken.alloc = misuses_the_device;
-    expect(STATUS_INVALID, "no segment starts at 12345");
+    expect(AR_INVALID, "no segment starts at 12345");
     break_policy("a,0,8");
     broken.alloc = misuses_the_device;
-    expect(STATUS_CORRUPT, "no segment starts at 12345");
+    expect(AR_CORRUPT, "no segment starts at 12345");
 }
 
 /* A source without a reader's checks. */
@@ -94,15 +96,15 @@ struct raw {
     size_t count;
 };
 
-static enum status raw_next(struct trace_source *base, const struct trace_event **events,
-                            size_t *count, struct error *error)
+static enum ar_status raw_next(struct trace_source *base, const struct trace_event **events,
+                               size_t *count, struct ar_error *error)
 {
     struct raw *self = (struct raw *)base;
     (void)error;
     *events = self->events;
     *count = self->count;
     self->count = 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void expect_bad(const struct trace_event *events, size_t count, bool careful,
@@ -119,7 +121,7 @@ static void expect_bad(const struct trace_event *events, size_t count, bool care
         rig.config.sample = NULL;
         rig.config.measure = REPLAY_METRICS_NONE;
     }
-    expect(STATUS_INVALID, words);
+    expect(AR_INVALID, words);
 }
 
 static void impossible_events_are_bad_input(void **state)

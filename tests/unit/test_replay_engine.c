@@ -235,7 +235,7 @@ static void the_first_greatest_moment_is_kept(void **state)
     rig_close(&rig);
 }
 
-static uint64_t card_says(struct device *device)
+static uint64_t card_says(struct ar_device *device)
 {
     struct fake_device *self = (struct fake_device *)device;
     return 1000 +
@@ -246,7 +246,7 @@ static void the_card_is_asked_at_the_ends_of_steps(void **state)
 {
     (void)state;
     rig_open(&rig, "direct", UINT64_MAX, "a,0,8 m,step m,step m,step m,step m,step m,step f,0");
-    struct device_ops ops = *rig.device->base.ops;
+    struct ar_device_ops ops = *rig.device->base.ops;
     ops.card_bytes = card_says;
     rig.device->base.ops = &ops;
     rig.device->base.counters.physical_bytes = 400;
@@ -262,10 +262,10 @@ static void the_card_is_asked_at_the_ends_of_steps(void **state)
     rig_close(&rig);
 }
 
-static enum status refuse_work(struct device *device, const struct kernel_op *kernel_op)
+static enum ar_status refuse_work(struct ar_device *device, const struct ar_kernel_op *kernel_op)
 {
     (void)device;
-    return kernel_op->stream == 1 ? STATUS_REFUSED : STATUS_UNSUPPORTED;
+    return kernel_op->stream == 1 ? AR_REFUSED : AR_UNSUPPORTED;
 }
 
 static void work_that_cannot_be_launched(void **state)
@@ -273,7 +273,7 @@ static void work_that_cannot_be_launched(void **state)
     (void)state;
     rig_open(&rig, "direct", UINT64_MAX,
              "a,0,8,1 k,0,30,op=set,out=0 k,1,50,op=set,out=0 k,1,7 r,0");
-    struct device_ops ops = *rig.device->base.ops;
+    struct ar_device_ops ops = *rig.device->base.ops;
     ops.kernel_op = refuse_work;
     rig.device->base.ops = &ops;
     rig_run(&rig);
@@ -287,19 +287,19 @@ static void work_that_cannot_be_launched(void **state)
     rig_close(&rig);
 }
 
-static struct device_operand seen[3];
+static struct ar_device_operand seen[3];
 
-static enum status see_work(struct device *device, const struct kernel_op *kernel_op)
+static enum ar_status see_work(struct ar_device *device, const struct ar_kernel_op *kernel_op)
 {
     (void)device;
     seen[0] = kernel_op->out;
     seen[1] = kernel_op->in[0];
     seen[2] = kernel_op->in[1];
     assert_int_equal(kernel_op->input_count, 2);
-    assert_int_equal(kernel_op->kind, KERNEL_OP_matmul);
-    assert_int_equal(kernel_op->type, DEVICE_BF16);
+    assert_int_equal(kernel_op->kind, AR_KERNEL_OP_matmul);
+    assert_int_equal(kernel_op->type, AR_DEVICE_BF16);
     assert_true(kernel_op->m == 2 && kernel_op->n == 3 && kernel_op->k == 5);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void operands_lie_where_the_policy_put_them(void **state)
@@ -307,7 +307,7 @@ static void operands_lie_where_the_policy_put_them(void **state)
     (void)state;
     rig_open(&rig, "first-fit:granule=1", 100,
              "a,0,40 p,1,90 a,2,30 k,0,9,op=matmul,out=~1,in=0+1,shape=2x3x5,type=bf16");
-    struct device_ops ops = *rig.device->base.ops;
+    struct ar_device_ops ops = *rig.device->base.ops;
     ops.kernel_op = see_work;
     rig.device->base.ops = &ops;
     rig_run(&rig);

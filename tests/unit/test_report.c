@@ -154,7 +154,7 @@ static void thin_series_keep_their_peaks(void **state)
                 sample.live_bytes = 5000;
                 sample.physical_bytes = 6000;
             }
-            assert_int_equal(thin_series_add(series, &sample, NULL), STATUS_OK);
+            assert_int_equal(thin_series_add(series, &sample, NULL), AR_OK);
         }
         thin_series_each(series, take, &taken);
         assert_int_equal(taken.most_live, 5000);
@@ -170,7 +170,7 @@ static void tables_line_up(void **state)
 {
     (void)state;
     static const struct table_column columns[] = {{"name", "", true, 6}, {"size", "MiB", false, 0}};
-    struct error error;
+    struct ar_error error;
     struct capture capture;
     struct table *table = table_create(columns, 2);
     assert_non_null(table);
@@ -182,7 +182,7 @@ static void tables_line_up(void **state)
     table_cell(table, "b");
     table_rest(table, "DNF @ 5");
     capture_begin(&capture);
-    assert_int_equal(table_print(table, capture.stream, TABLE_TEXT, &error), STATUS_OK);
+    assert_int_equal(table_print(table, capture.stream, TABLE_TEXT, &error), AR_OK);
     capture_is(&capture, "name  size\n"
                          "       MiB\n"
                          "\ngroup 1\n"
@@ -191,7 +191,7 @@ static void tables_line_up(void **state)
                          "         1\n"
                          "b     DNF @ 5\n");
     capture_begin(&capture);
-    assert_int_equal(table_print(table, capture.stream, TABLE_MARKDOWN, &error), STATUS_OK);
+    assert_int_equal(table_print(table, capture.stream, TABLE_MARKDOWN, &error), AR_OK);
     capture_is(&capture, "**group 1**\n\n"
                          "| name | size (MiB) |\n"
                          "| --- | ---: |\n"
@@ -205,7 +205,7 @@ static void long_texts_are_broken(void **state)
 {
     (void)state;
     static const struct table_column columns[] = {{"name", "", true, 0}, {"text", "", true, 0}};
-    struct error error;
+    struct ar_error error;
     struct capture capture;
     struct table *table = table_create(columns, 2);
     assert_non_null(table);
@@ -214,7 +214,7 @@ static void long_texts_are_broken(void **state)
     table_cell(table, "b");
     table_cell(table, "%0120d", 1); /* no place to break it */
     capture_begin(&capture);
-    assert_int_equal(table_print(table, capture.stream, TABLE_TEXT, &error), STATUS_OK);
+    assert_int_equal(table_print(table, capture.stream, TABLE_TEXT, &error), AR_OK);
     fclose(capture.stream);
     char wanted[512];
     snprintf(wanted, sizeof wanted, "name  text\na     %035d %035d\n      %035d\nb     %0120d\n", 1,
@@ -230,7 +230,7 @@ static void wide_columns_give_way(void **state)
     (void)state;
     static const struct table_column columns[] = {
         {"name", "", true, 0}, {"kind", "", true, 0}, {"size", "", false, 0}};
-    struct error error;
+    struct ar_error error;
     struct capture capture;
     for (int size = 40; size <= 41; size++) {
         struct table *table = table_create(columns, 3);
@@ -242,7 +242,7 @@ static void wide_columns_give_way(void **state)
         table_cell(table, "kind 2");
         table_cell(table, "2");
         capture_begin(&capture);
-        assert_int_equal(table_print(table, capture.stream, TABLE_TEXT, &error), STATUS_OK);
+        assert_int_equal(table_print(table, capture.stream, TABLE_TEXT, &error), AR_OK);
         int name = size == 40 ? 30 : 4;
         char wanted[512];
         snprintf(wanted, sizeof wanted,
@@ -276,10 +276,9 @@ static void specs_take_a_key(void **state)
         {"checked+fault(n=3)+growth", "checked+fault(n=3)+growth:capacity=1GiB"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct error error;
+        struct ar_error error;
         char *out = NULL;
-        assert_int_equal(spec_text_with(cases[i].text, "capacity", "1GiB", &out, &error),
-                         STATUS_OK);
+        assert_int_equal(spec_text_with(cases[i].text, "capacity", "1GiB", &out, &error), AR_OK);
         assert_string_equal(out, cases[i].wanted);
         free(out);
     }
@@ -292,7 +291,7 @@ static void sets_appear_together(void **state)
     char folder[] = "/tmp/allocrig-report-XXXXXX";
     char path[64];
     struct stat info;
-    struct error error = {{0}};
+    struct ar_error error = {{0}};
     struct output_set set = {0};
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/one", folder);
@@ -302,14 +301,14 @@ static void sets_appear_together(void **state)
     assert_non_null(full);
     fputs("text", one);
     fputs("text", full);
-    assert_int_equal(output_set_commit(&set, &error), STATUS_IO);
+    assert_int_equal(output_set_commit(&set, &error), AR_IO);
     assert_non_null(strstr(error.text, "/dev/full: cannot be written"));
     assert_int_equal(stat(path, &info), -1);
     one = output_set_open(&set, path, &error);
     assert_non_null(one);
     assert_int_equal(stat(path, &info), -1);
     fputs("text", one);
-    assert_int_equal(output_set_commit(&set, &error), STATUS_OK);
+    assert_int_equal(output_set_commit(&set, &error), AR_OK);
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_size, 4);
     one = output_set_open(&set, path, &error);

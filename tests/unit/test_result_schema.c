@@ -196,7 +196,7 @@ static json_t *load(const char *path)
 static json_t *run_suite(struct suite *suite)
 {
     char path[] = "/tmp/allocrig-schema-XXXXXX";
-    struct error error = {{0}};
+    struct ar_error error = {{0}};
     struct environment environment;
     FILE *table = tmpfile();
     int file = mkstemp(path);
@@ -219,19 +219,19 @@ static json_t *make_result(void)
 {
     static const char *const settings[][2] = {
         {"name", "schema test"}, {"time", "yes"}, {"reps", "2"}};
-    struct error error = {{0}};
+    struct ar_error error = {{0}};
     struct suite suite;
     suite_init(&suite);
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        assert_int_equal(suite_set(&suite, settings[i][0], settings[i][1], &error), STATUS_OK);
-    assert_int_equal(suite_add_policy(&suite, "best-fit", &error), STATUS_OK);
-    assert_int_equal(suite_add_policy(&suite, "growth", &error), STATUS_OK);
-    assert_int_equal(text_list_add(&suite.workloads, "order_flip", &error), STATUS_OK);
+        assert_int_equal(suite_set(&suite, settings[i][0], settings[i][1], &error), AR_OK);
+    assert_int_equal(suite_add_policy(&suite, "best-fit", &error), AR_OK);
+    assert_int_equal(suite_add_policy(&suite, "growth", &error), AR_OK);
+    assert_int_equal(text_list_add(&suite.workloads, "order_flip", &error), AR_OK);
     assert_int_equal(
         text_list_add(&suite.workloads, "workloads/data/side_streams.default.csv.gz", &error),
-        STATUS_OK);
-    assert_int_equal(text_list_add(&suite.devices, "sim:capacity=300MiB", &error), STATUS_OK);
-    assert_int_equal(text_list_add(&suite.devices, "sim", &error), STATUS_OK);
+        AR_OK);
+    assert_int_equal(text_list_add(&suite.devices, "sim:capacity=300MiB", &error), AR_OK);
+    assert_int_equal(text_list_add(&suite.devices, "sim", &error), AR_OK);
     suite.ratios[suite.ratio_count++] = 2;
     return run_suite(&suite);
 }
@@ -267,16 +267,15 @@ static void a_result_is_valid(void **state)
 /* A result of six draws of two policies. */
 static json_t *make_drawn_result(void)
 {
-    struct error error = {{0}};
+    struct ar_error error = {{0}};
     struct suite suite;
     suite_init(&suite);
-    assert_int_equal(suite_set(&suite, "name", "draws", &error), STATUS_OK);
+    assert_int_equal(suite_set(&suite, "name", "draws", &error), AR_OK);
     suite.draws = 6;
-    assert_int_equal(suite_add_policy(&suite, "best-fit", &error), STATUS_OK);
-    assert_int_equal(suite_add_policy(&suite, "growth", &error), STATUS_OK);
-    assert_int_equal(text_list_add(&suite.workloads, "random:events=500,seed=7", &error),
-                     STATUS_OK);
-    assert_int_equal(text_list_add(&suite.devices, "sim", &error), STATUS_OK);
+    assert_int_equal(suite_add_policy(&suite, "best-fit", &error), AR_OK);
+    assert_int_equal(suite_add_policy(&suite, "growth", &error), AR_OK);
+    assert_int_equal(text_list_add(&suite.workloads, "random:events=500,seed=7", &error), AR_OK);
+    assert_int_equal(text_list_add(&suite.devices, "sim", &error), AR_OK);
     return run_suite(&suite);
 }
 

@@ -20,39 +20,39 @@ static void known_values(void **state)
         {42, {0x15780b2e0c2ec716, 0x6104d9866d113a7e, 0xae17533239e499a1}},
     };
     for (int c = 0; c < 2; c++) {
-        struct rng rng;
-        rng_seed(&rng, cases[c].seed);
+        struct ar_rng rng;
+        ar_rng_seed(&rng, cases[c].seed);
         for (int i = 0; i < 3; i++)
-            assert_true(rng_next(&rng) == cases[c].values[i]);
+            assert_true(ar_rng_next(&rng) == cases[c].values[i]);
     }
 }
 
 static void below_and_between(void **state)
 {
     (void)state;
-    struct rng rng;
+    struct ar_rng rng;
     uint64_t seen[10] = {0};
-    rng_seed(&rng, 1);
+    ar_rng_seed(&rng, 1);
     for (int i = 0; i < 100000; i++)
-        seen[rng_below(&rng, 10)]++;
+        seen[ar_rng_below(&rng, 10)]++;
     for (int i = 0; i < 10; i++)
         assert_in_range(seen[i], 9600, 10400);
     for (int i = 0; i < 1000; i++) {
-        assert_int_equal(rng_below(&rng, 1), 0);
-        assert_in_range(rng_between(&rng, 5, 7), 5, 7);
-        assert_true(rng_between(&rng, UINT64_MAX - 1, UINT64_MAX) >= UINT64_MAX - 1);
+        assert_int_equal(ar_rng_below(&rng, 1), 0);
+        assert_in_range(ar_rng_between(&rng, 5, 7), 5, 7);
+        assert_true(ar_rng_between(&rng, UINT64_MAX - 1, UINT64_MAX) >= UINT64_MAX - 1);
     }
-    (void)rng_between(&rng, 0, UINT64_MAX);
+    (void)ar_rng_between(&rng, 0, UINT64_MAX);
 }
 
 static void unit(void **state)
 {
     (void)state;
-    struct rng rng;
+    struct ar_rng rng;
     double sum = 0;
-    rng_seed(&rng, 2);
+    ar_rng_seed(&rng, 2);
     for (int i = 0; i < 100000; i++) {
-        double x = rng_unit(&rng);
+        double x = ar_rng_unit(&rng);
         assert_true(x >= 0 && x < 1);
         sum += x;
     }
@@ -63,33 +63,33 @@ static void unit(void **state)
 static void log_uniform(void **state)
 {
     (void)state;
-    struct rng rng;
+    struct ar_rng rng;
     uint64_t seen[27] = {0};
-    rng_seed(&rng, 3);
+    ar_rng_seed(&rng, 3);
     for (int i = 0; i < 260000; i++) {
-        uint64_t x = rng_log_uniform(&rng, 1, UINT64_C(1) << 26);
+        uint64_t x = ar_rng_log_uniform(&rng, 1, UINT64_C(1) << 26);
         assert_in_range(x, 1, UINT64_C(1) << 26);
         seen[63 - __builtin_clzll(x)]++;
     }
     for (int i = 0; i < 26; i++)
         assert_in_range(seen[i], 9500, 10500);
     for (int i = 0; i < 100; i++)
-        assert_int_equal(rng_log_uniform(&rng, 7, 7), 7);
+        assert_int_equal(ar_rng_log_uniform(&rng, 7, 7), 7);
 }
 
 static void normal_and_log_normal(void **state)
 {
     (void)state;
-    struct rng rng;
+    struct ar_rng rng;
     double sum = 0;
     double squares = 0;
     int below_median = 0;
-    rng_seed(&rng, 4);
+    ar_rng_seed(&rng, 4);
     for (int i = 0; i < 100000; i++) {
-        double x = rng_normal(&rng);
+        double x = ar_rng_normal(&rng);
         sum += x;
         squares += x * x;
-        below_median += rng_log_normal(&rng, 2.0, 0.5) < exp(2.0);
+        below_median += ar_rng_log_normal(&rng, 2.0, 0.5) < exp(2.0);
     }
     assert_true(fabs(sum / 100000) < 0.015);
     assert_true(fabs(squares / 100000 - 1) < 0.02);
@@ -100,11 +100,11 @@ static void powers_and_logarithms(void **state)
 {
     (void)state;
     for (double x = -40.3; x < 60; x += 0.37) {
-        assert_true(fabs(rng_exp2(x) / exp2(x) - 1) < 1e-12);
-        assert_true(fabs(rng_log2(exp2(x)) - x) < 1e-11);
+        assert_true(fabs(ar_rng_exp2(x) / exp2(x) - 1) < 1e-12);
+        assert_true(fabs(ar_rng_log2(exp2(x)) - x) < 1e-11);
     }
-    assert_true(rng_exp2(10) == 1024);
-    assert_true(rng_log2(1) == 0);
+    assert_true(ar_rng_exp2(10) == 1024);
+    assert_true(ar_rng_log2(1) == 0);
 }
 
 int main(void)

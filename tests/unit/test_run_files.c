@@ -31,7 +31,8 @@ struct told {
     size_t count;
 };
 
-static enum status hear(void *argument, const struct observer_event *event, struct error *error)
+static enum ar_status hear(void *argument, const struct observer_event *event,
+                           struct ar_error *error)
 {
     struct told *told = argument;
     (void)error;
@@ -40,7 +41,7 @@ static enum status hear(void *argument, const struct observer_event *event, stru
     told->at[told->count].address = event->address;
     told->at[told->count].bytes = event->bytes;
     told->at[told->count++].event = event->event;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Runs a policy over a small trace with a witness. */
@@ -84,7 +85,7 @@ static void a_request_comes_behind_the_segment_made_for_it(void **state)
         assert_true(next < told->count);
         assert_int_equal(told->at[next].kind, wanted[i]);
     }
-    assert_int_equal(told->at[1].bytes, 2 * MIB);
+    assert_int_equal(told->at[1].bytes, 2 * AR_MIB);
     assert_int_equal(told->at[2].address, told->at[1].address);
     assert_int_equal(told->at[2].event, 0);
     assert_int_equal(told->at[3].event, 1);
@@ -162,12 +163,13 @@ struct snapshot_run {
     size_t count;
 };
 
-static enum status write_snapshot(void *argument, const struct policy *policy, struct error *error)
+static enum ar_status write_snapshot(void *argument, const struct ar_policy *policy,
+                                     struct ar_error *error)
 {
     struct snapshot_run *self = argument;
     FILE *stream = open_memstream(&self->bytes, &self->count);
     assert_non_null(stream);
-    enum status status = run_snapshot_write(&self->snapshot, policy, stream, error);
+    enum ar_status status = run_snapshot_write(&self->snapshot, policy, stream, error);
     assert_int_equal(fclose(stream), 0);
     return status;
 }
@@ -255,7 +257,7 @@ static void timeline_open(struct timeline *self, const char *policy, uint64_t mo
     experiment_rig_run(&rig);
     FILE *stream = open_memstream(&text, &length);
     assert_non_null(stream);
-    assert_int_equal(chrome_trace_write(&self->trace, 1, stream, &rig.error), STATUS_OK);
+    assert_int_equal(chrome_trace_write(&self->trace, 1, stream, &rig.error), AR_OK);
     assert_int_equal(fclose(stream), 0);
     self->json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(self->json);
@@ -357,14 +359,14 @@ static void latencies_have_the_form_of_hdrhistogram(void **state)
                                  "#[Mean    =       22.000, StdDeviation   =       26.382]\n"
                                  "#[Max     =      100.000, Total count    =           10]\n"
                                  "#[Buckets =           59, SubBuckets     =           64]\n";
-    struct hist *hist = calloc(1, sizeof *hist);
+    struct ar_hist *hist = calloc(1, sizeof *hist);
     char *text;
     size_t length;
     (void)state;
     assert_non_null(hist);
-    hist_add(hist, 10, 6);
-    hist_add(hist, 20, 3);
-    hist_add(hist, 100, 1);
+    ar_hist_add(hist, 10, 6);
+    ar_hist_add(hist, 20, 3);
+    ar_hist_add(hist, 100, 1);
     FILE *stream = open_memstream(&text, &length);
     assert_non_null(stream);
     hdr_percentiles_write(stream, hist);
@@ -372,7 +374,7 @@ static void latencies_have_the_form_of_hdrhistogram(void **state)
     assert_string_equal(text, wanted);
     free(text);
 
-    hist_clear(hist);
+    ar_hist_clear(hist);
     stream = open_memstream(&text, &length);
     assert_non_null(stream);
     hdr_percentiles_write(stream, hist);
@@ -383,12 +385,12 @@ static void latencies_have_the_form_of_hdrhistogram(void **state)
     free(hist);
 }
 
-static enum status take_latencies(void *argument, const struct latency *latency,
-                                  struct error *error)
+static enum ar_status take_latencies(void *argument, const struct latency *latency,
+                                     struct ar_error *error)
 {
     (void)error;
     *(uint64_t *)argument = latency->alloc.total;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void histograms_are_those_of_the_pass_with_clocks(void **state)

@@ -53,7 +53,7 @@ static void a_table_for_latex_has_a_caption_and_rules(void **state)
         {"policy", "", true, 0}, {"held", "MiB", false, 0}, {"100%", "", false, 0}};
     struct table *table = table_create(columns, 3);
     struct capture capture;
-    struct error error;
+    struct ar_error error;
     (void)state;
     assert_non_null(table);
     table_label(table, "held");
@@ -68,7 +68,7 @@ static void a_table_for_latex_has_a_caption_and_rules(void **state)
         table_cell(table, "vmm");
         table_rest(table, "DNF @ %d", group);
     }
-    assert_int_equal(table_print(table, capture_begin(&capture), TABLE_LATEX, &error), STATUS_OK);
+    assert_int_equal(table_print(table, capture_begin(&capture), TABLE_LATEX, &error), AR_OK);
 #define GROUP(n)                                                                                   \
     "\\begin{table}\n\\centering\n\\caption{work\\_" n "}\n\\label{tab:held-work-" n "}\n"         \
     "\\footnotesize\\setlength{\\tabcolsep}{3pt}\n\\begin{tabular}{lrr}\n\\toprule\n"              \

@@ -16,13 +16,13 @@
 #include "tests/support/temporary_file.h"
 
 /* Opens `sim:KEY=FILE` with that text in the file. */
-static enum status open_with(const char *key, const char *text, struct device **out,
-                             struct error *error)
+static enum ar_status open_with(const char *key, const char *text, struct ar_device **out,
+                                struct ar_error *error)
 {
     struct temporary_file file = temporary_file(text);
     char spec[128];
     snprintf(spec, sizeof spec, "sim:%s=%s", key, file.path);
-    enum status status = device_open_text(spec, out, error);
+    enum ar_status status = ar_device_open_text(spec, out, error);
     unlink(file.path);
     return status;
 }
@@ -32,33 +32,33 @@ static void bad_options_have_a_sentence(void **state)
     (void)state;
     static const struct {
         const char *spec;
-        enum status status;
+        enum ar_status status;
         const char *words;
     } rows[] = {
-        {"sym", STATUS_INVALID, "did you mean \"sim\"?"},
-        {"checked+sim", STATUS_INVALID, "takes no decorators"},
-        {"sim:profile=h10", STATUS_INVALID, "did you mean \"h100\"?"},
-        {"sim:profile=umpb7", STATUS_INVALID, "There are bump, h100-rested and h100"},
-        {"sim:profile=./no-such.profile", STATUS_IO, "./no-such.profile cannot be read"},
-        {"sim:profile=/tmp", STATUS_IO, "/tmp cannot be read"},
-        {"sim:capacity=0", STATUS_INVALID, "capacity=0 is less than one page"},
-        {"sim:capacity=1MiB", STATUS_INVALID, "less than one page"},
-        {"sim:profile=bump,capacity=0", STATUS_INVALID, "nothing could be allocated"},
-        {"sim:capacity=80GiB", STATUS_INVALID, "more than the 85017493504 bytes"},
-        {"sim:capacity=lots", STATUS_INVALID, "lots"},
-        {"sim:capacity=-1", STATUS_INVALID, "-1"},
-        {"sim:others=79GiB", STATUS_INVALID, "leaves nothing"},
-        {"sim:addresses=no-such.csv", STATUS_IO, "no-such.csv cannot be read"},
-        {"sim:addresses=/tmp", STATUS_IO, "/tmp cannot be read"},
-        {"sim:launch_queue=0", STATUS_INVALID, "launch_queue"},
-        {"sim:capasity=1GiB", STATUS_INVALID, "capacity"},
+        {"sym", AR_INVALID, "did you mean \"sim\"?"},
+        {"checked+sim", AR_INVALID, "takes no decorators"},
+        {"sim:profile=h10", AR_INVALID, "did you mean \"h100\"?"},
+        {"sim:profile=umpb7", AR_INVALID, "There are bump, h100-rested and h100"},
+        {"sim:profile=./no-such.profile", AR_IO, "./no-such.profile cannot be read"},
+        {"sim:profile=/tmp", AR_IO, "/tmp cannot be read"},
+        {"sim:capacity=0", AR_INVALID, "capacity=0 is less than one page"},
+        {"sim:capacity=1MiB", AR_INVALID, "less than one page"},
+        {"sim:profile=bump,capacity=0", AR_INVALID, "nothing could be allocated"},
+        {"sim:capacity=80GiB", AR_INVALID, "more than the 85017493504 bytes"},
+        {"sim:capacity=lots", AR_INVALID, "lots"},
+        {"sim:capacity=-1", AR_INVALID, "-1"},
+        {"sim:others=79GiB", AR_INVALID, "leaves nothing"},
+        {"sim:addresses=no-such.csv", AR_IO, "no-such.csv cannot be read"},
+        {"sim:addresses=/tmp", AR_IO, "/tmp cannot be read"},
+        {"sim:launch_queue=0", AR_INVALID, "launch_queue"},
+        {"sim:capasity=1GiB", AR_INVALID, "capacity"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct device *device = NULL;
-        struct error error = {""};
-        enum status status = device_open_text(rows[i].spec, &device, &error);
+        struct ar_device *device = NULL;
+        struct ar_error error = {""};
+        enum ar_status status = ar_device_open_text(rows[i].spec, &device, &error);
         if (status != rows[i].status || !strstr(error.text, rows[i].words))
-            print_error("%s: %s \"%s\"\n", rows[i].spec, status_name(status), error.text);
+            print_error("%s: %s \"%s\"\n", rows[i].spec, ar_status_name(status), error.text);
         assert_int_equal(status, rows[i].status);
         assert_non_null(strstr(error.text, rows[i].words));
         assert_null(device);
@@ -68,17 +68,17 @@ static void bad_options_have_a_sentence(void **state)
 static void good_options(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim:profile=h100,capacity=85017493504,seed=3");
+    struct ar_device *device = sim_test_open("sim:profile=h100,capacity=85017493504,seed=3");
     assert_int_equal(device->props.capacity_bytes, UINT64_C(85017493504));
     assert_string_equal(device->props.kind, "sim");
     assert_string_equal(device->props.profile, "h100");
     assert_true(device->props.has_virtual_memory);
     assert_false(device->backing->adjacent);
-    device_close(device);
+    ar_device_close(device);
     device = sim_test_open("sim:profile=bump,capacity=100TiB");
     assert_string_equal(device->props.profile, "bump");
-    device_close(device);
-    assert_string_equal(device_call_name(DEVICE_CALL_unmap), "unmap");
+    ar_device_close(device);
+    assert_string_equal(ar_device_call_name(AR_DEVICE_CALL_unmap), "unmap");
 }
 
 #define PROFILE_HEAD                                                                               \
@@ -88,13 +88,13 @@ static void good_options(void **state)
 static void a_profile_from_a_file(void **state)
 {
     (void)state;
-    struct device *device;
-    struct error error;
+    struct ar_device *device;
+    struct ar_error error;
     assert_int_equal(open_with("profile",
                                PROFILE_HEAD "cost: alloc_held 16 1000\ncost: alloc_held 64 4000\n"
                                             "cost: alloc_shared 16 7\nbusy_percent: alloc_held 300",
                                &device, &error),
-                     STATUS_OK);
+                     AR_OK);
     assert_string_equal(device->props.profile, "mine");
     assert_int_equal(device->props.capacity_bytes, 900);
     assert_int_equal(sim_test_alloc(device, 32), 640);
@@ -107,7 +107,7 @@ static void a_profile_from_a_file(void **state)
     device->ops->kernel(device, 0, 1000000);
     (void)sim_test_alloc(device, 65);
     assert_int_equal(device->ops->now(device), 10007 + 8000 + 2 * 4000);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void a_bad_profile_names_the_line(void **state)
@@ -138,12 +138,12 @@ static void a_bad_profile_names_the_line(void **state)
         {PROFILE_HEAD "first_address: 65\n", "first_address is not at the start of a page"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct device *device = NULL;
-        struct error error = {""};
-        enum status status = open_with("profile", rows[i].text, &device, &error);
-        if (status != STATUS_FORMAT || !strstr(error.text, rows[i].words))
-            print_error("%zu: %s \"%s\"\n", i, status_name(status), error.text);
-        assert_int_equal(status, STATUS_FORMAT);
+        struct ar_device *device = NULL;
+        struct ar_error error = {""};
+        enum ar_status status = open_with("profile", rows[i].text, &device, &error);
+        if (status != AR_FORMAT || !strstr(error.text, rows[i].words))
+            print_error("%zu: %s \"%s\"\n", i, ar_status_name(status), error.text);
+        assert_int_equal(status, AR_FORMAT);
         assert_non_null(strstr(error.text, rows[i].words));
     }
 }
@@ -153,36 +153,36 @@ static void a_bad_profile_names_the_line(void **state)
 static void recorded_addresses(void **state)
 {
     (void)state;
-    struct device *device;
-    struct error error;
+    struct ar_device *device;
+    struct ar_error error;
     uint64_t address, range;
     assert_int_equal(open_with("addresses",
                                LIST_HEAD "0,3000000,139865515622400\n1,512,2097664\n"
                                          "2,2097152,139865515622400\n3,100,2099200\n",
                                &device, &error),
-                     STATUS_OK);
+                     AR_OK);
     assert_int_equal(sim_test_alloc(device, 3000000), UINT64_C(139865515622400));
-    sim_test_misuse(device, backing_segment_alloc(device->backing, 513, &address),
+    sim_test_misuse(device, ar_backing_segment_alloc(device->backing, 513, &address),
                     "segment 1 of 513 bytes was asked for, but /tmp/allocrig-test-");
-    sim_test_misuse(device, backing_segment_alloc(device->backing, 513, &address),
+    sim_test_misuse(device, ar_backing_segment_alloc(device->backing, 513, &address),
                     "lists 512 bytes for it");
     assert_true(device->bad_input);
     assert_int_equal(sim_test_alloc(device, 512), 2097664);
-    assert_int_equal(backing_reserve(device->backing, 2 * MIB, &range), STATUS_OK);
-    assert_int_equal(range, UINT64_C(139865515622400) + 4 * MIB);
-    sim_test_misuse(device, backing_segment_alloc(device->backing, 2 * MIB, &address),
+    assert_int_equal(ar_backing_reserve(device->backing, 2 * AR_MIB, &range), AR_OK);
+    assert_int_equal(range, UINT64_C(139865515622400) + 4 * AR_MIB);
+    sim_test_misuse(device, ar_backing_segment_alloc(device->backing, 2 * AR_MIB, &address),
                     "where another segment still is");
     sim_test_free(device, UINT64_C(139865515622400));
-    assert_int_equal(sim_test_alloc(device, 2 * MIB), UINT64_C(139865515622400));
-    assert_int_equal(device->counters.physical_bytes, 4 * MIB);
+    assert_int_equal(sim_test_alloc(device, 2 * AR_MIB), UINT64_C(139865515622400));
+    assert_int_equal(device->counters.physical_bytes, 4 * AR_MIB);
     assert_int_equal(sim_test_alloc(device, 100), 2099200); /* in the page of segment 1 */
-    assert_int_equal(device->counters.physical_bytes, 4 * MIB);
-    sim_test_misuse(device, backing_segment_alloc(device->backing, 77, &address),
+    assert_int_equal(device->counters.physical_bytes, 4 * AR_MIB);
+    sim_test_misuse(device, ar_backing_segment_alloc(device->backing, 77, &address),
                     "lists only 4 segments");
     sim_test_free(device, 2099200);
     sim_test_free(device, 2097664);
-    assert_int_equal(device->counters.physical_bytes, 2 * MIB);
-    device_close(device);
+    assert_int_equal(device->counters.physical_bytes, 2 * AR_MIB);
+    ar_device_close(device);
 }
 
 static void refused_segments_take_no_row(void **state)
@@ -192,12 +192,12 @@ static void refused_segments_take_no_row(void **state)
     char spec[128];
     uint64_t address;
     snprintf(spec, sizeof spec, "sim:capacity=2MiB,addresses=%s", file.path);
-    struct device *device = sim_test_open(spec);
+    struct ar_device *device = sim_test_open(spec);
     unlink(file.path);
-    assert_int_equal(backing_segment_alloc(device->backing, 4 * MIB, &address), STATUS_REFUSED);
-    sim_test_misuse(device, backing_segment_alloc(device->backing, 2 * MIB, &address),
+    assert_int_equal(ar_backing_segment_alloc(device->backing, 4 * AR_MIB, &address), AR_REFUSED);
+    sim_test_misuse(device, ar_backing_segment_alloc(device->backing, 2 * AR_MIB, &address),
                     "lists 4194304 bytes for it");
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void refused_small_segments_take_no_row(void **state)
@@ -208,42 +208,42 @@ static void refused_small_segments_take_no_row(void **state)
     char spec[128];
     uint64_t address;
     snprintf(spec, sizeof spec, "sim:capacity=4MiB,addresses=%s", file.path);
-    struct device *device = sim_test_open(spec);
+    struct ar_device *device = sim_test_open(spec);
     unlink(file.path);
-    (void)sim_test_alloc(device, 2 * MIB);
-    assert_int_equal(sim_test_alloc(device, 512), 4 * MIB);
+    (void)sim_test_alloc(device, 2 * AR_MIB);
+    assert_int_equal(sim_test_alloc(device, 512), 4 * AR_MIB);
     /* No page is left: a size that is not the next row's, and one that is and shares a page. */
-    assert_int_equal(backing_segment_alloc(device->backing, 1024, &address), STATUS_REFUSED);
-    assert_int_equal(sim_test_alloc(device, 512), 4 * MIB + 512);
-    assert_int_equal(backing_segment_alloc(device->backing, 512, &address), STATUS_REFUSED);
+    assert_int_equal(ar_backing_segment_alloc(device->backing, 1024, &address), AR_REFUSED);
+    assert_int_equal(sim_test_alloc(device, 512), 4 * AR_MIB + 512);
+    assert_int_equal(ar_backing_segment_alloc(device->backing, 512, &address), AR_REFUSED);
     assert_int_equal(device->counters.refused, 2);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void recorded_ranges(void **state)
 {
     (void)state;
-    struct device *device;
-    struct error error;
+    struct ar_device *device;
+    struct ar_error error;
     uint64_t address;
     assert_int_equal(
         open_with("ranges", LIST_HEAD "0,4194304,6291456\n1,2097152,2097152\n2,2097152,6291456\n",
                   &device, &error),
-        STATUS_OK);
-    assert_int_equal(backing_reserve(device->backing, 4 * MIB, &address), STATUS_OK);
-    assert_int_equal(address, 6 * MIB);
-    assert_true(sim_test_alloc(device, 2 * MIB) > 16 * MIB); /* not of the list */
-    sim_test_misuse(device, backing_reserve(device->backing, 4 * MIB, &address),
+        AR_OK);
+    assert_int_equal(ar_backing_reserve(device->backing, 4 * AR_MIB, &address), AR_OK);
+    assert_int_equal(address, 6 * AR_MIB);
+    assert_true(sim_test_alloc(device, 2 * AR_MIB) > 16 * AR_MIB); /* not of the list */
+    sim_test_misuse(device, ar_backing_reserve(device->backing, 4 * AR_MIB, &address),
                     "segment 1 of 4194304 bytes was asked for, but /tmp/allocrig-test-");
     assert_true(device->bad_input);
-    assert_int_equal(backing_reserve(device->backing, 2 * MIB, &address), STATUS_OK);
-    assert_int_equal(address, 2 * MIB);
-    sim_test_misuse(device, backing_reserve(device->backing, 2 * MIB, &address),
+    assert_int_equal(ar_backing_reserve(device->backing, 2 * AR_MIB, &address), AR_OK);
+    assert_int_equal(address, 2 * AR_MIB);
+    sim_test_misuse(device, ar_backing_reserve(device->backing, 2 * AR_MIB, &address),
                     "where a segment still is");
-    assert_int_equal(backing_release(device->backing, 6 * MIB), STATUS_OK);
-    assert_int_equal(backing_reserve(device->backing, 2 * MIB, &address), STATUS_OK);
-    assert_int_equal(address, 6 * MIB);
-    device_close(device);
+    assert_int_equal(ar_backing_release(device->backing, 6 * AR_MIB), AR_OK);
+    assert_int_equal(ar_backing_reserve(device->backing, 2 * AR_MIB, &address), AR_OK);
+    assert_int_equal(address, 6 * AR_MIB);
+    ar_device_close(device);
 }
 
 static void empty_lists_mean_the_default(void **state)
@@ -251,14 +251,14 @@ static void empty_lists_mean_the_default(void **state)
     (void)state;
     static const char *const texts[] = {"", LIST_HEAD};
     for (size_t i = 0; i < 2; i++) {
-        struct device *plain = sim_test_open("sim");
-        struct device *device;
-        struct error error;
-        assert_int_equal(open_with("addresses", texts[i], &device, &error), STATUS_OK);
-        assert_int_equal(sim_test_alloc(device, 5 * MIB), sim_test_alloc(plain, 5 * MIB));
+        struct ar_device *plain = sim_test_open("sim");
+        struct ar_device *device;
+        struct ar_error error;
+        assert_int_equal(open_with("addresses", texts[i], &device, &error), AR_OK);
+        assert_int_equal(sim_test_alloc(device, 5 * AR_MIB), sim_test_alloc(plain, 5 * AR_MIB));
         assert_int_equal(sim_test_alloc(device, 5), sim_test_alloc(plain, 5));
-        device_close(device);
-        device_close(plain);
+        ar_device_close(device);
+        ar_device_close(plain);
     }
 }
 
@@ -280,13 +280,13 @@ static void a_bad_list_names_the_line(void **state)
         {LIST_HEAD "0,2097152,9223372036854775808\n", "line 2: an address or a size beyond"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct device *device = NULL;
-        struct error error = {""};
-        enum status status = open_with("addresses", rows[i].text, &device, &error);
+        struct ar_device *device = NULL;
+        struct ar_error error = {""};
+        enum ar_status status = open_with("addresses", rows[i].text, &device, &error);
         if (!strstr(error.text, rows[i].words))
-            print_error("%zu: %s \"%s\"\n", i, status_name(status), error.text);
-        assert_int_not_equal(status, STATUS_OK);
-        assert_int_equal(status_exit(status), 2);
+            print_error("%zu: %s \"%s\"\n", i, ar_status_name(status), error.text);
+        assert_int_not_equal(status, AR_OK);
+        assert_int_equal(ar_status_exit(status), 2);
         assert_non_null(strstr(error.text, rows[i].words));
     }
 }
@@ -294,19 +294,19 @@ static void a_bad_list_names_the_line(void **state)
 static void random_addresses(void **state)
 {
     (void)state;
-    struct device *first = sim_test_open("sim:addresses=random,seed=5");
-    struct device *same = sim_test_open("sim:addresses=random,seed=5");
-    struct device *other = sim_test_open("sim:addresses=random,seed=6");
+    struct ar_device *first = sim_test_open("sim:addresses=random,seed=5");
+    struct ar_device *same = sim_test_open("sim:addresses=random,seed=5");
+    struct ar_device *other = sim_test_open("sim:addresses=random,seed=6");
     uint64_t addresses[200], rising = 0, differs = 0;
     for (int i = 0; i < 200; i++) {
-        uint64_t bytes = (uint64_t)(i % 7 + 1) * MIB;
+        uint64_t bytes = (uint64_t)(i % 7 + 1) * AR_MIB;
         addresses[i] = sim_test_alloc(first, bytes);
         assert_int_equal(sim_test_alloc(same, bytes), addresses[i]);
         differs += sim_test_alloc(other, bytes) != addresses[i];
-        assert_true(bytes < 2 * MIB || addresses[i] % (2 * MIB) == 0);
+        assert_true(bytes < 2 * AR_MIB || addresses[i] % (2 * AR_MIB) == 0);
         assert_true(addresses[i] > 0);
         for (int before = 0; before < i; before++) {
-            uint64_t length = (uint64_t)(before % 7 + 1) * MIB;
+            uint64_t length = (uint64_t)(before % 7 + 1) * AR_MIB;
             assert_true(addresses[before] + length <= addresses[i] ||
                         addresses[i] + bytes <= addresses[before]);
         }
@@ -314,9 +314,9 @@ static void random_addresses(void **state)
     }
     assert_in_range(rising, 60, 140);
     assert_true(differs > 190);
-    device_close(first);
-    device_close(same);
-    device_close(other);
+    ar_device_close(first);
+    ar_device_close(same);
+    ar_device_close(other);
 }
 
 int main(void)

@@ -23,11 +23,11 @@ static void ranges_against_a_list(void **state)
     static struct range nodes[SPACE];
     struct ranges ranges = {NULL, 0};
     struct range *owner[SPACE] = {NULL}; /* of each number */
-    struct rng rng;
+    struct ar_rng rng;
     size_t count = 0;
-    rng_seed(&rng, 1);
+    ar_rng_seed(&rng, 1);
     for (int step = 0; step < 20000; step++) {
-        uint64_t start = rng_below(&rng, SPACE), end = start + 1 + rng_below(&rng, 8);
+        uint64_t start = ar_rng_below(&rng, SPACE), end = start + 1 + ar_rng_below(&rng, 8);
         if (end > SPACE)
             end = SPACE;
         bool taken = false;
@@ -49,7 +49,7 @@ static void ranges_against_a_list(void **state)
             count++;
         }
         assert_int_equal(ranges.count, count);
-        uint64_t at = rng_below(&rng, SPACE);
+        uint64_t at = ar_rng_below(&rng, SPACE);
         assert_ptr_equal(ranges_find(&ranges, at), owner[at]);
         while (at < SPACE && !owner[at])
             at++;
@@ -100,13 +100,13 @@ static void uses_against_a_table(void **state)
     (void)state;
     static struct table table;
     struct sim_hazards hazards = {{NULL, 0}};
-    struct rng rng;
-    rng_seed(&rng, 2);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 2);
     memset(&table, 0, sizeof table);
     for (uint64_t step = 1; step < 20000; step++) {
-        uint64_t start = rng_below(&rng, SPACE - 64), end = start + 1 + rng_below(&rng, 64);
-        uint32_t stream = (uint32_t)rng_below(&rng, 3);
-        bool use = rng_below(&rng, 2);
+        uint64_t start = ar_rng_below(&rng, SPACE - 64), end = start + 1 + ar_rng_below(&rng, 64);
+        uint32_t stream = (uint32_t)ar_rng_below(&rng, 3);
+        bool use = ar_rng_below(&rng, 2);
         memset(table.seen, 0, sizeof table.seen);
         assert_true(sim_hazards_visit(&hazards, start, end, see, &table));
         for (uint64_t i = start; i < end; i++)

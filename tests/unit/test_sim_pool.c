@@ -12,32 +12,32 @@
 
 enum { A, B };
 
-#define PAGE (32 * MIB)
+#define PAGE (32 * AR_MIB)
 
-static const struct backing_pool as_the_driver = {
+static const struct ar_backing_pool as_the_driver = {
     .follow_events = true, .opportunistic = true, .internal = true};
 
-static struct device *open_pool(const char *spec, struct backing_pool settings)
+static struct ar_device *open_pool(const char *spec, struct ar_backing_pool settings)
 {
-    struct device *device = sim_test_open(spec);
-    assert_int_equal(device->backing->ops->pool_open(device->backing, &settings), STATUS_OK);
+    struct ar_device *device = sim_test_open(spec);
+    assert_int_equal(device->backing->ops->pool_open(device->backing, &settings), AR_OK);
     return device;
 }
 
-static uint64_t take(struct device *device, uint64_t bytes, uint32_t stream)
+static uint64_t take(struct ar_device *device, uint64_t bytes, uint32_t stream)
 {
     uint64_t address;
     assert_int_equal(device->backing->ops->pool_alloc(device->backing, bytes, stream, &address),
-                     STATUS_OK);
+                     AR_OK);
     return address;
 }
 
-static void give(struct device *device, uint64_t address, uint32_t stream)
+static void give(struct ar_device *device, uint64_t address, uint32_t stream)
 {
-    assert_int_equal(device->backing->ops->pool_free(device->backing, address, stream), STATUS_OK);
+    assert_int_equal(device->backing->ops->pool_free(device->backing, address, stream), AR_OK);
 }
 
-static uint64_t reserved(struct device *device)
+static uint64_t reserved(struct ar_device *device)
 {
     uint64_t used_bytes;
     uint64_t reserved_bytes;
@@ -48,10 +48,10 @@ static uint64_t reserved(struct device *device)
 }
 
 /* A block that a busy stream B freed, then one of the same size on A: is it the same memory? */
-static bool reused(struct device *device, bool ordered, bool done)
+static bool reused(struct ar_device *device, bool ordered, bool done)
 {
-    const struct device_ops *ops = device->ops;
-    uint64_t first = take(device, MIB, B);
+    const struct ar_device_ops *ops = device->ops;
+    uint64_t first = take(device, AR_MIB, B);
     ops->kernel(device, B, 1000000);
     give(device, first, B);
     if (ordered) {
@@ -60,14 +60,14 @@ static bool reused(struct device *device, bool ordered, bool done)
     }
     if (done)
         ops->advance(device, 2000000);
-    return take(device, MIB, A) == first;
+    return take(device, AR_MIB, A) == first;
 }
 
 static void streams_share_by_each_way(void **state)
 {
     (void)state;
     static const struct {
-        struct backing_pool settings;
+        struct ar_backing_pool settings;
         bool ordered, done, reused;
     } cases[] = {
         {{.follow_events = true}, true, false, true},
@@ -80,10 +80,10 @@ static void streams_share_by_each_way(void **state)
         {{0}, true, true, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct device *device = open_pool("sim", cases[i].settings);
+        struct ar_device *device = open_pool("sim", cases[i].settings);
         assert_int_equal(reused(device, cases[i].ordered, cases[i].done), cases[i].reused);
         assert_int_equal(device->counters.stall_ns, 0);
-        device_close(device);
+        ar_device_close(device);
     }
 }
 
@@ -92,16 +92,17 @@ static void internal_dependencies_wait(void **state)
 {
     (void)state;
     for (int internal = 0; internal < 2; internal++) {
-        struct device *device =
-            open_pool("sim:capacity=32MiB", (struct backing_pool){.internal = internal});
+        struct ar_device *device =
+            open_pool("sim:capacity=32MiB", (struct ar_backing_pool){.internal = internal});
         uint64_t first = take(device, PAGE, B);
         uint64_t address;
         device->ops->used(device, first, PAGE, B, 1);
         device->ops->kernel(device, B, 1000000);
         device->ops->used(device, first, PAGE, B, 2);
         give(device, first, B);
-        enum status status = device->backing->ops->pool_alloc(device->backing, PAGE, A, &address);
-        assert_int_equal(status, internal ? STATUS_OK : STATUS_REFUSED);
+        enum ar_status status =
+            device->backing->ops->pool_alloc(device->backing, PAGE, A, &address);
+        assert_int_equal(status, internal ? AR_OK : AR_REFUSED);
         assert_int_equal(device->counters.refused, !internal);
         if (internal) {
             assert_int_equal(address, first);
@@ -109,14 +110,14 @@ static void internal_dependencies_wait(void **state)
             assert_int_equal(device->ops->handed_out(device, address, PAGE, A, false, 3), 0);
             assert_int_equal(device->counters.races, 0);
         }
-        device_close(device);
+        ar_device_close(device);
     }
 }
 
 static void memory_goes_back_when_the_host_waits(void **state)
 {
     (void)state;
-    struct device *device = open_pool("sim", as_the_driver);
+    struct ar_device *device = open_pool("sim", as_the_driver);
     uint64_t blocks[4];
     for (int i = 0; i < 4; i++)
         blocks[i] = take(device, PAGE, A);
@@ -129,26 +130,26 @@ static void memory_goes_back_when_the_host_waits(void **state)
     assert_int_equal(reserved(device), 3 * PAGE); /* but A had no work before the first free */
     device->ops->sync(device, A);
     assert_int_equal(reserved(device), 2 * PAGE);
-    struct backing_pool keeps = as_the_driver;
+    struct ar_backing_pool keeps = as_the_driver;
     keeps.release_threshold_bytes = PAGE;
-    assert_int_equal(device->backing->ops->pool_open(device->backing, &keeps), STATUS_OK);
+    assert_int_equal(device->backing->ops->pool_open(device->backing, &keeps), AR_OK);
     give(device, blocks[1], A);
     give(device, blocks[3], A);
     device->backing->ops->wait(device->backing, device->backing->ops->fence(device->backing, A));
     assert_int_equal(reserved(device), PAGE);
-    assert_int_equal(device->backing->ops->pool_trim(device->backing, 0), STATUS_OK);
+    assert_int_equal(device->backing->ops->pool_trim(device->backing, 0), AR_OK);
     assert_int_equal(reserved(device), 0);
-    device_close(device);
+    ar_device_close(device);
 }
 
 /* A request that fits no hole takes the pages of holes, not new ones. */
 static void pages_move(void **state)
 {
     (void)state;
-    struct backing_pool settings = as_the_driver;
+    struct ar_backing_pool settings = as_the_driver;
     settings.release_threshold_bytes = UINT64_MAX;
     settings.most_bytes = 5 * PAGE;
-    struct device *device = open_pool("sim", settings);
+    struct ar_device *device = open_pool("sim", settings);
     uint64_t blocks[5];
     for (int i = 0; i < 5; i++)
         blocks[i] = take(device, PAGE, A);
@@ -159,46 +160,45 @@ static void pages_move(void **state)
     assert_int_equal(reserved(device), 5 * PAGE);
     uint64_t address;
     assert_int_equal(device->backing->ops->pool_alloc(device->backing, 1, A, &address),
-                     STATUS_REFUSED); /* the pool's maximum */
+                     AR_REFUSED); /* the pool's maximum */
     assert_int_equal(reserved(device), 5 * PAGE);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void calls_cost_what_was_measured(void **state)
 {
     (void)state;
-    struct device *device = open_pool("sim", as_the_driver);
+    struct ar_device *device = open_pool("sim", as_the_driver);
     const uint64_t *ns = device->counters.call_ns;
-    uint64_t first = take(device, 2 * MIB, A);
-    assert_in_range(ns[DEVICE_CALL_pool_alloc], 51000, 51700);
+    uint64_t first = take(device, 2 * AR_MIB, A);
+    assert_in_range(ns[AR_DEVICE_CALL_pool_alloc], 51000, 51700);
     give(device, first, A);
-    assert_int_equal(ns[DEVICE_CALL_pool_free], 650);
-    uint64_t before = ns[DEVICE_CALL_pool_alloc];
-    assert_int_equal(take(device, 2 * MIB, A), first);
-    assert_int_equal(ns[DEVICE_CALL_pool_alloc] - before, 510);
+    assert_int_equal(ns[AR_DEVICE_CALL_pool_free], 650);
+    uint64_t before = ns[AR_DEVICE_CALL_pool_alloc];
+    assert_int_equal(take(device, 2 * AR_MIB, A), first);
+    assert_int_equal(ns[AR_DEVICE_CALL_pool_alloc] - before, 510);
     device->ops->kernel(device, A, 1000000);
     give(device, first, A);
-    before = ns[DEVICE_CALL_pool_alloc];
-    take(device, 2 * MIB, B);
-    assert_in_range(ns[DEVICE_CALL_pool_alloc] - before, 16000, 22000);
-    device_close(device);
+    before = ns[AR_DEVICE_CALL_pool_alloc];
+    take(device, 2 * AR_MIB, B);
+    assert_in_range(ns[AR_DEVICE_CALL_pool_alloc] - before, 16000, 22000);
+    ar_device_close(device);
 }
 
 static void misuse_is_refused(void **state)
 {
     (void)state;
-    struct device *device = open_pool("sim", as_the_driver);
-    struct backing *backing = device->backing;
-    uint64_t first = take(device, MIB, A);
+    struct ar_device *device = open_pool("sim", as_the_driver);
+    struct ar_backing *backing = device->backing;
+    uint64_t first = take(device, AR_MIB, A);
     uint64_t address;
     sim_test_misuse(device, backing->ops->pool_free(backing, first + 512, A), "no block");
     sim_test_misuse(device, backing->ops->segment_free(backing, first), "stream-ordered");
     sim_test_misuse(device, backing->ops->pool_alloc(backing, 0, A, &address), "no bytes");
     give(device, first, A);
     sim_test_misuse(device, backing->ops->pool_free(backing, first, A), "freed before");
-    assert_int_equal(backing->ops->pool_alloc(backing, UINT64_C(1) << 59, A, &address),
-                     STATUS_REFUSED);
-    device_close(device);
+    assert_int_equal(backing->ops->pool_alloc(backing, UINT64_C(1) << 59, A, &address), AR_REFUSED);
+    ar_device_close(device);
 }
 
 int main(void)

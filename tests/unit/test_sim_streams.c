@@ -18,8 +18,8 @@ enum { A, B, C, D };
 static void kernels_follow_each_other(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim");
-    const struct device_ops *ops = device->ops;
+    struct ar_device *device = sim_test_open("sim");
+    const struct ar_device_ops *ops = device->ops;
     ops->kernel(device, A, 100);
     ops->kernel(device, A, 50);
     ops->kernel(device, B, 70);
@@ -34,14 +34,14 @@ static void kernels_follow_each_other(void **state)
     ops->sync(device, UINT32_MAX);
     assert_int_equal(ops->now(device), 1075);
     assert_int_equal(device->counters.stall_ns, 0);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void the_launch_queue_holds_the_host(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim:launch_queue=3");
-    const struct device_ops *ops = device->ops;
+    struct ar_device *device = sim_test_open("sim:launch_queue=3");
+    const struct ar_device_ops *ops = device->ops;
     for (int i = 0; i < 3; i++)
         ops->kernel(device, A, 100);
     assert_int_equal(ops->now(device), 0);
@@ -54,14 +54,14 @@ static void the_launch_queue_holds_the_host(void **state)
     assert_int_equal(ops->now(device), 200);
     assert_int_equal(ops->idle_at(device), 500);
     assert_int_equal(device->counters.stall_ns, 0);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void events_order_streams(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim");
-    const struct device_ops *ops = device->ops;
+    struct ar_device *device = sim_test_open("sim");
+    const struct ar_device_ops *ops = device->ops;
     ops->stream_wait(device, B, 7); /* never recorded: no wait */
     ops->kernel(device, A, 100);
     ops->event_record(device, 7, A);
@@ -75,16 +75,16 @@ static void events_order_streams(void **state)
     ops->kernel(device, C, 1);
     ops->sync(device, C);
     assert_int_equal(ops->now(device), 201);
-    device_close(device);
+    ar_device_close(device);
 }
 
 /* A number for each record; of those that the host has found past none has to be kept. */
 static void many_events(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim");
-    const struct device_ops *ops = device->ops;
-    uint64_t address = sim_test_alloc(device, MIB), pending = 0;
+    struct ar_device *device = sim_test_open("sim");
+    const struct ar_device_ops *ops = device->ops;
+    uint64_t address = sim_test_alloc(device, AR_MIB), pending = 0;
     for (uint64_t event = 1; event < 50000; event++) {
         ops->kernel(device, A, 10);
         ops->event_record(device, event, A);
@@ -92,72 +92,72 @@ static void many_events(void **state)
             ops->sync(device, A);
     }
     ops->kernel(device, A, 1000);
-    ops->used(device, address, MIB, A, 1);
+    ops->used(device, address, AR_MIB, A, 1);
     ops->event_record(device, pending, A);
     for (uint64_t event = 50000; event < 60000; event++)
         ops->event_record(device, event, B);
     ops->stream_wait(device, C, 49999); /* long past */
-    ops->handed_out(device, address, KIB, C, false, 2);
+    ops->handed_out(device, address, AR_KIB, C, false, 2);
     assert_int_equal(device->counters.races, 1);
     ops->stream_wait(device, C, pending); /* still there */
-    ops->handed_out(device, address + KIB, KIB, C, false, 3);
+    ops->handed_out(device, address + AR_KIB, AR_KIB, C, false, 3);
     assert_int_equal(device->counters.races, 1);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void fences_are_polled_and_waited_for(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim");
-    struct backing *backing = device->backing;
-    struct backing_ticket idle = backing_fence(backing, A);
-    assert_true(backing_done(backing, idle));
+    struct ar_device *device = sim_test_open("sim");
+    struct ar_backing *backing = device->backing;
+    struct ar_backing_ticket idle = ar_backing_fence(backing, A);
+    assert_true(ar_backing_done(backing, idle));
     device->ops->kernel(device, A, 100);
-    struct backing_ticket first = backing_fence(backing, A);
+    struct ar_backing_ticket first = ar_backing_fence(backing, A);
     device->ops->kernel(device, A, 100);
-    struct backing_ticket second = backing_fence(backing, A);
-    assert_false(backing_done(backing, first));
-    backing_wait(backing, first);
+    struct ar_backing_ticket second = ar_backing_fence(backing, A);
+    assert_false(ar_backing_done(backing, first));
+    ar_backing_wait(backing, first);
     assert_int_equal(device->ops->now(device), 100);
     assert_int_equal(device->counters.stall_ns, 100);
-    assert_true(backing_done(backing, first));
-    assert_false(backing_done(backing, second));
+    assert_true(ar_backing_done(backing, first));
+    assert_false(ar_backing_done(backing, second));
     device->ops->advance(device, 100);
-    assert_true(backing_done(backing, second));
-    backing_wait(backing, first); /* long done: no wait */
+    assert_true(ar_backing_done(backing, second));
+    ar_backing_wait(backing, first); /* long done: no wait */
     assert_int_equal(device->ops->now(device), 200);
-    assert_true(device->counters.calls[DEVICE_CALL_event] >= 9);
-    device_close(device);
+    assert_true(device->counters.calls[AR_DEVICE_CALL_event] >= 9);
+    ar_device_close(device);
 }
 
 static void many_fences_that_nobody_polls(void **state)
 {
     (void)state;
     enum { COUNT = 20000 };
-    struct device *device = sim_test_open("sim");
-    static struct backing_ticket tickets[COUNT];
+    struct ar_device *device = sim_test_open("sim");
+    static struct ar_backing_ticket tickets[COUNT];
     for (int i = 0; i < COUNT; i++) {
         device->ops->kernel(device, A, 10);
-        tickets[i] = backing_fence(device->backing, A);
+        tickets[i] = ar_backing_fence(device->backing, A);
     }
     for (int i = COUNT - 1; i >= 0; i -= 1000)
-        assert_int_equal(backing_done(device->backing, tickets[i]),
+        assert_int_equal(ar_backing_done(device->backing, tickets[i]),
                          10 * (uint64_t)(i + 1) <= device->ops->now(device));
-    backing_wait(device->backing, tickets[COUNT - 1]);
+    ar_backing_wait(device->backing, tickets[COUNT - 1]);
     assert_int_equal(device->ops->now(device), 10 * COUNT);
     for (int i = 0; i < COUNT; i++)
-        assert_true(backing_done(device->backing, tickets[i]));
-    device_close(device);
+        assert_true(ar_backing_done(device->backing, tickets[i]));
+    ar_device_close(device);
 }
 
 /* A block that A let go under work of 1000 ns goes to B. */
-static struct device *free_requested_by_a(uint64_t *address)
+static struct ar_device *free_requested_by_a(uint64_t *address)
 {
-    struct device *device = sim_test_open("sim");
-    *address = sim_test_alloc(device, 4 * MIB);
-    assert_int_equal(device->ops->handed_out(device, *address, MIB, A, false, 1), 0);
+    struct ar_device *device = sim_test_open("sim");
+    *address = sim_test_alloc(device, 4 * AR_MIB);
+    assert_int_equal(device->ops->handed_out(device, *address, AR_MIB, A, false, 1), 0);
     device->ops->kernel(device, A, 1000);
-    device->ops->used(device, *address, MIB, A, 2);
+    device->ops->used(device, *address, AR_MIB, A, 2);
     return device;
 }
 
@@ -165,55 +165,56 @@ static void a_race_is_caught(void **state)
 {
     (void)state;
     uint64_t address;
-    struct device *device = free_requested_by_a(&address);
+    struct ar_device *device = free_requested_by_a(&address);
     /* The same stream, and memory beside it, are no race. */
-    device->ops->handed_out(device, address + MIB, MIB, B, false, 3);
+    device->ops->handed_out(device, address + AR_MIB, AR_MIB, B, false, 3);
     assert_int_equal(device->counters.races, 0);
     assert_string_equal(device->ops->race_text(device), "");
-    assert_int_equal(device->ops->handed_out(device, address + MIB - 512, MIB, B, false, 4), 0);
+    assert_int_equal(device->ops->handed_out(device, address + AR_MIB - 512, AR_MIB, B, false, 4),
+                     0);
     assert_int_equal(device->counters.races, 1);
     const char *text = device->ops->race_text(device);
     assert_non_null(strstr(text, "event 4:"));
     assert_non_null(strstr(text, "512 bytes that stream 0 may still use"));
     assert_non_null(strstr(text, "let go at event 2"));
-    device->ops->handed_out(device, address, MIB - 512, A, false, 5);
+    device->ops->handed_out(device, address, AR_MIB - 512, A, false, 5);
     assert_int_equal(device->counters.races, 1);
     assert_int_equal(device->counters.stall_ns, 0);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void time_alone_does_not_order(void **state)
 {
     (void)state;
     uint64_t address;
-    struct device *device = free_requested_by_a(&address);
+    struct ar_device *device = free_requested_by_a(&address);
     device->ops->advance(device, 1000000);
-    device->ops->handed_out(device, address, MIB, B, false, 3);
+    device->ops->handed_out(device, address, AR_MIB, B, false, 3);
     assert_int_equal(device->counters.races, 1);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void ordering_waits_the_right_time(void **state)
 {
     (void)state;
     uint64_t address;
-    struct device *device = free_requested_by_a(&address);
-    const struct device_ops *ops = device->ops;
+    struct ar_device *device = free_requested_by_a(&address);
+    const struct ar_device_ops *ops = device->ops;
     uint64_t start_ns = ops->now(device);
     ops->kernel(device, B, 300);
-    assert_int_equal(ops->handed_out(device, address, MIB, B, true, 3), 700);
+    assert_int_equal(ops->handed_out(device, address, AR_MIB, B, true, 3), 700);
     assert_int_equal(device->counters.stall_ns, 700);
     assert_int_equal(device->counters.races, 0);
     ops->kernel(device, B, 5);
     ops->sync(device, B);
     assert_int_equal(ops->now(device), start_ns + 1005);
     /* B's own use comes after A's, so a hand-out back to A has only B's to look at. */
-    ops->used(device, address, MIB, B, 4);
+    ops->used(device, address, AR_MIB, B, 4);
     ops->event_record(device, 0, B);
     ops->stream_wait(device, A, 0);
-    ops->handed_out(device, address, MIB, A, false, 5);
+    ops->handed_out(device, address, AR_MIB, A, false, 5);
     assert_int_equal(device->counters.races, 0);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void a_host_wait_orders(void **state)
@@ -221,19 +222,19 @@ static void a_host_wait_orders(void **state)
     (void)state;
     for (int way = 0; way < 4; way++) {
         uint64_t address;
-        struct device *device = free_requested_by_a(&address);
-        struct backing_ticket ticket = backing_fence(device->backing, A);
+        struct ar_device *device = free_requested_by_a(&address);
+        struct ar_backing_ticket ticket = ar_backing_fence(device->backing, A);
         if (way == 0)
             device->ops->sync(device, A);
         else if (way == 1)
             device->ops->sync(device, UINT32_MAX);
         else if (way == 2)
-            backing_wait(device->backing, ticket);
+            ar_backing_wait(device->backing, ticket);
         else
-            sim_test_free(device, sim_test_alloc(device, 2 * MIB));
-        device->ops->handed_out(device, address, MIB, B, false, 3);
+            sim_test_free(device, sim_test_alloc(device, 2 * AR_MIB));
+        device->ops->handed_out(device, address, AR_MIB, B, false, 3);
         assert_int_equal(device->counters.races, 0);
-        device_close(device);
+        ar_device_close(device);
     }
 }
 
@@ -242,39 +243,39 @@ static void a_stream_waits_for_a_fence(void **state)
 {
     (void)state;
     uint64_t address;
-    struct device *device = free_requested_by_a(&address);
-    const struct device_ops *ops = device->ops;
-    struct backing_ticket ticket = backing_fence(device->backing, A);
+    struct ar_device *device = free_requested_by_a(&address);
+    const struct ar_device_ops *ops = device->ops;
+    struct ar_backing_ticket ticket = ar_backing_fence(device->backing, A);
     uint64_t start_ns = ops->now(device);
     ops->kernel(device, B, 300);
-    backing_order(device->backing, B, ticket);
+    ar_backing_order(device->backing, B, ticket);
     assert_int_equal(ops->now(device), start_ns);
     assert_int_equal(device->counters.stall_ns, 700);
-    backing_order(device->backing, B, ticket); /* it does so already */
-    backing_order(device->backing, A, ticket);
+    ar_backing_order(device->backing, B, ticket); /* it does so already */
+    ar_backing_order(device->backing, A, ticket);
     assert_int_equal(device->counters.stall_ns, 700);
-    ops->handed_out(device, address, MIB, B, false, 3);
+    ops->handed_out(device, address, AR_MIB, B, false, 3);
     assert_int_equal(device->counters.races, 0);
-    assert_false(backing_done(device->backing, ticket));
+    assert_false(ar_backing_done(device->backing, ticket));
     ops->kernel(device, B, 5);
     ops->sync(device, B);
     assert_int_equal(ops->now(device), start_ns + 1005);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void a_fence_before_the_work_does_not(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim");
-    uint64_t address = sim_test_alloc(device, MIB);
-    struct backing_ticket early = backing_fence(device->backing, A);
-    device->ops->handed_out(device, address, MIB, A, false, 0);
+    struct ar_device *device = sim_test_open("sim");
+    uint64_t address = sim_test_alloc(device, AR_MIB);
+    struct ar_backing_ticket early = ar_backing_fence(device->backing, A);
+    device->ops->handed_out(device, address, AR_MIB, A, false, 0);
     device->ops->kernel(device, A, 10);
-    device->ops->used(device, address, MIB, A, 1);
-    backing_wait(device->backing, early);
-    device->ops->handed_out(device, address, MIB, B, false, 2);
+    device->ops->used(device, address, AR_MIB, A, 1);
+    ar_backing_wait(device->backing, early);
+    device->ops->handed_out(device, address, AR_MIB, B, false, 2);
     assert_int_equal(device->counters.races, 1);
-    device_close(device);
+    ar_device_close(device);
 }
 
 /* A, event, B, event, C: C comes after A though it never waited for it. D does not. */
@@ -283,16 +284,16 @@ static void order_is_transitive(void **state)
     (void)state;
     for (uint32_t last = C; last <= D; last++) {
         uint64_t address;
-        struct device *device = free_requested_by_a(&address);
-        const struct device_ops *ops = device->ops;
+        struct ar_device *device = free_requested_by_a(&address);
+        const struct ar_device_ops *ops = device->ops;
         ops->event_record(device, 0, A);
         ops->stream_wait(device, B, 0);
         ops->event_record(device, 1, B);
         ops->kernel(device, B, 10);
         ops->stream_wait(device, C, 1);
-        ops->handed_out(device, address, MIB, last, false, 3);
+        ops->handed_out(device, address, AR_MIB, last, false, 3);
         assert_int_equal(device->counters.races, last == D);
-        device_close(device);
+        ar_device_close(device);
     }
 }
 
@@ -302,34 +303,34 @@ static void what_the_host_knows_is_transitive(void **state)
     (void)state;
     for (int polled = 0; polled < 2; polled++) {
         uint64_t address;
-        struct device *device = free_requested_by_a(&address);
+        struct ar_device *device = free_requested_by_a(&address);
         device->ops->event_record(device, 0, A);
         device->ops->stream_wait(device, B, 0);
         if (polled) {
-            struct backing_ticket ticket = backing_fence(device->backing, B);
+            struct ar_backing_ticket ticket = ar_backing_fence(device->backing, B);
             device->ops->advance(device, 2000);
-            assert_true(backing_done(device->backing, ticket));
+            assert_true(ar_backing_done(device->backing, ticket));
         } else {
             device->ops->sync(device, B);
         }
-        device->ops->handed_out(device, address, MIB, C, false, 3);
+        device->ops->handed_out(device, address, AR_MIB, C, false, 3);
         assert_int_equal(device->counters.races, 0);
-        device_close(device);
+        ar_device_close(device);
     }
 }
 
 static void an_event_before_the_use_does_not_order(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim");
-    uint64_t address = sim_test_alloc(device, MIB);
+    struct ar_device *device = sim_test_open("sim");
+    uint64_t address = sim_test_alloc(device, AR_MIB);
     device->ops->event_record(device, 0, A);
-    device->ops->handed_out(device, address, MIB, A, false, 0); /* no kernel is ever seen */
-    device->ops->used(device, address, MIB, A, 1);
+    device->ops->handed_out(device, address, AR_MIB, A, false, 0); /* no kernel is ever seen */
+    device->ops->used(device, address, AR_MIB, A, 1);
     device->ops->stream_wait(device, B, 0);
-    device->ops->handed_out(device, address, MIB, B, false, 2);
+    device->ops->handed_out(device, address, AR_MIB, B, false, 2);
     assert_int_equal(device->counters.races, 1);
-    device_close(device);
+    ar_device_close(device);
 }
 
 /* Two streams use a block; being after one of them is not enough. */
@@ -337,8 +338,8 @@ static void every_user_counts(void **state)
 {
     (void)state;
     uint64_t address;
-    struct device *device = free_requested_by_a(&address);
-    const struct device_ops *ops = device->ops;
+    struct ar_device *device = free_requested_by_a(&address);
+    const struct ar_device_ops *ops = device->ops;
     ops->kernel(device, B, 3000);
     ops->used(device, address + 4096, 4096, B, 2);
     ops->event_record(device, 0, A);
@@ -349,54 +350,54 @@ static void every_user_counts(void **state)
     ops->handed_out(device, address + 12288, 4096, D, false, 5);
     assert_int_equal(device->counters.races, 1);
     assert_non_null(strstr(ops->race_text(device), "stream 0 may still use"));
-    device_close(device);
+    ar_device_close(device);
 }
 
 /* The same memory, mapped at another place and handed out there. */
 static void races_follow_the_memory(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim");
-    struct backing *backing = device->backing;
-    const struct device_ops *ops = device->ops;
+    struct ar_device *device = sim_test_open("sim");
+    struct ar_backing *backing = device->backing;
+    const struct ar_device_ops *ops = device->ops;
     uint64_t range, handle;
-    assert_int_equal(backing_reserve(backing, 16 * MIB, &range), STATUS_OK);
-    assert_int_equal(backing_create(backing, 2 * MIB, &handle), STATUS_OK);
-    assert_int_equal(backing_map(backing, range, handle), STATUS_OK);
-    assert_int_equal(backing_map(backing, range + 8 * MIB, handle), STATUS_OK);
-    ops->handed_out(device, range, MIB, A, false, 0);
+    assert_int_equal(ar_backing_reserve(backing, 16 * AR_MIB, &range), AR_OK);
+    assert_int_equal(ar_backing_create(backing, 2 * AR_MIB, &handle), AR_OK);
+    assert_int_equal(ar_backing_map(backing, range, handle), AR_OK);
+    assert_int_equal(ar_backing_map(backing, range + 8 * AR_MIB, handle), AR_OK);
+    ops->handed_out(device, range, AR_MIB, A, false, 0);
     assert_int_equal(device->counters.races, 1);
     assert_non_null(strstr(ops->race_text(device), "mapped without access"));
-    assert_int_equal(backing_access(backing, range, 2 * MIB), STATUS_OK);
-    assert_int_equal(backing_access(backing, range + 8 * MIB, 2 * MIB), STATUS_OK);
+    assert_int_equal(ar_backing_access(backing, range, 2 * AR_MIB), AR_OK);
+    assert_int_equal(ar_backing_access(backing, range + 8 * AR_MIB, 2 * AR_MIB), AR_OK);
     ops->kernel(device, A, 1000);
-    ops->used(device, range, MIB, A, 1);
-    ops->handed_out(device, range + 8 * MIB + 512 * KIB, 4096, B, false, 2);
+    ops->used(device, range, AR_MIB, A, 1);
+    ops->handed_out(device, range + 8 * AR_MIB + 512 * AR_KIB, 4096, B, false, 2);
     assert_int_equal(device->counters.races, 2);
-    ops->handed_out(device, range + 9 * MIB, 4096, B, false, 3); /* the other half */
+    ops->handed_out(device, range + 9 * AR_MIB, 4096, B, false, 3); /* the other half */
     assert_int_equal(device->counters.races, 2);
-    ops->handed_out(device, range + 2 * MIB, 4096, B, false, 4);
+    ops->handed_out(device, range + 2 * AR_MIB, 4096, B, false, 4);
     assert_int_equal(device->counters.races, 3); /* nothing is mapped there */
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void a_stream_beyond_all_bounds(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim");
+    struct ar_device *device = sim_test_open("sim");
     uint64_t address;
     device->ops->kernel(device, 300, 10);
     assert_int_equal(device->ops->idle_at(device), 10);
     device->ops->kernel(device, 4000000000u, 10);
-    sim_test_misuse(device, backing_segment_alloc(device->backing, 512, &address),
+    sim_test_misuse(device, ar_backing_segment_alloc(device->backing, 512, &address),
                     "a stream beyond 65535");
-    device_close(device);
+    ar_device_close(device);
 }
 
-static void prepare(struct device *device, enum kernel_op_kind kind, enum device_type type,
+static void prepare(struct ar_device *device, enum ar_kernel_op_kind kind, enum ar_device_type type,
                     uint64_t m, uint64_t n, uint64_t k)
 {
-    const struct kernel_op op = {.kind = kind, .type = type, .m = m, .n = n, .k = k};
+    const struct ar_kernel_op op = {.kind = kind, .type = type, .m = m, .n = n, .k = k};
     device->ops->prepare(device, &op);
 }
 
@@ -415,24 +416,24 @@ static void products_are_prepared_once(void **state)
     fclose(file);
     char spec[64];
     snprintf(spec, sizeof spec, "sim:profile=%s", path);
-    struct device *device = sim_test_open(spec);
+    struct ar_device *device = sim_test_open(spec);
     unlink(path);
-    prepare(device, KERNEL_OP_gather, DEVICE_F32, 64, 8, 0);
+    prepare(device, AR_KERNEL_OP_gather, AR_DEVICE_F32, 64, 8, 0);
     assert_int_equal(device->ops->now(device), 0);
-    prepare(device, KERNEL_OP_matmul, DEVICE_F32, 4096, 512, 13);
+    prepare(device, AR_KERNEL_OP_matmul, AR_DEVICE_F32, 4096, 512, 13);
     assert_int_equal(device->ops->now(device), 5000);
-    prepare(device, KERNEL_OP_matmul, DEVICE_F32, 8192, 512, 13); /* the same order */
+    prepare(device, AR_KERNEL_OP_matmul, AR_DEVICE_F32, 8192, 512, 13); /* the same order */
     assert_int_equal(device->ops->now(device), 5000);
-    prepare(device, KERNEL_OP_matmul, DEVICE_F32, 4096, 64, 512);
+    prepare(device, AR_KERNEL_OP_matmul, AR_DEVICE_F32, 4096, 64, 512);
     assert_int_equal(device->ops->now(device), 5070);
-    prepare(device, KERNEL_OP_matmul, DEVICE_BF16, 4096, 64, 512);
+    prepare(device, AR_KERNEL_OP_matmul, AR_DEVICE_BF16, 4096, 64, 512);
     assert_int_equal(device->ops->now(device), 5140);
-    prepare(device, KERNEL_OP_matmul, DEVICE_F32, 4096, 512, 13);
+    prepare(device, AR_KERNEL_OP_matmul, AR_DEVICE_F32, 4096, 512, 13);
     assert_int_equal(device->ops->now(device), 5140);
-    device_close(device);
+    ar_device_close(device);
     device = sim_test_open("sim");
     assert_null(device->ops->prepare); /* the profile says nothing of it */
-    device_close(device);
+    ar_device_close(device);
 }
 
 int main(void)

@@ -10,25 +10,25 @@
 #include "allocators/base/size.h"
 #include "tests/support/sim.h"
 
-#define PAGE (2 * MIB)
+#define PAGE (2 * AR_MIB)
 
-static uint64_t reserve(struct device *device, uint64_t bytes)
+static uint64_t reserve(struct ar_device *device, uint64_t bytes)
 {
     uint64_t address;
-    assert_int_equal(backing_reserve(device->backing, bytes, &address), STATUS_OK);
+    assert_int_equal(ar_backing_reserve(device->backing, bytes, &address), AR_OK);
     return address;
 }
 
-static uint64_t create(struct device *device, uint64_t bytes)
+static uint64_t create(struct ar_device *device, uint64_t bytes)
 {
     backing_handle handle;
-    assert_int_equal(backing_create(device->backing, bytes, &handle), STATUS_OK);
+    assert_int_equal(ar_backing_create(device->backing, bytes, &handle), AR_OK);
     return handle;
 }
 
-static void map(struct device *device, uint64_t address, uint64_t handle)
+static void map(struct ar_device *device, uint64_t address, uint64_t handle)
 {
-    assert_int_equal(backing_map(device->backing, address, handle), STATUS_OK);
+    assert_int_equal(ar_backing_map(device->backing, address, handle), AR_OK);
 }
 
 static void costs_are_the_measured_ones(void **state)
@@ -45,25 +45,25 @@ static void costs_are_the_measured_ones(void **state)
         {8589934592, 16140, 73200, 17480, 379800, 129380, 3500930, 21850},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct device *device = sim_test_open("sim");
+        struct ar_device *device = sim_test_open("sim");
         uint64_t bytes = rows[i].bytes;
         uint64_t address = reserve(device, bytes);
         uint64_t handle = create(device, bytes);
         map(device, address, handle);
-        assert_int_equal(backing_access(device->backing, address, bytes), STATUS_OK);
-        assert_int_equal(backing_unmap(device->backing, address, bytes), STATUS_OK);
-        assert_int_equal(backing_destroy(device->backing, handle), STATUS_OK);
-        assert_int_equal(backing_release(device->backing, address), STATUS_OK);
+        assert_int_equal(ar_backing_access(device->backing, address, bytes), AR_OK);
+        assert_int_equal(ar_backing_unmap(device->backing, address, bytes), AR_OK);
+        assert_int_equal(ar_backing_destroy(device->backing, handle), AR_OK);
+        assert_int_equal(ar_backing_release(device->backing, address), AR_OK);
         const uint64_t *ns = device->counters.call_ns;
-        assert_int_equal(ns[DEVICE_CALL_reserve], rows[i].reserve);
-        assert_int_equal(ns[DEVICE_CALL_create], rows[i].create);
-        assert_int_equal(ns[DEVICE_CALL_map], rows[i].map);
-        assert_int_equal(ns[DEVICE_CALL_access], rows[i].access);
-        assert_int_equal(ns[DEVICE_CALL_unmap], rows[i].unmap);
-        assert_int_equal(ns[DEVICE_CALL_destroy], rows[i].destroy);
-        assert_int_equal(ns[DEVICE_CALL_release], rows[i].release);
+        assert_int_equal(ns[AR_DEVICE_CALL_reserve], rows[i].reserve);
+        assert_int_equal(ns[AR_DEVICE_CALL_create], rows[i].create);
+        assert_int_equal(ns[AR_DEVICE_CALL_map], rows[i].map);
+        assert_int_equal(ns[AR_DEVICE_CALL_access], rows[i].access);
+        assert_int_equal(ns[AR_DEVICE_CALL_unmap], rows[i].unmap);
+        assert_int_equal(ns[AR_DEVICE_CALL_destroy], rows[i].destroy);
+        assert_int_equal(ns[AR_DEVICE_CALL_release], rows[i].release);
         assert_int_equal(device->counters.driver_ns, device->ops->now(device));
-        device_close(device);
+        ar_device_close(device);
     }
 }
 
@@ -72,120 +72,125 @@ static void costs_are_the_measured_ones(void **state)
 static void many_pages_cost_as_many(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim");
-    uint64_t address = reserve(device, GIB), again = reserve(device, GIB);
+    struct ar_device *device = sim_test_open("sim");
+    uint64_t address = reserve(device, AR_GIB), again = reserve(device, AR_GIB);
     uint64_t handles[512];
     for (uint64_t i = 0; i < 512; i++)
         map(device, address + i * PAGE, handles[i] = create(device, PAGE));
-    assert_int_equal(backing_access(device->backing, address, GIB), STATUS_OK);
-    assert_in_range(device->counters.call_ns[DEVICE_CALL_access], 11900000, 13100000);
-    assert_int_equal(device->counters.calls[DEVICE_CALL_access], 1);
+    assert_int_equal(ar_backing_access(device->backing, address, AR_GIB), AR_OK);
+    assert_in_range(device->counters.call_ns[AR_DEVICE_CALL_access], 11900000, 13100000);
+    assert_int_equal(device->counters.calls[AR_DEVICE_CALL_access], 1);
     uint64_t before_ns = device->ops->now(device);
     for (uint64_t i = 0; i < 512; i++)
         map(device, again + i * PAGE, handles[i]);
-    assert_int_equal(backing_access(device->backing, again, GIB), STATUS_OK);
+    assert_int_equal(ar_backing_access(device->backing, again, AR_GIB), AR_OK);
     assert_in_range(device->ops->now(device) - before_ns, 15400000, 17000000);
-    assert_int_equal(device->counters.physical_bytes, GIB);
-    assert_int_equal(backing_unmap(device->backing, address, GIB), STATUS_OK);
-    assert_in_range(device->counters.call_ns[DEVICE_CALL_unmap], 8200000, 9500000);
-    device_close(device);
+    assert_int_equal(device->counters.physical_bytes, AR_GIB);
+    assert_int_equal(ar_backing_unmap(device->backing, address, AR_GIB), AR_OK);
+    assert_in_range(device->counters.call_ns[AR_DEVICE_CALL_unmap], 8200000, 9500000);
+    ar_device_close(device);
 }
 
 static void memory_is_charged_once_until_it_is_unmapped_everywhere(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim:capacity=64MiB");
-    struct backing *backing = device->backing;
-    uint64_t range = reserve(device, 1024 * MIB), handle = create(device, 40 * MIB), other;
-    assert_int_equal(backing_create(backing, 26 * MIB, &other), STATUS_REFUSED);
+    struct ar_device *device = sim_test_open("sim:capacity=64MiB");
+    struct ar_backing *backing = device->backing;
+    uint64_t range = reserve(device, 1024 * AR_MIB), handle = create(device, 40 * AR_MIB), other;
+    assert_int_equal(ar_backing_create(backing, 26 * AR_MIB, &other), AR_REFUSED);
     map(device, range, handle);
-    map(device, range + 512 * MIB, handle);
-    assert_int_equal(device->counters.physical_bytes, 40 * MIB);
-    assert_int_equal(backing_destroy(backing, handle), STATUS_OK);
-    assert_int_equal(backing_unmap(backing, range, 40 * MIB), STATUS_OK);
-    assert_int_equal(device->counters.physical_bytes, 40 * MIB);
-    assert_int_equal(backing_unmap(backing, range + 512 * MIB, 40 * MIB), STATUS_OK);
+    map(device, range + 512 * AR_MIB, handle);
+    assert_int_equal(device->counters.physical_bytes, 40 * AR_MIB);
+    assert_int_equal(ar_backing_destroy(backing, handle), AR_OK);
+    assert_int_equal(ar_backing_unmap(backing, range, 40 * AR_MIB), AR_OK);
+    assert_int_equal(device->counters.physical_bytes, 40 * AR_MIB);
+    assert_int_equal(ar_backing_unmap(backing, range + 512 * AR_MIB, 40 * AR_MIB), AR_OK);
     assert_int_equal(device->counters.physical_bytes, 0);
-    assert_int_equal(device->counters.peak_physical_bytes, 40 * MIB);
-    assert_int_equal(backing_create(backing, 64 * MIB, &other), STATUS_OK);
+    assert_int_equal(device->counters.peak_physical_bytes, 40 * AR_MIB);
+    assert_int_equal(ar_backing_create(backing, 64 * AR_MIB, &other), AR_OK);
     assert_true(other != handle);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void misuse_of_sizes_and_ranges(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim");
-    struct backing *backing = device->backing;
-    uint64_t out, range = reserve(device, 16 * MIB), handle = create(device, 4 * MIB);
-    sim_test_misuse(device, backing_reserve(backing, PAGE + 1, &out), "no multiple of the page");
-    sim_test_misuse(device, backing_create(backing, MIB, &out), "no multiple of the page");
-    sim_test_misuse(device, backing_create(backing, 0, &out), "no multiple of the page");
-    sim_test_misuse(device, backing_map(backing, range + 512, handle), "not the start of a page");
-    sim_test_misuse(device, backing_map(backing, range + 16 * MIB, handle), "in no reserved range");
-    sim_test_misuse(device, backing_map(backing, range + 14 * MIB, handle), "beyond the end");
-    sim_test_misuse(device, backing_map(backing, range, handle + 1), "never made");
-    uint64_t segment = sim_test_alloc(device, 4 * MIB);
-    sim_test_misuse(device, backing_map(backing, segment, handle), "in no reserved range");
-    sim_test_misuse(device, backing_release(backing, segment), "no reserved range starts");
-    sim_test_misuse(device, backing_release(backing, range + PAGE), "no reserved range starts");
-    sim_test_misuse(device, backing_destroy(backing, 99), "given up before, or never made");
-    map(device, range + 4 * MIB, handle);
-    sim_test_misuse(device, backing_map(backing, range + PAGE, handle), "overlaps what is mapped");
-    sim_test_misuse(device, backing_map(backing, range + 6 * MIB, handle), "overlaps what");
-    sim_test_misuse(device, backing_release(backing, range), "are mapped; unmap them first");
-    assert_int_equal(backing_destroy(backing, handle), STATUS_OK);
-    sim_test_misuse(device, backing_destroy(backing, handle), "given up before");
-    sim_test_misuse(device, backing_map(backing, range + 8 * MIB, handle), "given up before");
-    device_close(device);
+    struct ar_device *device = sim_test_open("sim");
+    struct ar_backing *backing = device->backing;
+    uint64_t out, range = reserve(device, 16 * AR_MIB), handle = create(device, 4 * AR_MIB);
+    sim_test_misuse(device, ar_backing_reserve(backing, PAGE + 1, &out), "no multiple of the page");
+    sim_test_misuse(device, ar_backing_create(backing, AR_MIB, &out), "no multiple of the page");
+    sim_test_misuse(device, ar_backing_create(backing, 0, &out), "no multiple of the page");
+    sim_test_misuse(device, ar_backing_map(backing, range + 512, handle),
+                    "not the start of a page");
+    sim_test_misuse(device, ar_backing_map(backing, range + 16 * AR_MIB, handle),
+                    "in no reserved range");
+    sim_test_misuse(device, ar_backing_map(backing, range + 14 * AR_MIB, handle), "beyond the end");
+    sim_test_misuse(device, ar_backing_map(backing, range, handle + 1), "never made");
+    uint64_t segment = sim_test_alloc(device, 4 * AR_MIB);
+    sim_test_misuse(device, ar_backing_map(backing, segment, handle), "in no reserved range");
+    sim_test_misuse(device, ar_backing_release(backing, segment), "no reserved range starts");
+    sim_test_misuse(device, ar_backing_release(backing, range + PAGE), "no reserved range starts");
+    sim_test_misuse(device, ar_backing_destroy(backing, 99), "given up before, or never made");
+    map(device, range + 4 * AR_MIB, handle);
+    sim_test_misuse(device, ar_backing_map(backing, range + PAGE, handle),
+                    "overlaps what is mapped");
+    sim_test_misuse(device, ar_backing_map(backing, range + 6 * AR_MIB, handle), "overlaps what");
+    sim_test_misuse(device, ar_backing_release(backing, range), "are mapped; unmap them first");
+    assert_int_equal(ar_backing_destroy(backing, handle), AR_OK);
+    sim_test_misuse(device, ar_backing_destroy(backing, handle), "given up before");
+    sim_test_misuse(device, ar_backing_map(backing, range + 8 * AR_MIB, handle), "given up before");
+    ar_device_close(device);
 }
 
 static void misuse_of_mappings(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim");
-    struct backing *backing = device->backing;
-    uint64_t range = reserve(device, 32 * MIB);
-    uint64_t first = create(device, 4 * MIB), second = create(device, 4 * MIB);
+    struct ar_device *device = sim_test_open("sim");
+    struct ar_backing *backing = device->backing;
+    uint64_t range = reserve(device, 32 * AR_MIB);
+    uint64_t first = create(device, 4 * AR_MIB), second = create(device, 4 * AR_MIB);
     map(device, range, first);
-    map(device, range + 8 * MIB, second);
-    sim_test_misuse(device, backing_access(backing, range, 12 * MIB), "nothing is mapped at");
-    sim_test_misuse(device, backing_access(backing, range, PAGE), "only a part");
-    sim_test_misuse(device, backing_access(backing, range, 5), "no multiple");
-    sim_test_misuse(device, backing_unmap(backing, range + PAGE, PAGE), "only a part");
-    sim_test_misuse(device, backing_unmap(backing, range + 4 * MIB, 4 * MIB), "nothing is mapped");
-    sim_test_misuse(device, backing_unmap(backing, range, 12 * MIB), "nothing is mapped");
-    assert_int_equal(backing_unmap(backing, range, 4 * MIB), STATUS_OK);
-    sim_test_misuse(device, backing_unmap(backing, range, 4 * MIB), "nothing is mapped");
-    assert_int_equal(backing_unmap(backing, range + 8 * MIB, 4 * MIB), STATUS_OK);
-    assert_int_equal(backing_release(backing, range), STATUS_OK);
-    sim_test_misuse(device, backing_release(backing, range), "released before");
-    assert_int_equal(device->counters.physical_bytes, 8 * MIB);
-    device_close(device);
+    map(device, range + 8 * AR_MIB, second);
+    sim_test_misuse(device, ar_backing_access(backing, range, 12 * AR_MIB), "nothing is mapped at");
+    sim_test_misuse(device, ar_backing_access(backing, range, PAGE), "only a part");
+    sim_test_misuse(device, ar_backing_access(backing, range, 5), "no multiple");
+    sim_test_misuse(device, ar_backing_unmap(backing, range + PAGE, PAGE), "only a part");
+    sim_test_misuse(device, ar_backing_unmap(backing, range + 4 * AR_MIB, 4 * AR_MIB),
+                    "nothing is mapped");
+    sim_test_misuse(device, ar_backing_unmap(backing, range, 12 * AR_MIB), "nothing is mapped");
+    assert_int_equal(ar_backing_unmap(backing, range, 4 * AR_MIB), AR_OK);
+    sim_test_misuse(device, ar_backing_unmap(backing, range, 4 * AR_MIB), "nothing is mapped");
+    assert_int_equal(ar_backing_unmap(backing, range + 8 * AR_MIB, 4 * AR_MIB), AR_OK);
+    assert_int_equal(ar_backing_release(backing, range), AR_OK);
+    sim_test_misuse(device, ar_backing_release(backing, range), "released before");
+    assert_int_equal(device->counters.physical_bytes, 8 * AR_MIB);
+    ar_device_close(device);
 }
 
 static void unmap_under_pending_work(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim");
-    struct backing *backing = device->backing;
-    uint64_t range = reserve(device, 32 * MIB), handle = create(device, 4 * MIB);
+    struct ar_device *device = sim_test_open("sim");
+    struct ar_backing *backing = device->backing;
+    uint64_t range = reserve(device, 32 * AR_MIB), handle = create(device, 4 * AR_MIB);
     map(device, range, handle);
-    map(device, range + 16 * MIB, handle);
-    assert_int_equal(backing_access(backing, range, 4 * MIB), STATUS_OK);
+    map(device, range + 16 * AR_MIB, handle);
+    assert_int_equal(ar_backing_access(backing, range, 4 * AR_MIB), AR_OK);
     device->ops->kernel(device, 1, 5000000);
-    device->ops->used(device, range + MIB, 1000, 1, 42);
-    struct backing_ticket ticket = backing_fence(backing, 1);
-    sim_test_misuse(device, backing_unmap(backing, range, 4 * MIB), "stream 1 may still use it");
-    sim_test_misuse(device, backing_unmap(backing, range, 4 * MIB), "let go at event 42");
+    device->ops->used(device, range + AR_MIB, 1000, 1, 42);
+    struct ar_backing_ticket ticket = ar_backing_fence(backing, 1);
+    sim_test_misuse(device, ar_backing_unmap(backing, range, 4 * AR_MIB),
+                    "stream 1 may still use it");
+    sim_test_misuse(device, ar_backing_unmap(backing, range, 4 * AR_MIB), "let go at event 42");
     /* Time that passes is not enough: nobody has looked. */
     device->ops->advance(device, 6000000);
-    sim_test_misuse(device, backing_unmap(backing, range, 4 * MIB), "may still use it");
+    sim_test_misuse(device, ar_backing_unmap(backing, range, 4 * AR_MIB), "may still use it");
     /* The other mapping of the same memory was not used. */
-    assert_int_equal(backing_unmap(backing, range + 16 * MIB, 4 * MIB), STATUS_OK);
-    assert_true(backing_done(backing, ticket));
-    assert_int_equal(backing_unmap(backing, range, 4 * MIB), STATUS_OK);
-    device_close(device);
+    assert_int_equal(ar_backing_unmap(backing, range + 16 * AR_MIB, 4 * AR_MIB), AR_OK);
+    assert_true(ar_backing_done(backing, ticket));
+    assert_int_equal(ar_backing_unmap(backing, range, 4 * AR_MIB), AR_OK);
+    ar_device_close(device);
 }
 
 int main(void)

@@ -20,13 +20,13 @@ static void reads(void **state)
         {"0", 0},
         {"4096", 4096},
         {"1B", 1},
-        {"1k", KIB},
-        {"1K", KIB},
-        {"1KB", KIB},
-        {"1KiB", KIB},
-        {"24GiB", 24 * GIB},
-        {"1.5M", 3 * MIB / 2},
-        {"2t", 2048 * GIB},
+        {"1k", AR_KIB},
+        {"1K", AR_KIB},
+        {"1KB", AR_KIB},
+        {"1KiB", AR_KIB},
+        {"24GiB", 24 * AR_GIB},
+        {"1.5M", 3 * AR_MIB / 2},
+        {"2t", 2048 * AR_GIB},
         {"0.5KiB", 512},
         {"0.3K", 307},
         {"3.7GiB", UINT64_C(3972844748)},
@@ -40,8 +40,8 @@ static void reads(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint64_t bytes = 1;
-        struct error error;
-        assert_int_equal(size_parse(cases[i].text, &bytes, &error), STATUS_OK);
+        struct ar_error error;
+        assert_int_equal(ar_size_parse(cases[i].text, &bytes, &error), AR_OK);
         assert_true(bytes == cases[i].bytes);
     }
 }
@@ -55,8 +55,8 @@ static void refuses(void **state)
         "8EiB", "1e400", "0x10", "nan", "1KiBs"};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint64_t bytes = 77;
-        struct error error = {""};
-        if (size_parse(cases[i], &bytes, &error) != STATUS_INVALID)
+        struct ar_error error = {""};
+        if (ar_size_parse(cases[i], &bytes, &error) != AR_INVALID)
             fail_msg("\"%s\" was read", cases[i]);
         assert_int_equal(bytes, 77);
         assert_non_null(strstr(error.text, "is not a size"));
@@ -67,42 +67,42 @@ static void counts(void **state)
 {
     (void)state;
     uint64_t count;
-    struct error error;
-    assert_int_equal(count_parse("18446744073709551615", &count, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(ar_count_parse("18446744073709551615", &count, &error), AR_OK);
     assert_true(count == UINT64_MAX);
     static const char *const bad[] = {"", "-1", "1.0", "1K", " 1", "18446744073709551616", "a"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(count_parse(bad[i], &count, &error), STATUS_INVALID);
+        assert_int_equal(ar_count_parse(bad[i], &count, &error), AR_INVALID);
 }
 
 static void prints(void **state)
 {
     (void)state;
     char text[32];
-    assert_string_equal(size_print(0, text, sizeof text), "0 B");
-    assert_string_equal(size_print(1023, text, sizeof text), "1023 B");
-    assert_string_equal(size_print(1536, text, sizeof text), "1.500 KiB");
-    assert_string_equal(size_print(3 * GIB / 2, text, sizeof text), "1.500 GiB");
-    assert_string_equal(size_print(24 * GIB, text, sizeof text), "24.00 GiB");
-    assert_string_equal(size_print(100 * MIB, text, sizeof text), "100.0 MiB");
-    assert_string_equal(size_print_exact(1536 * MIB, text, sizeof text), "1536MiB");
-    assert_string_equal(size_print_exact(1025, text, sizeof text), "1025");
+    assert_string_equal(ar_size_print(0, text, sizeof text), "0 B");
+    assert_string_equal(ar_size_print(1023, text, sizeof text), "1023 B");
+    assert_string_equal(ar_size_print(1536, text, sizeof text), "1.500 KiB");
+    assert_string_equal(ar_size_print(3 * AR_GIB / 2, text, sizeof text), "1.500 GiB");
+    assert_string_equal(ar_size_print(24 * AR_GIB, text, sizeof text), "24.00 GiB");
+    assert_string_equal(ar_size_print(100 * AR_MIB, text, sizeof text), "100.0 MiB");
+    assert_string_equal(ar_size_print_exact(1536 * AR_MIB, text, sizeof text), "1536MiB");
+    assert_string_equal(ar_size_print_exact(1025, text, sizeof text), "1025");
 }
 
 static void reads_back_what_it_writes(void **state)
 {
     (void)state;
-    struct rng rng;
-    rng_seed(&rng, 5);
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 5);
     for (int i = 0; i < 100000; i++) {
-        uint64_t bytes = rng_next(&rng) >> (1 + rng_below(&rng, 63));
+        uint64_t bytes = ar_rng_next(&rng) >> (1 + ar_rng_below(&rng, 63));
         if (i % 2)
-            bytes &= ~UINT64_C(0) << rng_below(&rng, 40);
+            bytes &= ~UINT64_C(0) << ar_rng_below(&rng, 40);
         uint64_t again = 0;
         char text[32];
-        struct error error;
-        assert_int_equal(size_parse(size_print_exact(bytes, text, sizeof text), &again, &error),
-                         STATUS_OK);
+        struct ar_error error;
+        assert_int_equal(
+            ar_size_parse(ar_size_print_exact(bytes, text, sizeof text), &again, &error), AR_OK);
         assert_true(again == bytes);
     }
 }
@@ -110,12 +110,12 @@ static void reads_back_what_it_writes(void **state)
 static void rounds(void **state)
 {
     (void)state;
-    assert_int_equal(size_round_up(0, 256), 0);
-    assert_int_equal(size_round_up(1, 256), 256);
-    assert_int_equal(size_round_up(256, 256), 256);
-    assert_int_equal(size_round_up(5, 1), 5);
-    assert_int_equal(size_round_down(255, 256), 0);
-    assert_int_equal(size_round_down(513, 256), 512);
+    assert_int_equal(ar_size_round_up(0, 256), 0);
+    assert_int_equal(ar_size_round_up(1, 256), 256);
+    assert_int_equal(ar_size_round_up(256, 256), 256);
+    assert_int_equal(ar_size_round_up(5, 1), 5);
+    assert_int_equal(ar_size_round_down(255, 256), 0);
+    assert_int_equal(ar_size_round_down(513, 256), 512);
 }
 
 int main(void)

@@ -19,28 +19,28 @@ static struct fake_backing fake;
 static void open_rig(struct policy_rig *rig, const char *spec, uint64_t cap_bytes)
 {
     fake_backing_open(&fake, cap_bytes);
-    if (policy_rig_open(rig, spec, &fake.base, 0) != STATUS_OK)
+    if (policy_rig_open(rig, spec, &fake.base, 0) != AR_OK)
         fail_msg("%s: %s", spec, rig->error.text);
 }
 
 static void check(struct policy_rig *rig)
 {
-    struct error error = {""};
-    if (policy_validate(rig->policy, &error) != STATUS_OK)
+    struct ar_error error = {""};
+    if (ar_policy_validate(rig->policy, &error) != AR_OK)
         fail_msg("%s", error.text);
 }
 
-static struct policy_block take(struct policy_rig *rig, uint64_t bytes)
+static struct ar_policy_block take(struct policy_rig *rig, uint64_t bytes)
 {
-    struct policy_block block;
-    assert_int_equal(policy_rig_alloc(rig, bytes, &block), STATUS_OK);
+    struct ar_policy_block block;
+    assert_int_equal(policy_rig_alloc(rig, bytes, &block), AR_OK);
     check(rig);
     return block;
 }
 
-static void free_requested(struct policy_rig *rig, struct policy_block block)
+static void free_requested(struct policy_rig *rig, struct ar_policy_block block)
 {
-    assert_int_equal(policy_rig_free(rig, &block), STATUS_OK);
+    assert_int_equal(policy_rig_free(rig, &block), AR_OK);
     check(rig);
 }
 
@@ -51,10 +51,10 @@ static void close_rig(struct policy_rig *rig)
     assert_int_equal(fake.held_bytes, 0);
 }
 
-static struct policy_stats stats_of(const struct policy_rig *rig)
+static struct ar_policy_stats stats_of(const struct policy_rig *rig)
 {
-    struct policy_stats stats;
-    policy_stats(rig->policy, &stats);
+    struct ar_policy_stats stats;
+    ar_policy_stats(rig->policy, &stats);
     return stats;
 }
 
@@ -65,15 +65,15 @@ static void waste(void **state)
     (void)state;
     struct policy_rig rig;
     open_rig(&rig, "slab:largest_class=16MiB", UINT64_MAX);
-    for (uint64_t bytes = 4096; bytes < 40 * MIB;) {
-        struct policy_block block = take(&rig, bytes);
+    for (uint64_t bytes = 4096; bytes < 40 * AR_MIB;) {
+        struct ar_policy_block block = take(&rig, bytes);
         assert_true(block.granted_bytes >= bytes);
         assert_true((block.granted_bytes - bytes) * 8 <= block.granted_bytes);
         assert_int_equal(block.address % 256, 0);
         uint64_t last = block.granted_bytes;
         free_requested(&rig, block);
         assert_int_equal(take(&rig, last).granted_bytes, last);
-        bytes = bytes <= 16 * MIB ? last + 1 : bytes * 3 / 2 + 1;
+        bytes = bytes <= 16 * AR_MIB ? last + 1 : bytes * 3 / 2 + 1;
     }
     close_rig(&rig);
 }
@@ -85,7 +85,7 @@ static void small_classes(void **state)
     struct policy_rig rig;
     open_rig(&rig, "slab", UINT64_MAX);
     for (uint64_t bytes = 1; bytes <= 4096; bytes += 85)
-        assert_int_equal(take(&rig, bytes).granted_bytes, size_round_up(bytes, 256));
+        assert_int_equal(take(&rig, bytes).granted_bytes, ar_size_round_up(bytes, 256));
     close_rig(&rig);
 }
 
@@ -94,15 +94,15 @@ static void the_fullest_slab_serves(void **state)
 {
     (void)state;
     struct policy_rig rig;
-    struct policy_block blocks[8];
+    struct ar_policy_block blocks[8];
     open_rig(&rig, "slab:keep=0", UINT64_MAX);
     for (int i = 0; i < 4; i++) /* two slabs of two blocks */
-        blocks[i] = take(&rig, 64 * KIB);
+        blocks[i] = take(&rig, 64 * AR_KIB);
     free_requested(&rig, blocks[0]);
     free_requested(&rig, blocks[2]);
     free_requested(&rig, blocks[3]); /* the second slab is empty and goes back */
-    assert_int_equal(take(&rig, 64 * KIB).address, blocks[0].address);
-    assert_int_equal(stats_of(&rig).totals.reserved_bytes, 2 * MIB);
+    assert_int_equal(take(&rig, 64 * AR_KIB).address, blocks[0].address);
+    assert_int_equal(stats_of(&rig).totals.reserved_bytes, 2 * AR_MIB);
     close_rig(&rig);
 }
 
@@ -113,18 +113,18 @@ static void an_empty_slab_is_kept(void **state)
     (void)state;
     struct policy_rig rig;
     open_rig(&rig, "slab:limit=2MiB", UINT64_MAX);
-    struct policy_block one = take(&rig, 256 * KIB);
+    struct ar_policy_block one = take(&rig, 256 * AR_KIB);
     uint64_t splits = stats_of(&rig).count.splits;
     for (int i = 0; i < 10; i++) {
         free_requested(&rig, one);
-        one = take(&rig, 256 * KIB);
+        one = take(&rig, 256 * AR_KIB);
     }
     assert_int_equal(stats_of(&rig).count.splits, splits);
     free_requested(&rig, one);
-    struct policy_block large = take(&rig, 2 * MIB); /* all of the limit */
+    struct ar_policy_block large = take(&rig, 2 * AR_MIB); /* all of the limit */
     free_requested(&rig, large);
-    assert_int_equal(stats_of(&rig).totals.releasable_bytes, 2 * MIB);
-    assert_int_equal(policy_trim(rig.policy, 0), STATUS_OK);
+    assert_int_equal(stats_of(&rig).totals.releasable_bytes, 2 * AR_MIB);
+    assert_int_equal(ar_policy_trim(rig.policy, 0), AR_OK);
     assert_int_equal(fake.held_bytes, 0);
     close_rig(&rig);
 }
@@ -134,19 +134,19 @@ static void cached_memory_goes_back_when_it_is_short(void **state)
 {
     (void)state;
     struct policy_rig rig;
-    open_rig(&rig, "slab:slack=10", 100 * MIB);
-    struct policy_block cached[3];
+    open_rig(&rig, "slab:slack=10", 100 * AR_MIB);
+    struct ar_policy_block cached[3];
     for (int i = 0; i < 3; i++)
-        cached[i] = take(&rig, 20 * MIB);
-    struct policy_block live = take(&rig, 30 * MIB);
+        cached[i] = take(&rig, 20 * AR_MIB);
+    struct ar_policy_block live = take(&rig, 30 * AR_MIB);
     for (int i = 0; i < 3; i++)
         free_requested(&rig, cached[i]);
-    struct policy_block more = take(&rig, 50 * MIB);
-    struct policy_stats stats = stats_of(&rig);
+    struct ar_policy_block more = take(&rig, 50 * AR_MIB);
+    struct ar_policy_stats stats = stats_of(&rig);
     assert_int_equal(stats.count.segments_freed, 3);
     assert_true(stats.count.retries > 0);
-    struct policy_block block;
-    assert_int_equal(policy_rig_alloc(&rig, 40 * MIB, &block), STATUS_NO_MEMORY);
+    struct ar_policy_block block;
+    assert_int_equal(policy_rig_alloc(&rig, 40 * AR_MIB, &block), AR_NO_MEMORY);
     assert_int_equal(stats_of(&rig).count.failures, 1);
     free_requested(&rig, live);
     free_requested(&rig, more);
@@ -160,13 +160,13 @@ static void the_cache_is_bounded(void **state)
     (void)state;
     struct policy_rig rig;
     open_rig(&rig, "slab", UINT64_MAX);
-    for (uint64_t bytes = 64 * MIB; bytes < 256 * MIB; bytes += 2 * MIB) {
+    for (uint64_t bytes = 64 * AR_MIB; bytes < 256 * AR_MIB; bytes += 2 * AR_MIB) {
         free_requested(&rig, take(&rig, bytes));
         assert_true(stats_of(&rig).totals.reserved_bytes <= bytes + bytes / 8);
     }
     uint64_t freed = stats_of(&rig).count.segments_freed;
     for (int i = 0; i < 20; i++)
-        free_requested(&rig, take(&rig, 200 * MIB));
+        free_requested(&rig, take(&rig, 200 * AR_MIB));
     assert_int_equal(stats_of(&rig).count.segments_freed, freed);
     close_rig(&rig);
 }
@@ -176,12 +176,12 @@ static void a_giant_is_not_broken_for_crumbs(void **state)
 {
     (void)state;
     struct policy_rig rig;
-    open_rig(&rig, "slab", 8 * GIB + 64 * MIB);
+    open_rig(&rig, "slab", 8 * AR_GIB + 64 * AR_MIB);
     for (int i = 0; i < 8; i++) {
-        struct policy_block giant = take(&rig, 8 * GIB);
+        struct ar_policy_block giant = take(&rig, 8 * AR_GIB);
         free_requested(&rig, giant);
-        (void)take(&rig, 300 * KIB);
-        (void)take(&rig, 3 * MIB);
+        (void)take(&rig, 300 * AR_KIB);
+        (void)take(&rig, 3 * AR_MIB);
         (void)take(&rig, 1000);
     }
     assert_int_equal(stats_of(&rig).count.failures, 0);
@@ -194,14 +194,14 @@ static void either_kind_borrows(void **state)
 {
     (void)state;
     struct policy_rig rig;
-    open_rig(&rig, "slab", 8 * MIB);
-    struct policy_block large[4];
+    open_rig(&rig, "slab", 8 * AR_MIB);
+    struct ar_policy_block large[4];
     for (int i = 0; i < 4; i++)
-        large[i] = take(&rig, i == 1 ? MIB : 2 * MIB);
-    struct policy_block fourth = take(&rig, 512 * KIB); /* beside the second */
-    struct policy_block small = take(&rig, 1000);
+        large[i] = take(&rig, i == 1 ? AR_MIB : 2 * AR_MIB);
+    struct ar_policy_block fourth = take(&rig, 512 * AR_KIB); /* beside the second */
+    struct ar_policy_block small = take(&rig, 1000);
     assert_int_equal(small.granted_bytes, 1024);
-    assert_int_equal(stats_of(&rig).totals.reserved_bytes, 8 * MIB);
+    assert_int_equal(stats_of(&rig).totals.reserved_bytes, 8 * AR_MIB);
     free_requested(&rig, small);
     free_requested(&rig, fourth);
     for (int i = 0; i < 4; i++)
@@ -215,25 +215,24 @@ static void pages_move(void **state)
 {
     (void)state;
     struct policy_rig rig;
-    struct policy_block blocks[12];
-    struct device *device = sim_test_open("sim:profile=h100,capacity=640MiB");
-    assert_int_equal(policy_rig_open(&rig, "slab:virtual=true,slack=0", device->backing, 0),
-                     STATUS_OK);
+    struct ar_policy_block blocks[12];
+    struct ar_device *device = sim_test_open("sim:profile=h100,capacity=640MiB");
+    assert_int_equal(policy_rig_open(&rig, "slab:virtual=true,slack=0", device->backing, 0), AR_OK);
     for (int i = 0; i < 12; i++)
-        blocks[i] = take(&rig, 50 * MIB);
+        blocks[i] = take(&rig, 50 * AR_MIB);
     uint64_t held = rig.policy->totals.reserved_bytes;
-    assert_int_equal(held, 600 * MIB);
+    assert_int_equal(held, 600 * AR_MIB);
     for (int i = 0; i < 12; i++)
         free_requested(&rig, blocks[i]);
     for (int i = 0; i < 3; i++) {
-        (void)take(&rig, 200 * MIB);
+        (void)take(&rig, 200 * AR_MIB);
         assert_int_equal(rig.policy->totals.reserved_bytes, held);
         assert_int_equal(device->counters.physical_bytes, held);
     }
     assert_int_equal(stats_of(&rig).count.remapped_bytes, held);
     assert_int_equal(policy_rig_close(&rig), 0);
     assert_int_equal(device->counters.physical_bytes, 0);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void virtual_needs_virtual_memory(void **state)
@@ -241,7 +240,7 @@ static void virtual_needs_virtual_memory(void **state)
     (void)state;
     struct policy_rig rig;
     fake_backing_open(&fake, UINT64_MAX);
-    assert_int_equal(policy_rig_open(&rig, "slab:virtual=true", &fake.base, 0), STATUS_UNSUPPORTED);
+    assert_int_equal(policy_rig_open(&rig, "slab:virtual=true", &fake.base, 0), AR_UNSUPPORTED);
     assert_non_null(strstr(rig.error.text, "virtual=true"));
     assert_int_equal(policy_rig_close(&rig), 0);
 }
@@ -260,19 +259,19 @@ static void settings(void **state)
         "checked(every=50)+gmlake:frag_limit=2MiB,realloc=true,defrag_level=1",
     };
     struct op_script script;
-    op_script_open(&script, 3, 20000, 300, 32 * MIB);
+    op_script_open(&script, 3, 20000, 300, 32 * AR_MIB);
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         struct policy_rig rig;
-        struct device *device = sim_test_open("sim:profile=h100,capacity=512MiB");
-        if (policy_rig_open(&rig, specs[i], device->backing, 0) != STATUS_OK)
+        struct ar_device *device = sim_test_open("sim:profile=h100,capacity=512MiB");
+        if (policy_rig_open(&rig, specs[i], device->backing, 0) != AR_OK)
             fail_msg("%s: %s", specs[i], rig.error.text);
         struct op_result result = op_script_run(&script, rig.policy);
-        if (result.status != STATUS_OK)
-            fail_msg("%s: %s", specs[i], policy_problem(rig.policy));
+        if (result.status != AR_OK)
+            fail_msg("%s: %s", specs[i], ar_policy_problem(rig.policy));
         assert_true(result.served > result.refused && result.refused > 0);
         assert_int_equal(policy_rig_close(&rig), 0);
         assert_int_equal(device->counters.physical_bytes, 0);
-        device_close(device);
+        ar_device_close(device);
     }
     op_script_close(&script);
 }

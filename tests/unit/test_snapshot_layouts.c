@@ -74,18 +74,18 @@ static void private_pools_are_met(void **state)
 /* The second device does what the first does, on the same addresses. */
 static void double_image(struct snapshot_image *image)
 {
-    struct error error;
+    struct ar_error error;
     const size_t entries = image->entry_count, blocks = image->block_count;
     const size_t segments = image->segment_count;
     for (size_t i = 0; i < entries; i++) {
         struct snapshot_entry entry = image->entries[i];
         entry.device = 1;
-        assert_int_equal(snapshot_add_entry(image, &entry, &error), STATUS_OK);
+        assert_int_equal(snapshot_add_entry(image, &entry, &error), AR_OK);
     }
     for (size_t i = 0; i < blocks; i++) {
         struct snapshot_block block = image->blocks[i];
         block.device = 1;
-        assert_int_equal(snapshot_add_block(image, &block, &error), STATUS_OK);
+        assert_int_equal(snapshot_add_block(image, &block, &error), AR_OK);
     }
     image->segments = realloc(image->segments, 2 * segments * sizeof *image->segments);
     assert_non_null(image->segments);
@@ -152,10 +152,10 @@ static void marks_come_back(void **state)
         "!,annotate,2097152,packed\nm,last\n";
     struct trace_rig rig;
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     (void)state;
     trace_rig_open(&rig);
-    assert_int_equal(trace_rig_text(&rig, text, &source, &error), STATUS_OK);
+    assert_int_equal(trace_rig_text(&rig, text, &source, &error), AR_OK);
     if (format_writer_snapshot.write(source, rig.path[1], false, &error))
         fail_msg("%s", error.text);
     char *wanted = print_events(&rig, source);

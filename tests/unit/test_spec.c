@@ -13,14 +13,14 @@
 /* Writes a spec back in one plain form: [name key=<value>...]... */
 static const char *flat(const char *text, char *out, size_t out_bytes)
 {
-    struct spec spec;
-    struct error error = {""};
-    if (spec_parse(text, &spec, &error))
+    struct ar_spec spec;
+    struct ar_error error = {""};
+    if (ar_spec_parse(text, &spec, &error))
         fail_msg("%s: %s", text, error.text);
     assert_string_equal(spec.text, text);
     size_t used = 0;
     for (size_t i = 0; i < spec.link_count; i++) {
-        const struct spec_link *link = &spec.links[i];
+        const struct ar_spec_link *link = &spec.links[i];
         used += (size_t)snprintf(out + used, out_bytes - used, "[%s", link->name);
         for (size_t j = 0; j < link->pair_count; j++)
             used += (size_t)snprintf(out + used, out_bytes - used,
@@ -28,7 +28,7 @@ static const char *flat(const char *text, char *out, size_t out_bytes)
                                      link->pairs[j].key, link->pairs[j].value);
         used += (size_t)snprintf(out + used, out_bytes - used, "]");
     }
-    spec_close(&spec);
+    ar_spec_close(&spec);
     assert_null(spec.storage);
     return out;
 }
@@ -84,9 +84,9 @@ static void bad(void **state)
         {"fault(n=3)growth", "a plus sign is expected at character 11"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct spec spec;
-        struct error error = {""};
-        assert_int_equal(spec_parse(cases[i][0], &spec, &error), STATUS_INVALID);
+        struct ar_spec spec;
+        struct ar_error error = {""};
+        assert_int_equal(ar_spec_parse(cases[i][0], &spec, &error), AR_INVALID);
         assert_null(spec.storage);
         if (!strstr(error.text, cases[i][1]))
             fail_msg("\"%s\" gave: %s", cases[i][0], error.text);
@@ -106,12 +106,12 @@ static void all_short_texts(void **state)
         size_t rest = code;
         for (int i = 0; i < 5; i++, rest /= base)
             text[i] = signs[rest % base];
-        struct spec spec;
-        struct error error = {""};
-        enum status status = spec_parse(text, &spec, &error);
-        assert_true(status == STATUS_OK || (status == STATUS_INVALID && error.text[0]));
-        read += status == STATUS_OK;
-        spec_close(&spec);
+        struct ar_spec spec;
+        struct ar_error error = {""};
+        enum ar_status status = ar_spec_parse(text, &spec, &error);
+        assert_true(status == AR_OK || (status == AR_INVALID && error.text[0]));
+        read += status == AR_OK;
+        ar_spec_close(&spec);
     }
     assert_true(read > 0 && read < base * base * base * base * base);
 }

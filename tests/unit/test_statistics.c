@@ -144,9 +144,9 @@ static void rows_stand_by_their_medians(void **state)
     const size_t wanted[] = {2, 4, 0, 1, 3};
     const bool shared[] = {true, true, true, false, false};
     struct placed_rows rows;
-    struct error error;
+    struct ar_error error;
     (void)state;
-    assert_int_equal(placed_rows_open(&rows, 5, &error), STATUS_OK);
+    assert_int_equal(placed_rows_open(&rows, 5, &error), AR_OK);
     for (size_t i = 0; i < 5; i++) {
         bool has = given[i].median > 0;
         placed_rows_add(&rows, (struct placed_row){.runs = i,
@@ -193,8 +193,8 @@ static void rows_are_placed_by_their_draws(void **state)
         runs[18 + i] = run("c", 0, 1 + i, i != 3, 5);
     }
     struct placed_rows rows;
-    struct error error;
-    assert_int_equal(placed_rows_open(&rows, 24, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(placed_rows_open(&rows, 24, &error), AR_OK);
     for (size_t i = 0; i < 24; i += 6) {
         struct placed_row row = {.first = &runs[i], .runs = 6, .passed = i == 18 ? 5 : 6};
         if (row.passed == 6)

@@ -12,30 +12,29 @@
 
 static void test_escaped_once(void **state)
 {
-    struct error error;
+    struct ar_error error;
     (void)state;
-    assert_int_equal(
-        error_set(&error, STATUS_INVALID, "\"%s\" is wrong", "a\033[2J\nb\x7f\xff\xc3"),
-        STATUS_INVALID);
+    assert_int_equal(ar_error_set(&error, AR_INVALID, "\"%s\" is wrong", "a\033[2J\nb\x7f\xff\xc3"),
+                     AR_INVALID);
     assert_string_equal(error.text, "\"a\\x1b[2J\\x0ab\\x7f\\xff\\xc3\" is wrong");
-    error_prefix(&error, STATUS_INVALID, "%s:%d",
-                 "gr\xc3\xbc\xc3\x9f"
-                 "e\t",
-                 7);
+    ar_error_prefix(&error, AR_INVALID, "%s:%d",
+                    "gr\xc3\xbc\xc3\x9f"
+                    "e\t",
+                    7);
     assert_string_equal(error.text, "gr\xc3\xbc\xc3\x9f"
                                     "e\\x09:7: \"a\\x1b[2J\\x0ab\\x7f\\xff\\xc3\" is wrong");
 }
 
 static void test_long_ones_are_cut(void **state)
 {
-    struct error error;
+    struct ar_error error;
     char input[2 * sizeof error.text];
     (void)state;
     memset(input, '\n', sizeof input - 1);
     input[sizeof input - 1] = '\0';
-    error_set(&error, STATUS_INVALID, "%s", input);
+    ar_error_set(&error, AR_INVALID, "%s", input);
     assert_int_equal(strlen(error.text), (sizeof error.text - 1) / 4 * 4);
-    error_prefix(&error, STATUS_INVALID, "%s", input);
+    ar_error_prefix(&error, AR_INVALID, "%s", input);
     assert_true(strlen(error.text) < sizeof error.text);
     assert_null(strchr(error.text, '\n'));
 }
@@ -60,7 +59,7 @@ static void test_characters(void **state)
         {"\xf4\x90\x80\x80", 0}, /* above U+10FFFF */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        assert_int_equal(utf8_bytes(rows[i].text), rows[i].bytes);
+        assert_int_equal(ar_utf8_bytes(rows[i].text), rows[i].bytes);
 }
 
 int main(void)

@@ -17,7 +17,7 @@
 static struct tenants_card card_of(const char *text)
 {
     struct tenants_card card = {.compute_capability = 9};
-    assert_int_equal(spec_parse(text, &card.device, NULL), STATUS_OK);
+    assert_int_equal(ar_spec_parse(text, &card.device, NULL), AR_OK);
     return card;
 }
 
@@ -50,14 +50,14 @@ static const struct process_line growth_lines[] = {{"framework", "tensorflow", 1
 static const struct process_line limited_lines[] = {{"framework", "tensorflow", 1},
                                                     {"set_logical_devices", "0 1100", 2}};
 
-static enum status run(struct tenants *tenants, const char *card, struct tenant_result *results,
-                       struct error *error)
+static enum ar_status run(struct tenants *tenants, const char *card, struct tenant_result *results,
+                          struct ar_error *error)
 {
     struct tenants_card machine = card_of(card);
     tenants->cards = &machine;
     tenants->card_count = 1;
-    enum status status = tenants_run(tenants, results, error);
-    spec_close(&machine.device);
+    enum ar_status status = tenants_run(tenants, results, error);
+    ar_spec_close(&machine.device);
     return status;
 }
 
@@ -68,7 +68,7 @@ static void the_second_greedy_one_finds_too_little(void **state)
     const char *workloads[] = {path};
     struct tenant_setup setups[2];
     struct tenant_result results[2];
-    struct error error;
+    struct ar_error error;
     for (int i = 0; i < 2; i++)
         setups[i] = (struct tenant_setup){
             .name = i ? "second" : "first",
@@ -76,23 +76,23 @@ static void the_second_greedy_one_finds_too_little(void **state)
             .line_count = 1,
             .workloads = workloads,
             .workload_count = 1,
-            .context_bytes = 100 * MIB,
+            .context_bytes = 100 * AR_MIB,
             .arrives = (uint64_t)i,
         };
     struct tenants tenants = {.setups = setups, .count = 2};
-    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &error), STATUS_OK);
+    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &error), AR_OK);
     assert_int_equal(results[0].outcome, TENANT_PASSED);
     assert_int_equal(results[0].steps, 3);
     /* 8 GiB - 100 MiB of context - 1800 MiB for the system */
-    assert_int_equal(results[0].peak_reserved_bytes, 8 * GIB - 1900 * MIB);
+    assert_int_equal(results[0].peak_reserved_bytes, 8 * AR_GIB - 1900 * AR_MIB);
     /* 1800 MiB are left, 100 of them for its context, 225 of the rest for the system: 1475 MiB hold
      * 1 GiB, and no 512 MiB beside it. */
     assert_int_equal(results[1].outcome, TENANT_FAILED);
     assert_int_equal(results[1].cause, REPLAY_CAUSE_TENANT);
     assert_int_equal(results[1].refused_by, 0);
-    assert_int_equal(results[1].refused_bytes, 512 * MIB);
+    assert_int_equal(results[1].refused_bytes, 512 * AR_MIB);
     assert_int_equal(results[1].failed_step, 0);
-    assert_int_equal(results[1].peak_reserved_bytes, 1475 * MIB);
+    assert_int_equal(results[1].peak_reserved_bytes, 1475 * AR_MIB);
     forget(path);
 }
 
@@ -116,13 +116,12 @@ static void all_of_little_is_tried(void **state)
     };
     struct tenants tenants = {.setups = setups, .count = 2};
     struct tenant_result results[2];
-    struct error error;
+    struct ar_error error;
     /* 8000 MiB and 190 MiB in whole pages of 2 MiB */
-    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8190MiB", results, &error),
-                     STATUS_OK);
+    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8190MiB", results, &error), AR_OK);
     assert_int_equal(results[0].outcome, TENANT_PASSED);
     assert_int_equal(results[1].outcome, TENANT_PASSED);
-    assert_int_equal(results[1].peak_reserved_bytes, 190 * MIB);
+    assert_int_equal(results[1].peak_reserved_bytes, 190 * AR_MIB);
     forget(holder);
     forget(small);
 }
@@ -134,7 +133,7 @@ static void growth_lets_two_in(void **state)
     const char *workloads[] = {path};
     struct tenant_setup setups[2];
     struct tenant_result results[2];
-    struct error error;
+    struct ar_error error;
     for (int i = 0; i < 2; i++)
         setups[i] = (struct tenant_setup){.name = i ? "second" : "first",
                                           .lines = growth_lines,
@@ -143,7 +142,7 @@ static void growth_lets_two_in(void **state)
                                           .workload_count = 1,
                                           .arrives = (uint64_t)i};
     struct tenants tenants = {.setups = setups, .count = 2};
-    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &error), STATUS_OK);
+    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &error), AR_OK);
     assert_int_equal(results[0].outcome, TENANT_PASSED);
     assert_int_equal(results[1].outcome, TENANT_PASSED);
     forget(path);
@@ -158,7 +157,7 @@ static void a_request_waits_for_memory(void **state)
         write_trace("a,0,1073741824\nk,0,1000000000\nm,step\nk,0,1000000000\nm,step\nf,0\n");
     char *asker = write_trace("k,0,1000\na,0,1073741824\nm,step\n");
     const char *holds[] = {holder}, *asks[] = {asker};
-    struct error error;
+    struct ar_error error;
     for (int waits = 0; waits < 2; waits++) {
         const struct tenant_setup setups[] = {
             {.name = "holder", .policy = "direct", .workloads = holds, .workload_count = 1},
@@ -175,8 +174,8 @@ static void a_request_waits_for_memory(void **state)
         struct tenants_card machine = card_of("sim:profile=h100,capacity=1536MiB");
         tenants.cards = &machine;
         tenants.card_count = 1;
-        assert_int_equal(tenants_run(&tenants, results, &error), STATUS_OK);
-        spec_close(&machine.device);
+        assert_int_equal(tenants_run(&tenants, results, &error), AR_OK);
+        ar_spec_close(&machine.device);
         assert_int_equal(results[0].outcome, TENANT_PASSED);
         if (waits) {
             assert_int_equal(results[1].retries_waited, 1);
@@ -208,19 +207,19 @@ static void settings_that_are_refused_keep_a_process_away(void **state)
          .policy = "torch",
          .workloads = workloads,
          .workload_count = 1,
-         .context_bytes = 16 * GIB},
+         .context_bytes = 16 * AR_GIB},
         {.name = "unplaced",
          .policy = "torch",
          .workloads = workloads,
          .workload_count = 1,
          .placement = TENANT_FIRST_FIT,
-         .needs_bytes = 9 * GIB},
+         .needs_bytes = 9 * AR_GIB},
         {.name = "fine", .policy = "torch", .workloads = workloads, .workload_count = 1},
     };
     struct tenants tenants = {.setups = setups, .count = 4};
     struct tenant_result results[4];
-    struct error error;
-    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results, &error), AR_OK);
     assert_int_equal(results[0].outcome, TENANT_REFUSED_SETTINGS);
     assert_non_null(strstr(results[0].why, "RuntimeError"));
     assert_int_equal(results[1].outcome, TENANT_NO_ROOM);
@@ -255,10 +254,10 @@ static void what_stays_is_held_until_it_leaves(void **state)
     };
     struct tenants tenants = {.setups = setups, .count = 3};
     struct tenant_result results[3];
-    struct error error;
-    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=2GiB", results, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(run(&tenants, "sim:profile=h100,capacity=2GiB", results, &error), AR_OK);
     assert_int_equal(results[0].outcome, TENANT_PASSED);
-    assert_int_equal(results[0].end_physical_bytes, 1536 * MIB);
+    assert_int_equal(results[0].end_physical_bytes, 1536 * AR_MIB);
     assert_int_equal(results[1].outcome, TENANT_FAILED);
     assert_int_equal(results[1].refused_by, 0);
     assert_int_equal(results[2].outcome, TENANT_PASSED);
@@ -279,18 +278,18 @@ static void runs_repeat(void **state)
          .line_count = 2,
          .workloads = workloads,
          .workload_count = 2,
-         .context_bytes = 10 * MIB},
+         .context_bytes = 10 * AR_MIB},
         {.name = "other", .policy = "vmm", .workloads = workloads, .workload_count = 1},
     };
     struct tenant_result results[2][2];
-    struct error error;
+    struct ar_error error;
     for (int i = 0; i < 2; i++) {
         struct tenants tenants = {.setups = setups, .count = 2, .free = true, .seed = 7};
         assert_int_equal(run(&tenants, "sim:profile=h100,capacity=8GiB", results[i], &error),
-                         STATUS_OK);
+                         AR_OK);
     }
     assert_memory_equal(results[0], results[1], sizeof results[0]);
-    assert_int_equal(results[0][0].peak_reserved_bytes, 3072 * MIB);
+    assert_int_equal(results[0][0].peak_reserved_bytes, 3072 * AR_MIB);
     forget(path);
 }
 

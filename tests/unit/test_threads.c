@@ -21,17 +21,17 @@
 static void the_map_holds_what_a_table_holds(void **state)
 {
     (void)state;
-    struct host host = {0};
+    struct ar_host host = {0};
     struct address_map map;
-    struct rng rng;
+    struct ar_rng rng;
     uint64_t held[KEYS] = {0}; /* cookie + 1 of what lies at key * 512 */
     size_t count = 0;
-    rng_seed(&rng, 7);
+    ar_rng_seed(&rng, 7);
     address_map_open(&map, &host);
     for (uint64_t turn = 0; turn < 40000; turn++) {
-        uint64_t key = rng_below(&rng, KEYS), address = key * 512;
-        struct policy_block block = {.address = address, .cookie = turn};
-        const struct policy_block *found = address_map_find(&map, address);
+        uint64_t key = ar_rng_below(&rng, KEYS), address = key * 512;
+        struct ar_policy_block block = {.address = address, .cookie = turn};
+        const struct ar_policy_block *found = address_map_find(&map, address);
         assert_int_equal(found ? found->cookie + 1 : 0, held[key]);
         if (held[key]) {
             assert_true(address_map_remove(&map, address, &block));
@@ -39,8 +39,8 @@ static void the_map_holds_what_a_table_holds(void **state)
             held[key] = 0;
             count--;
         } else {
-            assert_int_equal(address_map_reserve(&map), STATUS_OK);
-            assert_int_equal(address_map_insert(&map, &block), STATUS_OK);
+            assert_int_equal(address_map_reserve(&map), AR_OK);
+            assert_int_equal(address_map_insert(&map, &block), AR_OK);
             held[key] = turn + 1;
             count++;
         }
@@ -54,23 +54,23 @@ static void the_map_holds_what_a_table_holds(void **state)
 static void the_map_refuses_doubles_and_strangers(void **state)
 {
     (void)state;
-    struct host host = {.fail_at = 2};
+    struct ar_host host = {.fail_at = 2};
     struct address_map map;
-    struct policy_block block = {.address = 4096}, out;
+    struct ar_policy_block block = {.address = 4096}, out;
     address_map_open(&map, &host);
     assert_null(address_map_find(&map, 4096));
     assert_false(address_map_remove(&map, 4096, &out));
-    assert_int_equal(address_map_reserve(&map), STATUS_OK);
-    assert_int_equal(address_map_insert(&map, &block), STATUS_OK);
-    assert_int_equal(address_map_insert(&map, &block), STATUS_CORRUPT);
+    assert_int_equal(address_map_reserve(&map), AR_OK);
+    assert_int_equal(address_map_insert(&map, &block), AR_OK);
+    assert_int_equal(address_map_insert(&map, &block), AR_CORRUPT);
     assert_null(address_map_find(&map, ADDRESS_MAP_NONE));
     while (map.count < 32) {
         block.address += 512;
-        assert_int_equal(address_map_reserve(&map), STATUS_OK);
-        assert_int_equal(address_map_insert(&map, &block), STATUS_OK);
+        assert_int_equal(address_map_reserve(&map), AR_OK);
+        assert_int_equal(address_map_insert(&map, &block), AR_OK);
     }
     /* The map would grow, and there is no memory for it: it stays as it was. */
-    assert_int_equal(address_map_reserve(&map), STATUS_HOST_MEMORY);
+    assert_int_equal(address_map_reserve(&map), AR_HOST_MEMORY);
     assert_int_equal(map.count, 32);
     assert_non_null(address_map_find(&map, 4096));
     address_map_close(&map);
@@ -81,29 +81,29 @@ static void the_map_refuses_doubles_and_strangers(void **state)
 static void a_pool_takes_addresses_back(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim:profile=bump");
+    struct ar_device *device = sim_test_open("sim:profile=bump");
     struct policy_rig rig;
-    assert_int_equal(policy_rig_open(&rig, "growth", device->backing, 0), STATUS_OK);
+    assert_int_equal(policy_rig_open(&rig, "growth", device->backing, 0), AR_OK);
     struct locked_pool *pool = locked_pool_open(rig.policy, &rig.host);
-    struct policy_request request = {.bytes = 1000};
-    struct policy_block block;
+    struct ar_policy_request request = {.bytes = 1000};
+    struct ar_policy_block block;
     struct locked_pool_counts counts;
-    struct policy_stats stats;
+    struct ar_policy_stats stats;
     uint64_t first, second, none;
-    assert_int_equal(locked_pool_alloc(pool, &request, &first), STATUS_OK);
-    assert_int_equal(locked_pool_alloc(pool, &request, &second), STATUS_OK);
+    assert_int_equal(locked_pool_alloc(pool, &request, &first), AR_OK);
+    assert_int_equal(locked_pool_alloc(pool, &request, &second), AR_OK);
     assert_true(locked_pool_find(pool, second, &block));
     assert_int_equal(block.requested_bytes, 1000);
-    assert_int_equal(locked_pool_free(pool, first, 0), STATUS_OK);
-    assert_int_equal(locked_pool_free(pool, first, 0), STATUS_INVALID);
-    assert_int_equal(locked_pool_use(pool, second + 1, 0), STATUS_INVALID);
-    assert_int_equal(locked_pool_use(pool, second, 1), STATUS_OK);
+    assert_int_equal(locked_pool_free(pool, first, 0), AR_OK);
+    assert_int_equal(locked_pool_free(pool, first, 0), AR_INVALID);
+    assert_int_equal(locked_pool_use(pool, second + 1, 0), AR_INVALID);
+    assert_int_equal(locked_pool_use(pool, second, 1), AR_OK);
     request.bytes = 0;
-    assert_int_equal(locked_pool_alloc(pool, &request, &none), STATUS_OK);
+    assert_int_equal(locked_pool_alloc(pool, &request, &none), AR_OK);
     assert_true(none == LOCKED_POOL_NO_BLOCK);
-    assert_int_equal(locked_pool_free(pool, none, 0), STATUS_OK);
+    assert_int_equal(locked_pool_free(pool, none, 0), AR_OK);
     request.bytes = UINT64_C(1) << 60;
-    assert_int_equal(locked_pool_alloc(pool, &request, &none), STATUS_INVALID);
+    assert_int_equal(locked_pool_alloc(pool, &request, &none), AR_INVALID);
     locked_pool_counts(pool, &counts);
     assert_int_equal(counts.blocks, 1);
     assert_int_equal(counts.unknown, 2);
@@ -114,7 +114,7 @@ static void a_pool_takes_addresses_back(void **state)
     locked_pool_close(pool);
     assert_int_equal(rig.policy->totals.live_blocks, 0);
     assert_int_equal(policy_rig_close(&rig), 0);
-    device_close(device);
+    ar_device_close(device);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ static void a_pool_takes_addresses_back(void **state)
 #define MOST 8u
 
 struct crowd {
-    struct device *devices[MOST];
+    struct ar_device *devices[MOST];
     struct policy_rig rigs[MOST];
     struct locked_pool *own[MOST], *pools[MOST];
     unsigned count;
@@ -135,7 +135,7 @@ static void crowd_open(struct crowd *crowd, const char *spec, unsigned threads, 
     for (unsigned i = 0; i < crowd->count; i++) {
         crowd->devices[i] = sim_test_open("sim:profile=h100");
         assert_int_equal(policy_rig_open(&crowd->rigs[i], spec, crowd->devices[i]->backing, 0),
-                         STATUS_OK);
+                         AR_OK);
         crowd->own[i] = locked_pool_open(crowd->rigs[i].policy, &crowd->rigs[i].host);
         assert_non_null(crowd->own[i]);
     }
@@ -148,22 +148,22 @@ static void crowd_close(struct crowd *crowd)
 {
     for (unsigned i = 0; i < crowd->count; i++) {
         struct locked_pool_counts counts;
-        struct error error;
+        struct ar_error error;
         locked_pool_counts(crowd->own[i], &counts);
         assert_int_equal(counts.blocks, 0);
         assert_int_equal(counts.unknown, 0);
-        assert_int_equal(policy_validate(crowd->rigs[i].policy, &error), STATUS_OK);
+        assert_int_equal(ar_policy_validate(crowd->rigs[i].policy, &error), AR_OK);
         assert_int_equal(crowd->rigs[i].policy->totals.live_blocks, 0);
         locked_pool_close(crowd->own[i]);
         assert_int_equal(policy_rig_close(&crowd->rigs[i]), 0);
-        device_close(crowd->devices[i]);
+        ar_device_close(crowd->devices[i]);
     }
 }
 
 static void run_crowd(const char *spec, unsigned threads, bool shared, bool latency)
 {
     struct crowd crowd;
-    struct error error;
+    struct ar_error error;
     struct threads_result *result = malloc(sizeof *result);
     crowd_open(&crowd, spec, threads, shared);
     struct threads_config config = {.threads = threads,
@@ -175,7 +175,7 @@ static void run_crowd(const char *spec, unsigned threads, bool shared, bool late
                                     .think = shared ? 0 : 50,
                                     .seed = 3,
                                     .latency = latency};
-    assert_int_equal(threads_run(&config, result, &error), STATUS_OK);
+    assert_int_equal(threads_run(&config, result, &error), AR_OK);
     assert_int_equal(result->failed, 0);
     assert_int_equal(result->allocs, result->frees);
     assert_true(result->allocs + result->frees >= threads * 2000u);
@@ -211,18 +211,18 @@ static void threads_share_a_device(void **state)
 {
     (void)state;
     static const char *const specs[4] = {"torch", "vmm", "growth:limit=2GiB", "async"};
-    struct device *device = sim_test_open("sim:profile=h100");
+    struct ar_device *device = sim_test_open("sim:profile=h100");
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct locked_backing backings[4];
     struct policy_rig rigs[4];
     struct locked_pool *pools[4];
-    struct error error;
+    struct ar_error error;
     unsigned entered = 0;
     struct threads_result *result = malloc(sizeof *result);
     for (unsigned i = 0; i < 4; i++) {
         locked_backing_open(&backings[i], device->backing, &lock);
         assert_int_equal(backings[i].base.page_bytes, device->backing->page_bytes);
-        assert_int_equal(policy_rig_open(&rigs[i], specs[i], &backings[i].base, 0), STATUS_OK);
+        assert_int_equal(policy_rig_open(&rigs[i], specs[i], &backings[i].base, 0), AR_OK);
         pools[i] = locked_pool_open(rigs[i].policy, &rigs[i].host);
     }
     struct threads_config config = {.threads = 4,
@@ -234,20 +234,20 @@ static void threads_share_a_device(void **state)
                                     .seed = 3,
                                     .enter = count_one,
                                     .argument = &entered};
-    assert_int_equal(threads_run(&config, result, &error), STATUS_OK);
+    assert_int_equal(threads_run(&config, result, &error), AR_OK);
     assert_int_equal(entered, 4);
     assert_int_equal(result->failed, 0);
     assert_true(device->counters.segments_made >= 4);
     /* A misuse is told to the policy that made it, and to no other. */
-    assert_int_equal(backing_segment_free(&backings[0].base, 12345), STATUS_INVALID);
-    assert_string_equal(backing_problem(&backings[0].base), backing_problem(device->backing));
-    assert_string_equal(backing_problem(&backings[1].base), "");
+    assert_int_equal(ar_backing_segment_free(&backings[0].base, 12345), AR_INVALID);
+    assert_string_equal(ar_backing_problem(&backings[0].base), ar_backing_problem(device->backing));
+    assert_string_equal(ar_backing_problem(&backings[1].base), "");
     for (unsigned i = 0; i < 4; i++) {
         locked_pool_close(pools[i]);
         assert_int_equal(policy_rig_close(&rigs[i]), 0);
     }
     assert_int_equal(device->counters.physical_bytes, 0);
-    device_close(device);
+    ar_device_close(device);
     free(result);
 }
 
@@ -255,17 +255,17 @@ static void threads_share_a_device(void **state)
 static void a_locked_device_offers_what_the_device_offers(void **state)
 {
     (void)state;
-    struct device *device = sim_test_open("sim:profile=bump");
+    struct ar_device *device = sim_test_open("sim:profile=bump");
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct locked_backing locked;
     backing_handle handle;
     locked_backing_open(&locked, device->backing, &lock);
-    const struct backing_ops *ops = locked.base.ops, *inner = device->backing->ops;
+    const struct ar_backing_ops *ops = locked.base.ops, *inner = device->backing->ops;
     assert_true(!ops->create == !inner->create && !ops->pool_alloc == !inner->pool_alloc &&
                 !ops->order == !inner->order && !ops->pool_open == !inner->pool_open);
-    assert_int_equal(backing_create(&locked.base, 2 << 20, &handle),
-                     backing_create(device->backing, 2 << 20, &handle));
-    device_close(device);
+    assert_int_equal(ar_backing_create(&locked.base, 2 << 20, &handle),
+                     ar_backing_create(device->backing, 2 << 20, &handle));
+    ar_device_close(device);
 }
 
 /* One thread's calls do not depend on the others, so the counts are those of any run. */
@@ -273,7 +273,7 @@ static void the_calls_of_a_thread_are_the_same_on_every_run(void **state)
 {
     (void)state;
     uint64_t allocs[2];
-    struct error error;
+    struct ar_error error;
     struct threads_result *result = malloc(sizeof *result);
     for (unsigned i = 0; i < 2; i++) {
         struct crowd crowd;
@@ -285,7 +285,7 @@ static void the_calls_of_a_thread_are_the_same_on_every_run(void **state)
                                         .least_bytes = 1,
                                         .most_bytes = 1 << 20,
                                         .seed = 1};
-        assert_int_equal(threads_run(&config, result, &error), STATUS_OK);
+        assert_int_equal(threads_run(&config, result, &error), AR_OK);
         allocs[i] = result->allocs;
         crowd_close(&crowd);
     }
@@ -297,7 +297,7 @@ static void failed_requests_are_counted_and_bad_configurations_refused(void **st
 {
     (void)state;
     struct crowd crowd;
-    struct error error;
+    struct ar_error error;
     struct threads_result *result = malloc(sizeof *result);
     crowd_open(&crowd, "growth:limit=8MiB", 2, true);
     struct threads_config config = {.threads = 2,
@@ -307,14 +307,14 @@ static void failed_requests_are_counted_and_bad_configurations_refused(void **st
                                     .least_bytes = 1 << 20,
                                     .most_bytes = 4 << 20,
                                     .seed = 1};
-    assert_int_equal(threads_run(&config, result, &error), STATUS_OK);
+    assert_int_equal(threads_run(&config, result, &error), AR_OK);
     assert_true(result->failed > 0);
     assert_int_equal(result->allocs, result->frees);
     config.threads = THREADS_MOST + 1;
-    assert_int_equal(threads_run(&config, result, &error), STATUS_INVALID);
+    assert_int_equal(threads_run(&config, result, &error), AR_INVALID);
     config.threads = 2;
     config.live = 0;
-    assert_int_equal(threads_run(&config, result, &error), STATUS_INVALID);
+    assert_int_equal(threads_run(&config, result, &error), AR_INVALID);
     free(result);
     crowd_close(&crowd);
 }

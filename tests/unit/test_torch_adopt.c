@@ -19,39 +19,39 @@
 /* A backing that holds whatever it is told of, and takes everything back. */
 
 struct held {
-    struct backing base;
+    struct ar_backing base;
     uint64_t total_bytes;
 };
 
-static void held_memory(struct backing *self, uint64_t *free_bytes, uint64_t *total_bytes)
+static void held_memory(struct ar_backing *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     *free_bytes = *total_bytes = ((struct held *)self)->total_bytes;
 }
 
-static struct backing_ticket held_fence(struct backing *self, uint32_t stream)
+static struct ar_backing_ticket held_fence(struct ar_backing *self, uint32_t stream)
 {
     (void)self;
-    return (struct backing_ticket){.stream = stream};
+    return (struct ar_backing_ticket){.stream = stream};
 }
 
-static void held_wait(struct backing *self, struct backing_ticket ticket)
+static void held_wait(struct ar_backing *self, struct ar_backing_ticket ticket)
 {
     (void)self, (void)ticket;
 }
 
-static enum status take_address(struct backing *self, uint64_t number)
+static enum ar_status take_address(struct ar_backing *self, uint64_t number)
 {
     (void)self, (void)number;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_span(struct backing *self, uint64_t address, uint64_t bytes)
+static enum ar_status take_span(struct ar_backing *self, uint64_t address, uint64_t bytes)
 {
     (void)self, (void)address, (void)bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static const struct backing_ops held_ops = {
+static const struct ar_backing_ops held_ops = {
     .segment_free = take_address,
     .release = take_address,
     .destroy = take_address,
@@ -63,21 +63,21 @@ static const struct backing_ops held_ops = {
 
 static struct held hold(uint64_t total_bytes)
 {
-    return (struct held){.base = {.ops = &held_ops, .granule_bytes = 512, .page_bytes = 2 * MIB},
+    return (struct held){.base = {.ops = &held_ops, .granule_bytes = 512, .page_bytes = 2 * AR_MIB},
                          .total_bytes = total_bytes};
 }
 
 struct ranges {
-    struct policy_range at[RANGES_MOST];
+    struct ar_policy_range at[RANGES_MOST];
     size_t count, used;
 };
 
-static bool collect(void *argument, const struct policy_range *range)
+static bool collect(void *argument, const struct ar_policy_range *range)
 {
     struct ranges *ranges = argument;
     assert_true(ranges->count < RANGES_MOST);
     ranges->at[ranges->count++] = *range;
-    ranges->used += range->state == POLICY_RANGE_USED;
+    ranges->used += range->state == AR_POLICY_RANGE_USED;
     return true;
 }
 
@@ -89,26 +89,26 @@ static struct ranges *without_tails(const struct ranges *all)
     for (size_t i = 0; i < all->count; i++) {
         bool last =
             i + 1 == all->count || all->at[i + 1].segment_address != all->at[i].segment_address;
-        if (!last || all->at[i].state != POLICY_RANGE_UNMAPPED)
+        if (!last || all->at[i].state != AR_POLICY_RANGE_UNMAPPED)
             collect(known, &all->at[i]);
     }
     return known;
 }
 
-static void play(struct policy_rig *rig, struct rng *rng)
+static void play(struct policy_rig *rig, struct ar_rng *rng)
 {
-    struct policy_block blocks[BLOCKS_MOST];
+    struct ar_policy_block blocks[BLOCKS_MOST];
     size_t count = 0;
     for (int i = 0; i < 1200; i++) {
-        if (count && (count == BLOCKS_MOST || rng_below(rng, 100) < 45)) {
-            size_t at = (size_t)rng_below(rng, count);
-            assert_int_equal(policy_rig_free(rig, &blocks[at]), STATUS_OK);
+        if (count && (count == BLOCKS_MOST || ar_rng_below(rng, 100) < 45)) {
+            size_t at = (size_t)ar_rng_below(rng, count);
+            assert_int_equal(policy_rig_free(rig, &blocks[at]), AR_OK);
             blocks[at] = blocks[--count];
-        } else if (rng_below(rng, 100) < 2) {
-            assert_int_equal(policy_trim(rig->policy, 0), STATUS_OK);
+        } else if (ar_rng_below(rng, 100) < 2) {
+            assert_int_equal(ar_policy_trim(rig->policy, 0), AR_OK);
         } else {
-            uint64_t bytes = rng_log_uniform(rng, 1, 60 * MIB);
-            assert_int_equal(policy_rig_alloc(rig, bytes, &blocks[count++]), STATUS_OK);
+            uint64_t bytes = ar_rng_log_uniform(rng, 1, 60 * AR_MIB);
+            assert_int_equal(policy_rig_alloc(rig, bytes, &blocks[count++]), AR_OK);
         }
     }
 }
@@ -117,7 +117,7 @@ static void expect_same(const struct ranges *left, const struct ranges *right)
 {
     assert_int_equal(left->count, right->count);
     for (size_t i = 0; i < left->count; i++) {
-        const struct policy_range *a = &left->at[i], *b = &right->at[i];
+        const struct ar_policy_range *a = &left->at[i], *b = &right->at[i];
         assert_int_equal(a->address, b->address);
         assert_int_equal(a->bytes, b->bytes);
         assert_int_equal(a->requested_bytes, b->requested_bytes);
@@ -131,39 +131,39 @@ static void expect_same(const struct ranges *left, const struct ranges *right)
 /* `forgets`: that of blocks in use only what was asked for is known. */
 static void check(const char *spec, uint64_t seed, bool forgets)
 {
-    struct device *device = sim_test_open("sim");
+    struct ar_device *device = sim_test_open("sim");
     struct held held = hold(device->props.total_bytes);
     struct policy_rig first, second;
-    struct rng rng;
-    struct error error;
+    struct ar_rng rng;
+    struct ar_error error;
     struct ranges *before = calloc(1, sizeof *before), *after = calloc(1, sizeof *after);
     assert_true(before && after);
-    rng_seed(&rng, seed);
-    assert_int_equal(policy_rig_open(&first, spec, device->backing, 0), STATUS_OK);
-    assert_int_equal(policy_rig_open(&second, spec, &held.base, 0), STATUS_OK);
+    ar_rng_seed(&rng, seed);
+    assert_int_equal(policy_rig_open(&first, spec, device->backing, 0), AR_OK);
+    assert_int_equal(policy_rig_open(&second, spec, &held.base, 0), AR_OK);
     play(&first, &rng);
-    policy_walk(first.policy, collect, before);
+    ar_policy_walk(first.policy, collect, before);
     struct ranges *known = without_tails(before);
-    struct policy_block *blocks = calloc(known->used + 1, sizeof *blocks);
+    struct ar_policy_block *blocks = calloc(known->used + 1, sizeof *blocks);
     assert_non_null(blocks);
     for (size_t i = 0; forgets && i < known->count; i++)
-        if (known->at[i].state == POLICY_RANGE_USED && i + 1 < known->count &&
-            known->at[i + 1].state == POLICY_RANGE_FREE) {
+        if (known->at[i].state == AR_POLICY_RANGE_USED && i + 1 < known->count &&
+            known->at[i + 1].state == AR_POLICY_RANGE_FREE) {
             uint64_t rest = known->at[i].bytes - known->at[i].requested_bytes;
             known->at[i].bytes -= rest;
             known->at[i + 1].address -= rest;
             known->at[i + 1].bytes += rest;
         }
     assert_int_equal(second.policy->ops->adopt(second.policy, known->at, known->count, blocks),
-                     STATUS_OK);
-    if (policy_validate(second.policy, &error))
+                     AR_OK);
+    if (ar_policy_validate(second.policy, &error))
         fail_msg("%s", error.text);
-    policy_walk(second.policy, collect, after);
+    ar_policy_walk(second.policy, collect, after);
     expect_same(before, after);
     assert_memory_equal(&first.policy->totals, &second.policy->totals, sizeof first.policy->totals);
     for (size_t i = 0; i < known->used; i++)
-        assert_int_equal(policy_rig_free(&second, &blocks[i]), STATUS_OK);
-    assert_int_equal(policy_trim(second.policy, 0), STATUS_OK);
+        assert_int_equal(policy_rig_free(&second, &blocks[i]), AR_OK);
+    assert_int_equal(ar_policy_trim(second.policy, 0), AR_OK);
     assert_int_equal(second.policy->totals.reserved_bytes, 0);
     assert_int_equal(policy_rig_close(&second), 0);
     assert_int_equal(policy_rig_close(&first), 0);
@@ -171,7 +171,7 @@ static void check(const char *spec, uint64_t seed, bool forgets)
     free(known);
     free(before);
     free(after);
-    device_close(device);
+    ar_device_close(device);
 }
 
 static void test_same_state(void **state)
@@ -191,36 +191,36 @@ static void test_impossible(void **state)
 {
     static const struct {
         const char *spec;
-        struct policy_range ranges[3];
+        struct ar_policy_range ranges[3];
         size_t count;
     } rows[] = {
         {"torch", /* a block of the large pool in a segment of the small one */
-         {{.address = 2 * MIB, .bytes = 2 * MIB, .requested_bytes = 2 * MIB}},
+         {{.address = 2 * AR_MIB, .bytes = 2 * AR_MIB, .requested_bytes = 2 * AR_MIB}},
          1},
         {"torch", /* no room for what the request is rounded to */
-         {{.address = 2 * MIB, .bytes = 600, .requested_bytes = 600},
-          {.address = 2 * MIB + 600, .bytes = 2 * MIB - 600, .requested_bytes = 512}},
+         {{.address = 2 * AR_MIB, .bytes = 600, .requested_bytes = 600},
+          {.address = 2 * AR_MIB + 600, .bytes = 2 * AR_MIB - 600, .requested_bytes = 512}},
          2},
         {"torch:expandable_segments=true", /* pages that begin at no page */
-         {{.address = 2 * MIB, .bytes = 512, .state = POLICY_RANGE_UNMAPPED},
-          {.address = 2 * MIB + 512, .bytes = 2 * MIB, .requested_bytes = 512}},
+         {{.address = 2 * AR_MIB, .bytes = 512, .state = AR_POLICY_RANGE_UNMAPPED},
+          {.address = 2 * AR_MIB + 512, .bytes = 2 * AR_MIB, .requested_bytes = 512}},
          2},
         {"torch:expandable_segments=true", /* longer than any range */
-         {{.address = 2 * MIB, .bytes = 100 * GIB, .state = POLICY_RANGE_FREE}},
+         {{.address = 2 * AR_MIB, .bytes = 100 * AR_GIB, .state = AR_POLICY_RANGE_FREE}},
          1},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct held held = hold(80 * GIB);
+        struct held held = hold(80 * AR_GIB);
         struct policy_rig rig;
-        struct policy_block blocks[3];
-        struct policy_range ranges[3];
+        struct ar_policy_block blocks[3];
+        struct ar_policy_range ranges[3];
         memcpy(ranges, rows[i].ranges, sizeof ranges);
         for (size_t k = 0; k < rows[i].count; k++)
             ranges[k].segment_address = ranges[0].address;
-        assert_int_equal(policy_rig_open(&rig, rows[i].spec, &held.base, 0), STATUS_OK);
+        assert_int_equal(policy_rig_open(&rig, rows[i].spec, &held.base, 0), AR_OK);
         assert_int_equal(rig.policy->ops->adopt(rig.policy, ranges, rows[i].count, blocks),
-                         STATUS_INVALID);
+                         AR_INVALID);
         assert_int_equal(policy_rig_close(&rig), 0);
     }
 }

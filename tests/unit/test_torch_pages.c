@@ -12,10 +12,10 @@
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 
-#define PAGE (20 * MIB)
+#define PAGE (20 * AR_MIB)
 
 struct pages_rig {
-    struct device *device;
+    struct ar_device *device;
     struct policy_rig policy;
 };
 
@@ -31,18 +31,18 @@ static void close_rig(struct pages_rig *rig)
     assert_int_equal(policy_rig_close(&rig->policy), 0);
     assert_string_equal(rig->device->ops->problem(rig->device), "");
     assert_int_equal(rig->device->counters.physical_bytes, 0);
-    device_close(rig->device);
+    ar_device_close(rig->device);
 }
 
-static uint64_t calls(const struct pages_rig *rig, enum device_call call)
+static uint64_t calls(const struct pages_rig *rig, enum ar_device_call call)
 {
     return rig->device->counters.calls[call];
 }
 
 static void check(struct pages_rig *rig, uint64_t reserved_bytes)
 {
-    struct error error;
-    if (policy_validate(rig->policy.policy, &error))
+    struct ar_error error;
+    if (ar_policy_validate(rig->policy.policy, &error))
         fail_msg("%s", error.text);
     assert_int_equal(rig->policy.policy->totals.reserved_bytes, reserved_bytes);
     assert_int_equal(rig->device->counters.physical_bytes, reserved_bytes);
@@ -53,21 +53,21 @@ static void check(struct pages_rig *rig, uint64_t reserved_bytes)
 static void test_refused_in_the_middle_of_a_run(void **state)
 {
     struct pages_rig rig;
-    struct policy_block kept, refused;
+    struct ar_policy_block kept, refused;
     (void)state;
     open_rig(&rig, "sim:capacity=70MiB");
-    assert_int_equal(policy_rig_alloc(&rig.policy, 15 * MIB, &kept), STATUS_OK);
+    assert_int_equal(policy_rig_alloc(&rig.policy, 15 * AR_MIB, &kept), AR_OK);
     check(&rig, PAGE);
     /* 5 MiB are free before it, 3 pages are missing, 2 can be had: tried twice. */
-    assert_int_equal(policy_rig_alloc(&rig.policy, 60 * MIB, &refused), STATUS_NO_MEMORY);
+    assert_int_equal(policy_rig_alloc(&rig.policy, 60 * AR_MIB, &refused), AR_NO_MEMORY);
     check(&rig, PAGE);
-    assert_int_equal(calls(&rig, DEVICE_CALL_create), 1 + 3 + 3);
-    assert_int_equal(calls(&rig, DEVICE_CALL_destroy), 2 + 2);
-    assert_int_equal(calls(&rig, DEVICE_CALL_map), 1);
-    assert_int_equal(calls(&rig, DEVICE_CALL_unmap), 0);
+    assert_int_equal(calls(&rig, AR_DEVICE_CALL_create), 1 + 3 + 3);
+    assert_int_equal(calls(&rig, AR_DEVICE_CALL_destroy), 2 + 2);
+    assert_int_equal(calls(&rig, AR_DEVICE_CALL_map), 1);
+    assert_int_equal(calls(&rig, AR_DEVICE_CALL_unmap), 0);
     /* The range is as it was: a smaller request grows it from where it ends. */
-    assert_int_equal(policy_rig_alloc(&rig.policy, 40 * MIB, &refused), STATUS_OK);
-    assert_int_equal(refused.address, kept.address + 15 * MIB);
+    assert_int_equal(policy_rig_alloc(&rig.policy, 40 * AR_MIB, &refused), AR_OK);
+    assert_int_equal(refused.address, kept.address + 15 * AR_MIB);
     check(&rig, 3 * PAGE);
     close_rig(&rig);
 }
@@ -77,22 +77,22 @@ static void test_refused_in_the_middle_of_a_run(void **state)
 static void test_refused_after_a_run(void **state)
 {
     struct pages_rig rig;
-    struct policy_block block[3];
+    struct ar_policy_block block[3];
     (void)state;
     open_rig(&rig, "sim:capacity=100MiB");
     for (int i = 0; i < 3; i++)
-        assert_int_equal(policy_rig_alloc(&rig.policy, PAGE, &block[i]), STATUS_OK);
-    assert_int_equal(policy_rig_free(&rig.policy, &block[0]), STATUS_OK);
-    assert_int_equal(policy_rig_free(&rig.policy, &block[2]), STATUS_OK);
-    assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
+        assert_int_equal(policy_rig_alloc(&rig.policy, PAGE, &block[i]), AR_OK);
+    assert_int_equal(policy_rig_free(&rig.policy, &block[0]), AR_OK);
+    assert_int_equal(policy_rig_free(&rig.policy, &block[2]), AR_OK);
+    assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     check(&rig, PAGE);
-    assert_int_equal(policy_rig_free(&rig.policy, &block[1]), STATUS_OK);
-    uint64_t mapped = calls(&rig, DEVICE_CALL_map), unmapped = calls(&rig, DEVICE_CALL_unmap);
-    assert_int_equal(policy_rig_alloc(&rig.policy, 6 * PAGE, &block[0]), STATUS_NO_MEMORY);
+    assert_int_equal(policy_rig_free(&rig.policy, &block[1]), AR_OK);
+    uint64_t mapped = calls(&rig, AR_DEVICE_CALL_map), unmapped = calls(&rig, AR_DEVICE_CALL_unmap);
+    assert_int_equal(policy_rig_alloc(&rig.policy, 6 * PAGE, &block[0]), AR_NO_MEMORY);
     check(&rig, 0);
-    assert_int_equal(calls(&rig, DEVICE_CALL_map) - mapped, 1);
-    assert_int_equal(calls(&rig, DEVICE_CALL_unmap) - unmapped, 2);
-    assert_int_equal(policy_rig_alloc(&rig.policy, 5 * PAGE, &block[0]), STATUS_OK);
+    assert_int_equal(calls(&rig, AR_DEVICE_CALL_map) - mapped, 1);
+    assert_int_equal(calls(&rig, AR_DEVICE_CALL_unmap) - unmapped, 2);
+    assert_int_equal(policy_rig_alloc(&rig.policy, 5 * PAGE, &block[0]), AR_OK);
     check(&rig, 5 * PAGE);
     close_rig(&rig);
 }
@@ -104,19 +104,19 @@ static void test_many_streams(void **state)
     struct pages_rig rig;
     (void)state;
     open_rig(&rig, "sim");
-    struct policy_block *blocks = calloc(STREAMS, sizeof *blocks);
+    struct ar_policy_block *blocks = calloc(STREAMS, sizeof *blocks);
     assert_non_null(blocks);
     for (int round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < STREAMS; i++) {
-            const struct policy_request request = {.bytes = 1000, .stream = i};
+            const struct ar_policy_request request = {.bytes = 1000, .stream = i};
             uint64_t before = blocks[i].address;
-            assert_int_equal(policy_alloc(rig.policy.policy, &request, &blocks[i]), STATUS_OK);
+            assert_int_equal(ar_policy_alloc(rig.policy.policy, &request, &blocks[i]), AR_OK);
             assert_true(!round || blocks[i].address == before);
         }
         for (uint32_t i = 0; i < STREAMS; i++)
-            assert_int_equal(policy_free(rig.policy.policy, &blocks[i], i), STATUS_OK);
+            assert_int_equal(ar_policy_free(rig.policy.policy, &blocks[i], i), AR_OK);
     }
-    check(&rig, STREAMS * 2 * MIB);
+    check(&rig, STREAMS * 2 * AR_MIB);
     free(blocks);
     close_rig(&rig);
 }

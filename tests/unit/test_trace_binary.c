@@ -34,8 +34,8 @@ static const char *const recordings[] = {
 static struct trace_source *opened(const char *path)
 {
     struct trace_source *source = NULL;
-    struct error error = {""};
-    if (trace_open(path, &source, &error) != STATUS_OK)
+    struct ar_error error = {""};
+    if (trace_open(path, &source, &error) != AR_OK)
         fail_msg("%s", error.text);
     return source;
 }
@@ -44,8 +44,8 @@ static void written(struct trace_source *source, const char *path, enum trace_fo
                     bool compress)
 {
     const struct trace_write_options options = {.format = format, .compress = compress};
-    struct error error;
-    if (trace_write(source, path, &options, &error) != STATUS_OK)
+    struct ar_error error;
+    if (trace_write(source, path, &options, &error) != AR_OK)
         fail_msg("%s", error.text);
 }
 
@@ -99,19 +99,19 @@ static void events_are_the_same_in_each_form(void **state)
 {
     struct trace_rig *rig = *state;
     struct trace_source *text, *packed, *plain;
-    struct error error;
-    assert_int_equal(trace_rig_text(rig, small, &text, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(trace_rig_text(rig, small, &text, &error), AR_OK);
     written(text, rig->path[1], TRACE_FORMAT_BINARY, false);
     written(text, rig->path[2], TRACE_FORMAT_BINARY, true);
-    assert_int_equal(trace_rewind(text, &error), STATUS_OK);
+    assert_int_equal(trace_rewind(text, &error), AR_OK);
     plain = opened(rig->path[1]);
     packed = opened(rig->path[2]);
     for (int round = 0; round < 2; round++) {
         const struct trace_event *a, *b, *c;
         size_t counts[3];
-        assert_int_equal(trace_next(text, &a, &counts[0], &error), STATUS_OK);
-        assert_int_equal(trace_next(plain, &b, &counts[1], &error), STATUS_OK);
-        assert_int_equal(trace_next(packed, &c, &counts[2], &error), STATUS_OK);
+        assert_int_equal(trace_next(text, &a, &counts[0], &error), AR_OK);
+        assert_int_equal(trace_next(plain, &b, &counts[1], &error), AR_OK);
+        assert_int_equal(trace_next(packed, &c, &counts[2], &error), AR_OK);
         assert_int_equal(counts[0], 15);
         assert_int_equal(counts[1], 15);
         assert_int_equal(counts[2], 15);
@@ -119,9 +119,9 @@ static void events_are_the_same_in_each_form(void **state)
         assert_memory_equal(a, c, 15 * sizeof *a);
         assert_string_equal(trace_text_of(plain, b[0].value), "segment,0,4096,0");
         assert_int_equal(trace_attributes_of(plain, b[1].attributes)->pool, 3);
-        assert_int_equal(trace_rewind(text, &error), STATUS_OK);
-        assert_int_equal(trace_rewind(plain, &error), STATUS_OK);
-        assert_int_equal(trace_rewind(packed, &error), STATUS_OK);
+        assert_int_equal(trace_rewind(text, &error), AR_OK);
+        assert_int_equal(trace_rewind(plain, &error), AR_OK);
+        assert_int_equal(trace_rewind(packed, &error), AR_OK);
     }
     trace_close(text);
     trace_close(plain);
@@ -133,8 +133,8 @@ static void all_damage_is_found(void **state)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct error error;
-    assert_int_equal(trace_rig_text(rig, small, &source, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(trace_rig_text(rig, small, &source, &error), AR_OK);
     written(source, rig->path[1], TRACE_FORMAT_BINARY, false);
     trace_close(source);
     size_t count;
@@ -144,13 +144,13 @@ static void all_damage_is_found(void **state)
         bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
         trace_rig_write(rig->path[2], bytes, count);
         bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
-        if (trace_open(rig->path[2], &source, &error) == STATUS_OK)
+        if (trace_open(rig->path[2], &source, &error) == AR_OK)
             fail_msg("bit %zu of byte %zu may flip", bit % 8, bit / 8);
         assert_non_null(strstr(error.text, rig->path[2]));
     }
     for (size_t cut = 0; cut < count; cut++) {
         trace_rig_write(rig->path[2], bytes, cut);
-        assert_int_equal(trace_open(rig->path[2], &source, &error), STATUS_FORMAT);
+        assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
     }
     free(bytes);
 }
@@ -159,14 +159,14 @@ static void damage_is_named(void **state)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct error error;
-    assert_int_equal(trace_rig_text(rig, small, &source, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(trace_rig_text(rig, small, &source, &error), AR_OK);
     written(source, rig->path[1], TRACE_FORMAT_BINARY, false);
     trace_close(source);
     size_t count;
     char *bytes = trace_rig_read(rig->path[1], &count);
     trace_rig_write(rig->path[2], bytes, count - 33);
-    assert_int_equal(trace_open(rig->path[2], &source, &error), STATUS_FORMAT);
+    assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
     assert_non_null(strstr(error.text, "it ends at event 13 of 15; the file is cut off"));
     const uint64_t checksum_at = offsetof(struct binary_header, checksum);
     struct binary_header header;
@@ -180,11 +180,11 @@ static void damage_is_named(void **state)
     memcpy(changed, &header, sizeof header);
     trace_rig_write(rig->path[2], changed, count);
     free(changed);
-    assert_int_equal(trace_open(rig->path[2], &source, &error), STATUS_FORMAT);
+    assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
     assert_non_null(strstr(error.text, "its header holds something where version 1 has zeros"));
     bytes[count - 3 * 32] = 77;
     trace_rig_write(rig->path[2], bytes, count);
-    assert_int_equal(trace_open(rig->path[2], &source, &error), STATUS_FORMAT);
+    assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
     assert_non_null(strstr(error.text, "event 12: there is no event of kind 77; the file is"));
     free(bytes);
 }
@@ -193,7 +193,7 @@ static void files_appear_whole_or_not_at_all(void **state)
 {
     struct trace_rig *rig = *state;
     const struct trace_write_options options = {.format = TRACE_FORMAT_TEXT};
-    struct error error;
+    struct ar_error error;
     struct trace_source *source = opened(recordings[0]);
     struct rlimit old, low;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
@@ -203,19 +203,19 @@ static void files_appear_whole_or_not_at_all(void **state)
     trace_rig_close(rig);
     trace_rig_open(rig);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
-    enum status status = trace_write(source, rig->path[1], &options, &error);
+    enum ar_status status = trace_write(source, rig->path[1], &options, &error);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     (void)signal(SIGXFSZ, handler);
-    assert_int_equal(status, STATUS_IO);
+    assert_int_equal(status, AR_IO);
     assert_non_null(strstr(error.text, "nothing was written"));
     assert_int_equal(trace_rig_files(rig), 0);
-    assert_int_equal(trace_write(source, "/dev/full", &options, &error), STATUS_IO);
+    assert_int_equal(trace_write(source, "/dev/full", &options, &error), AR_IO);
     assert_non_null(strstr(error.text, "No space left"));
-    assert_int_equal(trace_write(source, rig->folder, &options, &error), STATUS_INVALID);
-    assert_int_equal(trace_write(source, "/nowhere/at/all", &options, &error), STATUS_IO);
+    assert_int_equal(trace_write(source, rig->folder, &options, &error), AR_INVALID);
+    assert_int_equal(trace_write(source, "/nowhere/at/all", &options, &error), AR_IO);
     /* One that was there stays as it was until the new one is whole. */
     trace_rig_write(rig->path[1], "old", 3);
-    assert_int_equal(trace_write(source, rig->path[1], &options, &error), STATUS_OK);
+    assert_int_equal(trace_write(source, rig->path[1], &options, &error), AR_OK);
     assert_int_equal(trace_rig_files(rig), 1);
     trace_close(source);
 }

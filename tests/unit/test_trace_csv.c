@@ -48,9 +48,9 @@ static struct tally tally_of(struct trace_source *source)
 {
     struct tally tally = {0};
     const struct trace_event *events;
-    struct error error;
+    struct ar_error error;
     size_t count;
-    while (trace_next(source, &events, &count, &error) == STATUS_OK && count)
+    while (trace_next(source, &events, &count, &error) == AR_OK && count)
         for (size_t i = 0; i < count; i++) {
             const struct trace_event *event = &events[i];
             const char *text = event->kind == TRACE_NOTE ? trace_text_of(source, event->value) : "";
@@ -70,14 +70,14 @@ static struct tally tally_of(struct trace_source *source)
 static void check_recording(const char *name)
 {
     char path[128];
-    struct error error;
+    struct ar_error error;
     struct trace_source *source;
     (void)snprintf(path, sizeof path, "workloads/data/%s.json", name);
     json_t *json = json_load_file(path, 0, NULL);
     assert_non_null(json);
     const json_t *stats = json_object_get(json, "stats");
     (void)snprintf(path, sizeof path, "workloads/data/%s.csv.gz", name);
-    if (trace_open(path, &source, &error) != STATUS_OK)
+    if (trace_open(path, &source, &error) != AR_OK)
         fail_msg("%s", error.text);
     const struct trace_info *info = &source->info;
     struct tally tally = tally_of(source);
@@ -115,13 +115,12 @@ static void names_come_from_files(void **state)
 {
     (void)state;
     struct trace_source *source;
-    struct error error;
-    assert_int_equal(trace_open("workloads/data/graphs.default.csv.gz", &source, &error),
-                     STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(trace_open("workloads/data/graphs.default.csv.gz", &source, &error), AR_OK);
     assert_string_equal(source->info.name, "graphs");
     trace_close(source);
     assert_int_equal(trace_open("workloads/data/tape_small.expandable.csv.gz", &source, &error),
-                     STATUS_OK);
+                     AR_OK);
     assert_string_equal(source->info.name, "tape_small.expandable");
     trace_close(source);
 }
@@ -129,8 +128,8 @@ static void names_come_from_files(void **state)
 static uint32_t streams_of(const char *path)
 {
     struct trace_source *source;
-    struct error error;
-    assert_int_equal(trace_open(path, &source, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(trace_open(path, &source, &error), AR_OK);
     uint32_t streams = source->info.streams;
     trace_close(source);
     return streams;
@@ -150,10 +149,10 @@ static void kernel_streams_are_mapped(void **state)
 static uint64_t requests_in_pool(struct trace_source *source, uint32_t pool)
 {
     const struct trace_event *events;
-    struct error error;
+    struct ar_error error;
     size_t count;
     uint64_t found = 0;
-    while (trace_next(source, &events, &count, &error) == STATUS_OK && count)
+    while (trace_next(source, &events, &count, &error) == AR_OK && count)
         for (size_t i = 0; i < count; i++)
             found += events[i].kind == TRACE_ALLOC &&
                      trace_attributes_of(source, events[i].attributes)->pool == pool;
@@ -166,11 +165,10 @@ static void private_pools_are_known(void **state)
 {
     (void)state;
     struct trace_source *source;
-    struct error error;
-    assert_int_equal(trace_open("workloads/data/graphs.default.csv.gz", &source, &error),
-                     STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(trace_open("workloads/data/graphs.default.csv.gz", &source, &error), AR_OK);
     uint64_t in_pool = requests_in_pool(source, 1);
-    assert_int_equal(trace_rewind(source, &error), STATUS_OK);
+    assert_int_equal(trace_rewind(source, &error), AR_OK);
     assert_int_equal(in_pool + requests_in_pool(source, 0), source->info.allocs);
     assert_int_equal(in_pool, 32);
     trace_close(source);
@@ -182,9 +180,9 @@ static void converts_to(struct trace_rig *rig, const char *rows, const char *wan
 {
     char text[1024], full[1024];
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     (void)snprintf(text, sizeof text, HEAD "%s", rows);
-    if (trace_rig_text(rig, text, &source, &error) != STATUS_OK)
+    if (trace_rig_text(rig, text, &source, &error) != AR_OK)
         fail_msg("%s", error.text);
     char *got = trace_rig_print(rig, source);
     (void)snprintf(full, sizeof full, "# allocrig-trace 1\n# name: 0\n# recorder: torch\n%s",
@@ -254,9 +252,9 @@ static void bad_rows_are_refused(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[512];
         struct trace_source *source;
-        struct error error;
+        struct ar_error error;
         (void)snprintf(text, sizeof text, HEAD "%s", cases[i].rows);
-        assert_int_not_equal(trace_rig_text(rig, text, &source, &error), STATUS_OK);
+        assert_int_not_equal(trace_rig_text(rig, text, &source, &error), AR_OK);
         size_t length = strlen(rig->path[0]);
         if (strncmp(error.text + length, cases[i].part, strlen(cases[i].part)) != 0)
             fail_msg("\"%s\" begins not with \"%s\"", error.text, cases[i].part);
@@ -267,13 +265,13 @@ static void sidecars_are_checked(void **state)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     char csv[128], json[128];
     (void)snprintf(csv, sizeof csv, "%s/x.csv", rig->folder);
     (void)snprintf(json, sizeof json, "%s/x.json", rig->folder);
     trace_rig_write(csv, HEAD "alloc,1,1,0,1\n", strlen(HEAD) + 14);
     trace_rig_write(json, "{\"torch\": \"9\", \"failed\": \"why\", \"limit\": 5}", 43);
-    assert_int_equal(trace_open(csv, &source, &error), STATUS_OK);
+    assert_int_equal(trace_open(csv, &source, &error), AR_OK);
     assert_string_equal(source->info.recorder, "torch 9");
     assert_string_equal(source->info.name, "x");
     assert_int_equal(source->info.limit_bytes, 5);
@@ -283,7 +281,7 @@ static void sidecars_are_checked(void **state)
                                       "{\"kernel_stream_of_stream\": {\"x\": 1}}"};
     for (size_t i = 0; i < COUNT(bad); i++) {
         trace_rig_write(json, bad[i], strlen(bad[i]));
-        assert_int_equal(trace_open(csv, &source, &error), STATUS_FORMAT);
+        assert_int_equal(trace_open(csv, &source, &error), AR_FORMAT);
         assert_non_null(strstr(error.text, "x.json (beside "));
     }
 }

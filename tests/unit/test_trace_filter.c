@@ -26,9 +26,9 @@ static void filtered_to(struct trace_rig *rig, const char *text,
                         const struct trace_filter_options *options, const char *wanted)
 {
     struct trace_source *source = NULL, *filter = NULL;
-    struct error error;
-    if (trace_rig_text(rig, text, &source, &error) != STATUS_OK ||
-        trace_filter(source, options, &filter, &error) != STATUS_OK)
+    struct ar_error error;
+    if (trace_rig_text(rig, text, &source, &error) != AR_OK ||
+        trace_filter(source, options, &filter, &error) != AR_OK)
         fail_msg("%s", error.text);
     char *got = trace_rig_print(rig, filter);
     assert_string_equal(got, wanted);
@@ -87,19 +87,19 @@ static void streams_sizes_and_kinds(void **state)
                 HEAD "t,10\nk,0,5\nk,1,6\na,0,300\nt,20\nm,step\na,1,400,1\nt,35\nf,0\nu,1,0\nr,1\n"
                      "f,1\nm,step\nt,50\nc\n");
     struct trace_filter_options options = {0};
-    struct error error;
-    assert_int_equal(trace_filter_kinds("a,f", &options.kinds, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(trace_filter_kinds("a,f", &options.kinds, &error), AR_OK);
     filtered_to(*state, steps, &options,
                 HEAD "a,0,100,tag=w\na,1,200,1\na,2,300\nf,1\na,3,400,1\nf,2\nf,3\n");
-    assert_int_equal(trace_filter_kinds("a,z", &options.kinds, &error), STATUS_INVALID);
+    assert_int_equal(trace_filter_kinds("a,z", &options.kinds, &error), AR_INVALID);
     assert_non_null(strstr(error.text, "\"z\""));
 }
 
 static void frees_at_once(void **state)
 {
     struct trace_filter_options options = {.at_once = true};
-    struct error error;
-    assert_int_equal(trace_filter_kinds("af", &options.kinds, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(trace_filter_kinds("af", &options.kinds, &error), AR_OK);
     filtered_to(*state, steps, &options,
                 HEAD "a,0,100,tag=w\na,1,200,1\nf,1\na,2,300\na,3,400,1\nf,2\nf,3\n");
 }
@@ -127,26 +127,26 @@ static void steps_as_written(void **state)
 {
     (void)state;
     struct trace_filter_options o;
-    assert_int_equal(trace_filter_steps("3-5", &o, NULL), STATUS_OK);
+    assert_int_equal(trace_filter_steps("3-5", &o, NULL), AR_OK);
     assert_true(o.first_step == 3 && o.last_step == 5);
-    assert_int_equal(trace_filter_steps("7", &o, NULL), STATUS_OK);
+    assert_int_equal(trace_filter_steps("7", &o, NULL), AR_OK);
     assert_true(o.first_step == 7 && o.last_step == 7);
-    assert_int_equal(trace_filter_steps("2-", &o, NULL), STATUS_OK);
+    assert_int_equal(trace_filter_steps("2-", &o, NULL), AR_OK);
     assert_true(o.first_step == 2 && o.last_step == UINT64_MAX);
     static const char *const bad[] = {"", "-", "0", "5-3", "-2", "a-b", "1-2-3", "1 - 2"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(trace_filter_steps(bad[i], &o, NULL), STATUS_INVALID);
+        assert_int_equal(trace_filter_steps(bad[i], &o, NULL), AR_INVALID);
 }
 
 static void what_leaves_nothing_is_refused(void **state)
 {
     struct trace_source *source = NULL, *filter = NULL;
-    struct error error;
-    assert_int_equal(trace_rig_text(*state, steps, &source, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(trace_rig_text(*state, steps, &source, &error), AR_OK);
     assert_int_equal(trace_filter(source,
                                   &(struct trace_filter_options){.first_step = 9, .last_step = 9},
                                   &filter, &error),
-                     STATUS_INVALID);
+                     AR_INVALID);
     assert_non_null(strstr(error.text, "x: nothing is left after the filter: it has 2 steps"));
 }
 
@@ -154,12 +154,12 @@ static void merged_to(struct trace_rig *rig, const char *left, const char *right
                       const char *wanted)
 {
     struct trace_source *sources[2] = {NULL, NULL}, *merge = NULL;
-    struct error error;
+    struct ar_error error;
     trace_rig_write(rig->path[1], left, strlen(left));
     trace_rig_write(rig->path[2], right, strlen(right));
-    if (trace_open(rig->path[1], &sources[0], &error) != STATUS_OK ||
-        trace_open(rig->path[2], &sources[1], &error) != STATUS_OK ||
-        trace_merge(sources, 2, &merge, &error) != STATUS_OK)
+    if (trace_open(rig->path[1], &sources[0], &error) != AR_OK ||
+        trace_open(rig->path[2], &sources[1], &error) != AR_OK ||
+        trace_merge(sources, 2, &merge, &error) != AR_OK)
         fail_msg("%s", error.text);
     char *got = trace_rig_print(rig, merge);
     assert_string_equal(got, wanted);
@@ -183,12 +183,12 @@ static void a_recording_in_parts_and_twice(void **state)
 {
     (void)state;
     struct trace_source *sources[2] = {NULL, NULL}, *merge = NULL;
-    struct error error;
+    struct ar_error error;
     static const char path[] = "workloads/data/side_streams.default.csv.gz";
-    assert_int_equal(trace_open(path, &sources[0], &error), STATUS_OK);
-    assert_int_equal(trace_open(path, &sources[1], &error), STATUS_OK);
+    assert_int_equal(trace_open(path, &sources[0], &error), AR_OK);
+    assert_int_equal(trace_open(path, &sources[1], &error), AR_OK);
     struct trace_info one = sources[0]->info;
-    assert_int_equal(trace_merge(sources, 2, &merge, &error), STATUS_OK);
+    assert_int_equal(trace_merge(sources, 2, &merge, &error), AR_OK);
     assert_int_equal(merge->info.allocs, 2 * one.allocs);
     assert_int_equal(merge->info.peak_live_bytes, 2 * one.peak_live_bytes);
     assert_int_equal(merge->info.streams, 2 * one.streams);
@@ -197,7 +197,7 @@ static void a_recording_in_parts_and_twice(void **state)
     assert_int_equal(
         trace_filter(merge, &(struct trace_filter_options){.first_step = 101, .last_step = 200},
                      &part, &error),
-        STATUS_OK);
+        AR_OK);
     assert_int_equal(part->info.steps, 100);
     trace_close(part);
 }
@@ -206,9 +206,9 @@ static void what_is_in_a_trace(void **state)
 {
     struct trace_source *source;
     struct inspect inspect;
-    struct error error;
-    assert_int_equal(trace_rig_text(*state, steps, &source, &error), STATUS_OK);
-    assert_int_equal(inspect_trace(source, &inspect, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(trace_rig_text(*state, steps, &source, &error), AR_OK);
+    assert_int_equal(inspect_trace(source, &inspect, &error), AR_OK);
     assert_int_equal(inspect.by_kind[TRACE_ALLOC], 4);
     assert_int_equal(inspect.by_kind[TRACE_FREE_REQUESTED], 2);
     assert_int_equal(inspect.sizes[7].blocks, 1);  /* 100 */

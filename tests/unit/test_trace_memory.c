@@ -15,15 +15,15 @@ struct step {
     const char *text;
 };
 
-static enum status open_steps(const struct step *steps, size_t count, struct trace_source **out,
-                              struct error *error)
+static enum ar_status open_steps(const struct step *steps, size_t count, struct trace_source **out,
+                                 struct ar_error *error)
 {
     struct trace_info info = {.name = "made", .complete = true};
     struct trace_memory *memory = trace_memory_create(&info);
     assert_non_null(memory);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(trace_memory_append(memory, &steps[i].event, NULL, steps[i].text, error),
-                         STATUS_OK);
+                         AR_OK);
     return trace_memory_open(memory, out, error);
 }
 
@@ -52,11 +52,11 @@ static void slots_are_used_again(void **state)
                                         MARK("step"), FREE(2),      FREE(1), ALLOC(3, 0)};
     static const uint32_t slots[] = {0, 1, 0, 0, 0, 0, 1, 1};
     struct trace_source *source;
-    struct error error;
-    assert_int_equal(open_steps(steps, COUNT(steps), &source, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(open_steps(steps, COUNT(steps), &source, &error), AR_OK);
     const struct trace_event *events;
     size_t count;
-    assert_int_equal(trace_next(source, &events, &count, &error), STATUS_OK);
+    assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
     assert_int_equal(count, COUNT(steps));
     for (size_t i = 0; i < count; i++)
         assert_int_equal(events[i].slot, slots[i]);
@@ -71,10 +71,10 @@ static void slots_are_used_again(void **state)
     assert_int_equal(info->steps, 1);
     assert_int_equal(info->peak_live_bytes, 30);
     assert_int_equal(info->allocated_bytes, 35);
-    assert_int_equal(trace_next(source, &events, &count, &error), STATUS_OK);
+    assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
     assert_int_equal(count, 0);
-    assert_int_equal(trace_rewind(source, &error), STATUS_OK);
-    assert_int_equal(trace_next(source, &events, &count, &error), STATUS_OK);
+    assert_int_equal(trace_rewind(source, &error), AR_OK);
+    assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
     assert_int_equal(count, COUNT(steps));
     trace_close(source);
 }
@@ -88,12 +88,12 @@ static void free_requested_and_slots(void **state)
     static const struct step split[] = {ALLOC(0, 1), FREE_REQUESTED(0), ALLOC(1, 1), FREE(0),
                                         FREE_REQUESTED(1)};
     struct trace_source *source;
-    struct error error;
-    assert_int_equal(open_steps(final, COUNT(final), &source, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(open_steps(final, COUNT(final), &source, &error), AR_OK);
     assert_int_equal(source->info.slots, 1);
     assert_false(source->info.has_split_frees);
     trace_close(source);
-    assert_int_equal(open_steps(split, COUNT(split), &source, &error), STATUS_OK);
+    assert_int_equal(open_steps(split, COUNT(split), &source, &error), AR_OK);
     assert_int_equal(source->info.slots, 2);
     assert_true(source->info.has_split_frees);
     trace_close(source);
@@ -102,8 +102,8 @@ static void free_requested_and_slots(void **state)
 static void refused(const struct step *steps, size_t count, const char *part)
 {
     struct trace_source *source = NULL;
-    struct error error;
-    assert_int_equal(open_steps(steps, count, &source, &error), STATUS_INVALID);
+    struct ar_error error;
+    assert_int_equal(open_steps(steps, count, &source, &error), AR_INVALID);
     if (!strstr(error.text, part))
         fail_msg("\"%s\" is not in \"%s\"", part, error.text);
 }
@@ -152,18 +152,18 @@ static void keys_are_kept_once_and_in_order(void **state)
 {
     (void)state;
     struct trace_memory *memory = trace_memory_create(NULL);
-    struct error error;
+    struct ar_error error;
     struct trace_attributes keys = {.tag = "w", .pool = 3, .rest = "x=1"};
     struct trace_event event = {.kind = TRACE_ALLOC, .value = 8};
     for (event.id = 0; event.id < 600; event.id++) {
         keys.pool = 1 + (uint32_t)event.id % 300;
-        assert_int_equal(trace_memory_append(memory, &event, &keys, NULL, &error), STATUS_OK);
+        assert_int_equal(trace_memory_append(memory, &event, &keys, NULL, &error), AR_OK);
     }
     struct trace_source *source;
-    assert_int_equal(trace_memory_open(memory, &source, &error), STATUS_OK);
+    assert_int_equal(trace_memory_open(memory, &source, &error), AR_OK);
     const struct trace_event *events;
     size_t count;
-    assert_int_equal(trace_next(source, &events, &count, &error), STATUS_OK);
+    assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
     assert_int_equal(events[599].attributes, 300);
     const struct trace_attributes *kept = trace_attributes_of(source, events[299].attributes);
     assert_string_equal(kept->tag, "w");
@@ -182,9 +182,8 @@ static void keys_that_cannot_be_written_are_refused(void **state)
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct trace_memory *memory = trace_memory_create(NULL);
         struct trace_event event = {.kind = TRACE_ALLOC};
-        struct error error;
-        assert_int_equal(trace_memory_append(memory, &event, &bad[i], NULL, &error),
-                         STATUS_INVALID);
+        struct ar_error error;
+        assert_int_equal(trace_memory_append(memory, &event, &bad[i], NULL, &error), AR_INVALID);
         trace_memory_discard(memory);
     }
 }
@@ -195,9 +194,9 @@ static void a_copy_is_the_same_trace(void **state)
     static const struct step steps[] = {ALLOC(0, 10), MARK("warm"), FREE_REQUESTED(0),
                                         ALLOC(1, 5),  FREE(0),      MARK("step")};
     struct trace_source *first, *second;
-    struct error error;
-    assert_int_equal(open_steps(steps, COUNT(steps), &first, &error), STATUS_OK);
-    assert_int_equal(trace_memory_copy(first, &second, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(open_steps(steps, COUNT(steps), &first, &error), AR_OK);
+    assert_int_equal(trace_memory_copy(first, &second, &error), AR_OK);
     assert_memory_equal(first->info.sha256, second->info.sha256, 32);
     assert_int_equal(second->info.events, COUNT(steps));
     trace_close(first);

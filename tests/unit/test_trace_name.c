@@ -69,20 +69,20 @@ static void long_specs_stay_apart(void **state)
 {
     (void)state;
     char names[4][ROOM];
-    struct error error;
+    struct ar_error error;
     for (int i = 0; i < 4; i++) {
         char spec[300];
         struct trace_source *source, *parts[2], *merged;
         snprintf(spec, sizeof spec, "random:events=%0150d,seed=%d", 20, i % 2 + 1);
         if (i < 2) {
-            assert_int_equal(workload_open(spec, &source, &error), STATUS_OK);
+            assert_int_equal(workload_open(spec, &source, &error), AR_OK);
             memcpy(names[i], source->info.name, ROOM);
             trace_close(source);
             continue;
         }
-        assert_int_equal(workload_open("random:events=20", &parts[0], &error), STATUS_OK);
-        assert_int_equal(workload_open(spec, &parts[1], &error), STATUS_OK);
-        assert_int_equal(trace_merge(parts, 2, &merged, &error), STATUS_OK);
+        assert_int_equal(workload_open("random:events=20", &parts[0], &error), AR_OK);
+        assert_int_equal(workload_open(spec, &parts[1], &error), AR_OK);
+        assert_int_equal(trace_merge(parts, 2, &merged, &error), AR_OK);
         memcpy(names[i], merged->info.name, ROOM);
         assert_memory_equal(names[i], "random:events=20+random:events=0", 32);
         trace_close(merged);

@@ -52,8 +52,8 @@ static void every_event_is_read_and_written(void **state)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct error error;
-    assert_int_equal(trace_rig_text(rig, every_event, &source, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(trace_rig_text(rig, every_event, &source, &error), AR_OK);
     const struct trace_info *info = &source->info;
     assert_string_equal(info->name, "all");
     assert_string_equal(info->recorder, "torch 2.11.0");
@@ -73,7 +73,7 @@ static void every_event_is_read_and_written(void **state)
     assert_true(info->has_uses && info->has_split_frees && info->has_times);
     const struct trace_event *events;
     size_t count;
-    assert_int_equal(trace_next(source, &events, &count, &error), STATUS_OK);
+    assert_int_equal(trace_next(source, &events, &count, &error), AR_OK);
     const struct trace_attributes *keys = trace_attributes_of(source, events[4].attributes);
     assert_string_equal(keys->tag, "weights");
     assert_int_equal(keys->align, 256);
@@ -95,12 +95,12 @@ static void text_is_made_canonical(void **state)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     assert_int_equal(trace_rig_text(rig,
                                     "# allocrig-trace 1\r\n# made by hand\n# name:x\n# limit: 2K\n"
                                     "a,0,007,0,end=lower,z=9,pool=1\r\n\nr,0,0\na,1,8,2\nr,1",
                                     &source, &error),
-                     STATUS_OK);
+                     AR_OK);
     char *again = trace_rig_print(rig, source);
     assert_string_equal(again, "# allocrig-trace 1\n# name: x\n# limit: 2048\n# let-go: final\n"
                                "a,0,7,pool=1,end=lower,z=9\nr,0\na,1,8,2\nr,1\n");
@@ -113,13 +113,13 @@ static void oracle_traces_are_read(void **state)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct error error;
-    assert_int_equal(trace_rig_text(rig, "a,0,1,0\nf,0\na,1,2,0\n", &source, &error), STATUS_OK);
+    struct ar_error error;
+    assert_int_equal(trace_rig_text(rig, "a,0,1,0\nf,0\na,1,2,0\n", &source, &error), AR_OK);
     assert_string_equal(source->info.format, "oracle");
     assert_string_equal(source->info.name, "0");
     assert_int_equal(source->info.events, 3);
     trace_close(source);
-    assert_int_equal(trace_rig_text(rig, "a,0,1,0\nm,step\n", &source, &error), STATUS_INVALID);
+    assert_int_equal(trace_rig_text(rig, "a,0,1,0\nm,step\n", &source, &error), AR_INVALID);
     assert_non_null(strstr(error.text, ":2: a file without the line"));
 }
 
@@ -174,9 +174,9 @@ static void bad_lines_are_refused(void **state)
     for (size_t i = 0; i < COUNT(refusals); i++) {
         char text[256];
         struct trace_source *source;
-        struct error error;
+        struct ar_error error;
         (void)snprintf(text, sizeof text, "# allocrig-trace 1\n%s\n", refusals[i].lines);
-        assert_int_equal(trace_rig_text(rig, text, &source, &error), STATUS_INVALID);
+        assert_int_equal(trace_rig_text(rig, text, &source, &error), AR_INVALID);
         size_t length = strlen(rig->path[0]);
         if (strncmp(error.text, rig->path[0], length) != 0 ||
             strncmp(error.text + length, refusals[i].part, strlen(refusals[i].part)) != 0)
@@ -188,19 +188,19 @@ static void no_traces_are_refused(void **state)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct error error;
-    assert_int_equal(trace_open(rig->path[1], &source, &error), STATUS_IO);
+    struct ar_error error;
+    assert_int_equal(trace_open(rig->path[1], &source, &error), AR_IO);
     assert_non_null(strstr(error.text, "No such file"));
-    assert_int_equal(trace_open(rig->folder, &source, &error), STATUS_INVALID);
+    assert_int_equal(trace_open(rig->folder, &source, &error), AR_INVALID);
     assert_non_null(strstr(error.text, "is a directory"));
-    assert_int_equal(trace_rig_text(rig, "", &source, &error), STATUS_FORMAT);
+    assert_int_equal(trace_rig_text(rig, "", &source, &error), AR_FORMAT);
     assert_non_null(strstr(error.text, "the file is empty"));
-    assert_int_equal(trace_rig_text(rig, "hello\n", &source, &error), STATUS_FORMAT);
+    assert_int_equal(trace_rig_text(rig, "hello\n", &source, &error), AR_FORMAT);
     assert_non_null(strstr(error.text, "no trace"));
-    assert_int_equal(trace_rig_text(rig, "# allocrig-trace 2\n", &source, &error), STATUS_FORMAT);
+    assert_int_equal(trace_rig_text(rig, "# allocrig-trace 2\n", &source, &error), AR_FORMAT);
     assert_non_null(strstr(error.text, "version \"2\""));
     trace_rig_write(rig->path[0], "# allocrig-trace 1\nc\n\0", 22);
-    assert_int_equal(trace_open(rig->path[0], &source, &error), STATUS_INVALID);
+    assert_int_equal(trace_open(rig->path[0], &source, &error), AR_INVALID);
     assert_non_null(strstr(error.text, ":3: the line holds a NUL byte"));
 }
 
@@ -208,23 +208,23 @@ static void long_lines_are_read_or_refused(void **state)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
-    struct error error;
+    struct ar_error error;
     enum { LONGEST = 65535 };
     char *text = malloc(LONGEST + 64);
     assert_non_null(text);
     int used = snprintf(text, 64, "# allocrig-trace 1\nc,tag=");
     memset(text + used, 'x', TRACE_TEXT_LIMIT - 4);
     strcpy(text + used + TRACE_TEXT_LIMIT - 4, "\nc\n");
-    assert_int_equal(trace_rig_text(rig, text, &source, &error), STATUS_OK);
+    assert_int_equal(trace_rig_text(rig, text, &source, &error), AR_OK);
     assert_int_equal(source->info.events, 2);
     trace_close(source);
     memset(text + used, 'x', TRACE_TEXT_LIMIT - 3);
     strcpy(text + used + TRACE_TEXT_LIMIT - 3, "\nc\n");
-    assert_int_equal(trace_rig_text(rig, text, &source, &error), STATUS_INVALID);
+    assert_int_equal(trace_rig_text(rig, text, &source, &error), AR_INVALID);
     assert_non_null(strstr(error.text, ":2: the set of keys has more than 65000 bytes"));
     memset(text + used, 'x', LONGEST - 5);
     strcpy(text + used + LONGEST - 5, "\nc\n");
-    assert_int_equal(trace_rig_text(rig, text, &source, &error), STATUS_INVALID);
+    assert_int_equal(trace_rig_text(rig, text, &source, &error), AR_INVALID);
     assert_non_null(strstr(error.text, ":2: the line has more than"));
     free(text);
 }

@@ -30,19 +30,19 @@ static void learn(void *argument, uint32_t stream, uint64_t sequence)
 }
 
 /* Near each other, and now and then far away, so that trees of all heights meet. */
-static uint32_t any_stream(struct rng *rng)
+static uint32_t any_stream(struct ar_rng *rng)
 {
     static const uint32_t bounds[] = {3, 20, 300, STREAMS};
-    return (uint32_t)rng_below(rng, bounds[rng_below(rng, 4)]);
+    return (uint32_t)ar_rng_below(rng, bounds[ar_rng_below(rng, 4)]);
 }
 
-static void turn(struct model *model, struct rng *rng)
+static void turn(struct model *model, struct ar_rng *rng)
 {
-    size_t one = (size_t)rng_below(rng, CLOCKS);
-    size_t other = (size_t)rng_below(rng, CLOCKS);
+    size_t one = (size_t)ar_rng_below(rng, CLOCKS);
+    size_t other = (size_t)ar_rng_below(rng, CLOCKS);
     uint32_t stream = any_stream(rng);
-    uint64_t sequence = rng_below(rng, 1000);
-    switch (rng_below(rng, 8)) {
+    uint64_t sequence = ar_rng_below(rng, 1000);
+    switch (ar_rng_below(rng, 8)) {
     case 0: /* a copy takes the other's place */
         if (one != other) {
             vector_clock_drop(&model->clocks[one]);
@@ -65,7 +65,7 @@ static void turn(struct model *model, struct rng *rng)
         assert_memory_equal(model->known, model->learned, sizeof model->known);
         break;
     case 3:
-        if (rng_below(rng, 8) == 0) {
+        if (ar_rng_below(rng, 8) == 0) {
             vector_clock_drop(&model->clocks[one]);
             for (uint32_t i = 0; i < STREAMS; i++)
                 model->plain[one][i] = 0;
@@ -84,10 +84,10 @@ static void turn(struct model *model, struct rng *rng)
 static void clocks_are_what_arrays_are(void **state)
 {
     (void)state;
-    struct rng rng;
+    struct ar_rng rng;
     struct model *model = calloc(1, sizeof *model);
     assert_non_null(model);
-    rng_seed(&rng, 11);
+    ar_rng_seed(&rng, 11);
     for (uint32_t i = 0; i < TURNS; i++)
         turn(model, &rng);
     for (size_t i = 0; i < CLOCKS; i++)

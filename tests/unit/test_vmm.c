@@ -16,18 +16,18 @@
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 
-#define PAGE (2 * MIB)
+#define PAGE (2 * AR_MIB)
 #define MS   UINT64_C(1000000)
 
 enum { A, B };
 
 struct vmm_rig {
-    struct device *device;
+    struct ar_device *device;
     struct policy_rig policy;
     uint64_t event; /* of the last request or free */
 };
 
-static void open_on(struct vmm_rig *rig, struct device *device)
+static void open_on(struct vmm_rig *rig, struct ar_device *device)
 {
     *rig = (struct vmm_rig){.device = device};
     if (policy_rig_open(&rig->policy, "vmm", device->backing, 0))
@@ -42,8 +42,8 @@ static void open_rig(struct vmm_rig *rig, const char *device)
 /* Nothing was refused as misuse, nothing raced, the books are sound and agree with the device. */
 static void check(struct vmm_rig *rig)
 {
-    struct error error;
-    if (policy_validate(rig->policy.policy, &error))
+    struct ar_error error;
+    if (ar_policy_validate(rig->policy.policy, &error))
         fail_msg("event %llu: %s", (unsigned long long)rig->event, error.text);
     assert_string_equal(rig->device->ops->problem(rig->device), "");
     assert_string_equal(rig->device->ops->race_text(rig->device), "");
@@ -57,37 +57,39 @@ static void close_rig(struct vmm_rig *rig)
     assert_int_equal(policy_rig_close(&rig->policy), 0);
     assert_string_equal(rig->device->ops->problem(rig->device), "");
     assert_int_equal(rig->device->counters.physical_bytes, 0);
-    device_close(rig->device);
+    ar_device_close(rig->device);
 }
 
 /* A request, and the block is its stream's from here on. */
-static enum status ask(struct vmm_rig *rig, uint64_t bytes, uint32_t stream, bool may_fail,
-                       struct policy_block *block)
+static enum ar_status ask(struct vmm_rig *rig, uint64_t bytes, uint32_t stream, bool may_fail,
+                          struct ar_policy_block *block)
 {
-    const struct policy_request request = {.bytes = bytes, .stream = stream, .may_fail = may_fail};
-    enum status status = policy_alloc(rig->policy.policy, &request, block);
+    const struct ar_policy_request request = {
+        .bytes = bytes, .stream = stream, .may_fail = may_fail};
+    enum ar_status status = ar_policy_alloc(rig->policy.policy, &request, block);
     rig->event++;
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         (void)rig->device->ops->handed_out(rig->device, block->address, block->granted_bytes,
                                            stream, false, rig->event);
     return status;
 }
 
-static struct policy_block take(struct vmm_rig *rig, uint64_t bytes, uint32_t stream)
+static struct ar_policy_block take(struct vmm_rig *rig, uint64_t bytes, uint32_t stream)
 {
-    struct policy_block block;
-    assert_int_equal(ask(rig, bytes, stream, false, &block), STATUS_OK);
+    struct ar_policy_block block;
+    assert_int_equal(ask(rig, bytes, stream, false, &block), AR_OK);
     return block;
 }
 
 /* The program lets go: all work queued on the stream may still use the block. */
-static void free_requested(struct vmm_rig *rig, const struct policy_block *block, uint32_t stream)
+static void free_requested(struct vmm_rig *rig, const struct ar_policy_block *block,
+                           uint32_t stream)
 {
     rig->device->ops->used(rig->device, block->address, block->granted_bytes, stream, ++rig->event);
-    assert_int_equal(policy_free(rig->policy.policy, block, stream), STATUS_OK);
+    assert_int_equal(ar_policy_free(rig->policy.policy, block, stream), AR_OK);
 }
 
-static uint64_t calls(const struct vmm_rig *rig, enum device_call call)
+static uint64_t calls(const struct vmm_rig *rig, enum ar_device_call call)
 {
     return rig->device->counters.calls[call];
 }
@@ -96,8 +98,8 @@ static uint64_t calls(const struct vmm_rig *rig, enum device_call call)
 static uint64_t driver_calls(const struct vmm_rig *rig)
 {
     uint64_t sum = 0;
-    for (int call = 0; call < DEVICE_CALL_COUNT; call++)
-        sum += call == DEVICE_CALL_event ? 0 : calls(rig, (enum device_call)call);
+    for (int call = 0; call < AR_DEVICE_CALL_COUNT; call++)
+        sum += call == AR_DEVICE_CALL_event ? 0 : calls(rig, (enum ar_device_call)call);
     return sum;
 }
 
@@ -113,8 +115,8 @@ static void first_block(uint64_t bytes, uint64_t handles, uint64_t pages)
 {
     struct vmm_rig rig;
     open_rig(&rig, "sim:capacity=5GiB");
-    struct policy_block block = take(&rig, bytes, A);
-    assert_int_equal(calls(&rig, DEVICE_CALL_create), handles);
+    struct ar_policy_block block = take(&rig, bytes, A);
+    assert_int_equal(calls(&rig, AR_DEVICE_CALL_create), handles);
     assert_int_equal(rig.device->counters.physical_bytes, pages * PAGE);
     free_requested(&rig, &block, A);
     close_rig(&rig);
@@ -145,11 +147,11 @@ static void own_pages_stay_apart_while_memory_is_short(void **state)
     struct vmm_rig rig;
     (void)state;
     open_rig(&rig, "sim:capacity=5GiB");
-    struct policy_block most = take(&rig, 1700 * PAGE, A);
+    struct ar_policy_block most = take(&rig, 1700 * PAGE, A);
     uint64_t before = rig.device->counters.physical_bytes;
-    uint64_t made = calls(&rig, DEVICE_CALL_create);
-    struct policy_block block = take(&rig, PAGE + PAGE / 2, A);
-    assert_int_equal(calls(&rig, DEVICE_CALL_create) - made, 2);
+    uint64_t made = calls(&rig, AR_DEVICE_CALL_create);
+    struct ar_policy_block block = take(&rig, PAGE + PAGE / 2, A);
+    assert_int_equal(calls(&rig, AR_DEVICE_CALL_create) - made, 2);
     assert_int_equal(rig.device->counters.physical_bytes - before, PAGE + 6 * PAGE);
     free_requested(&rig, &most, A);
     free_requested(&rig, &block, A);
@@ -164,21 +166,21 @@ static void places_given_up_are_used_again(void **state)
 {
     enum { WINDOW = 5, REQUESTS = 3000 };
     struct vmm_rig rig;
-    struct policy_block window[WINDOW];
-    struct rng rng;
+    struct ar_policy_block window[WINDOW];
+    struct ar_rng rng;
     uint64_t given_bytes = 0;
     (void)state;
     open_rig(&rig, "sim:capacity=76MiB");
-    rng_seed(&rng, 7);
+    ar_rng_seed(&rng, 7);
     for (int i = 0; i < REQUESTS; i++) {
         if (i >= WINDOW)
             free_requested(&rig, &window[i % WINDOW], A);
-        window[i % WINDOW] = take(&rig, PAGE + rng_below(&rng, 6 * PAGE), A);
+        window[i % WINDOW] = take(&rig, PAGE + ar_rng_below(&rng, 6 * PAGE), A);
         given_bytes += window[i % WINDOW].granted_bytes;
     }
-    assert_true(given_bytes > 50 * 152 * MIB);
-    assert_int_equal(calls(&rig, DEVICE_CALL_reserve), 1);
-    assert_true(calls(&rig, DEVICE_CALL_unmap) > 0); /* it was no rest that kept it there */
+    assert_true(given_bytes > 50 * 152 * AR_MIB);
+    assert_int_equal(calls(&rig, AR_DEVICE_CALL_reserve), 1);
+    assert_true(calls(&rig, AR_DEVICE_CALL_unmap) > 0); /* it was no rest that kept it there */
     close_rig(&rig);
 }
 
@@ -188,17 +190,17 @@ static void where_addresses_run_out_a_range_is_added(void **state)
 {
     enum { BLOCKS = 40 };
     struct vmm_rig rig;
-    struct policy_block blocks[BLOCKS];
+    struct ar_policy_block blocks[BLOCKS];
     (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
     for (int round = 0; round < 50; round++) {
         for (int i = 0; i < BLOCKS; i++) {
-            blocks[i] = take(&rig, MIB, A);
+            blocks[i] = take(&rig, AR_MIB, A);
             for (int j = 0; j < i; j++) /* no two in one place */
-                assert_true(blocks[i].address >= blocks[j].address + MIB ||
-                            blocks[j].address >= blocks[i].address + MIB);
+                assert_true(blocks[i].address >= blocks[j].address + AR_MIB ||
+                            blocks[j].address >= blocks[i].address + AR_MIB);
         }
-        assert_int_equal(calls(&rig, DEVICE_CALL_reserve), 3); /* 8, 16 and 32 MiB */
+        assert_int_equal(calls(&rig, AR_DEVICE_CALL_reserve), 3); /* 8, 16 and 32 MiB */
         for (int i = 0; i < BLOCKS; i++)
             free_requested(&rig, &blocks[i], A);
     }
@@ -214,19 +216,19 @@ static void memory_moves_once_its_work_is_done(void **state)
     struct vmm_rig rig;
     (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
-    struct policy_block block = take(&rig, 60 * MIB, A);
+    struct ar_policy_block block = take(&rig, 60 * AR_MIB, A);
     rig.device->ops->kernel(rig.device, A, 50 * MS);
     free_requested(&rig, &block, A);
-    struct policy_block other = take(&rig, 60 * MIB, B);
+    struct ar_policy_block other = take(&rig, 60 * AR_MIB, B);
     assert_true(now(&rig) >= 50 * MS);
     assert_true(rig.device->counters.stall_ns > 40 * MS);
-    assert_true(calls(&rig, DEVICE_CALL_unmap) > 0);
+    assert_true(calls(&rig, AR_DEVICE_CALL_unmap) > 0);
     check(&rig);
     /* With the work done nobody waits. */
     rig.device->ops->sync(rig.device, UINT32_MAX);
     uint64_t stall_ns = rig.device->counters.stall_ns;
     free_requested(&rig, &other, B);
-    (void)take(&rig, 60 * MIB, A);
+    (void)take(&rig, 60 * AR_MIB, A);
     assert_int_equal(rig.device->counters.stall_ns, stall_ns);
     close_rig(&rig);
 }
@@ -238,14 +240,14 @@ static void only_the_first_fence_is_waited_for(void **state)
     struct vmm_rig rig;
     (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
-    struct policy_block first = take(&rig, 20 * MIB, A);
-    struct policy_block held = take(&rig, 4 * MIB, A);
-    struct policy_block second = take(&rig, 24 * MIB, A); /* more is held than is left */
+    struct ar_policy_block first = take(&rig, 20 * AR_MIB, A);
+    struct ar_policy_block held = take(&rig, 4 * AR_MIB, A);
+    struct ar_policy_block second = take(&rig, 24 * AR_MIB, A); /* more is held than is left */
     rig.device->ops->kernel(rig.device, A, 50 * MS);
     free_requested(&rig, &first, A);
     rig.device->ops->kernel(rig.device, A, 5000 * MS);
     free_requested(&rig, &second, A);
-    (void)take(&rig, 30 * MIB, B);
+    (void)take(&rig, 30 * AR_MIB, B);
     assert_in_range(now(&rig), 50 * MS, 500 * MS);
     check(&rig);
     free_requested(&rig, &held, A);
@@ -255,10 +257,10 @@ static void only_the_first_fence_is_waited_for(void **state)
 /* ---- blocks that other streams use ---------------------------------------------------------- */
 
 /* A block of 30 MiB that stream A lets go while work of 50 ms on B still reads it. */
-static struct policy_block free_requested_in_use(struct vmm_rig *rig)
+static struct ar_policy_block free_requested_in_use(struct vmm_rig *rig)
 {
-    struct policy_block block = take(rig, 30 * MIB, A);
-    assert_int_equal(policy_use(rig->policy.policy, &block, B), STATUS_OK);
+    struct ar_policy_block block = take(rig, 30 * AR_MIB, A);
+    assert_int_equal(ar_policy_use(rig->policy.policy, &block, B), AR_OK);
     rig->device->ops->kernel(rig->device, B, 50 * MS);
     rig->device->ops->used(rig->device, block.address, block.granted_bytes, B, ++rig->event);
     free_requested(rig, &block, A);
@@ -272,13 +274,13 @@ static void pending_blocks_come_back_after_their_fence(void **state)
     struct vmm_rig rig;
     (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
-    struct policy_block block = free_requested_in_use(&rig);
-    assert_int_equal(rig.policy.policy->totals.pending_bytes, 30 * MIB);
-    struct policy_block other = take(&rig, 30 * MIB, A);
+    struct ar_policy_block block = free_requested_in_use(&rig);
+    assert_int_equal(rig.policy.policy->totals.pending_bytes, 30 * AR_MIB);
+    struct ar_policy_block other = take(&rig, 30 * AR_MIB, A);
     assert_true(other.address != block.address);
     assert_true(now(&rig) < 50 * MS);
     uint64_t before = driver_calls(&rig);
-    struct policy_block again = take(&rig, 30 * MIB, A);
+    struct ar_policy_block again = take(&rig, 30 * AR_MIB, A);
     assert_int_equal(again.address, block.address);
     assert_true(now(&rig) >= 50 * MS);
     assert_int_equal(driver_calls(&rig), before);
@@ -292,10 +294,10 @@ static void a_done_fence_costs_no_wait(void **state)
     struct vmm_rig rig;
     (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
-    struct policy_block block = free_requested_in_use(&rig);
+    struct ar_policy_block block = free_requested_in_use(&rig);
     rig.device->ops->advance(rig.device, 60 * MS);
     uint64_t before = driver_calls(&rig);
-    struct policy_block again = take(&rig, 30 * MIB, A);
+    struct ar_policy_block again = take(&rig, 30 * AR_MIB, A);
     assert_int_equal(again.address, block.address);
     assert_int_equal(driver_calls(&rig), before);
     assert_int_equal(rig.device->counters.stall_ns, 0);
@@ -309,30 +311,30 @@ static void a_done_fence_costs_no_wait(void **state)
 static void a_probe_leaves_what_others_took_last(void **state)
 {
     struct vmm_rig rig;
-    struct policy_block probe;
+    struct ar_policy_block probe;
     (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
-    (void)take(&rig, 8 * MIB, A);
-    assert_int_equal(rig.device->ops->outside(rig.device, 8 * MIB), STATUS_OK);
-    (void)take(&rig, 8 * MIB, A); /* 40 are left */
-    assert_int_equal(ask(&rig, 34 * MIB, A, true, &probe), STATUS_NO_MEMORY);
-    assert_int_equal(rig.device->counters.physical_bytes, 16 * MIB);
-    assert_int_equal(ask(&rig, 32 * MIB, A, true, &probe), STATUS_OK);
+    (void)take(&rig, 8 * AR_MIB, A);
+    assert_int_equal(rig.device->ops->outside(rig.device, 8 * AR_MIB), AR_OK);
+    (void)take(&rig, 8 * AR_MIB, A); /* 40 are left */
+    assert_int_equal(ask(&rig, 34 * AR_MIB, A, true, &probe), AR_NO_MEMORY);
+    assert_int_equal(rig.device->counters.physical_bytes, 16 * AR_MIB);
+    assert_int_equal(ask(&rig, 32 * AR_MIB, A, true, &probe), AR_OK);
     /* What the program does next is served: others come back for theirs. */
-    assert_int_equal(rig.device->ops->outside(rig.device, 16 * MIB), STATUS_OK);
+    assert_int_equal(rig.device->ops->outside(rig.device, 16 * AR_MIB), AR_OK);
     free_requested(&rig, &probe, A);
     close_rig(&rig);
 
     open_rig(&rig, "sim:capacity=64MiB");
-    (void)take(&rig, 8 * MIB, A);
-    assert_int_equal(rig.device->ops->outside(rig.device, 8 * MIB), STATUS_OK);
-    struct policy_block idle = take(&rig, 8 * MIB, A);
+    (void)take(&rig, 8 * AR_MIB, A);
+    assert_int_equal(rig.device->ops->outside(rig.device, 8 * AR_MIB), AR_OK);
+    struct ar_policy_block idle = take(&rig, 8 * AR_MIB, A);
     free_requested(&rig, &idle, A);
-    struct policy_block must = take(&rig, 44 * MIB, B); /* 40 are left, and the idle ones */
+    struct ar_policy_block must = take(&rig, 44 * AR_MIB, B); /* 40 are left, and the idle ones */
     free_requested(&rig, &must, B);
-    assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
+    assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     check(&rig);
-    assert_int_equal(ask(&rig, 48 * MIB, B, true, &probe), STATUS_OK);
+    assert_int_equal(ask(&rig, 48 * AR_MIB, B, true, &probe), AR_OK);
     close_rig(&rig);
 }
 
@@ -340,15 +342,15 @@ static void a_probe_leaves_what_others_took_last(void **state)
 static void a_failed_probe_costs_the_next_request_nothing(void **state)
 {
     struct vmm_rig rig;
-    struct policy_block probe;
+    struct ar_policy_block probe;
     (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
-    struct policy_block kept = take(&rig, 20 * MIB, A);
-    struct policy_block free_block = take(&rig, 20 * MIB, A);
+    struct ar_policy_block kept = take(&rig, 20 * AR_MIB, A);
+    struct ar_policy_block free_block = take(&rig, 20 * AR_MIB, A);
     free_requested(&rig, &free_block, A);
-    assert_int_equal(ask(&rig, 46 * MIB, B, true, &probe), STATUS_NO_MEMORY);
+    assert_int_equal(ask(&rig, 46 * AR_MIB, B, true, &probe), AR_NO_MEMORY);
     check(&rig);
-    struct policy_block next = take(&rig, 44 * MIB, B); /* all that is left */
+    struct ar_policy_block next = take(&rig, 44 * AR_MIB, B); /* all that is left */
     free_requested(&rig, &next, B);
     free_requested(&rig, &kept, A);
     close_rig(&rig);
@@ -357,7 +359,7 @@ static void a_failed_probe_costs_the_next_request_nothing(void **state)
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
 struct written {
-    struct policy_block block;
+    struct ar_policy_block block;
     uint64_t number; /* 0: none */
     uint32_t stream;
 };
@@ -367,7 +369,7 @@ static void read_back(struct vmm_rig *rig, const struct written *written)
     assert_int_equal(rig->device->ops->verify(rig->device, written->block.address,
                                               written->block.requested_bytes, written->number,
                                               written->stream),
-                     STATUS_OK);
+                     AR_OK);
 }
 
 /* A card so full that memory moves all the time, with blocks of two streams in between that stay:
@@ -377,41 +379,40 @@ static void moving_memory_leaves_live_bytes(void **state)
     enum { SLOTS = 24, REQUESTS = 1500 };
     struct vmm_rig rig;
     struct written slots[SLOTS] = {{.number = 0}};
-    struct rng rng;
-    struct device_wrong wrong;
+    struct ar_rng rng;
+    struct ar_device_wrong wrong;
     uint64_t number = 0, refused = 0;
     (void)state;
     open_on(&rig, late_device_open("sim:capacity=128MiB", 3));
-    rng_seed(&rng, 11);
+    ar_rng_seed(&rng, 11);
     for (int i = 0; i < REQUESTS; i++) {
-        struct written *slot = &slots[rng_below(&rng, SLOTS)];
+        struct written *slot = &slots[ar_rng_below(&rng, SLOTS)];
         if (slot->number) {
             read_back(&rig, slot);
             free_requested(&rig, &slot->block, slot->stream);
             slot->number = 0;
             continue;
         }
-        uint32_t stream = (uint32_t)rng_below(&rng, 2);
-        uint64_t bytes = rng_below(&rng, 4) ? PAGE + rng_below(&rng, 8 * PAGE) : 512 * KIB;
-        enum status status = ask(&rig, bytes, stream, false, &slot->block);
-        refused += status != STATUS_OK;
-        if (status != STATUS_OK)
+        uint32_t stream = (uint32_t)ar_rng_below(&rng, 2);
+        uint64_t bytes = ar_rng_below(&rng, 4) ? PAGE + ar_rng_below(&rng, 8 * PAGE) : 512 * AR_KIB;
+        enum ar_status status = ask(&rig, bytes, stream, false, &slot->block);
+        refused += status != AR_OK;
+        if (status != AR_OK)
             continue;
         *slot = (struct written){.block = slot->block, .number = ++number, .stream = stream};
         assert_int_equal(
-            rig.device->ops->fill(rig.device, slot->block.address, bytes, number, stream),
-            STATUS_OK);
+            rig.device->ops->fill(rig.device, slot->block.address, bytes, number, stream), AR_OK);
     }
     for (int i = 0; i < SLOTS; i++)
         if (slots[i].number)
             read_back(&rig, &slots[i]);
-    assert_int_equal(rig.device->ops->wrong(rig.device, &wrong), STATUS_OK);
+    assert_int_equal(rig.device->ops->wrong(rig.device, &wrong), AR_OK);
     if (wrong.count)
         fail_msg("block %llu: %llu bytes are others'", (unsigned long long)wrong.block,
                  (unsigned long long)wrong.count);
     assert_true(late_device_counts(rig.device)->readings > number / 2);
-    assert_true(refused > 0 && refused < number);             /* the card was full */
-    assert_true(calls(&rig, DEVICE_CALL_unmap) > number / 4); /* and memory moved */
+    assert_true(refused > 0 && refused < number);                /* the card was full */
+    assert_true(calls(&rig, AR_DEVICE_CALL_unmap) > number / 4); /* and memory moved */
     close_rig(&rig);
 }
 
@@ -420,11 +421,12 @@ static void moving_memory_leaves_live_bytes(void **state)
 /* One step: blocks that nest, some that outlive others, small ones, on two streams. */
 static void step(struct vmm_rig *rig)
 {
-    static const uint64_t sizes[] = {9 * MIB,   40 * MIB, 700 * KIB, 3 * MIB,  64 * MIB, 4 * KIB,
-                                     17 * MIB,  2 * MIB,  90 * KIB,  33 * MIB, 12 * MIB, 5 * MIB,
-                                     300 * KIB, 21 * MIB, 50 * MIB,  6 * MIB};
+    static const uint64_t sizes[] = {9 * AR_MIB,   40 * AR_MIB, 700 * AR_KIB, 3 * AR_MIB,
+                                     64 * AR_MIB,  4 * AR_KIB,  17 * AR_MIB,  2 * AR_MIB,
+                                     90 * AR_KIB,  33 * AR_MIB, 12 * AR_MIB,  5 * AR_MIB,
+                                     300 * AR_KIB, 21 * AR_MIB, 50 * AR_MIB,  6 * AR_MIB};
     enum { COUNT = sizeof sizes / sizeof sizes[0] };
-    struct policy_block blocks[COUNT];
+    struct ar_policy_block blocks[COUNT];
     for (uint32_t i = 0; i < COUNT; i++) {
         blocks[i] = take(rig, sizes[i], i % 3 == 2 ? B : A);
         rig->device->ops->kernel(rig->device, i % 3 == 2 ? B : A, 10000);
@@ -461,18 +463,18 @@ static void a_trim_gives_back_what_is_free(void **state)
     struct vmm_rig rig;
     (void)state;
     open_rig(&rig, "sim:capacity=1GiB");
-    struct policy_block kept = take(&rig, 10 * MIB, A);
-    struct policy_block block = take(&rig, 80 * MIB, A);
+    struct ar_policy_block kept = take(&rig, 10 * AR_MIB, A);
+    struct ar_policy_block block = take(&rig, 80 * AR_MIB, A);
     rig.device->ops->kernel(rig.device, A, 50 * MS);
     free_requested(&rig, &block, A);
-    assert_int_equal(policy_trim(rig.policy.policy, 40 * MIB), STATUS_OK);
+    assert_int_equal(ar_policy_trim(rig.policy.policy, 40 * AR_MIB), AR_OK);
     assert_true(now(&rig) >= 50 * MS);
-    assert_in_range(rig.device->counters.physical_bytes, 10 * MIB + PAGE, 50 * MIB);
-    assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
-    assert_in_range(rig.device->counters.physical_bytes, 10 * MIB, 10 * MIB + 16 * PAGE);
+    assert_in_range(rig.device->counters.physical_bytes, 10 * AR_MIB + PAGE, 50 * AR_MIB);
+    assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
+    assert_in_range(rig.device->counters.physical_bytes, 10 * AR_MIB, 10 * AR_MIB + 16 * PAGE);
     check(&rig);
     free_requested(&rig, &kept, A);
-    assert_int_equal(policy_trim(rig.policy.policy, 0), STATUS_OK);
+    assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
     assert_int_equal(rig.device->counters.physical_bytes, 0);
     close_rig(&rig);
 }

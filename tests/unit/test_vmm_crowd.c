@@ -15,16 +15,16 @@
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
 
-#define PAGE (2 * MIB)
+#define PAGE (2 * AR_MIB)
 
 enum { SLOTS = 40 };
 
 struct crowded {
-    struct device *device;
+    struct ar_device *device;
     struct policy_rig rig;
-    struct rng rng;
+    struct ar_rng rng;
     uint32_t streams;
-    struct policy_block blocks[SLOTS];
+    struct ar_policy_block blocks[SLOTS];
     uint32_t owners[SLOTS];
     bool live[SLOTS];
     uint64_t event, served, refused;
@@ -37,39 +37,40 @@ static void open_crowded(struct crowded *self, uint32_t streams, uint64_t seed, 
     *self = (struct crowded){.streams = streams};
     snprintf(text, sizeof text, "sim:capacity=%uMiB", streams * 8 + 64);
     self->device = sim_test_open(text);
-    rng_seed(&self->rng, seed);
+    ar_rng_seed(&self->rng, seed);
     (void)policy_rig_open(&self->rig, "vmm", self->device->backing, fail_at);
 }
 
 static void free_requested(struct crowded *self, uint32_t slot)
 {
-    const struct policy_block *block = &self->blocks[slot];
+    const struct ar_policy_block *block = &self->blocks[slot];
     self->device->ops->used(self->device, block->address, block->granted_bytes, self->owners[slot],
                             ++self->event);
-    assert_int_equal(policy_free(self->rig.policy, block, self->owners[slot]), STATUS_OK);
+    assert_int_equal(ar_policy_free(self->rig.policy, block, self->owners[slot]), AR_OK);
     self->live[slot] = false;
 }
 
 /* A block of one of all streams, now and then with work on it and on another stream; or the end
  * of one. */
-static enum status turn(struct crowded *self)
+static enum ar_status turn(struct crowded *self)
 {
-    uint32_t slot = (uint32_t)rng_below(&self->rng, SLOTS);
-    uint32_t stream = (uint32_t)rng_below(&self->rng, self->streams);
-    uint32_t other = (uint32_t)rng_below(&self->rng, self->streams);
-    uint64_t bytes = rng_below(&self->rng, 4) ? PAGE + rng_below(&self->rng, 20 * PAGE) : 4 * KIB;
-    uint64_t work = rng_below(&self->rng, 8);
+    uint32_t slot = (uint32_t)ar_rng_below(&self->rng, SLOTS);
+    uint32_t stream = (uint32_t)ar_rng_below(&self->rng, self->streams);
+    uint32_t other = (uint32_t)ar_rng_below(&self->rng, self->streams);
+    uint64_t bytes =
+        ar_rng_below(&self->rng, 4) ? PAGE + ar_rng_below(&self->rng, 20 * PAGE) : 4 * AR_KIB;
+    uint64_t work = ar_rng_below(&self->rng, 8);
     if (self->live[slot]) {
         free_requested(self, slot);
-        return STATUS_OK;
+        return AR_OK;
     }
-    struct policy_request request = {.bytes = bytes, .stream = stream};
-    enum status status = policy_alloc(self->rig.policy, &request, &self->blocks[slot]);
+    struct ar_policy_request request = {.bytes = bytes, .stream = stream};
+    enum ar_status status = ar_policy_alloc(self->rig.policy, &request, &self->blocks[slot]);
     self->event++;
-    self->refused += status != STATUS_OK;
-    if (status != STATUS_OK)
+    self->refused += status != AR_OK;
+    if (status != AR_OK)
         return status;
-    const struct policy_block *block = &self->blocks[slot];
+    const struct ar_policy_block *block = &self->blocks[slot];
     self->served++;
     self->live[slot] = true;
     self->owners[slot] = stream;
@@ -77,18 +78,18 @@ static enum status turn(struct crowded *self)
                                         false, self->event);
     if (work < 3)
         self->device->ops->kernel(self->device, stream, UINT64_C(1000) << 7 * work);
-    if (work == 0 && policy_use(self->rig.policy, block, other) == STATUS_OK) {
+    if (work == 0 && ar_policy_use(self->rig.policy, block, other) == AR_OK) {
         self->device->ops->kernel(self->device, other, 300000);
         self->device->ops->used(self->device, block->address, block->granted_bytes, other,
                                 ++self->event);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void check(const struct crowded *self)
 {
-    struct error error;
-    if (policy_validate(self->rig.policy, &error))
+    struct ar_error error;
+    if (ar_policy_validate(self->rig.policy, &error))
         fail_msg("event %llu: %s", (unsigned long long)self->event, error.text);
     assert_string_equal(self->device->ops->problem(self->device), "");
     assert_string_equal(self->device->ops->race_text(self->device), "");
@@ -102,17 +103,17 @@ static void close_crowded(struct crowded *self)
     self->device->ops->sync(self->device, UINT32_MAX);
     assert_int_equal(policy_rig_close(&self->rig), 0);
     assert_int_equal(self->device->counters.physical_bytes, 0);
-    device_close(self->device);
+    ar_device_close(self->device);
 }
 
 static void the_same(const struct crowded *a, const struct crowded *b)
 {
-    const struct device_counters *one = &a->device->counters;
-    const struct device_counters *other = &b->device->counters;
+    const struct ar_device_counters *one = &a->device->counters;
+    const struct ar_device_counters *other = &b->device->counters;
     assert_int_equal(a->device->ops->now(a->device), b->device->ops->now(b->device));
     assert_int_equal(one->stall_ns, other->stall_ns);
     assert_int_equal(one->physical_bytes, other->physical_bytes);
-    for (int call = 0; call < DEVICE_CALL_COUNT; call++)
+    for (int call = 0; call < AR_DEVICE_CALL_COUNT; call++)
         assert_int_equal(one->calls[call], other->calls[call]);
     for (int i = 0; i < SLOTS; i++) {
         assert_int_equal(a->live[i], b->live[i]);
@@ -139,7 +140,7 @@ static void a_crowd_decides_as_if_all_were_looked_at(void **state)
             the_same(&with, &without);
         }
         assert_true(vmm_of(with.rig.policy)->crowd && with.served > TURNS / 4);
-        assert_true(with.device->counters.calls[DEVICE_CALL_unmap] > TURNS / 40);
+        assert_true(with.device->counters.calls[AR_DEVICE_CALL_unmap] > TURNS / 40);
         close_crowded(&with);
         close_crowded(&without);
     }
@@ -156,12 +157,12 @@ static double looks(uint32_t streams)
     assert_true(vmm->range_count > streams); /* both kinds of most */
     uint64_t looked = vmm->crowd->looked;
     uint64_t served = crowded.served;
-    uint64_t moved = crowded.device->counters.calls[DEVICE_CALL_unmap];
+    uint64_t moved = crowded.device->counters.calls[AR_DEVICE_CALL_unmap];
     for (int i = 0; i < 2000; i++)
         (void)turn(&crowded);
     looked = vmm->crowd->looked - looked;
     served = crowded.served - served;
-    assert_true(crowded.device->counters.calls[DEVICE_CALL_unmap] - moved > served / 4);
+    assert_true(crowded.device->counters.calls[AR_DEVICE_CALL_unmap] - moved > served / 4);
     close_crowded(&crowded);
     return (double)looked / (double)served;
 }
@@ -182,9 +183,8 @@ static void without_host_memory_it_goes_on(void **state)
         struct crowded crowded;
         open_crowded(&crowded, 90, 5, fail_at);
         for (int i = 0; crowded.rig.policy && i < 700; i++) {
-            enum status status = turn(&crowded);
-            assert_true(status == STATUS_OK || status == STATUS_NO_MEMORY ||
-                        status == STATUS_HOST_MEMORY);
+            enum ar_status status = turn(&crowded);
+            assert_true(status == AR_OK || status == AR_NO_MEMORY || status == AR_HOST_MEMORY);
         }
         if (crowded.rig.policy)
             check(&crowded);

@@ -27,14 +27,14 @@ static void what_is_read_is_written(void **state)
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct trace_kernel_op kernel_op;
-        struct error error;
+        struct ar_error error;
         char text[TRACE_KERNEL_OP_TEXT], mixed[400];
-        if (trace_kernel_op_parse(texts[i], &kernel_op, &error) != STATUS_OK)
+        if (trace_kernel_op_parse(texts[i], &kernel_op, &error) != AR_OK)
             fail_msg("%s", error.text);
         trace_kernel_op_print(&kernel_op, text);
         assert_string_equal(text, texts[i]);
         snprintf(mixed, sizeof mixed, "x=1,%s,note=a=b", texts[i]);
-        assert_int_equal(trace_kernel_op_parse(mixed, &kernel_op, &error), STATUS_OK);
+        assert_int_equal(trace_kernel_op_parse(mixed, &kernel_op, &error), AR_OK);
         trace_kernel_op_replace(mixed, &kernel_op, text, sizeof text);
         assert_int_equal(strncmp(text, "x=1,note=a=b,op=", 16), 0);
         trace_kernel_op_replace(mixed, NULL, text, sizeof text);
@@ -48,8 +48,8 @@ static void no_operation_is_no_work(void **state)
     static const char *const texts[] = {NULL, "", "x=1", "opera=7,outer=3"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct trace_kernel_op kernel_op;
-        struct error error;
-        assert_int_equal(trace_kernel_op_parse(texts[i], &kernel_op, &error), STATUS_OK);
+        struct ar_error error;
+        assert_int_equal(trace_kernel_op_parse(texts[i], &kernel_op, &error), AR_OK);
         assert_string_equal(kernel_op.op, "");
     }
 }
@@ -77,8 +77,8 @@ static void keys_that_cannot_be_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trace_kernel_op kernel_op;
-        struct error error = {""};
-        assert_int_equal(trace_kernel_op_parse(cases[i].text, &kernel_op, &error), STATUS_INVALID);
+        struct ar_error error = {""};
+        assert_int_equal(trace_kernel_op_parse(cases[i].text, &kernel_op, &error), AR_INVALID);
         if (!strstr(error.text, cases[i].says))
             fail_msg("\"%s\" does not say \"%s\"", error.text, cases[i].says);
     }
@@ -108,9 +108,9 @@ static void becomes(struct trace_rig *rig, const struct trace_filter_options *op
                     const char *wanted)
 {
     struct trace_source *source = NULL, *filter = NULL;
-    struct error error;
-    if (trace_rig_text(rig, two_steps, &source, &error) != STATUS_OK ||
-        trace_filter(source, options, &filter, &error) != STATUS_OK)
+    struct ar_error error;
+    if (trace_rig_text(rig, two_steps, &source, &error) != AR_OK ||
+        trace_filter(source, options, &filter, &error) != AR_OK)
         fail_msg("%s", error.text);
     char *got = trace_rig_print(rig, filter);
     assert_string_equal(got, wanted);
@@ -138,15 +138,15 @@ static void a_filter_gives_blocks_their_new_names(void **state)
 static void a_merge_gives_blocks_their_new_names(void **state)
 {
     struct trace_rig rig;
-    struct error error;
+    struct ar_error error;
     struct trace_source *sources[2] = {NULL, NULL}, *merged = NULL;
     (void)state;
     trace_rig_open(&rig);
     for (int i = 0; i < 2; i++)
         if (trace_rig_text(&rig, HEAD "a,0,8\na,1,8\nk,0,5,op=copy,out=0,in=~1\n", &sources[i],
-                           &error) != STATUS_OK)
+                           &error) != AR_OK)
             fail_msg("%s", error.text);
-    if (trace_merge(sources, 2, &merged, &error) != STATUS_OK)
+    if (trace_merge(sources, 2, &merged, &error) != AR_OK)
         fail_msg("%s", error.text);
     char *got = trace_rig_print(&rig, merged);
     /* Requests come in turn: 0 2 of the first trace, 1 3 of the second. */
@@ -162,22 +162,22 @@ static void the_map_does_what_an_array_does(void **state)
     enum { IDS = 512 };
     uint64_t wanted[IDS] = {0}, value;
     struct id_map map = {.cells = NULL};
-    struct rng rng;
+    struct ar_rng rng;
     size_t count = 0;
     (void)state;
-    rng_seed(&rng, 7);
+    ar_rng_seed(&rng, 7);
     for (uint64_t i = 0; i < 40000; i++) {
-        uint64_t id = rng_next(&rng) % IDS, spread = id * UINT64_C(0x100000001);
-        if (rng_next(&rng) % 2) {
+        uint64_t id = ar_rng_next(&rng) % IDS, spread = id * UINT64_C(0x100000001);
+        if (ar_rng_next(&rng) % 2) {
             count += !wanted[id];
             wanted[id] = i + 1;
-            assert_int_equal(id_map_put(&map, spread, i + 1), STATUS_OK);
+            assert_int_equal(id_map_put(&map, spread, i + 1), AR_OK);
         } else {
             count -= wanted[id] != 0;
             wanted[id] = 0;
             id_map_remove(&map, spread);
         }
-        uint64_t other = rng_next(&rng) % IDS;
+        uint64_t other = ar_rng_next(&rng) % IDS;
         bool there = id_map_get(&map, other * UINT64_C(0x100000001), &value);
         assert_int_equal(there, wanted[other] != 0);
         if (there)

@@ -40,13 +40,13 @@ static void assert_row(size_t row, const uint64_t found[WIDTH], const uint64_t e
 }
 
 struct row {
-    struct kernel_op op;
+    struct ar_kernel_op op;
     uint64_t expected[WIDTH]; /* the rest is 0 */
 };
 
 #define WORK(kind, type, inputs, m, n, k, ...)                                                     \
     {                                                                                              \
-        KERNEL_OP_##kind, DEVICE_##type, 0, inputs, m, n, k, __VA_ARGS__                           \
+        AR_KERNEL_OP_##kind, AR_DEVICE_##type, 0, inputs, m, n, k, __VA_ARGS__                     \
     }
 
 /* m, n, k, pitch */
@@ -175,7 +175,7 @@ static const struct row scatters[] = {
 };
 
 static void check_rows(const struct row *rows, size_t count,
-                       struct kernel_shape_rows (*cut_of)(const struct kernel_op *))
+                       struct kernel_shape_rows (*cut_of)(const struct ar_kernel_op *))
 {
     for (size_t i = 0; i < count; i++) {
         struct kernel_shape_rows cut = cut_of(&rows[i].op);
@@ -218,12 +218,12 @@ static void bytes(void **state)
 static void units(void **state)
 {
     (void)state;
-    assert_int_equal(kernel_shape_element_bytes(DEVICE_F32), 4);
-    assert_int_equal(kernel_shape_element_bytes(DEVICE_TF32), 4);
-    assert_int_equal(kernel_shape_element_bytes(DEVICE_F16), 2);
-    assert_int_equal(kernel_shape_element_bytes(DEVICE_BF16), 2);
-    assert_int_equal(kernel_shape_element_bytes(DEVICE_I8), 1);
-    assert_int_equal(kernel_shape_element_bytes(DEVICE_I64), 8);
+    assert_int_equal(kernel_shape_element_bytes(AR_DEVICE_F32), 4);
+    assert_int_equal(kernel_shape_element_bytes(AR_DEVICE_TF32), 4);
+    assert_int_equal(kernel_shape_element_bytes(AR_DEVICE_F16), 2);
+    assert_int_equal(kernel_shape_element_bytes(AR_DEVICE_BF16), 2);
+    assert_int_equal(kernel_shape_element_bytes(AR_DEVICE_I8), 1);
+    assert_int_equal(kernel_shape_element_bytes(AR_DEVICE_I64), 8);
     assert_true(kernel_shape_times(BIT(31), BIT(32)) == BIT(63));
     assert_true(kernel_shape_times(BIT(32), BIT(32)) == UINT64_MAX);
     assert_true(kernel_shape_times(BIT(40), BIT(40)) == UINT64_MAX);

@@ -27,44 +27,54 @@ static void what_bounds_a_work(void **state)
 {
     (void)state;
     static const struct {
-        struct kernel_op op;
+        struct ar_kernel_op op;
         struct sim_kernel_limit limits[3]; /* the end has size 0 */
     } rows[] = {
-        {{KERNEL_OP_matmul, DEVICE_BF16, 0, 2, 100, 20, 30, OF(4000), {OF(6000), OF(1200)}},
+        {{AR_KERNEL_OP_matmul, AR_DEVICE_BF16, 0, 2, 100, 20, 30, OF(4000), {OF(6000), OF(1200)}},
          {{SIM_KERNEL_OP_matmul_bf16, 2 * 100 * 20 * 30}, {SIM_KERNEL_OP_thin_bf16, 11200}}},
         /* cut to the rows that the left one holds, to the k that the right one has, to the output */
-        {{KERNEL_OP_matmul, DEVICE_F32, 0, 2, 100, 20, 30, OF(8000), {OF(1200), OF(2400)}},
+        {{AR_KERNEL_OP_matmul, AR_DEVICE_F32, 0, 2, 100, 20, 30, OF(8000), {OF(1200), OF(2400)}},
          {{SIM_KERNEL_OP_matmul_f32, 2 * 10 * 20 * 30},
           {SIM_KERNEL_OP_thin_f32, 4 * (200 + 300 + 600)}}},
-        {{KERNEL_OP_matmul, DEVICE_TF32, 0, 2, 100, 20, 30, OF(8000), {OF(12000), OF(800)}},
+        {{AR_KERNEL_OP_matmul, AR_DEVICE_TF32, 0, 2, 100, 20, 30, OF(8000), {OF(12000), OF(800)}},
          {{SIM_KERNEL_OP_matmul_tf32, 2 * 100 * 20 * 10},
           {SIM_KERNEL_OP_thin_tf32, 4 * (2000 + 1000 + 200)}}},
-        {{KERNEL_OP_matmul, DEVICE_F16, 0, 2, 100, 20, 30, OF(200), {OF(6000), OF(1200)}},
+        {{AR_KERNEL_OP_matmul, AR_DEVICE_F16, 0, 2, 100, 20, 30, OF(200), {OF(6000), OF(1200)}},
          {{SIM_KERNEL_OP_matmul_f16, 2 * 5 * 20 * 30},
           {SIM_KERNEL_OP_thin_f16, 2 * (100 + 150 + 600)}}},
-        {{KERNEL_OP_matmul, DEVICE_I8, 0, 2, 9, 9, 9, OF(81), {OF(81), OF(81)}}, {{0}}},
-        {{KERNEL_OP_elementwise, DEVICE_F32, 0, 2, 0, 0, 0, OF(400), {OF(800), OF(404)}},
+        {{AR_KERNEL_OP_matmul, AR_DEVICE_I8, 0, 2, 9, 9, 9, OF(81), {OF(81), OF(81)}}, {{0}}},
+        {{AR_KERNEL_OP_elementwise, AR_DEVICE_F32, 0, 2, 0, 0, 0, OF(400), {OF(800), OF(404)}},
          {{SIM_KERNEL_OP_elementwise, 1200}}},
-        {{KERNEL_OP_elementwise, DEVICE_I64, 0, 2, 5, 2, 0, OF(400), {OF(800), OF(0)}},
+        {{AR_KERNEL_OP_elementwise, AR_DEVICE_I64, 0, 2, 5, 2, 0, OF(400), {OF(800), OF(0)}},
          {{SIM_KERNEL_OP_elementwise, 2 * 80}}}, /* one is not there */
-        {{KERNEL_OP_copy, DEVICE_I8, 0, 1, 0, 0, 0, OF(400), {OF(300)}},
+        {{AR_KERNEL_OP_copy, AR_DEVICE_I8, 0, 1, 0, 0, 0, OF(400), {OF(300)}},
          {{SIM_KERNEL_OP_copy, 600}}},
-        {{KERNEL_OP_set, DEVICE_F16, 0, 0, 30, 0, 0, OF(400), {OF(0)}}, {{SIM_KERNEL_OP_set, 60}}},
-        {{KERNEL_OP_set, DEVICE_F16, 0, 0, 0, 0, 0, OF(400), {OF(0)}}, {{SIM_KERNEL_OP_set, 400}}},
-        {{KERNEL_OP_reduce, DEVICE_BF16, 0, 1, 1000, 64, 0, OF(128), {OF(128000)}},
+        {{AR_KERNEL_OP_set, AR_DEVICE_F16, 0, 0, 30, 0, 0, OF(400), {OF(0)}},
+         {{SIM_KERNEL_OP_set, 60}}},
+        {{AR_KERNEL_OP_set, AR_DEVICE_F16, 0, 0, 0, 0, 0, OF(400), {OF(0)}},
+         {{SIM_KERNEL_OP_set, 400}}},
+        {{AR_KERNEL_OP_reduce, AR_DEVICE_BF16, 0, 1, 1000, 64, 0, OF(128), {OF(128000)}},
          {{SIM_KERNEL_OP_reduce, 128000}, {SIM_KERNEL_OP_strip_16, 32000}}},
-        {{KERNEL_OP_reduce, DEVICE_F32, 0, 1, 1000, 8, 0, OF(32), {OF(16000)}},
+        {{AR_KERNEL_OP_reduce, AR_DEVICE_F32, 0, 1, 1000, 8, 0, OF(32), {OF(16000)}},
          {{SIM_KERNEL_OP_reduce, 16000}, {SIM_KERNEL_OP_strip_32, 4000}}},
-        {{KERNEL_OP_reduce, DEVICE_I64, 0, 1, 10, 8, 0, OF(64), {OF(640)}}, {{0}}},
-        {{KERNEL_OP_gather, DEVICE_F32, 0, 2, 50, 16, 0, OF(6400), {OF(64000), OF(240)}},
+        {{AR_KERNEL_OP_reduce, AR_DEVICE_I64, 0, 1, 10, 8, 0, OF(64), {OF(640)}}, {{0}}},
+        {{AR_KERNEL_OP_gather, AR_DEVICE_F32, 0, 2, 50, 16, 0, OF(6400), {OF(64000), OF(240)}},
          {{SIM_KERNEL_OP_gather, 2 * 50 * 64},
           {SIM_KERNEL_OP_gather_rows, 50}}}, /* names of 4 bytes */
-        {{KERNEL_OP_gather, DEVICE_F32, 0, 2, 50, 16, 0, OF(640), {OF(64000), OF(400)}},
+        {{AR_KERNEL_OP_gather, AR_DEVICE_F32, 0, 2, 50, 16, 0, OF(640), {OF(64000), OF(400)}},
          {{SIM_KERNEL_OP_gather, 2 * 10 * 64}, {SIM_KERNEL_OP_gather_rows, 10}}},
-        {{KERNEL_OP_scatter_add, DEVICE_BF16, 0, 2, 50, 16, 0, OF(64000), {OF(1600), OF(400)}},
+        {{AR_KERNEL_OP_scatter_add,
+          AR_DEVICE_BF16,
+          0,
+          2,
+          50,
+          16,
+          0,
+          OF(64000),
+          {OF(1600), OF(400)}},
          {{SIM_KERNEL_OP_scatter_add_bf16, 50 * 32}, {SIM_KERNEL_OP_scatter_rows, 50}}},
         /* where they lie does not count, not even askew */
-        {{KERNEL_OP_reduce, DEVICE_F32, 0, 1, 1000, 8, 0, {4097, 32}, {{4098, 16000}}},
+        {{AR_KERNEL_OP_reduce, AR_DEVICE_F32, 0, 1, 1000, 8, 0, {4097, 32}, {{4098, 16000}}},
          {{SIM_KERNEL_OP_reduce, 16000}, {SIM_KERNEL_OP_strip_32, 4000}}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -103,10 +113,10 @@ static struct card card_of(const char *text)
     return card;
 }
 
-static struct device *device_of(const char *text)
+static struct ar_device *device_of(const char *text)
 {
     struct card card = card_of(text);
-    struct device *device = sim_test_open(card.spec);
+    struct ar_device *device = sim_test_open(card.spec);
     unlink(card.path);
     return device;
 }
@@ -116,10 +126,10 @@ static struct device *device_of(const char *text)
 static void the_longer_of_both(void **state)
 {
     (void)state;
-    struct device *device = device_of(HEAD "work: gather 1000 100\nwork: gather 100000 10000\n"
-                                           "work: gather_rows 10 300\nwork: reduce 64 7\n");
-    struct kernel_op op = {
-        .kind = KERNEL_OP_gather,
+    struct ar_device *device = device_of(HEAD "work: gather 1000 100\nwork: gather 100000 10000\n"
+                                              "work: gather_rows 10 300\nwork: reduce 64 7\n");
+    struct ar_kernel_op op = {
+        .kind = AR_KERNEL_OP_gather,
         .m = 20,
         .n = 16,
         .input_count = 2,
@@ -131,14 +141,14 @@ static void the_longer_of_both(void **state)
     assert_int_equal(device->ops->kernel_op_ns(device, &op), 5120);
     op.in[1].bytes = 3;
     assert_int_equal(device->ops->kernel_op_ns(device, &op), 1); /* no row is named */
-    op.kind = KERNEL_OP_reduce;
+    op.kind = AR_KERNEL_OP_reduce;
     assert_int_equal(device->ops->kernel_op_ns(device, &op), 0);
-    op.kind = KERNEL_OP_set;
+    op.kind = AR_KERNEL_OP_set;
     assert_int_equal(device->ops->kernel_op_ns(device, &op), 0);
-    device_close(device);
+    ar_device_close(device);
     device = device_of(HEAD);
     assert_null(device->ops->kernel_op_ns); /* the profile says nothing of it */
-    device_close(device);
+    ar_device_close(device);
 }
 
 #define WORKS                                                                                      \
@@ -162,8 +172,8 @@ static const char trace_text[] = "# allocrig-trace 1\na,0,40000\na,1,40000\na,2,
 static struct trace_source *source_of(struct trace_rig *files, const char *text)
 {
     struct trace_source *source;
-    struct error error = {""};
-    if (trace_rig_text(files, text, &source, &error) != STATUS_OK)
+    struct ar_error error = {""};
+    if (trace_rig_text(files, text, &source, &error) != AR_OK)
         fail_msg("%s", error.text);
     return source;
 }
@@ -180,7 +190,7 @@ static void times_of(struct trace_rig *files, const char *policy, const char *pr
     assert_true(rig.result.passed);
     *run_ns = (uint64_t)rig.result.metrics.at[METRIC_device_time_ns].integer;
     assert_int_equal(baseline_run(&rig.device, rig.source, REPLAY_HOST_NONE, &baseline, &rig.error),
-                     STATUS_OK);
+                     AR_OK);
     *baseline_ns = baseline.time_ns;
     experiment_rig_close(&rig);
     unlink(card.path);
@@ -225,10 +235,10 @@ static void a_block_must_be_live(void **state)
                         source_of(*state, "# allocrig-trace 1\na,0,40000\nf,0\n"
                                           "k,0,70,op=set,out=0\n"));
     assert_int_equal(experiment_run(&rig.experiment, &rig.result, &rig.props, &rig.error),
-                     STATUS_INVALID);
+                     AR_INVALID);
     assert_non_null(strstr(rig.error.text, "event 2: it works on block 0, which is not live"));
     assert_int_equal(baseline_run(&rig.device, rig.source, REPLAY_HOST_NONE, &baseline, &rig.error),
-                     STATUS_INVALID);
+                     AR_INVALID);
     assert_non_null(strstr(rig.error.text, "baseline, a kernel: it works on block 0"));
     experiment_rig_close(&rig);
     unlink(card.path);

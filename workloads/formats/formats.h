@@ -21,12 +21,12 @@ struct format_reader {
     bool (*matches)(const char *head, size_t count);
     /* Takes the input, which stands at its start, over: also where it fails. `lenient`: see
      * trace_open_recording. Errors name file and place. */
-    enum status (*open)(struct trace_input *input, bool lenient, struct trace_source **out,
-                        struct error *error);
+    enum ar_status (*open)(struct trace_input *input, bool lenient, struct trace_source **out,
+                           struct ar_error *error);
     /* Optional, for recordings of several GPUs: the same of one device alone, with its notes.
      * INVALID where nothing is of that device. */
-    enum status (*open_device)(struct trace_input *input, uint32_t device,
-                               struct trace_source **out, struct error *error);
+    enum ar_status (*open_device)(struct trace_input *input, uint32_t device,
+                                  struct trace_source **out, struct ar_error *error);
 };
 
 /* In the order of formats.def; NULL past the last. */
@@ -38,18 +38,18 @@ const struct format_reader *format_reader_for(const char *head, size_t count);
 /* Opens a trace of any known format (by content, not by name), plain, gzip or zstd, reads and
  * checks all of it once, and stands at its first event. INVALID, FORMAT or IO with file and
  * line or event. The caller closes it. */
-enum status trace_open(const char *path, struct trace_source **out,
-                       struct error *error) STATUS_CHECKED;
+enum ar_status trace_open(const char *path, struct trace_source **out,
+                          struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The same, for those who judge a recording: where rows of a recorded CSV contradict each other,
  * as a free of an address that is not in use, the row becomes a note `!,contradiction,TEXT`. */
-enum status trace_open_recording(const char *path, struct trace_source **out,
-                                 struct error *error) STATUS_CHECKED;
+enum ar_status trace_open_recording(const char *path, struct trace_source **out,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
 
 /* One GPU of a trace of several. The reader of a recording that tells them apart leaves the others
  * out; else only blocks and events of that device are kept, and no notes. INVALID where
  * nothing is. */
-enum status trace_open_device(const char *path, uint32_t device, struct trace_source **out,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status trace_open_device(const char *path, uint32_t device, struct trace_source **out,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

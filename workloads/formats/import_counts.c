@@ -140,8 +140,8 @@ static void count_left(struct counting *self, uint32_t slots)
     }
 }
 
-enum status import_count(struct trace_source *source, struct import_counts *out,
-                         struct error *error)
+enum ar_status import_count(struct trace_source *source, struct import_counts *out,
+                            struct ar_error *error)
 {
     uint32_t slots = source->info.slots;
     struct counting self = {.source = source, .out = out};
@@ -150,8 +150,8 @@ enum status import_count(struct trace_source *source, struct import_counts *out,
     *out = (struct import_counts){0};
     self.blocks = calloc((size_t)slots + 1, sizeof *self.blocks);
     if (!self.blocks)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
-    enum status status = trace_rewind(source, error);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+    enum ar_status status = trace_rewind(source, error);
     while (!status && count) {
         status = trace_next(source, &events, &count, error);
         for (size_t i = 0; !status && i < count; i++, self.event++) {

@@ -24,7 +24,7 @@ struct import_counts {
 
 /* Pulls all of `source` from its first event, where it stands again then. HOST_MEMORY, or what the
  * source says. */
-enum status import_count(struct trace_source *source, struct import_counts *out,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status import_count(struct trace_source *source, struct import_counts *out,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

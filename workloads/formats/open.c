@@ -21,9 +21,9 @@ struct opening {
     bool picked;            /* the reader left the others out */
 };
 
-static enum status open_foreign(const struct format_reader *reader, struct trace_input *input,
-                                struct opening *opening, struct trace_source **out,
-                                struct error *error)
+static enum ar_status open_foreign(const struct format_reader *reader, struct trace_input *input,
+                                   struct opening *opening, struct trace_source **out,
+                                   struct ar_error *error)
 {
     trace_input_guard(input);
     if (!opening->device || !reader->open_device)
@@ -32,11 +32,11 @@ static enum status open_foreign(const struct format_reader *reader, struct trace
     return reader->open_device(input, *opening->device, out, error);
 }
 
-static enum status open_any(const char *path, struct opening *opening, struct trace_source **out,
-                            struct error *error)
+static enum ar_status open_any(const char *path, struct opening *opening, struct trace_source **out,
+                               struct ar_error *error)
 {
     struct trace_input *input;
-    enum status status = trace_input_open(path, &input, error);
+    enum ar_status status = trace_input_open(path, &input, error);
     if (status)
         return status;
     char bytes[FORMAT_HEAD_BYTES];
@@ -68,27 +68,28 @@ static enum status open_any(const char *path, struct opening *opening, struct tr
     return trace_text_open(input, out, error);
 }
 
-enum status trace_open(const char *path, struct trace_source **out, struct error *error)
+enum ar_status trace_open(const char *path, struct trace_source **out, struct ar_error *error)
 {
     return open_any(path, &(struct opening){0}, out, error);
 }
 
-enum status trace_open_recording(const char *path, struct trace_source **out, struct error *error)
+enum ar_status trace_open_recording(const char *path, struct trace_source **out,
+                                    struct ar_error *error)
 {
     return open_any(path, &(struct opening){.lenient = true}, out, error);
 }
 
-enum status trace_open_device(const char *path, uint32_t device, struct trace_source **out,
-                              struct error *error)
+enum ar_status trace_open_device(const char *path, uint32_t device, struct trace_source **out,
+                                 struct ar_error *error)
 {
     struct opening opening = {.device = &device};
     struct trace_source *source = NULL;
-    enum status status = open_any(path, &opening, &source, error);
+    enum ar_status status = open_any(path, &opening, &source, error);
     if (status || opening.picked) {
         *out = source;
         return status;
     }
     const struct trace_filter_options options = {.device = &device};
     status = trace_filter(source, &options, out, error);
-    return status ? error_prefix(error, status, "%s", path) : STATUS_OK;
+    return status ? ar_error_prefix(error, status, "%s", path) : AR_OK;
 }

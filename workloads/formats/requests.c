@@ -49,8 +49,9 @@ bool request_note(const char *text, const char *verb, uint64_t *numbers, unsigne
     return true;
 }
 
-static enum status tell(struct reading *self, enum request_kind kind, struct request_block *block,
-                        const struct trace_event *event, struct error *error)
+static enum ar_status tell(struct reading *self, enum request_kind kind,
+                           struct request_block *block, const struct trace_event *event,
+                           struct ar_error *error)
 {
     struct request_moment moment = self->moment;
     moment.kind = kind;
@@ -62,7 +63,7 @@ static enum status tell(struct reading *self, enum request_kind kind, struct req
     return self->take(self->argument, &moment, error);
 }
 
-static struct request_block *block_of(struct reading *self, uint32_t slot, struct error *error)
+static struct request_block *block_of(struct reading *self, uint32_t slot, struct ar_error *error)
 {
     if (slot >= self->room) {
         size_t room = self->room ? self->room : 64;
@@ -70,7 +71,7 @@ static struct request_block *block_of(struct reading *self, uint32_t slot, struc
             room *= 2;
         struct request_block *blocks = realloc(self->blocks, room * sizeof *blocks);
         if (!blocks) {
-            error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
+            ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
             return NULL;
         }
         memset(blocks + self->room, 0, (room - self->room) * sizeof *blocks);
@@ -100,15 +101,15 @@ static void fill(struct reading *self, const struct trace_event *event, struct r
 }
 
 /* The request in hand; `note` is that which follows it, or NULL. `*used`: it was about it. */
-static enum status tell_request(struct reading *self, const char *note, bool *used,
-                                struct error *error)
+static enum ar_status tell_request(struct reading *self, const char *note, bool *used,
+                                   struct ar_error *error)
 {
     const struct trace_event event = self->held;
     uint64_t number;
     self->holds = *used = false;
     struct request_block *block = block_of(self, event.slot, error);
     if (!block)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     fill(self, &event, block);
     if (note && request_note(note, "alloc", &number, 1)) {
         block->address = number;
@@ -119,26 +120,26 @@ static enum status tell_request(struct reading *self, const char *note, bool *us
     }
     if (!block->placed && !block->failed) {
         block->address = self->next_address;
-        self->next_address += size_round_up(block->bytes + 1, MADE_UP_STEP);
+        self->next_address += ar_size_round_up(block->bytes + 1, MADE_UP_STEP);
     }
     self->moment.begun |= !block->initial;
-    enum status status =
+    enum ar_status status =
         tell(self, block->failed ? REQUEST_FAILED : REQUEST_SERVED, block, &event, error);
     self->moment.tag = NULL;
     return status;
 }
 
-static enum status take_free(struct reading *self, const struct trace_event *event,
-                             struct error *error)
+static enum ar_status take_free(struct reading *self, const struct trace_event *event,
+                                struct ar_error *error)
 {
     struct request_block *block = block_of(self, event->slot, error);
     if (!block)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     if (block->failed)
-        return STATUS_OK;
+        return AR_OK;
     bool lets_go = event->kind == TRACE_FREE_REQUESTED || event->flags & TRACE_WHOLE;
     bool completes = event->kind == TRACE_FREE_COMPLETED || self->free_requested_final;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     self->moment.begun |= !(block->initial && event->kind == TRACE_FREE_REQUESTED);
     if (lets_go)
         status = tell(self, REQUEST_FREE_REQUESTED, block, event, error);
@@ -150,18 +151,18 @@ static enum status take_free(struct reading *self, const struct trace_event *eve
     self->joins = true;
     self->times = 0;
     self->first_time_ns = self->free_requested_ns = self->moment.time_ns;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The completion that is not told yet. `last`: the trace is at its end. */
-static enum status tell_joined(struct reading *self, bool last, struct error *error)
+static enum ar_status tell_joined(struct reading *self, bool last, struct ar_error *error)
 {
     uint64_t now_ns = self->moment.time_ns, free_requested_ns = self->free_requested_ns;
     if (!self->joins)
-        return STATUS_OK;
+        return AR_OK;
     self->joins = false;
     self->moment.time_ns = self->times > 1 || last ? self->first_time_ns : free_requested_ns;
-    enum status status =
+    enum ar_status status =
         tell(self, REQUEST_COMPLETE, &self->blocks[self->joined.slot], &self->joined, error);
     self->moment.time_ns = now_ns;
     return status;
@@ -175,12 +176,12 @@ static void take_time(struct reading *self, uint64_t time_ns)
         self->first_time_ns = time_ns;
 }
 
-static enum status take_event(struct reading *self, const struct trace_event *event,
-                              struct error *error)
+static enum ar_status take_event(struct reading *self, const struct trace_event *event,
+                                 struct ar_error *error)
 {
     const char *note = event->kind == TRACE_NOTE ? trace_text_of(self->source, event->value) : NULL;
     bool used = false;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (event->kind != TRACE_TIME)
         status = tell_joined(self, false, error);
     if (!status && self->holds)
@@ -193,13 +194,13 @@ static enum status take_event(struct reading *self, const struct trace_event *ev
     case TRACE_PROBE:
         self->held = *event;
         self->holds = true;
-        return STATUS_OK;
+        return AR_OK;
     case TRACE_FREE_REQUESTED:
     case TRACE_FREE_COMPLETED:
         return take_free(self, event, error);
     case TRACE_TIME:
         take_time(self, event->value);
-        return STATUS_OK;
+        return AR_OK;
     case TRACE_NOTE:
         return tell(self, REQUEST_NOTE, NULL, event, error);
     default:
@@ -208,8 +209,8 @@ static enum status take_event(struct reading *self, const struct trace_event *ev
     }
 }
 
-enum status requests_read(struct trace_source *source, request_take *take, void *argument,
-                          struct error *error)
+enum ar_status requests_read(struct trace_source *source, request_take *take, void *argument,
+                             struct ar_error *error)
 {
     struct reading self = {.source = source,
                            .take = take,
@@ -219,7 +220,7 @@ enum status requests_read(struct trace_source *source, request_take *take, void 
     const struct trace_event *events;
     size_t count;
     bool used;
-    enum status status = trace_rewind(source, error);
+    enum ar_status status = trace_rewind(source, error);
     while (!status && !(status = trace_next(source, &events, &count, error)) && count)
         for (size_t i = 0; i < count && !status; i++)
             status = take_event(&self, &events[i], error);

@@ -37,12 +37,12 @@ struct request_moment {
     bool begun; /* an event came that is not of the state in which the trace begins */
 };
 
-typedef enum status request_take(void *argument, struct request_moment *moment,
-                                 struct error *error);
+typedef enum ar_status request_take(void *argument, struct request_moment *moment,
+                                    struct ar_error *error);
 
 /* Reads the whole trace from its first event. */
-enum status requests_read(struct trace_source *source, request_take *take, void *argument,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status requests_read(struct trace_source *source, request_take *take, void *argument,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 
 /* "verb,1,2,3" of a note: the numbers, as far as there are any. False: it is another verb. */
 bool request_note(const char *text, const char *verb, uint64_t *numbers, unsigned count);

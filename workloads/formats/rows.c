@@ -42,9 +42,9 @@ struct conversion {
     uint64_t late_rows, missing_frees, other_sizes, unknown_sizes;
 };
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a log");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a log");
 }
 
 void rows_start(struct rows *rows, const char *path, const char *unit)
@@ -52,14 +52,14 @@ void rows_start(struct rows *rows, const char *path, const char *unit)
     *rows = (struct rows){.path = path, .unit = unit};
 }
 
-enum status rows_add(struct rows *rows, const struct row *row, struct error *error)
+enum ar_status rows_add(struct rows *rows, const struct row *row, struct ar_error *error)
 {
-    struct row *items = array_grow(rows->items, rows->count, &rows->capacity, sizeof *items);
+    struct row *items = ar_array_grow(rows->items, rows->count, &rows->capacity, sizeof *items);
     if (!items)
         return no_memory(error);
     rows->items = items;
     rows->items[rows->count++] = *row;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void rows_close(struct rows *rows)
@@ -69,29 +69,29 @@ void rows_close(struct rows *rows)
     rows_start(rows, rows->path, rows->unit);
 }
 
-static enum status append(struct conversion *c, struct trace_event event, const char *text,
-                          struct error *error)
+static enum ar_status append(struct conversion *c, struct trace_event event, const char *text,
+                             struct ar_error *error)
 {
     return trace_memory_append(c->memory, &event, NULL, text, error);
 }
 
 /* ---- streams, time ----------------------------------------------------------------------- */
 
-static enum status find_streams(struct conversion *c, struct error *error)
+static enum ar_status find_streams(struct conversion *c, struct ar_error *error)
 {
     const struct rows *rows = c->rows;
-    enum status status = id_map_put(&c->streams, 0, 0);
+    enum ar_status status = id_map_put(&c->streams, 0, 0);
     for (size_t i = 0; i < rows->count && !status; i++) {
         const struct row *row = &rows->items[i];
         uint64_t ordinal;
         if (row->action > ROW_KERNEL || id_map_get(&c->streams, row->stream, &ordinal))
             continue;
         if (c->streams.count == TRACE_STREAM_LIMIT)
-            return error_set(error, STATUS_INVALID, "%s%s%" PRIu64 ": more than %u streams",
-                             rows->path, rows->unit, row->place, TRACE_STREAM_LIMIT);
+            return ar_error_set(error, AR_INVALID, "%s%s%" PRIu64 ": more than %u streams",
+                                rows->path, rows->unit, row->place, TRACE_STREAM_LIMIT);
         status = id_map_put(&c->streams, row->stream, c->streams.count);
     }
-    return status ? no_memory(error) : STATUS_OK;
+    return status ? no_memory(error) : AR_OK;
 }
 
 static uint32_t stream_ordinal(const struct conversion *c, uint64_t name)
@@ -100,14 +100,14 @@ static uint32_t stream_ordinal(const struct conversion *c, uint64_t name)
     return id_map_get(&c->streams, name, &ordinal) ? (uint32_t)ordinal : 0;
 }
 
-static enum status append_time(struct conversion *c, const struct row *row, bool first,
-                               struct error *error)
+static enum ar_status append_time(struct conversion *c, const struct row *row, bool first,
+                                  struct ar_error *error)
 {
     if (first)
         c->begun_ns = c->now_ns = row->time_ns;
     c->late_rows += row->time_ns < c->now_ns;
     if (row->time_ns <= c->now_ns && !first)
-        return STATUS_OK;
+        return AR_OK;
     c->now_ns = row->time_ns;
     return append(c, (struct trace_event){.kind = TRACE_TIME, .value = row->time_ns - c->begun_ns},
                   NULL, error);
@@ -121,24 +121,24 @@ static uint64_t top_block(const struct conversion *c, uint64_t address)
     return id_map_get(&c->addresses, address, &block) ? block : NO_BLOCK;
 }
 
-static enum status add_block(struct conversion *c, const struct row *row, struct error *error)
+static enum ar_status add_block(struct conversion *c, const struct row *row, struct ar_error *error)
 {
     struct block *blocks =
-        array_grow(c->blocks, c->block_count, &c->block_capacity, sizeof *blocks);
+        ar_array_grow(c->blocks, c->block_count, &c->block_capacity, sizeof *blocks);
     if (!blocks)
         return no_memory(error);
     c->blocks = blocks;
     c->blocks[c->block_count++] =
         (struct block){row->bytes, NO_BLOCK, stream_ordinal(c, row->stream)};
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status append_request(struct conversion *c, const struct row *row, uint8_t kind,
-                                  const char *rest, struct error *error)
+static enum ar_status append_request(struct conversion *c, const struct row *row, uint8_t kind,
+                                     const char *rest, struct ar_error *error)
 {
     if (row->bytes >= TRACE_BYTES_LIMIT)
-        return error_set(error, STATUS_INVALID, "a block of %" PRIu64 " bytes cannot be",
-                         row->bytes);
+        return ar_error_set(error, AR_INVALID, "a block of %" PRIu64 " bytes cannot be",
+                            row->bytes);
     struct trace_attributes keys = {
         .thread = row->thread,
         .device = row->device,
@@ -150,12 +150,12 @@ static enum status append_request(struct conversion *c, const struct row *row, u
                                 .id = c->block_count,
                                 .value = row->bytes,
                                 .stream = stream_ordinal(c, row->stream)};
-    enum status status = add_block(c, row, error);
+    enum ar_status status = add_block(c, row, error);
     return status ? status : trace_memory_append(c->memory, &event, &keys, NULL, error);
 }
 
-static enum status append_free(struct conversion *c, uint64_t id, uint32_t stream, uint32_t thread,
-                               struct error *error)
+static enum ar_status append_free(struct conversion *c, uint64_t id, uint32_t stream,
+                                  uint32_t thread, struct ar_error *error)
 {
     bool same = stream == c->blocks[id].stream;
     struct trace_attributes keys = {.thread = thread};
@@ -167,12 +167,12 @@ static enum status append_free(struct conversion *c, uint64_t id, uint32_t strea
 }
 
 /* A request that was served, and where. */
-static enum status append_block(struct conversion *c, const struct row *row, const char *rest,
-                                struct error *error)
+static enum ar_status append_block(struct conversion *c, const struct row *row, const char *rest,
+                                   struct ar_error *error)
 {
     char note[32];
     uint64_t id = c->block_count, below = top_block(c, row->address);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (below != NO_BLOCK && c->blocks[below].bytes && row->bytes && row->address) {
         c->missing_frees++;
         status = append_free(c, below, c->blocks[below].stream, 0, error);
@@ -186,16 +186,16 @@ static enum status append_block(struct conversion *c, const struct row *row, con
     if (id_map_put(&c->addresses, row->address, id))
         return no_memory(error);
     snprintf(note, sizeof note, "alloc,%" PRIu64, row->address);
-    return row->address ? append(c, (struct trace_event){.kind = TRACE_NOTE}, note, error)
-                        : STATUS_OK;
+    return row->address ? append(c, (struct trace_event){.kind = TRACE_NOTE}, note, error) : AR_OK;
 }
 
-static enum status append_freed(struct conversion *c, const struct row *row, struct error *error)
+static enum ar_status append_freed(struct conversion *c, const struct row *row,
+                                   struct ar_error *error)
 {
     uint64_t id = top_block(c, row->address);
     if (id == NO_BLOCK) { /* freeing no address is no mistake */
         *(row->address ? &c->rows->report.double_frees : &c->rows->report.left_out) += 1;
-        return STATUS_OK;
+        return AR_OK;
     }
     const struct block *block = &c->blocks[id];
     c->other_sizes += row->bytes != ROW_BYTES_UNKNOWN && row->bytes != block->bytes;
@@ -204,12 +204,13 @@ static enum status append_freed(struct conversion *c, const struct row *row, str
     return append_free(c, id, stream_ordinal(c, row->stream), row->thread, error);
 }
 
-static enum status append_failure(struct conversion *c, const struct row *row, size_t at,
-                                  struct error *error)
+static enum ar_status append_failure(struct conversion *c, const struct row *row, size_t at,
+                                     struct ar_error *error)
 {
     bool lives_on = at < c->last_request;
     uint64_t id = c->block_count;
-    enum status status = append_request(c, row, lives_on ? TRACE_PROBE : TRACE_ALLOC, NULL, error);
+    enum ar_status status =
+        append_request(c, row, lives_on ? TRACE_PROBE : TRACE_ALLOC, NULL, error);
     c->rows->report.failures++;
     c->rows->report.ends_in_failure = !lives_on;
     if (!status)
@@ -223,10 +224,10 @@ static enum status append_failure(struct conversion *c, const struct row *row, s
 }
 
 /* The blocks that were there before the log begins. */
-static enum status append_initial(struct conversion *c, size_t *at, struct error *error)
+static enum ar_status append_initial(struct conversion *c, size_t *at, struct ar_error *error)
 {
     struct id_map seen = {0};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (*at = 0; *at < c->rows->count && !status; ++*at) {
         struct row row = c->rows->items[*at];
         uint64_t value;
@@ -254,7 +255,7 @@ static enum status append_initial(struct conversion *c, size_t *at, struct error
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
-static enum status append_row(struct conversion *c, size_t at, struct error *error)
+static enum ar_status append_row(struct conversion *c, size_t at, struct ar_error *error)
 {
     const struct row *row = &c->rows->items[at];
     const char *text = row->text ? c->rows->texts.items[row->text - 1] : "";
@@ -280,15 +281,15 @@ static enum status append_row(struct conversion *c, size_t at, struct error *err
     case ROW_NOTHING:
         break;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status convert(struct conversion *c, struct error *error)
+static enum ar_status convert(struct conversion *c, struct ar_error *error)
 {
     const struct rows *rows = c->rows;
     size_t at = 0;
     bool first = true;
-    enum status status = find_streams(c, error);
+    enum ar_status status = find_streams(c, error);
     if (status)
         return status;
     for (size_t i = 0; i < rows->count; i++)
@@ -308,9 +309,9 @@ static enum status convert(struct conversion *c, struct error *error)
         if (status)
             break;
     }
-    return status ? error_prefix(error, status, "%s%s%" PRIu64, rows->path, rows->unit,
-                                 at < rows->count ? rows->items[at].place : 0)
-                  : STATUS_OK;
+    return status ? ar_error_prefix(error, status, "%s%s%" PRIu64, rows->path, rows->unit,
+                                    at < rows->count ? rows->items[at].place : 0)
+                  : AR_OK;
 }
 
 static void say_guesses(const struct conversion *c)
@@ -339,8 +340,8 @@ static void say_guesses(const struct conversion *c)
                      c->late_rows);
 }
 
-enum status rows_report(struct trace_source *source, const struct import_report *report,
-                        struct trace_source **out, struct error *error)
+enum ar_status rows_report(struct trace_source *source, const struct import_report *report,
+                           struct trace_source **out, struct ar_error *error)
 {
     source->report = malloc(sizeof *source->report);
     if (!source->report) {
@@ -349,15 +350,15 @@ enum status rows_report(struct trace_source *source, const struct import_report 
     }
     *source->report = *report;
     *out = source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status rows_open(struct rows *rows, const struct trace_info *info, struct trace_source **out,
-                      struct error *error)
+enum ar_status rows_open(struct rows *rows, const struct trace_info *info,
+                         struct trace_source **out, struct ar_error *error)
 {
     struct conversion c = {.rows = rows, .memory = trace_memory_create(info)};
     struct trace_source *source = NULL;
-    enum status status = c.memory ? convert(&c, error) : no_memory(error);
+    enum ar_status status = c.memory ? convert(&c, error) : no_memory(error);
     if (status) {
         trace_memory_discard(c.memory);
     } else {
@@ -373,9 +374,9 @@ enum status rows_open(struct rows *rows, const struct trace_info *info, struct t
     return rows_report(source, &rows->report, out, error);
 }
 
-enum status rows_hand_over(enum status status, struct trace_memory *memory,
-                           struct import_report *report, struct trace_source **out,
-                           struct error *error)
+enum ar_status rows_hand_over(enum ar_status status, struct trace_memory *memory,
+                              struct import_report *report, struct trace_source **out,
+                              struct ar_error *error)
 {
     if (status)
         trace_memory_discard(memory);

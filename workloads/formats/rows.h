@@ -45,23 +45,24 @@ struct rows {
 
 /* Begins an empty list. */
 void rows_start(struct rows *rows, const char *path, const char *unit);
-enum status rows_add(struct rows *rows, const struct row *row, struct error *error) STATUS_CHECKED;
+enum ar_status rows_add(struct rows *rows, const struct row *row,
+                        struct ar_error *error) AR_STATUS_CHECKED;
 void rows_close(struct rows *rows);
 
 /* The trace of all rows, with the report. `info` says what the file says; the rest is found.
  * INVALID with file and line. */
-enum status rows_open(struct rows *rows, const struct trace_info *info, struct trace_source **out,
-                      struct error *error) STATUS_CHECKED;
+enum ar_status rows_open(struct rows *rows, const struct trace_info *info,
+                         struct trace_source **out, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Hands a finished trace its report, a copy. Closes the trace on failure. */
-enum status rows_report(struct trace_source *source, const struct import_report *report,
-                        struct trace_source **out, struct error *error) STATUS_CHECKED;
+enum ar_status rows_report(struct trace_source *source, const struct import_report *report,
+                           struct trace_source **out, struct ar_error *error) AR_STATUS_CHECKED;
 
 struct trace_memory;
 /* The end of a reading: `memory` becomes the source, which keeps `report`. After a failure, also of what
  * led to `status`, both are freed; NULL is fine for either. */
-enum status rows_hand_over(enum status status, struct trace_memory *memory,
-                           struct import_report *report, struct trace_source **out,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status rows_hand_over(enum ar_status status, struct trace_memory *memory,
+                              struct import_report *report, struct trace_source **out,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -10,8 +10,8 @@ struct format_writer {
     const char *summary; /* a line for `list formats` */
     /* Writes the whole trace. The file appears when it is whole, or not at all. `compress`: as one
      * zstd frame. */
-    enum status (*write)(struct trace_source *source, const char *path, bool compress,
-                         struct error *error);
+    enum ar_status (*write)(struct trace_source *source, const char *path, bool compress,
+                            struct ar_error *error);
 };
 
 extern const struct format_writer format_writer_snapshot, format_writer_rmm,

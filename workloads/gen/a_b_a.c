@@ -20,11 +20,11 @@ struct aba {
     uint64_t turn; /* even: method A, odd: method B */
 };
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     (void)error;
     ((struct aba *)emit)->turn = 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void run_kernel(struct aba *self, uint64_t bytes)
@@ -33,13 +33,13 @@ static void run_kernel(struct aba *self, uint64_t bytes)
         emit_kernel(&self->emit, roofline_bytes_ns(bytes));
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct aba *self = (struct aba *)emit;
     const struct aba_values *values = &self->values;
     (void)error;
     if (self->turn == 1 + 2 * values->rounds)
-        return STATUS_OK;
+        return AR_OK;
     bool first = self->turn++ % 2 == 0;
     (void)emit_alloc(emit, values->output, "output");
     run_kernel(self, values->output);
@@ -52,7 +52,7 @@ static enum status advance(struct emit *emit, struct error *error)
     }
     if (values->kernels)
         emit_step(emit);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const struct emit_program program = {
@@ -62,28 +62,28 @@ static const struct emit_program program = {
     .advance = advance,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     ((struct aba *)emit)->values = *(const struct aba_values *)values;
     *out = &emit->source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"output", OPTION_BYTES, offsetof(struct aba_values, output), "1GiB", 1, 1e15, NULL,
+    {"output", AR_OPTION_BYTES, offsetof(struct aba_values, output), "1GiB", 1, 1e15, NULL,
      "bytes that a method leaves"},
-    {"work", OPTION_BYTES, offsetof(struct aba_values, work), "4GiB", 1, 1e15, NULL,
+    {"work", AR_OPTION_BYTES, offsetof(struct aba_values, work), "4GiB", 1, 1e15, NULL,
      "bytes that method A works with"},
-    {"rounds", OPTION_COUNT, offsetof(struct aba_values, rounds), "1", 1, 1e6, NULL,
+    {"rounds", AR_OPTION_COUNT, offsetof(struct aba_values, rounds), "1", 1, 1e6, NULL,
      "times that B and A follow the first A; outputs pile up"},
-    {"trim", OPTION_BOOL, offsetof(struct aba_values, trim), "no", 0, 0, NULL,
+    {"trim", AR_OPTION_BOOL, offsetof(struct aba_values, trim), "no", 0, 0, NULL,
      "the program gives its cache back after each A"},
-    {"kernels", OPTION_BOOL, offsetof(struct aba_values, kernels), "no", 0, 0, NULL,
+    {"kernels", AR_OPTION_BOOL, offsetof(struct aba_values, kernels), "no", 0, 0, NULL,
      "with a kernel for each block, and a step for each method"},
     {.name = NULL},
 };

@@ -18,19 +18,19 @@ struct checkerboard {
     bool done;
 };
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     (void)error;
     ((struct checkerboard *)emit)->done = false;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct checkerboard *self = (struct checkerboard *)emit;
     (void)error;
     if (self->done)
-        return STATUS_OK;
+        return AR_OK;
     self->done = true;
     for (uint64_t i = 0; i < self->values.count; i++)
         self->blocks[i] = emit_alloc(emit, self->values.bytes, NULL);
@@ -40,7 +40,7 @@ static enum status advance(struct emit *emit, struct error *error)
     emit_free(emit, &large);
     for (uint64_t i = 1; i < self->values.count; i += 2)
         emit_free(emit, &self->blocks[i]);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -56,28 +56,28 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     struct checkerboard *self = (struct checkerboard *)emit;
     self->values = *(const struct checkerboard_values *)values;
     self->blocks = calloc(self->values.count, sizeof *self->blocks);
     if (!self->blocks) {
         trace_close(&emit->source);
-        return error_set(error, STATUS_HOST_MEMORY, "generator checkerboard: no host memory");
+        return ar_error_set(error, AR_HOST_MEMORY, "generator checkerboard: no host memory");
     }
     *out = &emit->source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"count", OPTION_COUNT, offsetof(struct checkerboard_values, count), "64", 2, 1e7, NULL,
+    {"count", AR_OPTION_COUNT, offsetof(struct checkerboard_values, count), "64", 2, 1e7, NULL,
      "blocks; every second one is freed"},
-    {"bytes", OPTION_BYTES, offsetof(struct checkerboard_values, bytes), "8MiB", 1, 1e15, NULL,
+    {"bytes", AR_OPTION_BYTES, offsetof(struct checkerboard_values, bytes), "8MiB", 1, 1e15, NULL,
      "bytes of one block; the request at the end has twice that"},
     {.name = NULL},
 };

@@ -28,9 +28,9 @@ static bool range(const char **at, struct draws_range *out)
     return number(at, &out->most) && out->least <= out->most;
 }
 
-enum status draws_parse(struct draws *draws, const char *text, enum draws_order order,
-                        uint64_t least, uint64_t most, const char *owner, const char *option,
-                        struct error *error)
+enum ar_status draws_parse(struct draws *draws, const char *text, enum draws_order order,
+                           uint64_t least, uint64_t most, const char *owner, const char *option,
+                           struct ar_error *error)
 {
     *draws = (struct draws){.order = order};
     size_t room = 1;
@@ -38,27 +38,27 @@ enum status draws_parse(struct draws *draws, const char *text, enum draws_order 
         room += *at == ';';
     draws->ranges = calloc(room, sizeof *draws->ranges);
     if (!draws->ranges)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
     const char *at = text;
     for (;;) {
         struct draws_range *entry = &draws->ranges[draws->count];
         if (!range(&at, entry) || (*at && *at != ';')) {
             size_t place = draws->count + 1;
             draws_close(draws);
-            return error_set(error, STATUS_INVALID,
-                             "%s: %s=\"%s\": entry %zu is no number and no range; write a list "
-                             "such as '64;128-512'",
-                             owner, option, text, place);
+            return ar_error_set(error, AR_INVALID,
+                                "%s: %s=\"%s\": entry %zu is no number and no range; write a list "
+                                "such as '64;128-512'",
+                                owner, option, text, place);
         }
         if (entry->least < least || entry->most > most) {
             draws_close(draws);
-            return error_set(error, STATUS_INVALID,
-                             "%s: %s=\"%s\": numbers must lie from %" PRIu64 " to %" PRIu64, owner,
-                             option, text, least, most);
+            return ar_error_set(error, AR_INVALID,
+                                "%s: %s=\"%s\": numbers must lie from %" PRIu64 " to %" PRIu64,
+                                owner, option, text, least, most);
         }
         draws->count++;
         if (!*at)
-            return STATUS_OK;
+            return AR_OK;
         at++;
     }
 }
@@ -74,23 +74,24 @@ void draws_start(struct draws *draws)
     draws->next = 0;
 }
 
-static struct draws_range entry_next(struct draws *draws, struct rng *rng)
+static struct draws_range entry_next(struct draws *draws, struct ar_rng *rng)
 {
     if (draws->order == DRAWS_RANDOM && draws->count > 1)
-        return draws->ranges[rng_below(rng, draws->count)];
+        return draws->ranges[ar_rng_below(rng, draws->count)];
     return draws->ranges[draws->next++ % draws->count];
 }
 
-uint64_t draws_next(struct draws *draws, struct rng *rng)
+uint64_t draws_next(struct draws *draws, struct ar_rng *rng)
 {
     struct draws_range entry = entry_next(draws, rng);
-    return entry.least == entry.most ? entry.least : rng_between(rng, entry.least, entry.most);
+    return entry.least == entry.most ? entry.least : ar_rng_between(rng, entry.least, entry.most);
 }
 
-uint64_t draws_next_log(struct draws *draws, struct rng *rng)
+uint64_t draws_next_log(struct draws *draws, struct ar_rng *rng)
 {
     struct draws_range entry = entry_next(draws, rng);
-    return entry.least == entry.most ? entry.least : rng_log_uniform(rng, entry.least, entry.most);
+    return entry.least == entry.most ? entry.least
+                                     : ar_rng_log_uniform(rng, entry.least, entry.most);
 }
 
 uint64_t draws_most(const struct draws *draws)

@@ -27,17 +27,17 @@ struct draws {
 
 /* Reads the list; every number must lie in [least, most]. INVALID names `owner` and `option`.
  * draws_close gives it back. */
-enum status draws_parse(struct draws *draws, const char *text, enum draws_order order,
-                        uint64_t least, uint64_t most, const char *owner, const char *option,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status draws_parse(struct draws *draws, const char *text, enum draws_order order,
+                           uint64_t least, uint64_t most, const char *owner, const char *option,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 void draws_close(struct draws *draws);
 
 /* To the first entry again. */
 void draws_start(struct draws *draws);
 
 /* The next number; from a range evenly, or so that every doubling is equally likely. */
-uint64_t draws_next(struct draws *draws, struct rng *rng);
-uint64_t draws_next_log(struct draws *draws, struct rng *rng);
+uint64_t draws_next(struct draws *draws, struct ar_rng *rng);
+uint64_t draws_next_log(struct draws *draws, struct ar_rng *rng);
 
 /* The largest number that can come. */
 uint64_t draws_most(const struct draws *draws);

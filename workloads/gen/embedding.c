@@ -31,7 +31,7 @@ struct embedding_values {
 struct embedding {
     struct emit emit;
     struct embedding_values values; /* the texts are not used after create */
-    struct rng rng;
+    struct ar_rng rng;
     struct draws rows, sparse, batches, bags;
     struct eager eager;
     struct parameter bottom[LAYER_PARAMETERS], top[LAYER_PARAMETERS];
@@ -80,11 +80,11 @@ static uint64_t joined_width(const struct embedding *self)
     return self->values.width * (self->table_count + 1);
 }
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct embedding *self = (struct embedding *)emit;
     (void)error;
-    rng_seed(&self->rng, self->values.common.seed);
+    ar_rng_seed(&self->rng, self->values.common.seed);
     draws_start(&self->rows);
     draws_start(&self->sparse);
     draws_start(&self->batches);
@@ -101,7 +101,7 @@ static enum status start(struct emit *emit, struct error *error)
         jax_embedding_start(&self->jax, &self->eager);
     else
         make_network(self, self->bottom, self->values.dense, self->values.width);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Rule 1. */
@@ -362,21 +362,21 @@ static void run_jax(struct embedding *self)
     jax_embedding_step(&self->jax, &self->eager, self->batch, self->values.width, self->jax_bags);
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct embedding *self = (struct embedding *)emit;
     (void)error;
     if (self->ended)
-        return STATUS_OK;
+        return AR_OK;
     if (self->step == self->values.steps) {
         finish(self);
-        return STATUS_OK;
+        return AR_OK;
     }
     if (self->values.program == PROGRAM_JAX) {
         run_jax(self);
         emit_step(emit);
         self->step++;
-        return STATUS_OK;
+        return AR_OK;
     }
     bool due = table_is_due(self);
     if (due)
@@ -392,7 +392,7 @@ static enum status advance(struct emit *emit, struct error *error)
     drop_gradients(self);
     emit_step(emit);
     self->step++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -418,33 +418,34 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status fill(struct embedding *self, struct error *error)
+static enum ar_status fill(struct embedding *self, struct ar_error *error)
 {
     static const char owner[] = "generator embedding";
     const struct embedding_values *values = &self->values;
     enum draws_order order = (enum draws_order)values->draw;
     size_t parameters = (size_t)values->tables + 2 * LAYER_PARAMETERS;
     if (values->growth > 0 && values->growth < 1.01)
-        return error_set(error, STATUS_INVALID,
-                         "%s: growth is the factor by which a full table grows: at least 1.01, or "
-                         "0 for tables that are made whole",
-                         owner);
-    enum status status =
+        return ar_error_set(
+            error, AR_INVALID,
+            "%s: growth is the factor by which a full table grows: at least 1.01, or "
+            "0 for tables that are made whole",
+            owner);
+    enum ar_status status =
         draws_parse(&self->rows, values->rows, DRAWS_CYCLE, 1, 1u << 30, owner, "rows", error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status =
             draws_parse(&self->sparse, values->sparse, DRAWS_CYCLE, 0, 1, owner, "sparse", error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = draws_parse(&self->batches, values->batches, order, 1, 1u << 20, owner, "batches",
                              error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = draws_parse(&self->bags, values->bags, order, 1, 4096, owner, "bags", error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     uint64_t joined = values->width * (values->tables + 1);
     if (draws_most(&self->batches) * values->hidden > (UINT64_C(1) << 60) / joined)
-        return error_set(
-            error, STATUS_INVALID,
+        return ar_error_set(
+            error, AR_INVALID,
             "%s: batches x hidden x width x (tables + 1) comes to more than 2^60; make "
             "one of them smaller",
             owner);
@@ -456,20 +457,20 @@ static enum status fill(struct embedding *self, struct error *error)
     self->jax_bags = calloc((size_t)values->tables + 1, sizeof *self->jax_bags);
     if (!self->tables || !self->updated || !self->scratch || !self->jax.tables ||
         !self->jax.order || !self->jax_bags)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
-    return STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
+    return AR_OK;
 }
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     struct embedding *self = (struct embedding *)emit;
     self->values = *(const struct embedding_values *)values;
     status = fill(self, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         *out = &emit->source;
     else
         trace_close(&emit->source);
@@ -478,37 +479,38 @@ static enum status create(const void *values, struct trace_source **out, struct 
 
 #define AT(field) offsetof(struct embedding_values, field)
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", OPTION_COUNT, AT(steps), "60", 1, 1e7, NULL, "training steps"},
-    {"tables", OPTION_COUNT, AT(tables), "16", 0, 4096, NULL, "embedding tables in the end"},
-    {"first", OPTION_COUNT, AT(first), "10", 0, 1e7, NULL,
+    {"steps", AR_OPTION_COUNT, AT(steps), "60", 1, 1e7, NULL, "training steps"},
+    {"tables", AR_OPTION_COUNT, AT(tables), "16", 0, 4096, NULL, "embedding tables in the end"},
+    {"first", AR_OPTION_COUNT, AT(first), "10", 0, 1e7, NULL,
      "step, from 0, at which the first table is used"},
-    {"every", OPTION_COUNT, AT(every), "2", 1, 1e7, NULL, "steps from one new table to the next"},
-    {"rows", OPTION_TEXT, AT(rows), "10000-4000000", 0, 0, NULL,
+    {"every", AR_OPTION_COUNT, AT(every), "2", 1, 1e7, NULL,
+     "steps from one new table to the next"},
+    {"rows", AR_OPTION_TEXT, AT(rows), "10000-4000000", 0, 0, NULL,
      "list of the tables' vocabularies, taken in turn; a range is drawn from log-uniformly"},
-    {"width", OPTION_COUNT, AT(width), "64", 1, 65536, NULL, "elements of a row"},
-    {"start", OPTION_COUNT, AT(start), "4096", 1, 1e9, NULL,
+    {"width", AR_OPTION_COUNT, AT(width), "64", 1, 65536, NULL, "elements of a row"},
+    {"start", AR_OPTION_COUNT, AT(start), "4096", 1, 1e9, NULL,
      "rows of a new table, where tables grow"},
-    {"growth", OPTION_FRACTION, AT(growth), "2", 0, 16, NULL,
+    {"growth", AR_OPTION_FRACTION, AT(growth), "2", 0, 16, NULL,
      "factor by which a full table grows, 2 or 1.5; 0: tables are made whole"},
-    {"sparse", OPTION_TEXT, AT(sparse), "0;1", 0, 0, NULL,
+    {"sparse", AR_OPTION_TEXT, AT(sparse), "0;1", 0, 0, NULL,
      "list, taken in turn: 1 where a table has sparse gradients, 0 where dense, 0-1 at random"},
-    {"batches", OPTION_TEXT, AT(batches), "2048;4096;8192", 0, 0, NULL,
+    {"batches", AR_OPTION_TEXT, AT(batches), "2048;4096;8192", 0, 0, NULL,
      "list of batch sizes, one for each step"},
-    {"bags", OPTION_TEXT, AT(bags), "1-19", 0, 0, NULL,
+    {"bags", AR_OPTION_TEXT, AT(bags), "1-19", 0, 0, NULL,
      "list of ids per sample, one for each lookup of a table"},
-    {"draw", OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
+    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
      "how batches and bags are taken from their lists"},
-    {"dense", OPTION_COUNT, AT(dense), "13", 1, 65536, NULL, "dense features"},
-    {"hidden", OPTION_COUNT, AT(hidden), "512", 1, 65536, NULL, "width of the hidden layers"},
-    {"dtype", OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
+    {"dense", AR_OPTION_COUNT, AT(dense), "13", 1, 65536, NULL, "dense features"},
+    {"hidden", AR_OPTION_COUNT, AT(hidden), "512", 1, 65536, NULL, "width of the hidden layers"},
+    {"dtype", AR_OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
      "of weights and activations; int8 tables have a scale per row and 16-bit activations"},
-    {"program", OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
+    {"program", AR_OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
      "who runs it: jax gives new tables for old in one compiled step; tables alone, made whole"},
-    {"optimizer", OPTION_CHOICE, AT(optimizer), "adagrad", 0, 0, OPTIMIZER_CHOICES,
+    {"optimizer", AR_OPTION_CHOICE, AT(optimizer), "adagrad", 0, 0, OPTIMIZER_CHOICES,
      "its state is made when it first sees a parameter"},
-    {"master", OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
+    {"master", AR_OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
      "a float32 copy of weights in fewer bits, for the optimizer"},
     {.name = NULL},
 };

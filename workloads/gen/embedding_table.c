@@ -31,7 +31,7 @@ static uint64_t tiles(uint64_t n, uint64_t tile)
 
 static uint64_t aligned(uint64_t bytes)
 {
-    return size_round_up(bytes, CUB_ALIGNMENT);
+    return ar_size_round_up(bytes, CUB_ALIGNMENT);
 }
 
 uint64_t embedding_sort_scratch(uint64_t n)
@@ -102,7 +102,7 @@ void embedding_table_see(struct eager *eager, struct embedding_table *self, uint
         return;
     /* Of R ids, L uniform draws leave R exp(-L / R) unseen. */
     double share = (double)self->looked_up / (double)self->rows;
-    double unseen = share > 40 ? 0 : rng_exp2(-share * log2_e);
+    double unseen = share > 40 ? 0 : ar_rng_exp2(-share * log2_e);
     uint64_t seen = (uint64_t)((double)self->rows * (1 - unseen));
     if (seen <= self->capacity)
         return;

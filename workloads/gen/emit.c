@@ -29,8 +29,8 @@ struct emit_state {
     struct trace_tables tables;
     struct trace_check check;
     bool started, ended;
-    enum status failed; /* in an emit_ function */
-    struct error problem;
+    enum ar_status failed; /* in an emit_ function */
+    struct ar_error problem;
 };
 
 static struct emit *emit_of(struct trace_source *source)
@@ -42,7 +42,7 @@ static struct emit *emit_of(struct trace_source *source)
 
 static void no_memory(struct emit *self)
 {
-    self->state->failed = error_set(&self->state->problem, STATUS_HOST_MEMORY, "no host memory");
+    self->state->failed = ar_error_set(&self->state->problem, AR_HOST_MEMORY, "no host memory");
 }
 
 static void *grown(void *array, size_t *room, size_t element_bytes)
@@ -101,8 +101,8 @@ static bool literal_add(struct emit *self, const char **literals, size_t *count,
                         const char *literal)
 {
     if (*count == EMIT_TEXTS) {
-        self->state->failed = error_set(&self->state->problem, STATUS_CORRUPT,
-                                        "more than %d labels or tags", EMIT_TEXTS);
+        self->state->failed = ar_error_set(&self->state->problem, AR_CORRUPT,
+                                           "more than %d labels or tags", EMIT_TEXTS);
         return false;
     }
     literals[(*count)++] = literal;
@@ -120,9 +120,9 @@ static uint32_t tag_index(struct emit *self, const char *tag)
     if (!literal_add(self, state->tags, &state->tag_count, tag))
         return 0;
     struct trace_attributes attributes = {.tag = tag, .given = TRACE_GIVEN_TAG};
-    enum status status =
+    enum ar_status status =
         trace_tables_attributes(&state->tables, &attributes, &state->tag_keys[at], &state->problem);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         state->failed = status;
     return state->tag_keys[at];
 }
@@ -239,9 +239,9 @@ static uint32_t work_index(struct emit *self, const struct emit_kernel_op *kerne
         keys.dimension_count++;
     }
     trace_kernel_op_print(&keys, text);
-    enum status status =
+    enum ar_status status =
         trace_tables_keys(&state->tables, text, strlen(text), &index, &state->problem);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         state->failed = status;
     return index;
 }
@@ -346,45 +346,45 @@ uint64_t emit_live_bytes(const struct emit *self)
 /* ---- the source ---- */
 
 /* Counts and hashes the chunk, or at the end of the stream makes them known. */
-static enum status chunk_check(struct emit *self, struct error *error)
+static enum ar_status chunk_check(struct emit *self, struct ar_error *error)
 {
     struct emit_state *state = self->state;
     size_t at;
     if (self->source.info.counted)
-        return STATUS_OK;
+        return AR_OK;
     if (state->event_count == 0) {
         trace_check_finish(&state->check, &self->source.info);
-        return STATUS_OK;
+        return AR_OK;
     }
     return trace_check_span(&state->check, state->events, state->event_count, &at, error);
 }
 
 /* The next chunk that holds an event, or the end. */
-static enum status chunk_make(struct emit *self, struct error *error)
+static enum ar_status chunk_make(struct emit *self, struct ar_error *error)
 {
     struct emit_state *state = self->state;
     state->event_count = 0;
     state->given = 0;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!state->started) {
         state->started = true;
         status = self->program->start(self, error);
         state->step_id = state->next_id;
     }
-    if (status == STATUS_OK && state->event_count == 0)
+    if (status == AR_OK && state->event_count == 0)
         status = self->program->advance(self, error);
-    if (status == STATUS_OK && state->failed != STATUS_OK)
-        status = error_set(error, state->failed, "%s", state->problem.text);
-    if (status == STATUS_OK)
+    if (status == AR_OK && state->failed != AR_OK)
+        status = ar_error_set(error, state->failed, "%s", state->problem.text);
+    if (status == AR_OK)
         status = chunk_check(self, error);
-    if (status != STATUS_OK)
-        return error_prefix(error, status, "generator %s", self->program->name);
+    if (status != AR_OK)
+        return ar_error_prefix(error, status, "generator %s", self->program->name);
     state->ended = state->event_count == 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status next(struct trace_source *source, const struct trace_event **events,
-                        size_t *count, struct error *error)
+static enum ar_status next(struct trace_source *source, const struct trace_event **events,
+                           size_t *count, struct ar_error *error)
 {
     struct emit *self = emit_of(source);
     struct emit_state *state = self->state;
@@ -392,15 +392,15 @@ static enum status next(struct trace_source *source, const struct trace_event **
     *count = 0;
     if (state->given == state->event_count) {
         if (state->ended)
-            return STATUS_OK;
-        enum status status = chunk_make(self, error);
-        if (status != STATUS_OK || state->ended)
+            return AR_OK;
+        enum ar_status status = chunk_make(self, error);
+        if (status != AR_OK || state->ended)
             return status;
     }
     *events = state->events + state->given;
     *count = self->program->adaptive ? 1 : state->event_count;
     state->given += *count;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void served(struct trace_source *source, const struct trace_event *event,
@@ -419,7 +419,7 @@ static void check_restart(struct emit *self)
     self->source.info.counted = false;
 }
 
-static enum status rewind_source(struct trace_source *source, struct error *error)
+static enum ar_status rewind_source(struct trace_source *source, struct ar_error *error)
 {
     (void)error;
     struct emit *self = emit_of(source);
@@ -433,7 +433,7 @@ static enum status rewind_source(struct trace_source *source, struct error *erro
     state->live_bytes = 0;
     state->events_written = 0;
     state->started = state->ended = false;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const struct trace_attributes *attributes(struct trace_source *source, uint32_t index)
@@ -476,14 +476,15 @@ static const struct trace_source_ops adaptive_ops = {
     .close = close_source,
 };
 
-enum status emit_create(const struct emit_program *program, struct emit **out, struct error *error)
+enum ar_status emit_create(const struct emit_program *program, struct emit **out,
+                           struct ar_error *error)
 {
     struct emit *self = calloc(1, program->source_bytes);
     struct emit_state *state = calloc(1, sizeof *state);
     if (!self || !state) {
         free(self);
         free(state);
-        return error_set(error, STATUS_HOST_MEMORY, "generator %s: no host memory", program->name);
+        return ar_error_set(error, AR_HOST_MEMORY, "generator %s: no host memory", program->name);
     }
     self->source.ops = program->adaptive ? &adaptive_ops : &plain_ops;
     self->source.info.complete = true;
@@ -493,5 +494,5 @@ enum status emit_create(const struct emit_program *program, struct emit **out, s
     self->state = state;
     check_restart(self);
     *out = self;
-    return STATUS_OK;
+    return AR_OK;
 }

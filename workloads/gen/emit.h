@@ -33,9 +33,9 @@ struct emit_program {
     bool adaptive;       /* events are given one by one, and served() is called */
     bool free_requested; /* blocks are let go, never freed whole */
     /* Puts the program to its start; before the first chunk and after every rewind. */
-    enum status (*start)(struct emit *self, struct error *error);
+    enum ar_status (*start)(struct emit *self, struct ar_error *error);
     /* Writes the next events. None written: the program has ended. */
-    enum status (*advance)(struct emit *self, struct error *error);
+    enum ar_status (*advance)(struct emit *self, struct ar_error *error);
     /* Adaptive only: what became of a request. */
     void (*served)(struct emit *self, uint64_t id, const struct trace_served *served);
     /* Gives back what the generator holds beside its struct; NULL: nothing. */
@@ -67,8 +67,8 @@ struct emit {
 
 /* A zeroed struct of program->source_bytes that is a source; the generator then fills in the
  * rest of it. trace_close frees it. HOST_MEMORY. */
-enum status emit_create(const struct emit_program *program, struct emit **out,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status emit_create(const struct emit_program *program, struct emit **out,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 /* A request; `tag` says what for and lives as long as the program (a literal), or is NULL. */
 struct emit_block emit_alloc(struct emit *self, uint64_t bytes, const char *tag);

@@ -55,7 +55,7 @@ static uint64_t shard_bytes(const struct fsdp_values *values)
     return bytes ? bytes : 1;
 }
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct fsdp *self = fsdp_of(emit);
     (void)error;
@@ -68,7 +68,7 @@ static enum status start(struct emit *emit, struct error *error)
     self->ended = false;
     for (uint64_t i = 0; i < self->values.layers; i++)
         emit_list_push(emit, &self->shards, emit_alloc(emit, shard_bytes(&self->values), "shard"));
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static uint64_t link_ns(const struct fsdp *self, uint64_t bytes)
@@ -177,21 +177,21 @@ static void update(struct fsdp *self)
     emit_step(emit);
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct fsdp *self = fsdp_of(emit);
     (void)error;
     if (self->ended)
-        return STATUS_OK;
+        return AR_OK;
     if (self->step++ < self->values.steps) {
         forward(self);
         backward(self);
         update(self);
-        return STATUS_OK;
+        return AR_OK;
     }
     emit_list_free(emit, &self->shards, self->shards.count);
     self->ended = true;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -211,11 +211,11 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     struct fsdp *self = fsdp_of(emit);
     self->values = *(const struct fsdp_values *)values;
@@ -223,29 +223,29 @@ static enum status create(const void *values, struct trace_source **out, struct 
     self->gathered = calloc(self->values.layers, sizeof *self->gathered);
     if (!self->gathered) {
         trace_close(&emit->source);
-        return error_set(error, STATUS_HOST_MEMORY, "generator fsdp_runahead: no host memory");
+        return ar_error_set(error, AR_HOST_MEMORY, "generator fsdp_runahead: no host memory");
     }
     *out = &emit->source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 #define AT(field) offsetof(struct fsdp_values, field)
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", OPTION_COUNT, AT(steps), "20", 1, 1e9, NULL, "training steps"},
-    {"layers", OPTION_COUNT, AT(layers), "32", 1, 10000, NULL, "layers gathered one by one"},
-    {"layer", OPTION_BYTES, AT(layer), "128MiB", 2, 1e12, NULL,
+    {"steps", AR_OPTION_COUNT, AT(steps), "20", 1, 1e9, NULL, "training steps"},
+    {"layers", AR_OPTION_COUNT, AT(layers), "32", 1, 10000, NULL, "layers gathered one by one"},
+    {"layer", AR_OPTION_BYTES, AT(layer), "128MiB", 2, 1e12, NULL,
      "bytes of a layer's whole weights in 16 bits"},
-    {"ranks", OPTION_COUNT, AT(ranks), "32", 1, 1e6, NULL, "cards that share the layers"},
-    {"ahead", OPTION_COUNT, AT(ahead), "8", 0, 1e9, NULL,
+    {"ranks", AR_OPTION_COUNT, AT(ranks), "32", 1, 1e6, NULL, "cards that share the layers"},
+    {"ahead", AR_OPTION_COUNT, AT(ahead), "8", 0, 1e9, NULL,
      "layers that the host issues beyond one before it waits"},
-    {"hold", OPTION_CHOICE, AT(hold), "record", 0, 0, "record|stash",
+    {"hold", AR_OPTION_CHOICE, AT(hold), "record", 0, 0, "record|stash",
      "how the program keeps blocks from the other stream"},
-    {"rows", OPTION_COUNT, AT(rows), "8192", 1, 1e9, NULL, "tokens of a step"},
-    {"activation", OPTION_BYTES, AT(activation), "32MiB", 1, 1e12, NULL,
+    {"rows", AR_OPTION_COUNT, AT(rows), "8192", 1, 1e9, NULL, "tokens of a step"},
+    {"activation", AR_OPTION_BYTES, AT(activation), "32MiB", 1, 1e12, NULL,
      "bytes that a layer saves"},
-    {"link", OPTION_BYTES, AT(link), "50000000000", 1e6, 1e13, NULL,
+    {"link", AR_OPTION_BYTES, AT(link), "50000000000", 1e6, 1e13, NULL,
      "bytes per second that a gather or a reduction moves"},
     {.name = NULL},
 };

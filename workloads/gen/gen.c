@@ -33,39 +33,41 @@ const struct gen_ops *gen_find(const char *name)
     return NULL;
 }
 
-static enum status unknown(const char *name, struct error *error)
+static enum ar_status unknown(const char *name, struct ar_error *error)
 {
     const char *names[GENERATOR_COUNT];
     for (size_t i = 0; i < GENERATOR_COUNT; i++)
         names[i] = generators[i]->name;
-    const char *near = nearest_name(name, names, GENERATOR_COUNT);
+    const char *near = ar_nearest_name(name, names, GENERATOR_COUNT);
     if (near)
-        return error_set(error, STATUS_INVALID,
-                         "there is no generator \"%s\"; did you mean \"%s\"?", name, near);
-    return error_set(error, STATUS_INVALID,
-                     "there is no generator \"%s\"; `list workloads` shows those there are", name);
+        return ar_error_set(error, AR_INVALID, "there is no generator \"%s\"; did you mean \"%s\"?",
+                            name, near);
+    return ar_error_set(error, AR_INVALID,
+                        "there is no generator \"%s\"; `list workloads` shows those there are",
+                        name);
 }
 
-enum status gen_open(const struct spec *spec, struct trace_source **out, struct error *error)
+enum ar_status gen_open(const struct ar_spec *spec, struct trace_source **out,
+                        struct ar_error *error)
 {
     if (spec->link_count != 1)
-        return error_set(error, STATUS_INVALID,
-                         "workload \"%s\": a generator has nothing before it; write NAME:key=value",
-                         spec->text);
-    const struct spec_link *link = &spec->links[0];
+        return ar_error_set(
+            error, AR_INVALID,
+            "workload \"%s\": a generator has nothing before it; write NAME:key=value", spec->text);
+    const struct ar_spec_link *link = &spec->links[0];
     const struct gen_ops *ops = gen_find(link->name);
     if (!ops)
         return unknown(link->name, error);
     void *values = calloc(1, ops->values_bytes);
     if (!values)
-        return error_set(error, STATUS_HOST_MEMORY, "generator %s: no host memory", ops->name);
+        return ar_error_set(error, AR_HOST_MEMORY, "generator %s: no host memory", ops->name);
     char owner[64];
     snprintf(owner, sizeof owner, "generator %s", ops->name);
-    enum status status = options_read(ops->options, link, owner, values, error);
-    if (status == STATUS_OK)
+    enum ar_status status = ar_options_read(ops->options, link, owner, values, error);
+    if (status == AR_OK)
         status = ops->create(values, out, error);
     free(values);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         trace_name_put((*out)->info.name, sizeof(*out)->info.name, spec->text, strlen(spec->text));
     return status;
 }

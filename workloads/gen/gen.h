@@ -20,7 +20,7 @@ struct gen_common {
 
 #define GEN_COMMON_OPTIONS                                                                         \
     {                                                                                              \
-        "seed", OPTION_COUNT, offsetof(struct gen_common, seed), "1", 0, 0, NULL,                  \
+        "seed", AR_OPTION_COUNT, offsetof(struct gen_common, seed), "1", 0, 0, NULL,               \
             "of the random numbers; the same seed gives the same events"                           \
     }
 
@@ -29,17 +29,17 @@ struct gen_ops {
     const char *summary;
     const char *page; /* the file that derives its sizes: "workloads/gen/embedding.md" */
     uint32_t capabilities;
-    const struct option *options;
+    const struct ar_option *options;
     size_t values_bytes;
     /* Makes a source; `values` is valid during the call only. info.name is set by gen_open. */
-    enum status (*create)(const void *values, struct trace_source **out, struct error *error);
+    enum ar_status (*create)(const void *values, struct trace_source **out, struct ar_error *error);
 };
 
 const struct gen_ops *gen_at(size_t index); /* NULL past the end */
 const struct gen_ops *gen_find(const char *name);
 
 /* Makes the source that `spec` (one link) names. The caller closes it. */
-enum status gen_open(const struct spec *spec, struct trace_source **out,
-                     struct error *error) STATUS_CHECKED;
+enum ar_status gen_open(const struct ar_spec *spec, struct trace_source **out,
+                        struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -27,13 +27,13 @@ static struct crumbs *crumbs_of(struct emit *emit)
     return (struct crumbs *)emit;
 }
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     (void)error;
     crumbs_of(emit)->iteration = 0;
     crumbs_of(emit)->ended = false;
     emit_list_clear(&crumbs_of(emit)->kept);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The sizes that the report lists, over and over until the total is reached. */
@@ -50,16 +50,16 @@ static void make_crumbs(struct crumbs *self)
     }
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct crumbs *self = crumbs_of(emit);
     (void)error;
     if (self->ended)
-        return STATUS_OK;
+        return AR_OK;
     if (self->iteration == self->values.iterations) {
         emit_list_free(emit, &self->kept, self->kept.count);
         self->ended = true;
-        return STATUS_OK;
+        return AR_OK;
     }
     struct emit_block giant = emit_alloc(emit, self->values.giant, "giant");
     emit_kernel(emit, roofline_bytes_ns(2 * self->values.giant));
@@ -70,7 +70,7 @@ static enum status advance(struct emit *emit, struct error *error)
     make_crumbs(self);
     emit_step(emit);
     self->iteration++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -86,31 +86,32 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     const struct crumbs_values *wanted = values;
     struct emit *emit;
     if (wanted->total >= wanted->giant)
-        return error_set(error, STATUS_INVALID,
-                         "generator giant_then_crumbs: total must be below giant, since the crumbs "
-                         "are to lie where the giant lay");
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+        return ar_error_set(
+            error, AR_INVALID,
+            "generator giant_then_crumbs: total must be below giant, since the crumbs "
+            "are to lie where the giant lay");
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     crumbs_of(emit)->values = *wanted;
     *out = &emit->source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"giant", OPTION_BYTES, offsetof(struct crumbs_values, giant), "11643387904", 1, 1e15, NULL,
+    {"giant", AR_OPTION_BYTES, offsetof(struct crumbs_values, giant), "11643387904", 1, 1e15, NULL,
      "bytes of the giant"},
-    {"total", OPTION_BYTES, offsetof(struct crumbs_values, total), "499214336", 1, 1e15, NULL,
+    {"total", AR_OPTION_BYTES, offsetof(struct crumbs_values, total), "499214336", 1, 1e15, NULL,
      "bytes of all crumbs together"},
-    {"iterations", OPTION_COUNT, offsetof(struct crumbs_values, iterations), "2", 1, 1e6, NULL,
+    {"iterations", AR_OPTION_COUNT, offsetof(struct crumbs_values, iterations), "2", 1, 1e6, NULL,
      "times that the giant comes and goes"},
-    {"trim", OPTION_BOOL, offsetof(struct crumbs_values, trim), "no", 0, 0, NULL,
+    {"trim", AR_OPTION_BOOL, offsetof(struct crumbs_values, trim), "no", 0, 0, NULL,
      "the program gives its cache back when the giant has gone"},
     {.name = NULL},
 };

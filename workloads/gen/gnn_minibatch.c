@@ -26,7 +26,7 @@ struct gnn_values {
 struct gnn {
     struct emit emit;
     struct gnn_values values;
-    struct rng rng;
+    struct ar_rng rng;
     struct eager eager;
     struct parameter weights[GNN_LAYERS];
     struct parameter *updated[GNN_LAYERS];
@@ -47,11 +47,11 @@ static uint64_t width(const struct gnn *self, uint64_t layer)
     return layer == 0 ? self->values.features : self->values.hidden;
 }
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct gnn *self = gnn_of(emit);
     (void)error;
-    rng_seed(&self->rng, self->values.common.seed);
+    ar_rng_seed(&self->rng, self->values.common.seed);
     eager_start(&self->eager, emit, (enum numeric)self->values.type);
     self->value = numeric_value_bytes(self->eager.type);
     emit_list_clear(&self->saved);
@@ -63,13 +63,13 @@ static enum status start(struct emit *emit, struct error *error)
         parameter_make(&self->eager, &self->weights[i], elements, elements * self->value);
         self->updated[i] = &self->weights[i];
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* At least 1; its median is `median`. */
 static uint64_t draw(struct gnn *self, double median, double sigma)
 {
-    double drawn = rng_log_normal(&self->rng, rng_log2(median) * LN_2, sigma);
+    double drawn = ar_rng_log_normal(&self->rng, ar_rng_log2(median) * LN_2, sigma);
     return drawn < 1 ? 1 : (uint64_t)drawn;
 }
 
@@ -171,20 +171,20 @@ static void step(struct gnn *self)
     emit_step(&self->emit);
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct gnn *self = gnn_of(emit);
     (void)error;
     if (self->ended)
-        return STATUS_OK;
+        return AR_OK;
     if (self->step++ < self->values.steps) {
         step(self);
-        return STATUS_OK;
+        return AR_OK;
     }
     for (uint64_t i = self->values.layers; i > 0; i--)
         parameter_drop(&self->eager, &self->weights[i - 1]);
     self->ended = true;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -201,37 +201,38 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     gnn_of(emit)->values = *(const struct gnn_values *)values;
     *out = &emit->source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 #define AT(field) offsetof(struct gnn_values, field)
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", OPTION_COUNT, AT(steps), "400", 1, 1e9, NULL, "training steps"},
-    {"nodes", OPTION_COUNT, AT(nodes), "200000", 1, 1e9, NULL,
+    {"steps", AR_OPTION_COUNT, AT(steps), "400", 1, 1e9, NULL, "training steps"},
+    {"nodes", AR_OPTION_COUNT, AT(nodes), "200000", 1, 1e9, NULL,
      "median of the nodes of the outermost layer's sample"},
-    {"node_sigma", OPTION_FRACTION, AT(node_sigma), "0.4", 0, 2, NULL,
+    {"node_sigma", AR_OPTION_FRACTION, AT(node_sigma), "0.4", 0, 2, NULL,
      "of the logarithm of the nodes"},
-    {"degree", OPTION_COUNT, AT(degree), "10", 1, 1e6, NULL, "median of the edges per node"},
-    {"degree_sigma", OPTION_FRACTION, AT(degree_sigma), "0.4", 0, 2, NULL,
+    {"degree", AR_OPTION_COUNT, AT(degree), "10", 1, 1e6, NULL, "median of the edges per node"},
+    {"degree_sigma", AR_OPTION_FRACTION, AT(degree_sigma), "0.4", 0, 2, NULL,
      "of the logarithm of the degree"},
-    {"shrink", OPTION_FRACTION, AT(shrink), "0.25", 0.001, 1, NULL,
+    {"shrink", AR_OPTION_FRACTION, AT(shrink), "0.25", 0.001, 1, NULL,
      "nodes of a layer / nodes of the one outside of it"},
-    {"features", OPTION_COUNT, AT(features), "128", 1, 1e6, NULL, "values of an input node"},
-    {"hidden", OPTION_COUNT, AT(hidden), "256", 1, 1e6, NULL, "values of an inner node"},
-    {"layers", OPTION_COUNT, AT(layers), "3", 1, GNN_LAYERS, NULL, "layers of the network"},
-    {"dtype", OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
+    {"features", AR_OPTION_COUNT, AT(features), "128", 1, 1e6, NULL, "values of an input node"},
+    {"hidden", AR_OPTION_COUNT, AT(hidden), "256", 1, 1e6, NULL, "values of an inner node"},
+    {"layers", AR_OPTION_COUNT, AT(layers), "3", 1, GNN_LAYERS, NULL, "layers of the network"},
+    {"dtype", AR_OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
      "of weights and activations; int8 counts as 16 bits here"},
-    {"optimizer", OPTION_CHOICE, AT(optimizer), "adam", 0, 0, OPTIMIZER_CHOICES, "of all weights"},
+    {"optimizer", AR_OPTION_CHOICE, AT(optimizer), "adam", 0, 0, OPTIMIZER_CHOICES,
+     "of all weights"},
     {.name = NULL},
 };
 

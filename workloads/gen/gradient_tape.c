@@ -42,7 +42,7 @@ struct layer {
 struct tape {
     struct emit emit;
     struct tape_values values; /* the texts are not used after create */
-    struct rng rng;
+    struct ar_rng rng;
     struct draws batches, lengths;
     struct eager eager;
     struct layer *layers;
@@ -72,11 +72,11 @@ static uint64_t sheet_bytes(const struct tape *self)
     return self->rows * row_bytes(self);
 }
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct tape *self = tape_of(emit);
     (void)error;
-    rng_seed(&self->rng, self->values.common.seed);
+    ar_rng_seed(&self->rng, self->values.common.seed);
     draws_start(&self->batches);
     draws_start(&self->lengths);
     eager_start(&self->eager, emit, (enum numeric)self->values.type);
@@ -88,7 +88,7 @@ static enum status start(struct emit *emit, struct error *error)
     uint64_t width = self->values.width;
     if (self->values.program == PROGRAM_JAX) {
         jax_tape_start(&self->jax, &self->eager, width);
-        return STATUS_OK;
+        return AR_OK;
     }
     uint64_t bytes = width * width * numeric_weight_bytes(self->eager.type);
     if (self->eager.type == NUMERIC_INT8)
@@ -99,7 +99,7 @@ static enum status start(struct emit *emit, struct error *error)
         if (self->values.bias != BIAS_NONE)
             parameter_make(&self->eager, &self->layers[i].bias, width, row_bytes(self));
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* ---- what the tape keeps ---- */
@@ -398,15 +398,15 @@ static void finish(struct tape *self)
     emit_free(&self->emit, &self->loss);
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct tape *self = tape_of(emit);
     (void)error;
     if (self->ended)
-        return STATUS_OK;
+        return AR_OK;
     if (self->step == self->values.steps) {
         finish(self);
-        return STATUS_OK;
+        return AR_OK;
     }
     for (uint64_t i = 0; i < self->values.accumulate; i++) {
         self->rows =
@@ -420,7 +420,7 @@ static enum status advance(struct emit *emit, struct error *error)
         update(self);
     emit_step(emit);
     self->step++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -442,53 +442,54 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status fill(struct tape *self, struct error *error)
+static enum ar_status fill(struct tape *self, struct ar_error *error)
 {
     static const char owner[] = "generator gradient_tape";
     const struct tape_values *values = &self->values;
     enum draws_order order = (enum draws_order)values->draw;
     size_t layers = (size_t)values->layers;
-    enum status status =
+    enum ar_status status =
         draws_parse(&self->batches, values->batches, order, 1, 1u << 20, owner, "batches", error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = draws_parse(&self->lengths, values->lengths, order, 1, 1u << 20, owner, "lengths",
                              error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     uint64_t widest = draws_most(&self->batches) * draws_most(&self->lengths);
     if (values->program == PROGRAM_JAX &&
         (layers != 1 || values->optimizer != OPTIMIZER_NONE || values->accumulate != 1 ||
          values->recompute || values->persistent || values->bias != BIAS_SEPARATE))
-        return error_set(
-            error, STATUS_INVALID,
+        return ar_error_set(
+            error, AR_INVALID,
             "%s: program=jax is one layer with a separate bias and no optimizer: "
             "layers=1,bias=separate,optimizer=none, without persistent, accumulate and "
             "recompute",
             owner);
     if (widest > (UINT64_C(1) << 60) / values->width / values->width)
-        return error_set(error, STATUS_INVALID,
-                         "%s: batches x lengths x width x width comes to more than 2^60; make one "
-                         "of them smaller",
-                         owner);
+        return ar_error_set(
+            error, AR_INVALID,
+            "%s: batches x lengths x width x width comes to more than 2^60; make one "
+            "of them smaller",
+            owner);
     self->layers = calloc(layers, sizeof *self->layers);
     self->updated = calloc(2 * layers, sizeof(struct parameter *));
     self->scratch = calloc(2 * layers, sizeof *self->scratch);
     self->kept = calloc(2 * layers + 1, sizeof *self->kept);
     if (!self->layers || !self->updated || !self->scratch || !self->kept)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
-    return STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
+    return AR_OK;
 }
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     struct tape *self = tape_of(emit);
     self->values = *(const struct tape_values *)values;
     status = fill(self, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         *out = &emit->source;
     else
         trace_close(&emit->source);
@@ -497,33 +498,33 @@ static enum status create(const void *values, struct trace_source **out, struct 
 
 #define AT(field) offsetof(struct tape_values, field)
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", OPTION_COUNT, AT(steps), "40", 1, 1e9, NULL, "training steps"},
-    {"layers", OPTION_COUNT, AT(layers), "16", 1, 10000, NULL, "dense layers, width to width"},
-    {"width", OPTION_COUNT, AT(width), "2048", 1, 1e6, NULL, "elements of a row"},
-    {"batches", OPTION_TEXT, AT(batches), "16", 0, 0, NULL,
+    {"steps", AR_OPTION_COUNT, AT(steps), "40", 1, 1e9, NULL, "training steps"},
+    {"layers", AR_OPTION_COUNT, AT(layers), "16", 1, 10000, NULL, "dense layers, width to width"},
+    {"width", AR_OPTION_COUNT, AT(width), "2048", 1, 1e6, NULL, "elements of a row"},
+    {"batches", AR_OPTION_TEXT, AT(batches), "16", 0, 0, NULL,
      "list of samples in a micro-batch, one for each"},
-    {"lengths", OPTION_TEXT, AT(lengths), "128-1024", 0, 0, NULL,
+    {"lengths", AR_OPTION_TEXT, AT(lengths), "128-1024", 0, 0, NULL,
      "list of rows in a sample, one for each micro-batch"},
-    {"draw", OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
+    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
      "how batches and lengths are taken from their lists"},
-    {"dtype", OPTION_CHOICE, AT(type), "bfloat16", 0, 0, NUMERIC_CHOICES,
+    {"dtype", AR_OPTION_CHOICE, AT(type), "bfloat16", 0, 0, NUMERIC_CHOICES,
      "of weights and activations; int8 models have 16-bit activations"},
-    {"bias", OPTION_CHOICE, AT(bias), "fused", 0, 0, "separate|fused|none",
+    {"bias", AR_OPTION_CHOICE, AT(bias), "fused", 0, 0, "separate|fused|none",
      "an addition of its own, part of the product, or none"},
-    {"activation", OPTION_CHOICE, AT(activation), "gelu", 0, 0, "none|relu|gelu",
+    {"activation", AR_OPTION_CHOICE, AT(activation), "gelu", 0, 0, "none|relu|gelu",
      "after all layers but the last"},
-    {"optimizer", OPTION_CHOICE, AT(optimizer), "adam", 0, 0, OPTIMIZER_CHOICES,
+    {"optimizer", AR_OPTION_CHOICE, AT(optimizer), "adam", 0, 0, OPTIMIZER_CHOICES,
      "its state is made in the first step"},
-    {"master", OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
+    {"master", AR_OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
      "a float32 copy of weights in fewer bits, for the optimizer"},
-    {"program", OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
+    {"program", AR_OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
      "who runs it: jax makes a new array in each operation"},
-    {"persistent", OPTION_BOOL, AT(persistent), "no", 0, 0, NULL,
+    {"persistent", AR_OPTION_BOOL, AT(persistent), "no", 0, 0, NULL,
      "what the tape keeps lives until the next tape begins"},
-    {"accumulate", OPTION_COUNT, AT(accumulate), "1", 1, 4096, NULL, "micro-batches in a step"},
-    {"recompute", OPTION_COUNT, AT(recompute), "0", 0, 10000, NULL,
+    {"accumulate", AR_OPTION_COUNT, AT(accumulate), "1", 1, 4096, NULL, "micro-batches in a step"},
+    {"recompute", AR_OPTION_COUNT, AT(recompute), "0", 0, 10000, NULL,
      "layers of a segment whose forward pass is run again; 0: all is kept"},
     {.name = NULL},
 };

@@ -19,7 +19,7 @@ struct jitter_values {
 struct jitter {
     struct emit emit;
     struct jitter_values values; /* the texts are not used after create */
-    struct rng rng;
+    struct ar_rng rng;
     struct draws rows;
     struct emit_list before, now; /* of the step before, of this one */
     uint64_t step;
@@ -31,17 +31,17 @@ static struct jitter *jitter_of(struct emit *emit)
     return (struct jitter *)emit;
 }
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct jitter *self = jitter_of(emit);
     (void)error;
-    rng_seed(&self->rng, self->values.common.seed);
+    ar_rng_seed(&self->rng, self->values.common.seed);
     draws_start(&self->rows);
     emit_list_clear(&self->before);
     emit_list_clear(&self->now);
     self->step = 0;
     self->ended = false;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Blocks go in the order in which they came. */
@@ -52,16 +52,16 @@ static void drop(struct jitter *self, struct emit_list *list)
     emit_list_clear(list);
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct jitter *self = jitter_of(emit);
     (void)error;
     if (self->ended)
-        return STATUS_OK;
+        return AR_OK;
     if (self->step == self->values.steps) {
         drop(self, &self->before);
         self->ended = true;
-        return STATUS_OK;
+        return AR_OK;
     }
     uint64_t bytes = draws_next(&self->rows, &self->rng) * self->values.row;
     for (uint64_t i = 0; i < self->values.tensors; i++) {
@@ -78,7 +78,7 @@ static enum status advance(struct emit *emit, struct error *error)
     }
     emit_step(emit);
     self->step++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -97,17 +97,17 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     struct jitter *self = jitter_of(emit);
     self->values = *(const struct jitter_values *)values;
     status = draws_parse(&self->rows, self->values.rows, (enum draws_order)self->values.draw, 1,
                          1u << 30, "generator jitter_batch", "rows", error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         *out = &emit->source;
     else
         trace_close(&emit->source);
@@ -116,16 +116,16 @@ static enum status create(const void *values, struct trace_source **out, struct 
 
 #define AT(field) offsetof(struct jitter_values, field)
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", OPTION_COUNT, AT(steps), "1000", 1, 1e9, NULL, "batches"},
-    {"rows", OPTION_TEXT, AT(rows), "900-1100", 0, 0, NULL,
+    {"steps", AR_OPTION_COUNT, AT(steps), "1000", 1, 1e9, NULL, "batches"},
+    {"rows", AR_OPTION_TEXT, AT(rows), "900-1100", 0, 0, NULL,
      "list of the rows of a batch, or of ranges to draw from"},
-    {"draw", OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
+    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
      "whether the rows are drawn or taken in turn"},
-    {"row", OPTION_BYTES, AT(row), "256KiB", 1, 1e12, NULL, "bytes of a row"},
-    {"tensors", OPTION_COUNT, AT(tensors), "4", 1, 1e6, NULL, "blocks of each batch"},
-    {"overlap", OPTION_COUNT, AT(overlap), "2", 1, 2, NULL, "batches live at once"},
+    {"row", AR_OPTION_BYTES, AT(row), "256KiB", 1, 1e12, NULL, "bytes of a row"},
+    {"tensors", AR_OPTION_COUNT, AT(tensors), "4", 1, 1e6, NULL, "blocks of each batch"},
+    {"overlap", AR_OPTION_COUNT, AT(overlap), "2", 1, 2, NULL, "batches live at once"},
     {.name = NULL},
 };
 

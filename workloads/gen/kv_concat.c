@@ -22,7 +22,7 @@ static struct kv_concat *kv_of(struct emit *emit)
     return (struct kv_concat *)emit;
 }
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct kv_concat *self = kv_of(emit);
     (void)error;
@@ -31,7 +31,7 @@ static enum status start(struct emit *emit, struct error *error)
     self->ended = false;
     for (uint64_t i = 0; i < 2 * self->load.values.layers; i++)
         self->cache[i].held = false;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Keys and values of each layer, `tokens` long; the attention over them. */
@@ -57,16 +57,16 @@ static void end_batch(struct kv_concat *self)
     self->tokens = 0;
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct kv_concat *self = kv_of(emit);
     (void)error;
     if (self->ended)
-        return STATUS_OK;
+        return AR_OK;
     if (self->tokens && self->tokens == self->last) {
         end_batch(self);
         self->ended = self->round == self->load.values.rounds;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (self->tokens == 0) {
         kv_load_draw(&self->load);
@@ -77,7 +77,7 @@ static enum status advance(struct emit *emit, struct error *error)
         self->tokens++;
     }
     grow(self);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -94,28 +94,28 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     static const char owner[] = "generator kv_concat";
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     struct kv_concat *self = kv_of(emit);
     status = kv_load_open(&self->load, values, owner, error);
-    if (status == STATUS_OK) {
+    if (status == AR_OK) {
         self->cache = calloc(2 * self->load.values.layers, sizeof *self->cache);
         if (!self->cache)
-            status = error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
+            status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
     }
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         *out = &emit->source;
     else
         trace_close(&emit->source);
     return status;
 }
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
     KV_LOAD_OPTIONS,
     {.name = NULL},

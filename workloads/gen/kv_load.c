@@ -3,24 +3,24 @@
 
 #include <stdlib.h>
 
-enum status kv_load_open(struct kv_load *self, const struct kv_values *values, const char *owner,
-                         struct error *error)
+enum ar_status kv_load_open(struct kv_load *self, const struct kv_values *values, const char *owner,
+                            struct ar_error *error)
 {
     self->values = *values;
     self->token_bytes =
         values->kv_heads * values->head * numeric_weight_bytes((enum numeric)values->type);
-    enum status status = draws_parse(&self->prompts, values->prompts, DRAWS_RANDOM, 1, 1u << 24,
-                                     owner, "prompts", error);
-    if (status == STATUS_OK)
+    enum ar_status status = draws_parse(&self->prompts, values->prompts, DRAWS_RANDOM, 1, 1u << 24,
+                                        owner, "prompts", error);
+    if (status == AR_OK)
         status = draws_parse(&self->answers, values->answers, DRAWS_RANDOM, 1, 1u << 24, owner,
                              "answers", error);
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
     self->prompt = calloc(values->batch, sizeof *self->prompt);
     self->answer = calloc(values->batch, sizeof *self->answer);
     if (!self->prompt || !self->answer)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
-    return STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
+    return AR_OK;
 }
 
 void kv_load_close(struct kv_load *self)
@@ -33,7 +33,7 @@ void kv_load_close(struct kv_load *self)
 
 void kv_load_start(struct kv_load *self)
 {
-    rng_seed(&self->rng, self->values.common.seed);
+    ar_rng_seed(&self->rng, self->values.common.seed);
     draws_start(&self->prompts);
     draws_start(&self->answers);
 }

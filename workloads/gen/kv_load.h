@@ -16,12 +16,24 @@ struct kv_values {
 };
 
 #define KV_LOAD_OPTIONS                                                                            \
-    {"rounds", OPTION_COUNT, offsetof(struct kv_values, rounds),   "4", 1,                         \
-     1e9,      NULL,         "batches served, one after the other"},                               \
-        {"batch", OPTION_COUNT, offsetof(struct kv_values, batch), "16", 1,                        \
-         1e5,     NULL,         "sequences served together"},                                      \
+    {"rounds",                                                                                     \
+     AR_OPTION_COUNT,                                                                              \
+     offsetof(struct kv_values, rounds),                                                           \
+     "4",                                                                                          \
+     1,                                                                                            \
+     1e9,                                                                                          \
+     NULL,                                                                                         \
+     "batches served, one after the other"},                                                       \
+        {"batch",                                                                                  \
+         AR_OPTION_COUNT,                                                                          \
+         offsetof(struct kv_values, batch),                                                        \
+         "16",                                                                                     \
+         1,                                                                                        \
+         1e5,                                                                                      \
+         NULL,                                                                                     \
+         "sequences served together"},                                                             \
         {"prompts",                                                                                \
-         OPTION_TEXT,                                                                              \
+         AR_OPTION_TEXT,                                                                           \
          offsetof(struct kv_values, prompts),                                                      \
          "256-1024",                                                                               \
          0,                                                                                        \
@@ -29,33 +41,33 @@ struct kv_values {
          NULL,                                                                                     \
          "list of tokens of a prompt, or of ranges to draw from"},                                 \
         {"answers",                                                                                \
-         OPTION_TEXT,                                                                              \
+         AR_OPTION_TEXT,                                                                           \
          offsetof(struct kv_values, answers),                                                      \
          "32-256",                                                                                 \
          0,                                                                                        \
          0,                                                                                        \
          NULL,                                                                                     \
          "list of tokens of an answer, or of ranges to draw from"},                                \
-        {"layers", OPTION_COUNT, offsetof(struct kv_values, layers),    "16", 1,                   \
-         1000,     NULL,         "layers, each with a cache of its own"},                          \
-        {"kv_heads",                                                                               \
-         OPTION_COUNT,                                                                             \
-         offsetof(struct kv_values, kv_heads),                                                     \
-         "8",                                                                                      \
+        {"layers",                                                                                 \
+         AR_OPTION_COUNT,                                                                          \
+         offsetof(struct kv_values, layers),                                                       \
+         "16",                                                                                     \
          1,                                                                                        \
-         1e4,                                                                                      \
+         1000,                                                                                     \
          NULL,                                                                                     \
-         "heads of keys and values"},                                                              \
-        {"head", OPTION_COUNT,      offsetof(struct kv_values, head), "128", 1, 1e5,               \
+         "layers, each with a cache of its own"},                                                  \
+        {"kv_heads", AR_OPTION_COUNT,           offsetof(struct kv_values, kv_heads), "8", 1, 1e4, \
+         NULL,       "heads of keys and values"},                                                  \
+        {"head", AR_OPTION_COUNT,   offsetof(struct kv_values, head), "128", 1, 1e5,               \
          NULL,   "values of a head"},                                                              \
     {                                                                                              \
-        "dtype", OPTION_CHOICE, offsetof(struct kv_values, type), "float16", 0, 0,                 \
+        "dtype", AR_OPTION_CHOICE, offsetof(struct kv_values, type), "float16", 0, 0,              \
             NUMERIC_CHOICES, "of keys and values; int8 has 1 byte"                                 \
     }
 
 struct kv_load {
     struct kv_values values; /* the texts are not used after kv_load_open */
-    struct rng rng;
+    struct ar_rng rng;
     struct draws prompts, answers;
     uint64_t *prompt, *answer; /* tokens of each sequence of the batch */
     uint64_t longest_prompt, longest_answer;
@@ -64,8 +76,8 @@ struct kv_load {
 
 /* `owner` is the generator's name, for errors. kv_load_close gives back what it holds, also after
  * an error. */
-enum status kv_load_open(struct kv_load *self, const struct kv_values *values, const char *owner,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status kv_load_open(struct kv_load *self, const struct kv_values *values, const char *owner,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 void kv_load_close(struct kv_load *self);
 
 void kv_load_start(struct kv_load *self); /* before the first round, and after a rewind */

@@ -21,7 +21,7 @@ static struct kv_paged *kv_of(struct emit *emit)
     return (struct kv_paged *)emit;
 }
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct kv_paged *self = kv_of(emit);
     (void)error;
@@ -30,7 +30,7 @@ static enum status start(struct emit *emit, struct error *error)
     self->running = self->ended = false;
     for (uint64_t i = 0; i < self->load.values.batch; i++)
         emit_list_clear(&self->pages[i]);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Pages until the sequence has room for so many tokens. */
@@ -64,12 +64,12 @@ static uint64_t grow(struct kv_paged *self)
     return active;
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct kv_paged *self = kv_of(emit);
     (void)error;
     if (self->ended)
-        return STATUS_OK;
+        return AR_OK;
     if (!self->running) {
         kv_load_draw(&self->load);
         self->token = 0;
@@ -81,11 +81,11 @@ static enum status advance(struct emit *emit, struct error *error)
         self->ended = self->round == self->load.values.rounds;
         if (!self->ended)
             return advance(emit, error);
-        return STATUS_OK;
+        return AR_OK;
     }
     emit_step(emit);
     self->token++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -105,31 +105,31 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     static const char owner[] = "generator kv_paged";
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     struct kv_paged *self = kv_of(emit);
     status = kv_load_open(&self->load, values, owner, error);
-    if (status == STATUS_OK) {
+    if (status == AR_OK) {
         self->pages = calloc(self->load.values.batch, sizeof *self->pages);
         if (!self->pages)
-            status = error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
+            status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
     }
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         *out = &emit->source;
     else
         trace_close(&emit->source);
     return status;
 }
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
     KV_LOAD_OPTIONS,
-    {"page", OPTION_COUNT, offsetof(struct kv_values, page), "64", 1, 1e6, NULL,
+    {"page", AR_OPTION_COUNT, offsetof(struct kv_values, page), "64", 1, 1e6, NULL,
      "tokens whose keys and values a page holds"},
     {.name = NULL},
 };

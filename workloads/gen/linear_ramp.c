@@ -17,22 +17,22 @@ struct linear_ramp {
     uint64_t step;
 };
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct linear_ramp *self = (struct linear_ramp *)emit;
     (void)error;
     self->step = 0;
     self->last.held = false;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct linear_ramp *self = (struct linear_ramp *)emit;
     (void)error;
     if (self->step == self->values.steps) {
         emit_free(emit, &self->last);
-        return STATUS_OK;
+        return AR_OK;
     }
     self->step++;
     if (self->values.live == 1)
@@ -40,7 +40,7 @@ static enum status advance(struct emit *emit, struct error *error)
     struct emit_block block = emit_alloc(emit, self->step * self->values.unit, NULL);
     emit_free(emit, &self->last);
     self->last = block;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const struct emit_program program = {
@@ -50,24 +50,24 @@ static const struct emit_program program = {
     .advance = advance,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     ((struct linear_ramp *)emit)->values = *(const struct linear_ramp_values *)values;
     *out = &emit->source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"live", OPTION_COUNT, offsetof(struct linear_ramp_values, live), "1", 1, 2, NULL,
+    {"live", AR_OPTION_COUNT, offsetof(struct linear_ramp_values, live), "1", 1, 2, NULL,
      "blocks live while one follows another: 1 or 2"},
-    {"steps", OPTION_COUNT, offsetof(struct linear_ramp_values, steps), "40", 1, 1e6, NULL,
+    {"steps", AR_OPTION_COUNT, offsetof(struct linear_ramp_values, steps), "40", 1, 1e6, NULL,
      "blocks in all; block k has k units"},
-    {"unit", OPTION_BYTES, offsetof(struct linear_ramp_values, unit), "16MiB", 1, 1e11, NULL,
+    {"unit", AR_OPTION_BYTES, offsetof(struct linear_ramp_values, unit), "16MiB", 1, 1e11, NULL,
      "bytes of the first block, and that each has more than the one before"},
     {.name = NULL},
 };

@@ -26,7 +26,7 @@ struct matmul_values {
 struct matmul {
     struct emit emit;
     struct matmul_values values; /* the texts are not used after create */
-    struct rng rng;
+    struct ar_rng rng;
     struct draws shapes;
     struct eager eager;
     struct kernel {
@@ -54,11 +54,11 @@ static void hold_outside(struct matmul *self, uint64_t bytes)
     emit_outside(&self->emit, self->outside_bytes);
 }
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct matmul *self = matmul_of(emit);
     (void)error;
-    rng_seed(&self->rng, self->values.common.seed);
+    ar_rng_seed(&self->rng, self->values.common.seed);
     draws_start(&self->shapes);
     eager_start(&self->eager, emit, (enum numeric)self->values.type);
     self->eager.kernel_ops = true;
@@ -70,7 +70,7 @@ static enum status start(struct emit *emit, struct error *error)
     hold_outside(self, self->values.context);
     for (uint64_t i = 0; i < self->values.workspaces; i++)
         self->eager.workspace[i] = emit_alloc(emit, EAGER_WORKSPACE_BYTES, "workspace");
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static uint64_t square_bytes(const struct matmul *self)
@@ -143,15 +143,15 @@ static void finish(struct matmul *self)
     self->ended = true;
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct matmul *self = matmul_of(emit);
     (void)error;
     if (self->ended)
-        return STATUS_OK;
+        return AR_OK;
     if (self->turn == self->shapes.count * self->values.repeat) {
         finish(self);
-        return STATUS_OK;
+        return AR_OK;
     }
     if (self->turn % self->values.repeat == 0)
         self->shape = draws_next(&self->shapes, &self->rng);
@@ -167,7 +167,7 @@ static enum status advance(struct emit *emit, struct error *error)
     multiply(self, &third);
     emit_step(emit);
     self->turn++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -185,23 +185,23 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     static const char owner[] = "generator matmul_cache";
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     struct matmul *self = matmul_of(emit);
     self->values = *(const struct matmul_values *)values;
     status = draws_parse(&self->shapes, self->values.shapes, DRAWS_CYCLE, 1, 1u << 20, owner,
                          "shapes", error);
-    if (status == STATUS_OK) {
+    if (status == AR_OK) {
         self->kernels = calloc(self->shapes.count, sizeof *self->kernels);
         if (!self->kernels)
-            status = error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
+            status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
     }
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         *out = &emit->source;
     else
         trace_close(&emit->source);
@@ -210,24 +210,25 @@ static enum status create(const void *values, struct trace_source **out, struct 
 
 #define AT(field) offsetof(struct matmul_values, field)
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"shapes", OPTION_TEXT, AT(shapes), "512;1000;4000;512;8000;2048;4000;6000;1000;3000", 0, 0,
+    {"shapes", AR_OPTION_TEXT, AT(shapes), "512;1000;4000;512;8000;2048;4000;6000;1000;3000", 0, 0,
      NULL, "list of the rows of the square matrices, in order"},
-    {"repeat", OPTION_COUNT, AT(repeat), "20", 1, 1e6, NULL, "steps with each shape of the list"},
-    {"dtype", OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
+    {"repeat", AR_OPTION_COUNT, AT(repeat), "20", 1, 1e6, NULL,
+     "steps with each shape of the list"},
+    {"dtype", AR_OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
      "of the matrices; int8 products are drawn and given in 16 bits"},
-    {"program", OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
+    {"program", AR_OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
      "who runs it: jax has keys for its random numbers and a workspace for each product"},
-    {"probes", OPTION_COUNT, AT(probes), "4", 0, 8, NULL,
+    {"probes", AR_OPTION_COUNT, AT(probes), "4", 0, 8, NULL,
      "algorithms tried at the first product of a shape"},
-    {"kept", OPTION_BYTES, AT(kept), "1MiB", 0, 1e12, NULL,
+    {"kept", AR_OPTION_BYTES, AT(kept), "1MiB", 0, 1e12, NULL,
      "held in the pool for each kernel that was loaded"},
-    {"module", OPTION_BYTES, AT(module), "4MiB", 0, 1e12, NULL,
+    {"module", AR_OPTION_BYTES, AT(module), "4MiB", 0, 1e12, NULL,
      "held outside of the pool for each kernel that was loaded"},
-    {"context", OPTION_BYTES, AT(context), "274MiB", 0, 1e12, NULL,
+    {"context", AR_OPTION_BYTES, AT(context), "274MiB", 0, 1e12, NULL,
      "held outside of the pool from the start"},
-    {"workspaces", OPTION_COUNT, AT(workspaces), "0", 0, 2, NULL,
+    {"workspaces", AR_OPTION_COUNT, AT(workspaces), "0", 0, 2, NULL,
      "library workspaces of 32 MiB that an earlier program has left"},
     {.name = NULL},
 };

@@ -19,19 +19,19 @@ struct order_flip {
     uint64_t generation;
 };
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     (void)error;
     ((struct order_flip *)emit)->generation = 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct order_flip *self = (struct order_flip *)emit;
     (void)error;
     if (self->generation == 2)
-        return STATUS_OK;
+        return AR_OK;
     bool large = (self->generation++ == 1) != self->values.reverse;
     uint64_t count = large ? self->values.count / 2 : self->values.count;
     uint64_t bytes = large ? self->values.bytes * 2 : self->values.bytes;
@@ -39,7 +39,7 @@ static enum status advance(struct emit *emit, struct error *error)
         self->blocks[i] = emit_alloc(emit, bytes, NULL);
     for (uint64_t i = 0; i < count; i++)
         emit_free(emit, &self->blocks[i]);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -55,30 +55,30 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     struct order_flip *self = (struct order_flip *)emit;
     self->values = *(const struct order_flip_values *)values;
     self->blocks = calloc(self->values.count, sizeof *self->blocks);
     if (!self->blocks) {
         trace_close(&emit->source);
-        return error_set(error, STATUS_HOST_MEMORY, "generator order_flip: no host memory");
+        return ar_error_set(error, AR_HOST_MEMORY, "generator order_flip: no host memory");
     }
     *out = &emit->source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"count", OPTION_COUNT, offsetof(struct order_flip_values, count), "8", 2, 1e7, NULL,
+    {"count", AR_OPTION_COUNT, offsetof(struct order_flip_values, count), "8", 2, 1e7, NULL,
      "small blocks; half as many large ones"},
-    {"bytes", OPTION_BYTES, offsetof(struct order_flip_values, bytes), "16MiB", 1, 1e15, NULL,
+    {"bytes", AR_OPTION_BYTES, offsetof(struct order_flip_values, bytes), "16MiB", 1, 1e15, NULL,
      "bytes of a small block; a large one has twice that"},
-    {"reverse", OPTION_BOOL, offsetof(struct order_flip_values, reverse), "no", 0, 0, NULL,
+    {"reverse", AR_OPTION_BOOL, offsetof(struct order_flip_values, reverse), "no", 0, 0, NULL,
      "the large blocks first"},
     {.name = NULL},
 };

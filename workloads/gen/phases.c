@@ -27,7 +27,7 @@ enum phase { PHASE_TRAIN, PHASE_EVALUATE, PHASE_OFFLOAD, PHASE_SLEEP, PHASE_WAKE
 struct phases {
     struct emit emit;
     struct phases_values values;
-    struct rng rng;
+    struct ar_rng rng;
     struct emit_list weights, state, activations, kept, leaked;
     uint64_t cycle, done; /* steps of the phase at hand */
     enum phase phase;
@@ -47,7 +47,7 @@ static void make(struct phases *self, struct emit_list *list, uint64_t count, co
     }
 }
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct phases *self = phases_of(emit);
     struct emit_list *lists[] = {&self->weights, &self->state, &self->activations, &self->kept,
@@ -55,18 +55,18 @@ static enum status start(struct emit *emit, struct error *error)
     (void)error;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         emit_list_clear(lists[i]);
-    rng_seed(&self->rng, self->values.common.seed);
+    ar_rng_seed(&self->rng, self->values.common.seed);
     self->cycle = self->done = 0;
     self->phase = PHASE_TRAIN;
     self->ended = false;
     make(self, &self->weights, self->values.layers, "weight");
     make(self, &self->state, 2 * self->values.layers, "optimizer");
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static struct emit_block activation(struct phases *self, uint64_t times)
 {
-    uint64_t bytes = times * rng_between(&self->rng, self->values.least, self->values.most);
+    uint64_t bytes = times * ar_rng_between(&self->rng, self->values.least, self->values.most);
     struct emit_block block = emit_alloc(&self->emit, bytes, "activation");
     emit_kernel(&self->emit, roofline_bytes_ns(2 * bytes));
     return block;
@@ -127,16 +127,16 @@ static void end(struct phases *self)
     self->ended = true;
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct phases *self = phases_of(emit);
     uint64_t steps = self->phase == PHASE_TRAIN ? self->values.steps : self->values.evaluations;
     (void)error;
     if (self->ended)
-        return STATUS_OK;
+        return AR_OK;
     if (self->cycle == self->values.cycles) {
         end(self);
-        return STATUS_OK;
+        return AR_OK;
     }
     switch (self->phase) {
     case PHASE_TRAIN:
@@ -144,7 +144,7 @@ static enum status advance(struct emit *emit, struct error *error)
         if (self->done < steps) {
             (self->phase == PHASE_TRAIN ? train : evaluate)(self);
             self->done++;
-            return STATUS_OK;
+            return AR_OK;
         }
         break;
     case PHASE_OFFLOAD:
@@ -160,7 +160,7 @@ static enum status advance(struct emit *emit, struct error *error)
         break;
     }
     end_phase(self);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -181,39 +181,41 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     const struct phases_values *wanted = values;
     struct emit *emit;
     if (wanted->least > wanted->most || wanted->kept + wanted->leak > wanted->layers)
-        return error_set(error, STATUS_INVALID,
-                         "generator phases: least must be at most most, and kept and leak together "
-                         "at most layers");
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+        return ar_error_set(
+            error, AR_INVALID,
+            "generator phases: least must be at most most, and kept and leak together "
+            "at most layers");
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     phases_of(emit)->values = *wanted;
     *out = &emit->source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 #define AT(field) offsetof(struct phases_values, field)
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"cycles", OPTION_COUNT, AT(cycles), "20", 1, 1e9, NULL, "train, evaluate, .., wake"},
-    {"steps", OPTION_COUNT, AT(steps), "8", 1, 1e9, NULL, "training steps in a cycle"},
-    {"evaluations", OPTION_COUNT, AT(evaluations), "4", 0, 1e9, NULL,
+    {"cycles", AR_OPTION_COUNT, AT(cycles), "20", 1, 1e9, NULL, "train, evaluate, .., wake"},
+    {"steps", AR_OPTION_COUNT, AT(steps), "8", 1, 1e9, NULL, "training steps in a cycle"},
+    {"evaluations", AR_OPTION_COUNT, AT(evaluations), "4", 0, 1e9, NULL,
      "batches evaluated in a cycle"},
-    {"layers", OPTION_COUNT, AT(layers), "12", 1, 1e6, NULL, "layers"},
-    {"weight", OPTION_BYTES, AT(weight), "24MiB", 1, 1e12, NULL, "bytes of a layer's weights"},
-    {"least", OPTION_BYTES, AT(least), "8MiB", 1, 1e12, NULL, "bytes of the smallest activation"},
-    {"most", OPTION_BYTES, AT(most), "64MiB", 1, 1e12, NULL, "bytes of the largest"},
-    {"kept", OPTION_COUNT, AT(kept), "4", 0, 1e6, NULL,
+    {"layers", AR_OPTION_COUNT, AT(layers), "12", 1, 1e6, NULL, "layers"},
+    {"weight", AR_OPTION_BYTES, AT(weight), "24MiB", 1, 1e12, NULL, "bytes of a layer's weights"},
+    {"least", AR_OPTION_BYTES, AT(least), "8MiB", 1, 1e12, NULL,
+     "bytes of the smallest activation"},
+    {"most", AR_OPTION_BYTES, AT(most), "64MiB", 1, 1e12, NULL, "bytes of the largest"},
+    {"kept", AR_OPTION_COUNT, AT(kept), "4", 0, 1e6, NULL,
      "blocks of 1 MiB a cycle that live from its first step until it sleeps"},
-    {"leak", OPTION_COUNT, AT(leak), "0", 0, 1e6, NULL,
+    {"leak", AR_OPTION_COUNT, AT(leak), "0", 0, 1e6, NULL,
      "blocks of 1 MiB a cycle that are never let go"},
-    {"trim", OPTION_BOOL, AT(trim), "yes", 0, 0, NULL,
+    {"trim", AR_OPTION_BOOL, AT(trim), "yes", 0, 0, NULL,
      "cached memory is released before offload and sleep end"},
     {.name = NULL},
 };

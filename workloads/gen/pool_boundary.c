@@ -15,25 +15,25 @@ struct pool_boundary {
     bool done;
 };
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     (void)error;
     ((struct pool_boundary *)emit)->done = false;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct pool_boundary *self = (struct pool_boundary *)emit;
     (void)error;
     if (self->done)
-        return STATUS_OK;
+        return AR_OK;
     self->done = true;
     struct emit_block block = emit_alloc(emit, self->values.first, NULL);
     emit_free(emit, &block);
     block = emit_alloc(emit, self->values.second, NULL);
     emit_free(emit, &block);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const struct emit_program program = {
@@ -43,23 +43,23 @@ static const struct emit_program program = {
     .advance = advance,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     ((struct pool_boundary *)emit)->values = *(const struct pool_boundary_values *)values;
     *out = &emit->source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"first", OPTION_BYTES, offsetof(struct pool_boundary_values, first), "2MiB", 1, 1e17, NULL,
+    {"first", AR_OPTION_BYTES, offsetof(struct pool_boundary_values, first), "2MiB", 1, 1e17, NULL,
      "bytes of the block that is freed before the second"},
-    {"second", OPTION_BYTES, offsetof(struct pool_boundary_values, second), "512KiB", 1, 1e17, NULL,
-     "bytes of the block after it"},
+    {"second", AR_OPTION_BYTES, offsetof(struct pool_boundary_values, second), "512KiB", 1, 1e17,
+     NULL, "bytes of the block after it"},
     {.name = NULL},
 };
 

@@ -23,51 +23,52 @@ struct random_values {
 struct random_source {
     struct emit emit;
     struct random_values values;
-    struct rng rng;
+    struct ar_rng rng;
     struct emit_block *blocks; /* those live, in no order */
     size_t count, room;
     uint64_t drawn; /* bytes of the request to come; 0: not drawn yet */
 };
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct random_source *self = (struct random_source *)emit;
     (void)error;
-    rng_seed(&self->rng, self->values.common.seed);
+    ar_rng_seed(&self->rng, self->values.common.seed);
     self->count = 0;
     self->drawn = 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status remember(struct random_source *self, struct emit_block block,
-                            struct error *error)
+static enum ar_status remember(struct random_source *self, struct emit_block block,
+                               struct ar_error *error)
 {
-    struct emit_block *blocks = array_grow(self->blocks, self->count, &self->room, sizeof *blocks);
+    struct emit_block *blocks =
+        ar_array_grow(self->blocks, self->count, &self->room, sizeof *blocks);
     if (!blocks)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory");
     self->blocks = blocks;
     self->blocks[self->count++] = block;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct random_source *self = (struct random_source *)emit;
     for (int i = 0; i < RANDOM_CHUNK && emit_events(emit) < self->values.events; i++) {
         if (!self->drawn)
-            self->drawn = rng_log_uniform(&self->rng, self->values.min, self->values.max);
+            self->drawn = ar_rng_log_uniform(&self->rng, self->values.min, self->values.max);
         if (self->count && emit_live_bytes(emit) + self->drawn > self->values.target) {
-            size_t victim = (size_t)rng_below(&self->rng, self->count);
+            size_t victim = (size_t)ar_rng_below(&self->rng, self->count);
             emit_free(emit, &self->blocks[victim]);
             self->blocks[victim] = self->blocks[--self->count];
             continue;
         }
-        enum status status = remember(self, emit_alloc(emit, self->drawn, NULL), error);
-        if (status != STATUS_OK)
+        enum ar_status status = remember(self, emit_alloc(emit, self->drawn, NULL), error);
+        if (status != AR_OK)
             return status;
         self->drawn = 0;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -83,30 +84,30 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     const struct random_values *wanted = values;
     if (wanted->min > wanted->max || wanted->max > wanted->target)
-        return error_set(error, STATUS_INVALID,
-                         "generator random: min must be at most max, and max at most target");
+        return ar_error_set(error, AR_INVALID,
+                            "generator random: min must be at most max, and max at most target");
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     ((struct random_source *)emit)->values = *wanted;
     *out = &emit->source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"events", OPTION_COUNT, offsetof(struct random_values, events), "100000", 1, 1e12, NULL,
+    {"events", AR_OPTION_COUNT, offsetof(struct random_values, events), "100000", 1, 1e12, NULL,
      "requests and frees together"},
-    {"min", OPTION_BYTES, offsetof(struct random_values, min), "256", 1, 1e17, NULL,
+    {"min", AR_OPTION_BYTES, offsetof(struct random_values, min), "256", 1, 1e17, NULL,
      "bytes of the smallest request"},
-    {"max", OPTION_BYTES, offsetof(struct random_values, max), "64MiB", 1, 1e17, NULL,
+    {"max", AR_OPTION_BYTES, offsetof(struct random_values, max), "64MiB", 1, 1e17, NULL,
      "bytes of the largest request"},
-    {"target", OPTION_BYTES, offsetof(struct random_values, target), "4GiB", 1, 1e17, NULL,
+    {"target", AR_OPTION_BYTES, offsetof(struct random_values, target), "4GiB", 1, 1e17, NULL,
      "live bytes are held just under this"},
     {.name = NULL},
 };

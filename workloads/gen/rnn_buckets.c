@@ -27,7 +27,7 @@ struct rnn_values {
 struct rnn {
     struct emit emit;
     struct rnn_values values; /* the texts are not used after create */
-    struct rng rng;
+    struct ar_rng rng;
     struct draws buckets;
     struct eager eager;
     struct parameter embedding, projection;
@@ -44,12 +44,12 @@ static struct rnn *rnn_of(struct emit *emit)
     return (struct rnn *)emit;
 }
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct rnn *self = rnn_of(emit);
     const struct rnn_values *values = &self->values;
     (void)error;
-    rng_seed(&self->rng, values->common.seed);
+    ar_rng_seed(&self->rng, values->common.seed);
     draws_start(&self->buckets);
     eager_start(&self->eager, emit, (enum numeric)values->type);
     self->value = numeric_value_bytes(self->eager.type);
@@ -65,7 +65,7 @@ static enum status start(struct emit *emit, struct error *error)
                        4 * values->hidden * self->value);
     }
     parameter_make(&self->eager, &self->projection, table, table * self->value);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Gates, cell state, its hyperbolic tangent, and the hidden state. */
@@ -181,20 +181,20 @@ static void finish(struct rnn *self)
     self->ended = true;
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct rnn *self = rnn_of(emit);
     (void)error;
     if (self->ended)
-        return STATUS_OK;
+        return AR_OK;
     if (self->turn == self->buckets.count * self->values.repeat) {
         finish(self);
-        return STATUS_OK;
+        return AR_OK;
     }
     if (self->turn++ % self->values.repeat == 0)
         self->length = draws_next(&self->buckets, &self->rng);
     step(self);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -214,24 +214,24 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     static const char owner[] = "generator rnn_buckets";
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     struct rnn *self = rnn_of(emit);
     self->values = *(const struct rnn_values *)values;
     status = draws_parse(&self->buckets, self->values.buckets, DRAWS_CYCLE, 1, 1u << 20, owner,
                          "buckets", error);
-    if (status == STATUS_OK) {
+    if (status == AR_OK) {
         self->cells = calloc(self->values.layers, sizeof *self->cells);
         self->biases = calloc(self->values.layers, sizeof *self->biases);
         if (!self->cells || !self->biases)
-            status = error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
+            status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
     }
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         *out = &emit->source;
     else
         trace_close(&emit->source);
@@ -240,16 +240,16 @@ static enum status create(const void *values, struct trace_source **out, struct 
 
 #define AT(field) offsetof(struct rnn_values, field)
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"buckets", OPTION_TEXT, AT(buckets), "5;10;20;40", 0, 0, NULL,
+    {"buckets", AR_OPTION_TEXT, AT(buckets), "5;10;20;40", 0, 0, NULL,
      "list of the times that a bucket's sequences have, in order"},
-    {"repeat", OPTION_COUNT, AT(repeat), "12", 1, 1e6, NULL, "steps with each bucket"},
-    {"batch", OPTION_COUNT, AT(batch), "256", 1, 1e6, NULL, "sequences"},
-    {"hidden", OPTION_COUNT, AT(hidden), "1536", 1, 1e6, NULL, "width of the hidden state"},
-    {"layers", OPTION_COUNT, AT(layers), "2", 1, 1000, NULL, "cells on top of each other"},
-    {"vocabulary", OPTION_COUNT, AT(vocabulary), "20000", 1, 1e8, NULL, "words"},
-    {"dtype", OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
+    {"repeat", AR_OPTION_COUNT, AT(repeat), "12", 1, 1e6, NULL, "steps with each bucket"},
+    {"batch", AR_OPTION_COUNT, AT(batch), "256", 1, 1e6, NULL, "sequences"},
+    {"hidden", AR_OPTION_COUNT, AT(hidden), "1536", 1, 1e6, NULL, "width of the hidden state"},
+    {"layers", AR_OPTION_COUNT, AT(layers), "2", 1, 1000, NULL, "cells on top of each other"},
+    {"vocabulary", AR_OPTION_COUNT, AT(vocabulary), "20000", 1, 1e8, NULL, "words"},
+    {"dtype", AR_OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
      "of weights and activations; int8 counts as 16 bits here"},
     {.name = NULL},
 };

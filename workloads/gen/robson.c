@@ -34,7 +34,7 @@ struct robson {
     uint64_t offset;      /* f, in bytes */
 };
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct robson *self = (struct robson *)emit;
     (void)error;
@@ -42,7 +42,7 @@ static enum status start(struct emit *emit, struct error *error)
     self->served_next = 0;
     self->size = 1;
     self->offset = 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Whether a block holds an address equal to `offset` modulo `period`. */
@@ -73,13 +73,13 @@ static void free_others(struct robson *self, uint64_t period)
     self->count = kept;
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct robson *self = (struct robson *)emit;
     (void)error;
     if (self->size > self->values.n) {
         free_others(self, 0);
-        return STATUS_OK;
+        return AR_OK;
     }
     uint64_t bytes = self->size * self->values.unit;
     if (self->size > 1) {
@@ -93,7 +93,7 @@ static enum status advance(struct emit *emit, struct error *error)
     for (uint64_t i = 0; i < room; i++)
         self->blocks[self->count++].block = emit_alloc(emit, bytes, NULL);
     self->size *= 2;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Answers come in the order of the requests. A block that was not given lies nowhere; the
@@ -120,35 +120,35 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     const struct robson_values *wanted = values;
-    if (!size_is_power_of_two(wanted->n) || !size_is_power_of_two(wanted->unit) ||
+    if (!ar_size_is_power_of_two(wanted->n) || !ar_size_is_power_of_two(wanted->unit) ||
         wanted->n > wanted->m)
-        return error_set(error, STATUS_INVALID,
-                         "generator robson: n and unit must be powers of two, and n at most m");
+        return ar_error_set(error, AR_INVALID,
+                            "generator robson: n and unit must be powers of two, and n at most m");
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     struct robson *self = (struct robson *)emit;
     self->values = *wanted;
     self->blocks = calloc(wanted->m, sizeof *self->blocks);
     if (!self->blocks) {
         trace_close(&emit->source);
-        return error_set(error, STATUS_HOST_MEMORY, "generator robson: no host memory");
+        return ar_error_set(error, AR_HOST_MEMORY, "generator robson: no host memory");
     }
     *out = &emit->source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"m", OPTION_COUNT, offsetof(struct robson_values, m), "1024", 1, 1e7, NULL,
+    {"m", AR_OPTION_COUNT, offsetof(struct robson_values, m), "1024", 1, 1e7, NULL,
      "units live at most"},
-    {"n", OPTION_COUNT, offsetof(struct robson_values, n), "16", 1, 1e7, NULL,
+    {"n", AR_OPTION_COUNT, offsetof(struct robson_values, n), "16", 1, 1e7, NULL,
      "units of the largest request, a power of two"},
-    {"unit", OPTION_BYTES, offsetof(struct robson_values, unit), "1", 1, 1e9, NULL,
+    {"unit", AR_OPTION_BYTES, offsetof(struct robson_values, unit), "1", 1, 1e9, NULL,
      "bytes of a unit, a power of two; at least the granule of the policy"},
     {.name = NULL},
 };

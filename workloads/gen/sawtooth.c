@@ -17,29 +17,29 @@ struct sawtooth {
     uint64_t bytes; /* of the next buffer; above `to`: none follows */
 };
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct sawtooth *self = (struct sawtooth *)emit;
     (void)error;
     self->last.held = false;
     self->bytes = self->values.from;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct sawtooth *self = (struct sawtooth *)emit;
     (void)error;
     if (self->bytes > self->values.to) {
         emit_free(emit, &self->last);
-        return STATUS_OK;
+        return AR_OK;
     }
     struct emit_block block = emit_alloc(emit, self->bytes, NULL);
     emit_free(emit, &self->last);
     self->last = block;
     uint64_t grown = (uint64_t)((double)self->bytes * self->values.factor);
     self->bytes = grown > self->bytes ? grown : self->bytes + 1;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const struct emit_program program = {
@@ -49,29 +49,30 @@ static const struct emit_program program = {
     .advance = advance,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     const struct sawtooth_values *wanted = values;
     if (wanted->to < wanted->from)
-        return error_set(error, STATUS_INVALID,
-                         "generator sawtooth: to is below from; the buffer grows, so give a to of "
-                         "at least from");
+        return ar_error_set(
+            error, AR_INVALID,
+            "generator sawtooth: to is below from; the buffer grows, so give a to of "
+            "at least from");
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     ((struct sawtooth *)emit)->values = *wanted;
     *out = &emit->source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"from", OPTION_BYTES, offsetof(struct sawtooth_values, from), "16MiB", 1, 1e17, NULL,
+    {"from", AR_OPTION_BYTES, offsetof(struct sawtooth_values, from), "16MiB", 1, 1e17, NULL,
      "bytes of the first buffer"},
-    {"to", OPTION_BYTES, offsetof(struct sawtooth_values, to), "4GiB", 1, 1e17, NULL,
+    {"to", AR_OPTION_BYTES, offsetof(struct sawtooth_values, to), "4GiB", 1, 1e17, NULL,
      "no buffer is larger than this"},
-    {"factor", OPTION_FRACTION, offsetof(struct sawtooth_values, factor), "2", 1.001, 1024, NULL,
+    {"factor", AR_OPTION_FRACTION, offsetof(struct sawtooth_values, factor), "2", 1.001, 1024, NULL,
      "a buffer's size / that of the one before"},
     {.name = NULL},
 };

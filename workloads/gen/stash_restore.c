@@ -48,7 +48,7 @@ static void make_tables(struct stash *self)
     }
 }
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct stash *self = stash_of(emit);
     (void)error;
@@ -60,7 +60,7 @@ static enum status start(struct emit *emit, struct error *error)
     make_tables(self);
     for (uint64_t i = 0; i < self->values.weights; i++)
         emit_list_push(emit, &self->weights, emit_alloc(emit, self->values.weight, "weight"));
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Work of one stream after all of the other's. */
@@ -106,17 +106,17 @@ static void backward(struct stash *self)
     order(self, MAIN);
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct stash *self = stash_of(emit);
     (void)error;
     if (self->ended)
-        return STATUS_OK;
+        return AR_OK;
     if (self->step++ == self->values.steps) {
         emit_list_free(emit, &self->weights, self->weights.count);
         emit_list_free(emit, &self->tables, self->tables.count);
         self->ended = true;
-        return STATUS_OK;
+        return AR_OK;
     }
     emit_list_free(emit, &self->tables, self->tables.count);
     if (self->values.trim == TRIM_FORWARD)
@@ -128,7 +128,7 @@ static enum status advance(struct emit *emit, struct error *error)
     make_tables(self);
     emit_list_free(emit, &self->activations, self->activations.count);
     emit_step(emit);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -148,42 +148,44 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     const struct stash_values *wanted = values;
     struct emit *emit;
     if (wanted->alive > wanted->activations || wanted->smallest > wanted->largest)
-        return error_set(error, STATUS_INVALID,
-                         "generator stash_restore: alive must be at most activations, and smallest "
-                         "at most largest");
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+        return ar_error_set(
+            error, AR_INVALID,
+            "generator stash_restore: alive must be at most activations, and smallest "
+            "at most largest");
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     stash_of(emit)->values = *wanted;
     if (wanted->variant == VARIANT_SIDE)
         emit->source.info.streams = 2;
     *out = &emit->source;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 #define AT(field) offsetof(struct stash_values, field)
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", OPTION_COUNT, AT(steps), "60", 1, 1e9, NULL, "training steps"},
-    {"variant", OPTION_CHOICE, AT(variant), "reverse", 0, 0, "reverse|interleaved|side",
+    {"steps", AR_OPTION_COUNT, AT(steps), "60", 1, 1e9, NULL, "training steps"},
+    {"variant", AR_OPTION_CHOICE, AT(variant), "reverse", 0, 0, "reverse|interleaved|side",
      "the order in which activations go, or their stream"},
-    {"tables", OPTION_COUNT, AT(tables), "4", 1, 1e6, NULL, "embedding tables"},
-    {"table", OPTION_BYTES, AT(table), "768MiB", 1, 1e12, NULL, "bytes of the largest table"},
-    {"weights", OPTION_COUNT, AT(weights), "20", 0, 1e6, NULL, "dense weights"},
-    {"weight", OPTION_BYTES, AT(weight), "16MiB", 1, 1e12, NULL, "bytes of a dense weight"},
-    {"activations", OPTION_COUNT, AT(activations), "60", 1, 1e6, NULL, "of a step"},
-    {"largest", OPTION_BYTES, AT(largest), "72MiB", 1, 1e12, NULL, "bytes of the first activation"},
-    {"smallest", OPTION_BYTES, AT(smallest), "4MiB", 1, 1e12, NULL,
+    {"tables", AR_OPTION_COUNT, AT(tables), "4", 1, 1e6, NULL, "embedding tables"},
+    {"table", AR_OPTION_BYTES, AT(table), "768MiB", 1, 1e12, NULL, "bytes of the largest table"},
+    {"weights", AR_OPTION_COUNT, AT(weights), "20", 0, 1e6, NULL, "dense weights"},
+    {"weight", AR_OPTION_BYTES, AT(weight), "16MiB", 1, 1e12, NULL, "bytes of a dense weight"},
+    {"activations", AR_OPTION_COUNT, AT(activations), "60", 1, 1e6, NULL, "of a step"},
+    {"largest", AR_OPTION_BYTES, AT(largest), "72MiB", 1, 1e12, NULL,
+     "bytes of the first activation"},
+    {"smallest", AR_OPTION_BYTES, AT(smallest), "4MiB", 1, 1e12, NULL,
      "bytes under which no activation is"},
-    {"alive", OPTION_COUNT, AT(alive), "3", 0, 1e6, NULL,
+    {"alive", AR_OPTION_COUNT, AT(alive), "3", 0, 1e6, NULL,
      "activations still there when the tables come back"},
-    {"trim", OPTION_CHOICE, AT(trim), "none", 0, 0, "none|forward|restore",
+    {"trim", AR_OPTION_CHOICE, AT(trim), "none", 0, 0, "none|forward|restore",
      "when the program gives its cache back: before the activations, or before the tables"},
     {.name = NULL},
 };

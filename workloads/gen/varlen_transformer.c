@@ -31,7 +31,7 @@ struct varlen_values {
 struct varlen {
     struct emit emit;
     struct varlen_values values; /* the texts are not used after create */
-    struct rng rng;
+    struct ar_rng rng;
     struct draws lengths;
     struct eager eager;
     struct parameter embedding;
@@ -64,12 +64,12 @@ static uint64_t weight_elements(const struct varlen_values *values, unsigned whi
     return elements[which];
 }
 
-static enum status start(struct emit *emit, struct error *error)
+static enum ar_status start(struct emit *emit, struct ar_error *error)
 {
     struct varlen *self = varlen_of(emit);
     const struct varlen_values *values = &self->values;
     (void)error;
-    rng_seed(&self->rng, values->common.seed);
+    ar_rng_seed(&self->rng, values->common.seed);
     draws_start(&self->lengths);
     eager_start(&self->eager, emit, (enum numeric)values->type);
     self->value = numeric_value_bytes(self->eager.type);
@@ -85,7 +85,7 @@ static enum status start(struct emit *emit, struct error *error)
         parameter_make(&self->eager, &self->weights[i], elements, elements * self->value);
         self->updated[i + 1] = &self->weights[i];
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static uint64_t rows_of(const struct varlen *self)
@@ -251,15 +251,15 @@ static void finish(struct varlen *self)
     self->ended = true;
 }
 
-static enum status advance(struct emit *emit, struct error *error)
+static enum ar_status advance(struct emit *emit, struct ar_error *error)
 {
     struct varlen *self = varlen_of(emit);
     (void)error;
     if (self->ended)
-        return STATUS_OK;
+        return AR_OK;
     if (self->step == self->values.steps) {
         finish(self);
-        return STATUS_OK;
+        return AR_OK;
     }
     self->length = draws_next(&self->lengths, &self->rng);
     struct emit_block ids = eager_map(&self->eager, 8 * rows_of(self), 0, "ids");
@@ -272,7 +272,7 @@ static enum status advance(struct emit *emit, struct error *error)
         emit_free(emit, &self->updated[i]->gradient);
     emit_step(emit);
     self->step++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void release(struct emit *emit)
@@ -294,26 +294,26 @@ static const struct emit_program program = {
     .release = release,
 };
 
-static enum status create(const void *values, struct trace_source **out, struct error *error)
+static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
 {
     static const char owner[] = "generator varlen_transformer";
     struct emit *emit;
-    enum status status = emit_create(&program, &emit, error);
-    if (status != STATUS_OK)
+    enum ar_status status = emit_create(&program, &emit, error);
+    if (status != AR_OK)
         return status;
     struct varlen *self = varlen_of(emit);
     self->values = *(const struct varlen_values *)values;
     self->values.master = self->values.master && self->values.type != NUMERIC_FLOAT32;
     status = draws_parse(&self->lengths, self->values.lengths, (enum draws_order)self->values.draw,
                          1, 1u << 20, owner, "lengths", error);
-    if (status == STATUS_OK) {
+    if (status == AR_OK) {
         self->weights = calloc(parameter_count(self), sizeof *self->weights);
         self->updated = calloc(parameter_count(self), sizeof *self->updated);
         self->scratch = calloc(parameter_count(self), sizeof *self->scratch);
         if (!self->weights || !self->updated || !self->scratch)
-            status = error_set(error, STATUS_HOST_MEMORY, "%s: no host memory", owner);
+            status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
     }
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         *out = &emit->source;
     else
         trace_close(&emit->source);
@@ -322,27 +322,28 @@ static enum status create(const void *values, struct trace_source **out, struct 
 
 #define AT(field) offsetof(struct varlen_values, field)
 
-static const struct option options[] = {
+static const struct ar_option options[] = {
     GEN_COMMON_OPTIONS,
-    {"steps", OPTION_COUNT, AT(steps), "40", 1, 1e7, NULL, "training steps"},
-    {"lengths", OPTION_TEXT, AT(lengths), "128-2048", 0, 0, NULL,
+    {"steps", AR_OPTION_COUNT, AT(steps), "40", 1, 1e7, NULL, "training steps"},
+    {"lengths", AR_OPTION_TEXT, AT(lengths), "128-2048", 0, 0, NULL,
      "list of lengths, or of ranges to draw from, in tokens"},
-    {"draw", OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
+    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
      "whether the lengths are drawn or taken in turn"},
-    {"batch", OPTION_COUNT, AT(batch), "4", 1, 1e6, NULL, "sequences"},
-    {"layers", OPTION_COUNT, AT(layers), "12", 1, 1000, NULL, "layers"},
-    {"hidden", OPTION_COUNT, AT(hidden), "1024", 1, 1e6, NULL, "width of the stream"},
-    {"heads", OPTION_COUNT, AT(heads), "16", 1, 1e4, NULL, "of attention"},
-    {"ffn", OPTION_COUNT, AT(ffn), "4096", 1, 1e7, NULL, "width of the feed-forward network"},
-    {"vocabulary", OPTION_COUNT, AT(vocabulary), "32000", 1, 1e8, NULL, "words"},
-    {"dtype", OPTION_CHOICE, AT(type), "bfloat16", 0, 0, NUMERIC_CHOICES,
+    {"batch", AR_OPTION_COUNT, AT(batch), "4", 1, 1e6, NULL, "sequences"},
+    {"layers", AR_OPTION_COUNT, AT(layers), "12", 1, 1000, NULL, "layers"},
+    {"hidden", AR_OPTION_COUNT, AT(hidden), "1024", 1, 1e6, NULL, "width of the stream"},
+    {"heads", AR_OPTION_COUNT, AT(heads), "16", 1, 1e4, NULL, "of attention"},
+    {"ffn", AR_OPTION_COUNT, AT(ffn), "4096", 1, 1e7, NULL, "width of the feed-forward network"},
+    {"vocabulary", AR_OPTION_COUNT, AT(vocabulary), "32000", 1, 1e8, NULL, "words"},
+    {"dtype", AR_OPTION_CHOICE, AT(type), "bfloat16", 0, 0, NUMERIC_CHOICES,
      "of weights and activations; int8 counts as 16 bits here"},
-    {"attention", OPTION_CHOICE, AT(attention), "flash", 0, 0, "flash|full",
+    {"attention", AR_OPTION_CHOICE, AT(attention), "flash", 0, 0, "flash|full",
      "full saves the scores, quadratic in the length"},
-    {"recompute", OPTION_BOOL, AT(recompute), "no", 0, 0, NULL,
+    {"recompute", AR_OPTION_BOOL, AT(recompute), "no", 0, 0, NULL,
      "layers save only their input and run again in the backward pass"},
-    {"optimizer", OPTION_CHOICE, AT(optimizer), "adam", 0, 0, OPTIMIZER_CHOICES, "of all weights"},
-    {"master", OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
+    {"optimizer", AR_OPTION_CHOICE, AT(optimizer), "adam", 0, 0, OPTIMIZER_CHOICES,
+     "of all weights"},
+    {"master", AR_OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
      "a float32 copy of weights that have fewer bits"},
     {.name = NULL},
 };

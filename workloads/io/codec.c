@@ -41,35 +41,36 @@ struct unpacker {
 };
 
 /* Each unused where all libraries are there, or none. */
-__attribute__((unused)) static enum status missing(const char *library, const char *form,
-                                                   struct error *error)
+__attribute__((unused)) static enum ar_status missing(const char *library, const char *form,
+                                                      struct ar_error *error)
 {
-    return error_set(error, STATUS_MISSING,
-                     "this build has no %s, which %s needs: install its development package "
-                     "(`make deps`) and build again",
-                     library, form);
+    return ar_error_set(error, AR_MISSING,
+                        "this build has no %s, which %s needs: install its development package "
+                        "(`make deps`) and build again",
+                        library, form);
 }
 
-__attribute__((unused)) static enum status broken(const char *form, const char *why,
-                                                  struct error *error)
+__attribute__((unused)) static enum ar_status broken(const char *form, const char *why,
+                                                     struct ar_error *error)
 {
-    return error_set(error, STATUS_FORMAT,
-                     "its %s compression is broken (%s): copy the file or make it again", form,
-                     why);
+    return ar_error_set(error, AR_FORMAT,
+                        "its %s compression is broken (%s): copy the file or make it again", form,
+                        why);
 }
 
 /* gzip */
 
 #if HAVE_ZLIB
-static enum status open_gzip(struct unpacker *self, struct error *error)
+static enum ar_status open_gzip(struct unpacker *self, struct ar_error *error)
 {
     if (inflateInit2(&self->gzip, 15 + 16) != Z_OK)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read gzip");
-    return STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read gzip");
+    return AR_OK;
 }
 
-static enum status step_gzip(struct unpacker *self, const void *in, size_t in_bytes, size_t *used,
-                             void *out, size_t room, size_t *got, bool *inside, struct error *error)
+static enum ar_status step_gzip(struct unpacker *self, const void *in, size_t in_bytes,
+                                size_t *used, void *out, size_t room, size_t *got, bool *inside,
+                                struct ar_error *error)
 {
     self->gzip.next_in = (z_const Bytef *)in;
     self->gzip.avail_in = (unsigned)(in_bytes < INT_MAX ? in_bytes : INT_MAX);
@@ -83,10 +84,10 @@ static enum status step_gzip(struct unpacker *self, const void *in, size_t in_by
         (void)inflateReset(&self->gzip);
     else if (result != Z_OK && result != Z_BUF_ERROR)
         return broken("gzip", self->gzip.msg ? self->gzip.msg : "not what gzip writes", error);
-    return STATUS_OK;
+    return AR_OK;
 }
 #else
-static enum status open_gzip(struct unpacker *self, struct error *error)
+static enum ar_status open_gzip(struct unpacker *self, struct ar_error *error)
 {
     (void)self;
     return missing("zlib", "a gzip file", error);
@@ -96,16 +97,17 @@ static enum status open_gzip(struct unpacker *self, struct error *error)
 /* zstd */
 
 #if HAVE_ZSTD
-static enum status open_zstd(struct unpacker *self, struct error *error)
+static enum ar_status open_zstd(struct unpacker *self, struct ar_error *error)
 {
     self->zstd = ZSTD_createDStream();
     if (!self->zstd)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read zstd");
-    return STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read zstd");
+    return AR_OK;
 }
 
-static enum status step_zstd(struct unpacker *self, const void *in, size_t in_bytes, size_t *used,
-                             void *out, size_t room, size_t *got, bool *inside, struct error *error)
+static enum ar_status step_zstd(struct unpacker *self, const void *in, size_t in_bytes,
+                                size_t *used, void *out, size_t room, size_t *got, bool *inside,
+                                struct ar_error *error)
 {
     ZSTD_inBuffer from = {in, in_bytes, 0};
     ZSTD_outBuffer to = {out, room, 0};
@@ -115,33 +117,35 @@ static enum status step_zstd(struct unpacker *self, const void *in, size_t in_by
     *inside = result != 0;
     if (ZSTD_isError(result))
         return broken("zstd", ZSTD_getErrorName(result), error);
-    return STATUS_OK;
+    return AR_OK;
 }
 #else
-static enum status open_zstd(struct unpacker *self, struct error *error)
+static enum ar_status open_zstd(struct unpacker *self, struct ar_error *error)
 {
     (void)self;
     return missing("zstd", "a zstd file", error);
 }
 #endif
 
-enum status unpacker_open(enum packing packing, struct unpacker **out, struct error *error)
+enum ar_status unpacker_open(enum packing packing, struct unpacker **out, struct ar_error *error)
 {
     struct unpacker *self = calloc(1, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a compressed file");
-    enum status status = packing == PACKING_GZIP ? open_gzip(self, error) : open_zstd(self, error);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a compressed file");
+    enum ar_status status =
+        packing == PACKING_GZIP ? open_gzip(self, error) : open_zstd(self, error);
     if (status) {
         free(self);
         return status;
     }
     self->packing = packing;
     *out = self;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status unpacker_step(struct unpacker *unpacker, const void *in, size_t in_bytes, size_t *used,
-                          void *out, size_t room, size_t *got, bool *inside, struct error *error)
+enum ar_status unpacker_step(struct unpacker *unpacker, const void *in, size_t in_bytes,
+                             size_t *used, void *out, size_t room, size_t *got, bool *inside,
+                             struct ar_error *error)
 {
 #if HAVE_ZLIB
     if (unpacker->packing == PACKING_GZIP)
@@ -152,8 +156,7 @@ enum status unpacker_step(struct unpacker *unpacker, const void *in, size_t in_b
         return step_zstd(unpacker, in, in_bytes, used, out, room, got, inside, error);
 #endif
     (void)in, (void)in_bytes, (void)used, (void)out, (void)room, (void)got, (void)inside;
-    return error_set(error, STATUS_UNSUPPORTED, "packing %d is not offered",
-                     (int)unpacker->packing);
+    return ar_error_set(error, AR_UNSUPPORTED, "packing %d is not offered", (int)unpacker->packing);
 }
 
 void unpacker_reset(struct unpacker *unpacker)
@@ -192,7 +195,7 @@ struct packer {
     ZSTD_CStream *zstd;
 };
 
-enum status packer_open(struct packer **out, struct error *error)
+enum ar_status packer_open(struct packer **out, struct ar_error *error)
 {
     struct packer *self = calloc(1, sizeof *self);
     if (self)
@@ -201,15 +204,15 @@ enum status packer_open(struct packer **out, struct error *error)
         ZSTD_isError(ZSTD_CCtx_setParameter(self->zstd, ZSTD_c_compressionLevel, LEVEL)) ||
         ZSTD_isError(ZSTD_CCtx_setParameter(self->zstd, ZSTD_c_checksumFlag, 1))) {
         packer_close(self);
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to write zstd");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to write zstd");
     }
     *out = self;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status packer_step(struct packer *packer, const void *in, size_t in_bytes, size_t *used,
-                        void *out, size_t room, size_t *got, bool end, size_t *left,
-                        struct error *error)
+enum ar_status packer_step(struct packer *packer, const void *in, size_t in_bytes, size_t *used,
+                           void *out, size_t room, size_t *got, bool end, size_t *left,
+                           struct ar_error *error)
 {
     ZSTD_inBuffer from = {in, in_bytes, 0};
     ZSTD_outBuffer to = {out, room, 0};
@@ -217,8 +220,8 @@ enum status packer_step(struct packer *packer, const void *in, size_t in_bytes, 
     *used = from.pos;
     *got = to.pos;
     if (ZSTD_isError(*left))
-        return error_set(error, STATUS_IO, "cannot be compressed: %s", ZSTD_getErrorName(*left));
-    return STATUS_OK;
+        return ar_error_set(error, AR_IO, "cannot be compressed: %s", ZSTD_getErrorName(*left));
+    return AR_OK;
 }
 
 void packer_close(struct packer *packer)
@@ -229,15 +232,15 @@ void packer_close(struct packer *packer)
     free(packer);
 }
 #else
-enum status packer_open(struct packer **out, struct error *error)
+enum ar_status packer_open(struct packer **out, struct ar_error *error)
 {
     (void)out;
     return missing("zstd", "writing a zstd file", error);
 }
 
-enum status packer_step(struct packer *packer, const void *in, size_t in_bytes, size_t *used,
-                        void *out, size_t room, size_t *got, bool end, size_t *left,
-                        struct error *error)
+enum ar_status packer_step(struct packer *packer, const void *in, size_t in_bytes, size_t *used,
+                           void *out, size_t room, size_t *got, bool end, size_t *left,
+                           struct ar_error *error)
 {
     (void)packer, (void)in, (void)in_bytes, (void)used, (void)out, (void)room, (void)got;
     (void)end, (void)left;

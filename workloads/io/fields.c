@@ -9,23 +9,23 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 
-enum status fields_lines(struct trace_input *input,
-                         enum status (*take)(void *self, char *line, uint64_t number,
-                                             struct error *error),
-                         void *self, struct error *error)
+enum ar_status fields_lines(struct trace_input *input,
+                            enum ar_status (*take)(void *self, char *line, uint64_t number,
+                                                   struct ar_error *error),
+                            void *self, struct ar_error *error)
 {
     struct trace_lines *lines = malloc(sizeof *lines);
     if (!lines)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a file");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a file");
     trace_lines_start(lines, input);
     char *line = NULL;
     size_t length;
-    enum status status;
+    enum ar_status status;
     while (!(status = trace_lines_next(lines, &line, &length, error)) && line) {
-        status = length ? take(self, line, lines->number, error) : STATUS_OK;
+        status = length ? take(self, line, lines->number, error) : AR_OK;
         if (status) {
-            error_prefix(error, status, "%s:%llu", trace_input_path(input),
-                         (unsigned long long)lines->number);
+            ar_error_prefix(error, status, "%s:%llu", trace_input_path(input),
+                            (unsigned long long)lines->number);
             break;
         }
     }
@@ -51,7 +51,7 @@ void field_text(const char *text, char *out, size_t room)
 {
     size_t used = 0;
     while (*text) {
-        size_t bytes = utf8_bytes(text);
+        size_t bytes = ar_utf8_bytes(text);
         bool plain = bytes && (unsigned char)*text >= ' ' && *text != 0x7f;
         size_t wanted = plain ? bytes : 1;
         if (used + wanted >= room)
@@ -75,20 +75,20 @@ static int digit_value(char digit)
     return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
 }
 
-enum status field_pointer(const char *text, uint64_t *value, struct error *error)
+enum ar_status field_pointer(const char *text, uint64_t *value, struct ar_error *error)
 {
     static const char *const none[] = {"(nil)", "NULL", "nullptr", "(null)"};
     *value = 0;
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
         if (strcmp(text, none[i]) == 0)
-            return STATUS_OK;
+            return AR_OK;
     const char *at = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? text + 2 : text;
     const char *begin = at;
     for (; digit_value(*at) >= 0 && !(*value >> 60); at++)
         *value = *value << 4 | (unsigned)digit_value(*at);
     if (at == begin || *at || *value == UINT64_MAX)
-        return error_set(error, STATUS_INVALID, "\"%.40s\" is no address such as 0x7f00", text);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID, "\"%.40s\" is no address such as 0x7f00", text);
+    return AR_OK;
 }
 
 /* So many digits or fewer, at least one; false where there is none or more. */
@@ -152,7 +152,7 @@ static bool take_clock(const char **at, uint64_t *seconds)
     return hours < 24 && minutes < 60 && rest <= 60;
 }
 
-enum status field_time(const char *text, uint64_t *time_ns, bool *dated, struct error *error)
+enum ar_status field_time(const char *text, uint64_t *time_ns, bool *dated, struct ar_error *error)
 {
     const char *at = text;
     uint64_t days = 0, seconds = 0, ns = 0;
@@ -167,8 +167,8 @@ enum status field_time(const char *text, uint64_t *time_ns, bool *dated, struct 
         ns = take_fraction(&at);
     }
     if (!good || !(clock ? is_zone(at) : !*at) || seconds / 86400 + days > 50000)
-        return error_set(error, STATUS_INVALID, "\"%.40s\" is no time such as 23:59:59.999999",
-                         text);
+        return ar_error_set(error, AR_INVALID, "\"%.40s\" is no time such as 23:59:59.999999",
+                            text);
     *time_ns = (days * 86400 + seconds) * NS_PER_S + ns;
-    return STATUS_OK;
+    return AR_OK;
 }

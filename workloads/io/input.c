@@ -30,61 +30,61 @@ struct trace_input {
     unsigned char window[WINDOW];
 };
 
-static enum status fill(struct trace_input *input, struct error *error)
+static enum ar_status fill(struct trace_input *input, struct ar_error *error)
 {
     ssize_t got;
     do
         got = read(input->file, input->window, WINDOW);
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        return error_set(error, STATUS_IO, "%s: cannot be read: %s", input->path, strerror(errno));
+        return ar_error_set(error, AR_IO, "%s: cannot be read: %s", input->path, strerror(errno));
     input->used = 0;
     input->filled = (size_t)got;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status start(struct trace_input *input, struct error *error)
+static enum ar_status start(struct trace_input *input, struct ar_error *error)
 {
-    enum status status = fill(input, error);
+    enum ar_status status = fill(input, error);
     if (status)
         return status;
     enum packing packing = packing_of(input->window, input->filled);
     if (packing == PACKING_NONE)
-        return STATUS_OK;
+        return AR_OK;
     status = unpacker_open(packing, &input->unpacker, error);
-    return status ? error_prefix(error, status, "%s", input->path) : STATUS_OK;
+    return status ? ar_error_prefix(error, status, "%s", input->path) : AR_OK;
 }
 
-enum status trace_input_open(const char *path, struct trace_input **out, struct error *error)
+enum ar_status trace_input_open(const char *path, struct trace_input **out, struct ar_error *error)
 {
     struct stat about;
     if (stat(path, &about) != 0)
-        return error_set(error, STATUS_IO, "%s: cannot be opened: %s", path, strerror(errno));
+        return ar_error_set(error, AR_IO, "%s: cannot be opened: %s", path, strerror(errno));
     if (S_ISDIR(about.st_mode))
-        return error_set(error, STATUS_INVALID,
-                         "%s: is a directory; name a trace file in it instead", path);
+        return ar_error_set(error, AR_INVALID,
+                            "%s: is a directory; name a trace file in it instead", path);
     struct trace_input *input = calloc(1, sizeof *input);
     if (!input || !(input->path = strdup(path))) {
         free(input);
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read it", path);
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it", path);
     }
     input->file = open(path, O_RDONLY | O_CLOEXEC);
-    enum status status = input->file < 0 ? error_set(error, STATUS_IO, "%s: cannot be opened: %s",
-                                                     path, strerror(errno))
-                                         : start(input, error);
+    enum ar_status status = input->file < 0 ? ar_error_set(error, AR_IO, "%s: cannot be opened: %s",
+                                                           path, strerror(errno))
+                                            : start(input, error);
     if (status) {
         trace_input_close(input);
         return status;
     }
     *out = input;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status read_plain(struct trace_input *input, void *bytes, size_t room, size_t *got,
-                              struct error *error)
+static enum ar_status read_plain(struct trace_input *input, void *bytes, size_t room, size_t *got,
+                                 struct ar_error *error)
 {
     if (input->used == input->filled) {
-        enum status status = fill(input, error);
+        enum ar_status status = fill(input, error);
         if (status)
             return status;
     }
@@ -93,11 +93,11 @@ static enum status read_plain(struct trace_input *input, void *bytes, size_t roo
     memcpy(bytes, input->window + input->used, *got);
     input->used += *got;
     input->packed += *got;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status trace_input_read(struct trace_input *input, void *bytes, size_t room, size_t *got,
-                             struct error *error)
+enum ar_status trace_input_read(struct trace_input *input, void *bytes, size_t room, size_t *got,
+                                struct ar_error *error)
 {
     *got = 0;
     if (!input->unpacker)
@@ -105,46 +105,47 @@ enum status trace_input_read(struct trace_input *input, void *bytes, size_t room
     bool drained = false; /* the end of the file was found */
     while (!*got) {
         if (input->used == input->filled && !drained) {
-            enum status status = fill(input, error);
+            enum ar_status status = fill(input, error);
             if (status)
                 return status;
             drained = !input->filled;
         }
         if (drained && !input->inside)
-            return STATUS_OK;
+            return AR_OK;
         size_t used;
-        enum status status =
+        enum ar_status status =
             unpacker_step(input->unpacker, input->window + input->used, input->filled - input->used,
                           &used, bytes, room, got, &input->inside, error);
         if (status)
-            return error_prefix(error, status, "%s", input->path);
+            return ar_error_prefix(error, status, "%s", input->path);
         input->used += used;
         input->packed += used;
         input->unpacked += *got;
         if (input->guarded && input->unpacked > GUARD_BYTES + GUARD_RATIO * input->packed)
-            return error_set(error, STATUS_FORMAT,
-                             "%s: it unpacks to more than %u times its size, as no recording does; "
-                             "unpack it first if it is one",
-                             input->path, GUARD_RATIO);
+            return ar_error_set(
+                error, AR_FORMAT,
+                "%s: it unpacks to more than %u times its size, as no recording does; "
+                "unpack it first if it is one",
+                input->path, GUARD_RATIO);
         if (drained && !*got && input->inside)
-            return error_set(error, STATUS_FORMAT,
-                             "%s: the compressed file is cut off: copy it or make it again",
-                             input->path);
+            return ar_error_set(error, AR_FORMAT,
+                                "%s: the compressed file is cut off: copy it or make it again",
+                                input->path);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status trace_input_rewind(struct trace_input *input, struct error *error)
+enum ar_status trace_input_rewind(struct trace_input *input, struct ar_error *error)
 {
     if (lseek(input->file, 0, SEEK_SET) != 0)
-        return error_set(error, STATUS_IO,
-                         "%s: cannot be read a second time: %s; write it to a file first",
-                         input->path, strerror(errno));
+        return ar_error_set(error, AR_IO,
+                            "%s: cannot be read a second time: %s; write it to a file first",
+                            input->path, strerror(errno));
     unpacker_reset(input->unpacker);
     input->packed = input->unpacked = 0;
     input->inside = false;
     input->used = input->filled = 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void trace_input_guard(struct trace_input *input)

@@ -28,7 +28,7 @@ static bool in_object(const struct json_pull *pull)
     return pull->objects[level / 8] >> (level % 8) & 1;
 }
 
-static enum status push(struct json_pull *pull, bool object, struct error *error)
+static enum ar_status push(struct json_pull *pull, bool object, struct ar_error *error)
 {
     if (pull->depth == JSON_DEPTH_LIMIT)
         return json_pull_refuse(pull, error,
@@ -39,15 +39,15 @@ static enum status push(struct json_pull *pull, bool object, struct error *error
     unsigned char *byte = &pull->objects[pull->depth / 8];
     *byte = (unsigned char)(object ? *byte | bit : *byte & ~bit);
     pull->depth++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status pop(struct json_pull *pull, bool object, struct error *error)
+static enum ar_status pop(struct json_pull *pull, bool object, struct ar_error *error)
 {
     if (!pull->depth || in_object(pull) != object)
         return json_pull_refuse(pull, error, "\"%c\" closes what is not open", object ? '}' : ']');
     pull->depth--;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void value_ended(struct json_pull *pull)
@@ -101,7 +101,7 @@ static bool is_scalar_byte(unsigned char c)
 }
 
 /* A run of bytes that belong to no other token, kept. */
-static enum status read_run(struct json_pull *pull, struct error *error)
+static enum ar_status read_run(struct json_pull *pull, struct ar_error *error)
 {
     pull->text_length = 0;
     pull->text_cut = false;
@@ -113,19 +113,20 @@ static enum status read_run(struct json_pull *pull, struct error *error)
         pull->at = at;
         if (at < pull->end || pull->ended)
             break;
-        enum status status = json_refill(pull, error);
+        enum ar_status status = json_refill(pull, error);
         if (status)
             return status;
         if (pull->text_length > JSON_NUMBER_LIMIT)
             break;
     }
     pull->text[pull->text_length] = 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status read_scalar(struct json_pull *pull, enum json_kind *kind, struct error *error)
+static enum ar_status read_scalar(struct json_pull *pull, enum json_kind *kind,
+                                  struct ar_error *error)
 {
-    enum status status = read_run(pull, error);
+    enum ar_status status = read_run(pull, error);
     if (status)
         return status;
     if (pull->at == pull->end && pull->depth)
@@ -142,15 +143,16 @@ static enum status read_scalar(struct json_pull *pull, enum json_kind *kind, str
         *kind = JSON_NULL;
     else
         return json_pull_refuse(pull, error, "\"%.40s\" is no value of JSON", pull->text);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Tokens. */
 
-static enum status read_value(struct json_pull *pull, enum json_kind *kind, struct error *error)
+static enum ar_status read_value(struct json_pull *pull, enum json_kind *kind,
+                                 struct ar_error *error)
 {
     unsigned char c = *pull->at;
-    enum status status;
+    enum ar_status status;
     if (c == '{' || c == '[') {
         *kind = c == '{' ? JSON_OBJECT : JSON_ARRAY;
         status = push(pull, c == '{', error);
@@ -169,13 +171,13 @@ static enum status read_value(struct json_pull *pull, enum json_kind *kind, stru
     return status;
 }
 
-static enum status read_key(struct json_pull *pull, enum json_kind *kind, struct error *error)
+static enum ar_status read_key(struct json_pull *pull, enum json_kind *kind, struct ar_error *error)
 {
     if (*pull->at != '"')
         return json_pull_refuse(pull, error, "a key in quotes should stand here");
     pull->at++;
     *kind = JSON_KEY;
-    enum status status = json_read_string(pull, error);
+    enum ar_status status = json_read_string(pull, error);
     if (!status)
         status = json_skip_blanks(pull, error);
     if (!status)
@@ -186,13 +188,13 @@ static enum status read_key(struct json_pull *pull, enum json_kind *kind, struct
         return json_pull_refuse(pull, error, "a colon should follow the key \"%.40s\"", pull->text);
     pull->at++;
     pull->state = STATE_VALUE;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status read_end(struct json_pull *pull, enum json_kind *kind, struct error *error)
+static enum ar_status read_end(struct json_pull *pull, enum json_kind *kind, struct ar_error *error)
 {
     bool object = *pull->at == '}';
-    enum status status = pop(pull, object, error);
+    enum ar_status status = pop(pull, object, error);
     pull->at++;
     *kind = object ? JSON_OBJECT_END : JSON_ARRAY_END;
     value_ended(pull);
@@ -200,9 +202,9 @@ static enum status read_end(struct json_pull *pull, enum json_kind *kind, struct
 }
 
 /* To the byte at which the next token begins, and past a comma before it. */
-static enum status find_token(struct json_pull *pull, struct error *error)
+static enum ar_status find_token(struct json_pull *pull, struct ar_error *error)
 {
-    enum status status = json_skip_blanks(pull, error);
+    enum ar_status status = json_skip_blanks(pull, error);
     if (pull->state == STATE_DONE || status)
         return status;
     status = json_need(pull, error);
@@ -217,14 +219,15 @@ static enum status find_token(struct json_pull *pull, struct error *error)
     return status ? status : json_need(pull, error);
 }
 
-static enum status read_token(struct json_pull *pull, enum json_kind *kind, struct error *error)
+static enum ar_status read_token(struct json_pull *pull, enum json_kind *kind,
+                                 struct ar_error *error)
 {
     unsigned char c = *pull->at;
     switch (pull->state) {
     case STATE_DONE:
         *kind = JSON_END;
         return pull->at == pull->end
-                   ? STATUS_OK
+                   ? AR_OK
                    : json_pull_refuse(pull, error, "the file goes on after the end of its JSON");
     case STATE_AFTER_VALUE:
         return read_end(pull, kind, error);
@@ -242,9 +245,10 @@ static enum status read_token(struct json_pull *pull, enum json_kind *kind, stru
     return read_value(pull, kind, error);
 }
 
-enum status json_pull_next(struct json_pull *pull, struct json_token *token, struct error *error)
+enum ar_status json_pull_next(struct json_pull *pull, struct json_token *token,
+                              struct ar_error *error)
 {
-    enum status status = find_token(pull, error);
+    enum ar_status status = find_token(pull, error);
     pull->text_length = 0;
     pull->text_cut = false;
     pull->text[0] = 0;
@@ -258,9 +262,9 @@ enum status json_pull_next(struct json_pull *pull, struct json_token *token, str
 
 /* Passing over. */
 
-static enum status leave_to(struct json_pull *pull, unsigned depth, struct error *error)
+static enum ar_status leave_to(struct json_pull *pull, unsigned depth, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     while (!status && pull->depth > depth) {
         const unsigned char *at = pull->at;
         while (!outside[*at])
@@ -285,12 +289,12 @@ static enum status leave_to(struct json_pull *pull, unsigned depth, struct error
     return status;
 }
 
-enum status json_pull_leave(struct json_pull *pull, struct error *error)
+enum ar_status json_pull_leave(struct json_pull *pull, struct ar_error *error)
 {
-    return pull->depth ? leave_to(pull, pull->depth - 1, error) : STATUS_OK;
+    return pull->depth ? leave_to(pull, pull->depth - 1, error) : AR_OK;
 }
 
-static enum status skip_scalar(struct json_pull *pull, struct error *error)
+static enum ar_status skip_scalar(struct json_pull *pull, struct ar_error *error)
 {
     for (;;) {
         const unsigned char *at = pull->at;
@@ -298,18 +302,18 @@ static enum status skip_scalar(struct json_pull *pull, struct error *error)
             at++;
         pull->at = at;
         if (at < pull->end)
-            return STATUS_OK;
-        enum status status = json_refill(pull, error);
+            return AR_OK;
+        enum ar_status status = json_refill(pull, error);
         if (status)
             return status;
         if (pull->at == pull->end)
-            return pull->depth ? json_cut_off(pull, error) : STATUS_OK;
+            return pull->depth ? json_cut_off(pull, error) : AR_OK;
     }
 }
 
-enum status json_pull_skip(struct json_pull *pull, struct error *error)
+enum ar_status json_pull_skip(struct json_pull *pull, struct ar_error *error)
 {
-    enum status status = find_token(pull, error);
+    enum ar_status status = find_token(pull, error);
     if (status || pull->state == STATE_DONE)
         return status;
     unsigned char c = *pull->at;

@@ -37,27 +37,27 @@ struct json_token {
 struct json_pull;
 
 /* Reads `input` from where it stands; it stays the caller's. HOST_MEMORY. */
-enum status json_pull_open(struct trace_input *input, struct json_pull **out,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status json_pull_open(struct trace_input *input, struct json_pull **out,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 void json_pull_close(struct json_pull *pull); /* NULL is fine */
 
 /* The next token. FORMAT with file, line and byte where the text is no JSON or is cut off. */
-enum status json_pull_next(struct json_pull *pull, struct json_token *token,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status json_pull_next(struct json_pull *pull, struct json_token *token,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Passes over the value that comes next, several times as fast as by tokens: of what it holds only
  * brackets, their depth and the ends of strings are looked at. */
-enum status json_pull_skip(struct json_pull *pull, struct error *error) STATUS_CHECKED;
+enum ar_status json_pull_skip(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* In the same way to the end of the object or array that was opened last, its end included. */
-enum status json_pull_leave(struct json_pull *pull, struct error *error) STATUS_CHECKED;
+enum ar_status json_pull_leave(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The line that was come to, from 1. */
 uint64_t json_pull_line(struct json_pull *pull);
 
 /* A sentence with file, line and byte before it. Returns FORMAT. */
-enum status json_pull_refuse(struct json_pull *pull, struct error *error, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+enum ar_status json_pull_refuse(struct json_pull *pull, struct ar_error *error, const char *format,
+                                ...) __attribute__((format(printf, 3, 4)));
 
 /* A number, or a string that holds one (decimal, or hexadecimal after 0x), as a whole one. */
 struct json_number {

@@ -31,18 +31,18 @@ struct json_pull {
 };
 
 /* More bytes; all of the window is used up. None are left where `ended`. */
-enum status json_refill(struct json_pull *pull, struct error *error) STATUS_CHECKED;
+enum ar_status json_refill(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
 /* Makes a byte stand at `at`; the end of the file is refused. */
-enum status json_need(struct json_pull *pull, struct error *error) STATUS_CHECKED;
+enum ar_status json_need(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
 /* To the next byte that is no white space; `at` is `end` at the end of the file. */
-enum status json_skip_blanks(struct json_pull *pull, struct error *error) STATUS_CHECKED;
+enum ar_status json_skip_blanks(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
 /* The sentence for a file that ends too soon. Returns FORMAT. */
-enum status json_cut_off(struct json_pull *pull, struct error *error);
+enum ar_status json_cut_off(struct json_pull *pull, struct ar_error *error);
 
 /* Adds to the text as far as there is room. */
 void json_keep(struct json_pull *pull, const void *bytes, size_t count);
 /* After an opening quote, past the closing one: into the text, or nowhere. */
-enum status json_read_string(struct json_pull *pull, struct error *error) STATUS_CHECKED;
-enum status json_skip_string(struct json_pull *pull, struct error *error) STATUS_CHECKED;
+enum ar_status json_read_string(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status json_skip_string(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

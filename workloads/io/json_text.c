@@ -32,11 +32,11 @@ static void keep_code_point(struct json_pull *pull, unsigned code)
 }
 
 /* The four digits of \uXXXX. */
-static enum status read_unit(struct json_pull *pull, unsigned *unit, struct error *error)
+static enum ar_status read_unit(struct json_pull *pull, unsigned *unit, struct ar_error *error)
 {
     *unit = 0;
     for (int i = 0; i < 4; i++) {
-        enum status status = json_need(pull, error);
+        enum ar_status status = json_need(pull, error);
         if (status)
             return status;
         unsigned c = *pull->at;
@@ -46,10 +46,10 @@ static enum status read_unit(struct json_pull *pull, unsigned *unit, struct erro
         *unit = *unit * 16 + digit;
         pull->at++;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status keep_short_escape(struct json_pull *pull, struct error *error)
+static enum ar_status keep_short_escape(struct json_pull *pull, struct ar_error *error)
 {
     static const char codes[] = "\"\\/bfnrt";
     static const char bytes[] = "\"\\/\b\f\n\r\t";
@@ -58,14 +58,14 @@ static enum status keep_short_escape(struct json_pull *pull, struct error *error
         return json_pull_refuse(pull, error, "a backslash is followed by no escape");
     pull->at++;
     json_keep(pull, &bytes[code - codes], 1);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* After "\u": a code point, of two units where it is beyond 16 bits. Half a pair becomes U+FFFD. */
-static enum status read_code_point(struct json_pull *pull, struct error *error)
+static enum ar_status read_code_point(struct json_pull *pull, struct ar_error *error)
 {
     unsigned unit, low = 0;
-    enum status status = read_unit(pull, &unit, error);
+    enum ar_status status = read_unit(pull, &unit, error);
     while (!status && unit >= 0xd800 && unit < 0xdc00) {
         status = json_need(pull, error);
         if (status || *pull->at != '\\')
@@ -82,7 +82,7 @@ static enum status read_code_point(struct json_pull *pull, struct error *error)
         status = read_unit(pull, &low, error);
         if (!status && low >= 0xdc00 && low < 0xe000) {
             keep_code_point(pull, 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00));
-            return STATUS_OK;
+            return AR_OK;
         }
         keep_code_point(pull, 0xfffd);
         unit = low;
@@ -92,9 +92,9 @@ static enum status read_code_point(struct json_pull *pull, struct error *error)
     return status;
 }
 
-static enum status read_escape(struct json_pull *pull, struct error *error)
+static enum ar_status read_escape(struct json_pull *pull, struct ar_error *error)
 {
-    enum status status = json_need(pull, error);
+    enum ar_status status = json_need(pull, error);
     if (status)
         return status;
     if (*pull->at != 'u')
@@ -103,7 +103,7 @@ static enum status read_escape(struct json_pull *pull, struct error *error)
     return read_code_point(pull, error);
 }
 
-enum status json_read_string(struct json_pull *pull, struct error *error)
+enum ar_status json_read_string(struct json_pull *pull, struct ar_error *error)
 {
     pull->text_length = 0;
     pull->text_cut = false;
@@ -113,7 +113,7 @@ enum status json_read_string(struct json_pull *pull, struct error *error)
             at++;
         json_keep(pull, pull->at, (size_t)(at - pull->at));
         pull->at = at;
-        enum status status = STATUS_OK;
+        enum ar_status status = AR_OK;
         if (at == pull->end) {
             status = json_need(pull, error);
         } else {
@@ -126,10 +126,10 @@ enum status json_read_string(struct json_pull *pull, struct error *error)
             return status;
     }
     pull->text[pull->text_length] = 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status json_skip_string(struct json_pull *pull, struct error *error)
+enum ar_status json_skip_string(struct json_pull *pull, struct ar_error *error)
 {
     for (;;) {
         const unsigned char *at = pull->at;
@@ -137,15 +137,15 @@ enum status json_skip_string(struct json_pull *pull, struct error *error)
             at++;
         pull->at = at;
         if (at == pull->end) {
-            enum status status = json_need(pull, error);
+            enum ar_status status = json_need(pull, error);
             if (status)
                 return status;
             continue;
         }
         pull->at++;
         if (*at == '"')
-            return STATUS_OK;
-        enum status status = json_need(pull, error);
+            return AR_OK;
+        enum ar_status status = json_need(pull, error);
         if (status)
             return status;
         pull->at++;

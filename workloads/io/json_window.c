@@ -22,20 +22,21 @@ uint64_t json_pull_line(struct json_pull *pull)
     return pull->line;
 }
 
-enum status json_pull_refuse(struct json_pull *pull, struct error *error, const char *format, ...)
+enum ar_status json_pull_refuse(struct json_pull *pull, struct ar_error *error, const char *format,
+                                ...)
 {
     char text[512];
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    return error_set(error, STATUS_FORMAT, "%s:%llu: byte %llu: %s", trace_input_path(pull->input),
-                     (unsigned long long)json_pull_line(pull),
-                     (unsigned long long)(pull->bytes_before + (uint64_t)(pull->at - pull->window)),
-                     text);
+    return ar_error_set(
+        error, AR_FORMAT, "%s:%llu: byte %llu: %s", trace_input_path(pull->input),
+        (unsigned long long)json_pull_line(pull),
+        (unsigned long long)(pull->bytes_before + (uint64_t)(pull->at - pull->window)), text);
 }
 
-enum status json_refill(struct json_pull *pull, struct error *error)
+enum ar_status json_refill(struct json_pull *pull, struct ar_error *error)
 {
     size_t got = 0;
     count_lines(pull, pull->end);
@@ -43,34 +44,34 @@ enum status json_refill(struct json_pull *pull, struct error *error)
     pull->at = pull->end = pull->counted = pull->window;
     pull->window[0] = '"';
     if (pull->ended)
-        return STATUS_OK;
-    enum status status = trace_input_read(pull->input, pull->window, JSON_WINDOW, &got, error);
+        return AR_OK;
+    enum ar_status status = trace_input_read(pull->input, pull->window, JSON_WINDOW, &got, error);
     if (status)
         return status;
     pull->ended = !got;
     pull->end = pull->window + got;
     pull->window[got] = '"';
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status json_cut_off(struct json_pull *pull, struct error *error)
+enum ar_status json_cut_off(struct json_pull *pull, struct ar_error *error)
 {
     return json_pull_refuse(pull, error,
                             "the file ends in the middle of its JSON: it is cut off, perhaps "
                             "because the program ended while it was written; write it again");
 }
 
-enum status json_need(struct json_pull *pull, struct error *error)
+enum ar_status json_need(struct json_pull *pull, struct ar_error *error)
 {
     if (pull->at < pull->end)
-        return STATUS_OK;
-    enum status status = json_refill(pull, error);
+        return AR_OK;
+    enum ar_status status = json_refill(pull, error);
     if (!status && pull->at == pull->end)
         status = json_cut_off(pull, error);
     return status;
 }
 
-enum status json_skip_blanks(struct json_pull *pull, struct error *error)
+enum ar_status json_skip_blanks(struct json_pull *pull, struct ar_error *error)
 {
     for (;;) {
         const unsigned char *at = pull->at;
@@ -78,23 +79,24 @@ enum status json_skip_blanks(struct json_pull *pull, struct error *error)
             at++;
         pull->at = at;
         if (at < pull->end || pull->ended)
-            return STATUS_OK;
-        enum status status = json_refill(pull, error);
+            return AR_OK;
+        enum ar_status status = json_refill(pull, error);
         if (status)
             return status;
     }
 }
 
-enum status json_pull_open(struct trace_input *input, struct json_pull **out, struct error *error)
+enum ar_status json_pull_open(struct trace_input *input, struct json_pull **out,
+                              struct ar_error *error)
 {
     struct json_pull *pull = calloc(1, sizeof *pull);
     if (!pull)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read it",
-                         trace_input_path(input));
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it",
+                            trace_input_path(input));
     pull->input = input;
     pull->line = 1;
     pull->at = pull->end = pull->counted = pull->window;
-    enum status status = json_refill(pull, error);
+    enum ar_status status = json_refill(pull, error);
     if (status) {
         free(pull);
         return status;
@@ -102,7 +104,7 @@ enum status json_pull_open(struct trace_input *input, struct json_pull **out, st
     if (pull->end - pull->at >= 3 && !memcmp(pull->at, "\xef\xbb\xbf", 3))
         pull->at += 3;
     *out = pull;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void json_pull_close(struct json_pull *pull)

@@ -21,7 +21,7 @@ void trace_lines_start(struct trace_lines *lines, struct trace_input *input);
 
 /* The next line without its end (LF or CR LF), closed by a NUL, valid until the next call;
  * NULL at the end of the file. INVALID where a line is too long or holds a NUL. */
-enum status trace_lines_next(struct trace_lines *lines, char **line, size_t *length,
-                             struct error *error) STATUS_CHECKED;
+enum ar_status trace_lines_next(struct trace_lines *lines, char **line, size_t *length,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

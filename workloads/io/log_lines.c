@@ -10,7 +10,7 @@ void log_lines_start(struct log_lines *lines, struct trace_input *input)
     lines->at = lines->end = 0;
 }
 
-enum status log_lines_next(struct log_lines *lines, char **line, struct error *error)
+enum ar_status log_lines_next(struct log_lines *lines, char **line, struct ar_error *error)
 {
     size_t length = 0;
     bool begun = false, ended = false;
@@ -18,8 +18,8 @@ enum status log_lines_next(struct log_lines *lines, char **line, struct error *e
     while (!ended) {
         if (lines->at == lines->end) {
             lines->at = 0;
-            enum status status = trace_input_read(lines->input, lines->window, sizeof lines->window,
-                                                  &lines->end, error);
+            enum ar_status status = trace_input_read(lines->input, lines->window,
+                                                     sizeof lines->window, &lines->end, error);
             if (status)
                 return status;
             if (!lines->end)
@@ -36,12 +36,12 @@ enum status log_lines_next(struct log_lines *lines, char **line, struct error *e
         begun = true;
     }
     if (!begun)
-        return STATUS_OK;
+        return AR_OK;
     length -= length && lines->line[length - 1] == '\r';
     lines->line[length] = 0;
     for (char *nul = lines->line; (nul = memchr(nul, 0, (size_t)(lines->line + length - nul)));)
         *nul = ' ';
     lines->number++;
     *line = lines->line;
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -21,7 +21,7 @@ void log_lines_start(struct log_lines *lines, struct trace_input *input);
 
 /* The next line without its end, closed by a NUL, its NULs made blanks and what is beyond the limit
  * left out; valid until the next call. `*line` NULL: the end of the file. */
-enum status log_lines_next(struct log_lines *lines, char **line,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status log_lines_next(struct log_lines *lines, char **line,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

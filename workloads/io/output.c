@@ -45,14 +45,14 @@ void trace_output_discard(struct trace_output *output)
     free_output(output);
 }
 
-static enum status failed(const struct trace_output *output, const char *what, int number,
-                          struct error *error)
+static enum ar_status failed(const struct trace_output *output, const char *what, int number,
+                             struct ar_error *error)
 {
-    return error_set(error, STATUS_IO, "%s: %s: %s; nothing was written", output->path, what,
-                     strerror(number));
+    return ar_error_set(error, AR_IO, "%s: %s: %s; nothing was written", output->path, what,
+                        strerror(number));
 }
 
-static enum status open_file(struct trace_output *output, bool direct, struct error *error)
+static enum ar_status open_file(struct trace_output *output, bool direct, struct ar_error *error)
 {
     if (direct) {
         output->file = open(output->path, O_WRONLY | O_CLOEXEC);
@@ -60,36 +60,36 @@ static enum status open_file(struct trace_output *output, bool direct, struct er
         size_t room = strlen(output->path) + 40;
         output->part = malloc(room);
         if (!output->part)
-            return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to write it",
-                             output->path);
+            return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to write it",
+                                output->path);
         (void)snprintf(output->part, room, "%s.part-%ld", output->path, (long)getpid());
         output->file = open(output->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     }
     if (output->file < 0)
         return failed(output, "cannot be made", errno, error);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status trace_output_open(const char *path, bool compress, struct trace_output **out,
-                              struct error *error)
+enum ar_status trace_output_open(const char *path, bool compress, struct trace_output **out,
+                                 struct ar_error *error)
 {
     struct stat about;
     bool there = stat(path, &about) == 0;
     if (there && S_ISDIR(about.st_mode))
-        return error_set(error, STATUS_INVALID, "%s: is a directory; name a file in it instead",
-                         path);
+        return ar_error_set(error, AR_INVALID, "%s: is a directory; name a file in it instead",
+                            path);
     struct trace_output *output = calloc(1, sizeof *output);
     if (!output)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to write it", path);
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to write it", path);
     output->file = -1;
     output->path = there ? realpath(path, NULL) : strdup(path);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!output->path)
-        status = error_set(error, STATUS_IO, "%s: cannot be made: %s", path, strerror(errno));
+        status = ar_error_set(error, AR_IO, "%s: cannot be made: %s", path, strerror(errno));
     if (!status && compress) {
         status = packer_open(&output->packer, error);
         if (status)
-            error_prefix(error, status, "%s", path);
+            ar_error_prefix(error, status, "%s", path);
     }
     if (!status)
         status = open_file(output, there && !S_ISREG(about.st_mode), error);
@@ -98,10 +98,10 @@ enum status trace_output_open(const char *path, bool compress, struct trace_outp
         return status;
     }
     *out = output;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status flush(struct trace_output *output, struct error *error)
+static enum ar_status flush(struct trace_output *output, struct ar_error *error)
 {
     for (size_t at = 0; at < output->used;) {
         ssize_t wrote = write(output->file, output->buffer + at, output->used - at);
@@ -112,27 +112,27 @@ static enum status flush(struct trace_output *output, struct error *error)
         at += (size_t)wrote;
     }
     output->used = 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Feeds the packer once; `*left` is what it still holds back. */
-static enum status pack(struct trace_output *output, const void *in, size_t in_bytes, size_t *used,
-                        bool end, size_t *left, struct error *error)
+static enum ar_status pack(struct trace_output *output, const void *in, size_t in_bytes,
+                           size_t *used, bool end, size_t *left, struct ar_error *error)
 {
     size_t got = 0;
-    enum status status =
+    enum ar_status status =
         packer_step(output->packer, in, in_bytes, used, output->buffer + output->used,
                     BUFFER - output->used, &got, end, left, error);
     if (status)
-        return error_prefix(error, status, "%s", output->path);
+        return ar_error_prefix(error, status, "%s", output->path);
     output->used += got;
-    return output->used == BUFFER ? flush(output, error) : STATUS_OK;
+    return output->used == BUFFER ? flush(output, error) : AR_OK;
 }
 
-enum status trace_output_write(struct trace_output *output, const void *bytes, size_t count,
-                               struct error *error)
+enum ar_status trace_output_write(struct trace_output *output, const void *bytes, size_t count,
+                                  struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     const char *from = bytes;
     while (output->packer && count && !status) {
         size_t used = 0, left;
@@ -153,9 +153,9 @@ enum status trace_output_write(struct trace_output *output, const void *bytes, s
     return status;
 }
 
-static enum status finish(struct trace_output *output, struct error *error)
+static enum ar_status finish(struct trace_output *output, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     size_t left = output->packer ? 1 : 0, used;
     while (left && !status)
         status = pack(output, NULL, 0, &used, true, &left, error);
@@ -173,9 +173,9 @@ static enum status finish(struct trace_output *output, struct error *error)
     return status;
 }
 
-enum status trace_output_commit(struct trace_output *output, struct error *error)
+enum ar_status trace_output_commit(struct trace_output *output, struct ar_error *error)
 {
-    enum status status = finish(output, error);
+    enum ar_status status = finish(output, error);
     if (status)
         trace_output_discard(output);
     else

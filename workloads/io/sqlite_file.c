@@ -244,17 +244,17 @@ static int count_steps(void *argument)
     return spent;
 }
 
-static enum status say(const struct sqlite_file *file, const char *what, struct error *error)
+static enum ar_status say(const struct sqlite_file *file, const char *what, struct ar_error *error)
 {
     int code = file->database ? sqlite3_errcode(file->database) : SQLITE_NOMEM;
     if (code == SQLITE_NOMEM)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read it", file->path);
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it", file->path);
     if (code == SQLITE_INTERRUPT)
-        return error_set(error, STATUS_FORMAT,
-                         "%s: %s: the database is damaged: reading it has no end", file->path,
-                         what);
-    return error_set(error, STATUS_FORMAT, "%s: %s: %s", file->path, what,
-                     sqlite3_errmsg(file->database));
+        return ar_error_set(error, AR_FORMAT,
+                            "%s: %s: the database is damaged: reading it has no end", file->path,
+                            what);
+    return ar_error_set(error, AR_FORMAT, "%s: %s: %s", file->path, what,
+                        sqlite3_errmsg(file->database));
 }
 
 static void restrain(struct sqlite_file *file)
@@ -313,66 +313,67 @@ static uint64_t bytes_by_header(const char *head, size_t count)
     return pages ? (page == 1 ? 65536 : page) * pages : UINT64_MAX;
 }
 
-static enum status unpack(struct sqlite_file *file, struct trace_input *input, struct error *error)
+static enum ar_status unpack(struct sqlite_file *file, struct trace_input *input,
+                             struct ar_error *error)
 {
     char bytes[1 << 16];
     size_t got;
     uint64_t wanted = UINT64_MAX;
     file->descriptor = nameless_file();
     if (file->descriptor < 0)
-        return error_set(error, STATUS_IO, "%s: no temporary file to unpack it into: %s; unpack it",
-                         file->path, strerror(errno));
+        return ar_error_set(error, AR_IO, "%s: no temporary file to unpack it into: %s; unpack it",
+                            file->path, strerror(errno));
     file->owned = true;
     for (;;) {
-        enum status status = trace_input_read(input, bytes, sizeof bytes, &got, error);
+        enum ar_status status = trace_input_read(input, bytes, sizeof bytes, &got, error);
         if (status || !got)
             return status;
         if (file->bytes == 0)
             wanted = bytes_by_header(bytes, got);
         if (file->bytes + got > wanted)
-            return error_set(error, STATUS_FORMAT,
-                             "%s: the database is damaged: it has more bytes than its header says",
-                             file->path);
+            return ar_error_set(
+                error, AR_FORMAT,
+                "%s: the database is damaged: it has more bytes than its header says", file->path);
         if (file->bytes + got > UNPACKED_MOST)
-            return error_set(error, STATUS_INVALID,
-                             "%s: it has more than 4 GiB when it is unpacked: unpack it first",
-                             file->path);
+            return ar_error_set(error, AR_INVALID,
+                                "%s: it has more than 4 GiB when it is unpacked: unpack it first",
+                                file->path);
         for (size_t used = 0; used < got;) {
             ssize_t now = write(file->descriptor, bytes + used, got - used);
             if (now < 0 && errno == EINTR)
                 continue;
             if (now <= 0)
-                return error_set(error, STATUS_IO, "%s: cannot be unpacked: %s", file->path,
-                                 strerror(errno));
+                return ar_error_set(error, AR_IO, "%s: cannot be unpacked: %s", file->path,
+                                    strerror(errno));
             used += (size_t)now;
         }
         file->bytes += got;
     }
 }
 
-static enum status find_bytes(struct sqlite_file *file, struct trace_input *input,
-                              struct error *error)
+static enum ar_status find_bytes(struct sqlite_file *file, struct trace_input *input,
+                                 struct ar_error *error)
 {
     struct stat about;
     file->descriptor = trace_input_file(input);
     if (file->descriptor < 0)
         return unpack(file, input, error);
     if (fstat(file->descriptor, &about) != 0 || !S_ISREG(about.st_mode))
-        return error_set(error, STATUS_INVALID, "%s: a database is read from a file only",
-                         file->path);
+        return ar_error_set(error, AR_INVALID, "%s: a database is read from a file only",
+                            file->path);
     file->bytes = (uint64_t)about.st_size;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status sqlite_file_open(struct trace_input *input, struct sqlite_file **out,
-                             struct error *error)
+enum ar_status sqlite_file_open(struct trace_input *input, struct sqlite_file **out,
+                                struct ar_error *error)
 {
     struct sqlite_file *file = calloc(1, sizeof *file);
     if (!file)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a file");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a file");
     file->path = trace_input_path(input);
     file->descriptor = -1;
-    enum status status = find_bytes(file, input, error);
+    enum ar_status status = find_bytes(file, input, error);
     make_vfs(file);
     if (!status && (sqlite3_initialize() || sqlite3_vfs_register(&file->vfs, 0) ||
                     sqlite3_open_v2("database", &file->database,
@@ -384,7 +385,7 @@ enum status sqlite_file_open(struct trace_input *input, struct sqlite_file **out
     }
     restrain(file);
     *out = file;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void sqlite_file_close(struct sqlite_file *file)
@@ -400,8 +401,8 @@ void sqlite_file_close(struct sqlite_file *file)
 
 /* ---- rows -------------------------------------------------------------------------------- */
 
-enum status sqlite_file_has(struct sqlite_file *file, const char *table, bool *has,
-                            struct error *error)
+enum ar_status sqlite_file_has(struct sqlite_file *file, const char *table, bool *has,
+                               struct ar_error *error)
 {
     sqlite3_stmt *statement = NULL;
     static const char query[] =
@@ -412,15 +413,15 @@ enum status sqlite_file_has(struct sqlite_file *file, const char *table, bool *h
     if (code == SQLITE_OK)
         code = sqlite3_step(statement);
     *has = code == SQLITE_ROW;
-    enum status status = code == SQLITE_ROW || code == SQLITE_DONE
-                             ? STATUS_OK
-                             : say(file, "its list of tables", error);
+    enum ar_status status =
+        code == SQLITE_ROW || code == SQLITE_DONE ? AR_OK : say(file, "its list of tables", error);
     sqlite3_finalize(statement);
     return status;
 }
 
 /* Reading a column that is computed would run what the database says. */
-static enum status refuse_computed(struct sqlite_file *file, const char *table, struct error *error)
+static enum ar_status refuse_computed(struct sqlite_file *file, const char *table,
+                                      struct ar_error *error)
 {
     enum { HIDDEN = 6, COMPUTED = 2 }; /* of a row of table_xinfo; 2 virtual, 3 stored */
     char query[128];
@@ -432,23 +433,23 @@ static enum status refuse_computed(struct sqlite_file *file, const char *table, 
         code = sqlite3_step(statement);
         computed |= code == SQLITE_ROW && sqlite3_column_int(statement, HIDDEN) >= COMPUTED;
     }
-    enum status status = code == SQLITE_DONE ? STATUS_OK : say(file, table, error);
+    enum ar_status status = code == SQLITE_DONE ? AR_OK : say(file, table, error);
     sqlite3_finalize(statement);
     if (!status && computed)
-        return error_set(error, STATUS_FORMAT,
-                         "%s: %s: it has a column that is computed, which no export has",
-                         file->path, table);
+        return ar_error_set(error, AR_FORMAT,
+                            "%s: %s: it has a column that is computed, which no export has",
+                            file->path, table);
     return status;
 }
 
 /* The place of each wanted column in a row of the table; -1 where it has none. */
-static enum status find_columns(struct sqlite_file *file, const char *table,
-                                const char *const *columns, int *places, sqlite3_stmt **statement,
-                                struct error *error)
+static enum ar_status find_columns(struct sqlite_file *file, const char *table,
+                                   const char *const *columns, int *places,
+                                   sqlite3_stmt **statement, struct ar_error *error)
 {
     char query[128];
     snprintf(query, sizeof query, "SELECT * FROM \"%s\"", table);
-    enum status status = refuse_computed(file, table, error);
+    enum ar_status status = refuse_computed(file, table, error);
     if (status)
         return status;
     if (sqlite3_prepare_v2(file->database, query, -1, statement, NULL) != SQLITE_OK)
@@ -461,15 +462,16 @@ static enum status find_columns(struct sqlite_file *file, const char *table,
                 places[i] = at;
         }
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status sqlite_file_lacks(struct sqlite_file *file, const char *table,
-                              const char *const *columns, unsigned *missing, struct error *error)
+enum ar_status sqlite_file_lacks(struct sqlite_file *file, const char *table,
+                                 const char *const *columns, unsigned *missing,
+                                 struct ar_error *error)
 {
     sqlite3_stmt *statement = NULL;
     int places[SQLITE_FILE_COLUMNS];
-    enum status status = find_columns(file, table, columns, places, &statement, error);
+    enum ar_status status = find_columns(file, table, columns, places, &statement, error);
     *missing = 0;
     for (int i = 0; !status && columns[i]; i++)
         *missing |= places[i] < 0 ? 1u << i : 0;
@@ -491,31 +493,31 @@ static void take_value(sqlite3_stmt *statement, int place, struct sqlite_value *
     out->text = text ? text : "";
 }
 
-enum status sqlite_file_rows(struct sqlite_file *file, const char *table,
-                             const char *const *columns,
-                             enum status (*take)(void *self, const struct sqlite_value *values,
-                                                 uint64_t row, struct error *error),
-                             void *self, struct error *error)
+enum ar_status
+sqlite_file_rows(struct sqlite_file *file, const char *table, const char *const *columns,
+                 enum ar_status (*take)(void *self, const struct sqlite_value *values, uint64_t row,
+                                        struct ar_error *error),
+                 void *self, struct ar_error *error)
 {
     sqlite3_stmt *statement = NULL;
     int places[SQLITE_FILE_COLUMNS], code = SQLITE_DONE;
     struct sqlite_value values[SQLITE_FILE_COLUMNS];
     uint64_t row = 0;
-    enum status status = find_columns(file, table, columns, places, &statement, error);
+    enum ar_status status = find_columns(file, table, columns, places, &statement, error);
     while (!status && (code = sqlite3_step(statement)) == SQLITE_ROW) {
         /* The smallest row takes more than 4 bytes of the file. */
         if (++row > file->bytes / 4) {
-            status = error_set(error, STATUS_FORMAT,
-                               "%s: %s: the database is damaged: it has more rows than bytes",
-                               file->path, table);
+            status = ar_error_set(error, AR_FORMAT,
+                                  "%s: %s: the database is damaged: it has more rows than bytes",
+                                  file->path, table);
             break;
         }
         for (int i = 0; columns[i]; i++)
             take_value(statement, places[i], &values[i]);
         status = take(self, values, row, error);
         if (status)
-            error_prefix(error, status, "%s: %s: row %llu", file->path, table,
-                         (unsigned long long)row);
+            ar_error_prefix(error, status, "%s: %s: row %llu", file->path, table,
+                            (unsigned long long)row);
     }
     if (!status && code != SQLITE_DONE)
         status = say(file, table, error);
@@ -525,14 +527,15 @@ enum status sqlite_file_rows(struct sqlite_file *file, const char *table,
 
 #else
 
-enum status sqlite_file_open(struct trace_input *input, struct sqlite_file **out,
-                             struct error *error)
+enum ar_status sqlite_file_open(struct trace_input *input, struct sqlite_file **out,
+                                struct ar_error *error)
 {
     *out = NULL;
-    return error_set(error, STATUS_UNSUPPORTED,
-                     "%s: this is a SQLite database, and this program was built without sqlite3; "
-                     "\"make deps\" installs it, then build again",
-                     trace_input_path(input));
+    return ar_error_set(
+        error, AR_UNSUPPORTED,
+        "%s: this is a SQLite database, and this program was built without sqlite3; "
+        "\"make deps\" installs it, then build again",
+        trace_input_path(input));
 }
 
 void sqlite_file_close(struct sqlite_file *file)
@@ -540,30 +543,31 @@ void sqlite_file_close(struct sqlite_file *file)
     (void)file; /* there are none */
 }
 
-enum status sqlite_file_has(struct sqlite_file *file, const char *table, bool *has,
-                            struct error *error)
+enum ar_status sqlite_file_has(struct sqlite_file *file, const char *table, bool *has,
+                               struct ar_error *error)
 {
     (void)file;
     *has = false;
-    return error_set(error, STATUS_UNSUPPORTED, "%s: built without sqlite3", table);
+    return ar_error_set(error, AR_UNSUPPORTED, "%s: built without sqlite3", table);
 }
 
-enum status sqlite_file_lacks(struct sqlite_file *file, const char *table,
-                              const char *const *columns, unsigned *missing, struct error *error)
+enum ar_status sqlite_file_lacks(struct sqlite_file *file, const char *table,
+                                 const char *const *columns, unsigned *missing,
+                                 struct ar_error *error)
 {
     (void)file, (void)columns;
     *missing = 0;
-    return error_set(error, STATUS_UNSUPPORTED, "%s: built without sqlite3", table);
+    return ar_error_set(error, AR_UNSUPPORTED, "%s: built without sqlite3", table);
 }
 
-enum status sqlite_file_rows(struct sqlite_file *file, const char *table,
-                             const char *const *columns,
-                             enum status (*take)(void *self, const struct sqlite_value *values,
-                                                 uint64_t row, struct error *error),
-                             void *self, struct error *error)
+enum ar_status
+sqlite_file_rows(struct sqlite_file *file, const char *table, const char *const *columns,
+                 enum ar_status (*take)(void *self, const struct sqlite_value *values, uint64_t row,
+                                        struct ar_error *error),
+                 void *self, struct ar_error *error)
 {
     (void)file, (void)columns, (void)take, (void)self;
-    return error_set(error, STATUS_UNSUPPORTED, "%s: built without sqlite3", table);
+    return ar_error_set(error, AR_UNSUPPORTED, "%s: built without sqlite3", table);
 }
 
 #endif

@@ -22,26 +22,26 @@ struct sqlite_value {
 
 /* Opens the database in `input`, which stands at its start and stays the caller's. A packed one is
  * unpacked into a file without a name. UNSUPPORTED, FORMAT, IO or HOST_MEMORY with the path. */
-enum status sqlite_file_open(struct trace_input *input, struct sqlite_file **out,
-                             struct error *error) STATUS_CHECKED;
+enum ar_status sqlite_file_open(struct trace_input *input, struct sqlite_file **out,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 void sqlite_file_close(struct sqlite_file *file); /* NULL is fine */
 
 /* Whether there is such a table (no view, nothing virtual). */
-enum status sqlite_file_has(struct sqlite_file *file, const char *table, bool *has,
-                            struct error *error) STATUS_CHECKED;
+enum ar_status sqlite_file_has(struct sqlite_file *file, const char *table, bool *has,
+                               struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Which of `columns` (up to SQLITE_FILE_COLUMNS names, NULL at the end) a table that is there lacks:
  * a bit each. */
-enum status sqlite_file_lacks(struct sqlite_file *file, const char *table,
-                              const char *const *columns, unsigned *missing,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status sqlite_file_lacks(struct sqlite_file *file, const char *table,
+                                 const char *const *columns, unsigned *missing,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Gives each row of a table that is there to `take`: the values of `columns`, in that order; one
  * that the table lacks is null in all rows. Errors name file, table and row. */
-enum status sqlite_file_rows(struct sqlite_file *file, const char *table,
-                             const char *const *columns,
-                             enum status (*take)(void *self, const struct sqlite_value *values,
-                                                 uint64_t row, struct error *error),
-                             void *self, struct error *error) STATUS_CHECKED;
+enum ar_status
+sqlite_file_rows(struct sqlite_file *file, const char *table, const char *const *columns,
+                 enum ar_status (*take)(void *self, const struct sqlite_value *values, uint64_t row,
+                                        struct ar_error *error),
+                 void *self, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -4,12 +4,12 @@
 
 #include "workloads/trace/check.h"
 
-enum status books_open(struct books *books, uint32_t process_count)
+enum ar_status books_open(struct books *books, uint32_t process_count)
 {
     *books = (struct books){.next_stream = 1, .next_pool = 1};
     books->processes = calloc(process_count + 1u, sizeof *books->processes);
     books->process_count = process_count;
-    return books->processes ? STATUS_OK : STATUS_HOST_MEMORY;
+    return books->processes ? AR_OK : AR_HOST_MEMORY;
 }
 
 void books_close(struct books *books)
@@ -41,8 +41,8 @@ static void *room_for_one(void *items, size_t count, size_t *capacity, size_t si
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-enum status books_block_add(struct books *books, uint32_t process, uint64_t address,
-                            struct books_block block)
+enum ar_status books_block_add(struct books *books, uint32_t process, uint64_t address,
+                               struct books_block block)
 {
     size_t place = books->block_count;
     if (books->free_count) {
@@ -51,7 +51,7 @@ enum status books_block_add(struct books *books, uint32_t process, uint64_t addr
         struct books_block *blocks = room_for_one(books->blocks, books->block_count,
                                                   &books->block_capacity, sizeof *books->blocks);
         if (!blocks)
-            return STATUS_HOST_MEMORY;
+            return AR_HOST_MEMORY;
         books->blocks = blocks;
         books->block_count++;
     }
@@ -82,8 +82,8 @@ bool books_block_take(struct books *books, uint32_t process, uint64_t address,
 #define DEVICE_SHIFT 48u /* above any address of a program */
 #define OWN_DEFAULT  (UINT64_C(1) << 63)
 
-enum status books_stream(struct books *books, uint32_t process, uint32_t thread,
-                         const struct spool_record *record, uint32_t *ordinal)
+enum ar_status books_stream(struct books *books, uint32_t process, uint32_t thread,
+                            const struct spool_record *record, uint32_t *ordinal)
 {
     struct id_map *streams = &books->processes[process].streams;
     bool own = record->flags & SPOOL_PER_THREAD;
@@ -92,7 +92,7 @@ enum status books_stream(struct books *books, uint32_t process, uint32_t thread,
     uint64_t known;
     if (streams->room && id_map_get(streams, key, &known)) {
         *ordinal = (uint32_t)known;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (!own && !record->stream && !books->default_named) {
         books->default_named = true;
@@ -106,17 +106,17 @@ enum status books_stream(struct books *books, uint32_t process, uint32_t thread,
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-enum status books_event_recorded(struct books *books, uint32_t process, uint64_t handle,
-                                 uint64_t *number)
+enum ar_status books_event_recorded(struct books *books, uint32_t process, uint64_t handle,
+                                    uint64_t *number)
 {
     if (books_event_find(books, process, handle, number))
-        return STATUS_OK;
+        return AR_OK;
     if (books->free_event_count)
         *number = books->free_events[--books->free_event_count];
     else if (books->next_event < TRACE_EVENT_LIMIT)
         *number = books->next_event++;
     else
-        return STATUS_UNSUPPORTED;
+        return AR_UNSUPPORTED;
     return id_map_put(&books->processes[process].events, handle, *number);
 }
 
@@ -127,25 +127,25 @@ bool books_event_find(const struct books *books, uint32_t process, uint64_t hand
     return events->room && id_map_get(events, handle, number);
 }
 
-enum status books_event_gone(struct books *books, uint32_t process, uint64_t handle)
+enum ar_status books_event_gone(struct books *books, uint32_t process, uint64_t handle)
 {
     uint64_t number;
     if (!books_event_find(books, process, handle, &number))
-        return STATUS_OK;
+        return AR_OK;
     uint64_t *list = room_for_one(books->free_events, books->free_event_count,
                                   &books->free_event_capacity, sizeof *list);
     if (!list)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     books->free_events = list;
     books->free_events[books->free_event_count++] = number;
     id_map_remove(&books->processes[process].events, handle);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* ---- physical memory and pools -------------------------------------------------------------- */
 
-enum status books_physical_add(struct books *books, uint32_t process, uint64_t handle, bool pinned,
-                               uint64_t *number)
+enum ar_status books_physical_add(struct books *books, uint32_t process, uint64_t handle,
+                                  bool pinned, uint64_t *number)
 {
     *number = books->next_physical++;
     return id_map_put(&books->processes[process].physicals, handle, *number * 2 + pinned);
@@ -163,13 +163,13 @@ bool books_physical_find(const struct books *books, uint32_t process, uint64_t h
     return true;
 }
 
-enum status books_pool(struct books *books, uint32_t process, uint64_t handle, uint32_t *number)
+enum ar_status books_pool(struct books *books, uint32_t process, uint64_t handle, uint32_t *number)
 {
     struct id_map *pools = &books->processes[process].pools;
     uint64_t known;
     if (pools->room && id_map_get(pools, handle, &known)) {
         *number = (uint32_t)known;
-        return STATUS_OK;
+        return AR_OK;
     }
     *number = books->next_pool++;
     return id_map_put(pools, handle, *number);

@@ -35,35 +35,36 @@ struct books {
 };
 
 /* HOST_MEMORY. The caller closes `books`, also after a failure. */
-enum status books_open(struct books *books, uint32_t process_count) STATUS_CHECKED;
+enum ar_status books_open(struct books *books, uint32_t process_count) AR_STATUS_CHECKED;
 void books_close(struct books *books);
 
-enum status books_block_add(struct books *books, uint32_t process, uint64_t address,
-                            struct books_block block) STATUS_CHECKED;
+enum ar_status books_block_add(struct books *books, uint32_t process, uint64_t address,
+                               struct books_block block) AR_STATUS_CHECKED;
 /* Takes it out of the books. False: there is none at that address. */
 bool books_block_take(struct books *books, uint32_t process, uint64_t address,
                       struct books_block *block);
 
 /* The ordinal of a record's stream, new or known; the last one there can be stands for all after. */
-enum status books_stream(struct books *books, uint32_t process, uint32_t thread,
-                         const struct spool_record *record, uint32_t *ordinal) STATUS_CHECKED;
+enum ar_status books_stream(struct books *books, uint32_t process, uint32_t thread,
+                            const struct spool_record *record, uint32_t *ordinal) AR_STATUS_CHECKED;
 
 /* The number of an event that is recorded now. UNSUPPORTED: no number is left. */
-enum status books_event_recorded(struct books *books, uint32_t process, uint64_t handle,
-                                 uint64_t *number) STATUS_CHECKED;
+enum ar_status books_event_recorded(struct books *books, uint32_t process, uint64_t handle,
+                                    uint64_t *number) AR_STATUS_CHECKED;
 bool books_event_find(const struct books *books, uint32_t process, uint64_t handle,
                       uint64_t *number);
 /* The event is destroyed: its number may be used again. */
-enum status books_event_gone(struct books *books, uint32_t process, uint64_t handle) STATUS_CHECKED;
+enum ar_status books_event_gone(struct books *books, uint32_t process,
+                                uint64_t handle) AR_STATUS_CHECKED;
 
 /* Physical memory, numbered in the order made. */
-enum status books_physical_add(struct books *books, uint32_t process, uint64_t handle, bool pinned,
-                               uint64_t *number) STATUS_CHECKED;
+enum ar_status books_physical_add(struct books *books, uint32_t process, uint64_t handle,
+                                  bool pinned, uint64_t *number) AR_STATUS_CHECKED;
 bool books_physical_find(const struct books *books, uint32_t process, uint64_t handle,
                          uint64_t *number, bool *pinned);
 
 /* The number of a pool, from 1. */
-enum status books_pool(struct books *books, uint32_t process, uint64_t handle,
-                       uint32_t *number) STATUS_CHECKED;
+enum ar_status books_pool(struct books *books, uint32_t process, uint64_t handle,
+                          uint32_t *number) AR_STATUS_CHECKED;
 
 #endif

@@ -31,12 +31,12 @@ struct maker {
     const struct spool_record *record;
     uint64_t first_ns, time_ns, next_id;
     bool died, begun;
-    struct error *error;
+    struct ar_error *error;
 };
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a recording");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a recording");
 }
 
 /* ---- emitting ------------------------------------------------------------------------------- */
@@ -48,11 +48,11 @@ struct keys {
 };
 
 /* The time of the record in hand, where the trace does not stand there yet. */
-static enum status emit_time(struct maker *m)
+static enum ar_status emit_time(struct maker *m)
 {
     uint64_t time_ns = m->record->time_ns - m->first_ns;
     if (m->begun && time_ns <= m->time_ns)
-        return STATUS_OK;
+        return AR_OK;
     m->begun = true;
     m->time_ns = time_ns;
     const struct trace_event event = {.kind = TRACE_TIME, .value = time_ns};
@@ -60,7 +60,7 @@ static enum status emit_time(struct maker *m)
 }
 
 /* An event of the record in hand. `keys`: NULL for those that all events have. */
-static enum status emit(struct maker *m, struct trace_event event, const struct keys *keys)
+static enum ar_status emit(struct maker *m, struct trace_event event, const struct keys *keys)
 {
     struct trace_attributes attributes = {
         .device = m->record->device, .thread = m->file->thread, .tenant = m->file->process};
@@ -70,40 +70,40 @@ static enum status emit(struct maker *m, struct trace_event event, const struct 
         attributes.pool = keys->pool;
         attributes.space = keys->pinned ? TRACE_SPACE_PINNED : TRACE_SPACE_DEVICE;
     }
-    enum status status = emit_time(m);
+    enum ar_status status = emit_time(m);
     return status ? status : trace_memory_append(m->memory, &event, &attributes, NULL, m->error);
 }
 
-static enum status emit_note(struct maker *m, const char *verb, unsigned count,
-                             const uint64_t *values)
+static enum ar_status emit_note(struct maker *m, const char *verb, unsigned count,
+                                const uint64_t *values)
 {
     char text[128];
     int used = snprintf(text, sizeof text, "%s", verb);
     for (unsigned i = 0; i < count; i++)
         used += snprintf(text + used, sizeof text - (size_t)used, ",%" PRIu64, values[i]);
     const struct trace_event event = {.kind = TRACE_NOTE};
-    enum status status = emit_time(m);
+    enum ar_status status = emit_time(m);
     return status ? status : trace_memory_append(m->memory, &event, NULL, text, m->error);
 }
 
-static enum status stream_of(struct maker *m, uint32_t *stream)
+static enum ar_status stream_of(struct maker *m, uint32_t *stream)
 {
-    enum status status =
+    enum ar_status status =
         books_stream(&m->books, m->file->process, m->file->thread, m->record, stream);
-    return status ? no_memory(m->error) : STATUS_OK;
+    return status ? no_memory(m->error) : AR_OK;
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-static enum status make_failure(struct maker *m, const struct keys *keys)
+static enum ar_status make_failure(struct maker *m, const struct keys *keys)
 {
     const struct spool_record *record = m->record;
     bool last = m->died && record->time_ns >= m->last_request_ns[m->file->process];
     struct trace_event event = {.kind = last ? TRACE_ALLOC : TRACE_PROBE, .value = record->bytes};
     m->counts->failed_allocs++;
     if (!record->bytes || record->bytes >= TRACE_BYTES_LIMIT)
-        return STATUS_OK; /* bad input, not a lack of memory */
-    enum status status = stream_of(m, &event.stream);
+        return AR_OK; /* bad input, not a lack of memory */
+    enum ar_status status = stream_of(m, &event.stream);
     event.id = m->next_id++;
     if (!status)
         status = emit(m, event, keys);
@@ -117,21 +117,21 @@ static enum status make_failure(struct maker *m, const struct keys *keys)
 }
 
 /* A block that was there is freed: by the record in hand, or unseen before it. */
-static enum status make_free(struct maker *m, uint64_t id, bool ordered)
+static enum ar_status make_free(struct maker *m, uint64_t id, bool ordered)
 {
     struct trace_event event = {.kind = ordered ? TRACE_FREE_REQUESTED : TRACE_FREE_COMPLETED,
                                 .id = id};
-    enum status status = ordered ? stream_of(m, &event.stream) : STATUS_OK;
+    enum ar_status status = ordered ? stream_of(m, &event.stream) : AR_OK;
     return status ? status : emit(m, event, NULL);
 }
 
-static enum status make_block(struct maker *m, const struct keys *keys)
+static enum ar_status make_block(struct maker *m, const struct keys *keys)
 {
     const struct spool_record *record = m->record;
     struct books_block block;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!record->address || record->bytes >= TRACE_BYTES_LIMIT)
-        return STATUS_OK; /* nothing was asked for, and nothing given */
+        return AR_OK; /* nothing was asked for, and nothing given */
     if (books_block_take(&m->books, m->file->process, record->address, &block)) {
         m->counts->reused++;
         status = make_free(m, block.id, false);
@@ -140,7 +140,7 @@ static enum status make_block(struct maker *m, const struct keys *keys)
     if (!status)
         status = books_block_add(&m->books, m->file->process, record->address, block)
                      ? no_memory(m->error)
-                     : STATUS_OK;
+                     : AR_OK;
     struct trace_event event = {.kind = TRACE_ALLOC, .id = m->next_id++, .value = record->bytes};
     if (!status)
         status = stream_of(m, &event.stream);
@@ -150,7 +150,7 @@ static enum status make_block(struct maker *m, const struct keys *keys)
     return status ? status : emit_note(m, "alloc", 1, &record->address);
 }
 
-static enum status make_alloc(struct maker *m)
+static enum ar_status make_alloc(struct maker *m)
 {
     const struct spool_record *record = m->record;
     struct keys keys = {.tag = record->flags & SPOOL_MANAGED ? "managed" : NULL,
@@ -165,16 +165,16 @@ static enum status make_alloc(struct maker *m)
     return make_block(m, &keys);
 }
 
-static enum status make_release(struct maker *m)
+static enum ar_status make_release(struct maker *m)
 {
     const struct spool_record *record = m->record;
     struct books_block block;
     if (record->result) {
         m->counts->failed_frees++;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (!record->address)
-        return STATUS_OK; /* freeing nothing is a way to start the runtime */
+        return AR_OK; /* freeing nothing is a way to start the runtime */
     if (!books_block_take(&m->books, m->file->process, record->address, &block)) {
         m->counts->unknown_frees++;
         return emit_note(m, "unknown_free", 1, &record->address);
@@ -185,7 +185,7 @@ static enum status make_release(struct maker *m)
 
 /* ---- virtual memory ------------------------------------------------------------------------- */
 
-static enum status make_physical(struct maker *m)
+static enum ar_status make_physical(struct maker *m)
 {
     const struct spool_record *record = m->record;
     uint64_t number = 0;
@@ -194,17 +194,17 @@ static enum status make_physical(struct maker *m)
     if (record->kind == SPOOL_CREATE && record->result)
         return make_failure(m, &keys);
     if (record->result)
-        return STATUS_OK;
+        return AR_OK;
     if (record->kind == SPOOL_RELEASE)
         return books_physical_find(&m->books, m->file->process, record->other, &number, &pinned)
                    ? emit_note(m, "physical_free", 1, &number)
-                   : STATUS_OK;
+                   : AR_OK;
     if (books_physical_add(&m->books, m->file->process, record->other, pinned, &number))
         return no_memory(m->error);
     return emit_note(m, "physical_alloc", 2, (const uint64_t[]){number, record->bytes});
 }
 
-static enum status make_mapping(struct maker *m)
+static enum ar_status make_mapping(struct maker *m)
 {
     const struct spool_record *record = m->record;
     char rest[64] = "";
@@ -212,13 +212,13 @@ static enum status make_mapping(struct maker *m)
     uint32_t stream = 0;
     struct keys keys = {.tag = "mapped"};
     if (record->result)
-        return STATUS_OK;
+        return AR_OK;
     if (books_physical_find(&m->books, m->file->process, record->other, &number, &keys.pinned)) {
         snprintf(rest, sizeof rest, "physical=%" PRIu64, number);
         keys.rest = rest;
     }
     m->counts->mappings++;
-    enum status status = make_block(m, &keys);
+    enum ar_status status = make_block(m, &keys);
     if (!status)
         status = stream_of(m, &stream);
     return status ? status
@@ -226,16 +226,16 @@ static enum status make_mapping(struct maker *m)
                               (const uint64_t[]){record->address, record->bytes, stream});
 }
 
-static enum status make_unmapping(struct maker *m)
+static enum ar_status make_unmapping(struct maker *m)
 {
     const struct spool_record *record = m->record;
     uint64_t end = record->address + record->bytes;
     struct books_block block;
     uint32_t stream = 0;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (record->result) {
         m->counts->failed_frees++;
-        return STATUS_OK;
+        return AR_OK;
     }
     uint64_t at = record->address;
     while (!status && at < end && books_block_take(&m->books, m->file->process, at, &block)) {
@@ -254,20 +254,20 @@ static enum status make_unmapping(struct maker *m)
 
 /* ---- streams, events, kernels --------------------------------------------------------------- */
 
-static enum status make_event(struct maker *m)
+static enum ar_status make_event(struct maker *m)
 {
     const struct spool_record *record = m->record;
     struct trace_event event = {.kind = record->kind == SPOOL_EVENT ? TRACE_RECORD : TRACE_WAIT};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (record->result)
-        return STATUS_OK;
+        return AR_OK;
     if (record->kind == SPOOL_EVENT)
         status = books_event_recorded(&m->books, m->file->process, record->other, &event.value);
     else if (!books_event_find(&m->books, m->file->process, record->other, &event.value))
-        status = STATUS_UNSUPPORTED;
-    if (status == STATUS_UNSUPPORTED) {
+        status = AR_UNSUPPORTED;
+    if (status == AR_UNSUPPORTED) {
         m->counts->dropped_waits++;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (status)
         return no_memory(m->error);
@@ -275,33 +275,33 @@ static enum status make_event(struct maker *m)
     return status ? status : emit(m, event, NULL);
 }
 
-static enum status make_sync(struct maker *m)
+static enum ar_status make_sync(struct maker *m)
 {
     struct trace_event event = {.kind = TRACE_SYNC, .stream = TRACE_NO_STREAM};
     uint64_t number;
     if (m->record->result)
-        return STATUS_OK;
+        return AR_OK;
     if (m->record->kind == SPOOL_SYNC_EVENT)
         return books_event_find(&m->books, m->file->process, m->record->other, &number)
                    ? emit_note(m, "event_synchronize", 1, &number)
-                   : STATUS_OK;
-    enum status status = m->record->kind == SPOOL_SYNC ? stream_of(m, &event.stream) : STATUS_OK;
+                   : AR_OK;
+    enum ar_status status = m->record->kind == SPOOL_SYNC ? stream_of(m, &event.stream) : AR_OK;
     return status ? status : emit(m, event, NULL);
 }
 
 /* A launch is one kernel, or with a graph several. */
-static enum status make_launch(struct maker *m)
+static enum ar_status make_launch(struct maker *m)
 {
     const struct spool_record *record = m->record;
     struct trace_event event = {.kind = TRACE_KERNEL};
     size_t count = 0;
     if (record->result)
-        return STATUS_OK;
+        return AR_OK;
     struct spool_kernel *kernels =
         spools_kernels_of(m->spools, m->file->process, record->correlation, &count);
     if (!count && record->outer_correlation)
         kernels = spools_kernels_of(m->spools, m->file->process, record->outer_correlation, &count);
-    enum status status = stream_of(m, &event.stream);
+    enum ar_status status = stream_of(m, &event.stream);
     m->counts->kernels += count ? count : 1;
     m->counts->untimed_kernels += count == 0;
     if (!count && !status)
@@ -316,7 +316,7 @@ static enum status make_launch(struct maker *m)
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-static enum status make_one(struct maker *m)
+static enum ar_status make_one(struct maker *m)
 {
     const struct spool_record *record = m->record;
     switch (record->kind) {
@@ -332,7 +332,7 @@ static enum status make_one(struct maker *m)
     case SPOOL_UNRESERVE:
     case SPOOL_ACCESS:
         if (record->result)
-            return STATUS_OK;
+            return AR_OK;
         return emit_note(m,
                          record->kind == SPOOL_RESERVE     ? "reserve"
                          : record->kind == SPOOL_UNRESERVE ? "unreserve"
@@ -347,23 +347,23 @@ static enum status make_one(struct maker *m)
         return make_event(m);
     case SPOOL_EVENT_GONE:
         return books_event_gone(&m->books, m->file->process, record->other) ? no_memory(m->error)
-                                                                            : STATUS_OK;
+                                                                            : AR_OK;
     case SPOOL_SYNC:
     case SPOOL_SYNC_DEVICE:
     case SPOOL_SYNC_EVENT:
         return make_sync(m);
     case SPOOL_TRIM:
-        return record->result ? STATUS_OK : emit(m, (struct trace_event){.kind = TRACE_TRIM}, NULL);
+        return record->result ? AR_OK : emit(m, (struct trace_event){.kind = TRACE_TRIM}, NULL);
     case SPOOL_LAUNCH:
         return make_launch(m);
     default:
-        return STATUS_OK; /* of a later layout */
+        return AR_OK; /* of a later layout */
     }
 }
 
-static enum status make_all(struct maker *m)
+static enum ar_status make_all(struct maker *m)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < m->spools->order_count && !status; i++) {
         const struct spool_place *place = &m->spools->order[i];
         m->file = &m->spools->files[place->file];
@@ -376,7 +376,7 @@ static enum status make_all(struct maker *m)
 }
 
 /* When each process asked for memory last. */
-static enum status find_last(struct maker *m)
+static enum ar_status find_last(struct maker *m)
 {
     const struct spools *spools = m->spools;
     m->last_request_ns = calloc(spools->process_count + 1u, sizeof *m->last_request_ns);
@@ -389,7 +389,7 @@ static enum status find_last(struct maker *m)
         if (kind == SPOOL_ALLOC || kind == SPOOL_CREATE || kind == SPOOL_MAP)
             m->last_request_ns[file->process] = place->time_ns;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* What is no printable letter, in a damaged file, becomes a question mark. */
@@ -431,9 +431,9 @@ static void count_files(const struct spools *spools, struct recording_counts *co
     }
 }
 
-enum status recording_make(const struct spools *spools, const char *name, bool died,
-                           struct trace_source **out, struct recording_counts *counts,
-                           struct error *error)
+enum ar_status recording_make(const struct spools *spools, const char *name, bool died,
+                              struct trace_source **out, struct recording_counts *counts,
+                              struct ar_error *error)
 {
     struct trace_info info = {0};
     struct maker m = {.spools = spools, .counts = counts, .died = died, .error = error};
@@ -443,8 +443,7 @@ enum status recording_make(const struct spools *spools, const char *name, bool d
     if (spools->order_count)
         m.first_ns = spools->order[0].time_ns;
     m.memory = trace_memory_create(&info);
-    enum status status =
-        m.memory ? books_open(&m.books, spools->process_count) : STATUS_HOST_MEMORY;
+    enum ar_status status = m.memory ? books_open(&m.books, spools->process_count) : AR_HOST_MEMORY;
     status = status ? no_memory(error) : find_last(&m);
     if (!status)
         status = make_all(&m);

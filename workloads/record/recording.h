@@ -21,8 +21,8 @@ struct recording_counts {
 
 /* Makes a trace from `spools`, which stay the caller's. `name`: what tables call it. `died`: the
  * program ended by a signal or said that it failed. `counts` is filled. The caller closes `out`. */
-enum status recording_make(const struct spools *spools, const char *name, bool died,
-                           struct trace_source **out, struct recording_counts *counts,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status recording_make(const struct spools *spools, const char *name, bool died,
+                              struct trace_source **out, struct recording_counts *counts,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

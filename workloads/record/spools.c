@@ -20,9 +20,9 @@ static bool ends_in(const char *name, const char *ending)
     return length > size && strcmp(name + length - size, ending) == 0;
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a recording");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a recording");
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */
@@ -41,10 +41,10 @@ static bool is_spool(struct spool_file *file)
     return true;
 }
 
-static enum status add_file(struct spools *spools, const char *path, struct error *error)
+static enum ar_status add_file(struct spools *spools, const char *path, struct ar_error *error)
 {
     struct spool_file *files =
-        array_grow(spools->files, spools->file_count, &spools->file_capacity, sizeof *files);
+        ar_array_grow(spools->files, spools->file_count, &spools->file_capacity, sizeof *files);
     if (!files)
         return no_memory(error);
     spools->files = files;
@@ -54,20 +54,20 @@ static enum status add_file(struct spools *spools, const char *path, struct erro
         int why = errno;
         if (descriptor >= 0)
             close(descriptor);
-        return error_set(error, STATUS_IO, "%s: cannot be read: %s", path, strerror(why));
+        return ar_error_set(error, AR_IO, "%s: cannot be read: %s", path, strerror(why));
     }
     struct spool_file file = {.bytes = (size_t)about.st_size};
     void *mapped =
         file.bytes ? mmap(NULL, file.bytes, PROT_READ, MAP_SHARED, descriptor, 0) : MAP_FAILED;
     close(descriptor);
     if (mapped == MAP_FAILED)
-        return STATUS_OK; /* a thread that was killed as it began */
+        return AR_OK; /* a thread that was killed as it began */
     file.head = mapped;
     if (is_spool(&file))
         spools->files[spools->file_count++] = file;
     else
         munmap(mapped, file.bytes);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void add_why(struct spools *spools, const char *path)
@@ -83,12 +83,12 @@ static void add_why(struct spools *spools, const char *path)
     fclose(file);
 }
 
-static enum status read_folder(struct spools *spools, const char *folder, struct error *error)
+static enum ar_status read_folder(struct spools *spools, const char *folder, struct ar_error *error)
 {
     DIR *entries = opendir(folder);
     if (!entries)
-        return error_set(error, STATUS_IO, "%s: cannot be read: %s", folder, strerror(errno));
-    enum status status = STATUS_OK;
+        return ar_error_set(error, AR_IO, "%s: cannot be read: %s", folder, strerror(errno));
+    enum ar_status status = AR_OK;
     struct dirent *entry;
     while (!status && (entry = readdir(entries))) {
         char path[PATH_ROOM];
@@ -169,7 +169,7 @@ static void number_files(struct spools *spools)
     }
 }
 
-static enum status order_records(struct spools *spools, struct error *error)
+static enum ar_status order_records(struct spools *spools, struct ar_error *error)
 {
     size_t total = 0, kernels = 0;
     for (size_t i = 0; i < spools->file_count; i++) {
@@ -197,13 +197,13 @@ static enum status order_records(struct spools *spools, struct error *error)
         }
     qsort(spools->order, spools->order_count, sizeof *spools->order, by_time);
     qsort(spools->kernels, spools->kernel_count, sizeof *spools->kernels, by_call);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status spools_open(const char *folder, struct spools *out, struct error *error)
+enum ar_status spools_open(const char *folder, struct spools *out, struct ar_error *error)
 {
     *out = (struct spools){0};
-    enum status status = read_folder(out, folder, error);
+    enum ar_status status = read_folder(out, folder, error);
     if (status)
         return status;
     number_files(out);

@@ -43,7 +43,8 @@ struct spools {
 
 /* Reads a folder of spools. What is no spool in it is passed over. IO, HOST_MEMORY. The caller
  * closes `out`, also after a failure. */
-enum status spools_open(const char *folder, struct spools *out, struct error *error) STATUS_CHECKED;
+enum ar_status spools_open(const char *folder, struct spools *out,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 void spools_close(struct spools *spools);
 
 /* The kernels of a call: the first, and how many. */

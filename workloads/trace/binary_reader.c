@@ -39,13 +39,13 @@ static const char *path_of(const struct binary_trace *trace)
 }
 
 /* Reads exactly `count` bytes of the unpacked file; `*got` says how many there were. */
-static enum status read_whole(struct trace_input *input, void *bytes, size_t count, size_t *got,
-                              struct error *error)
+static enum ar_status read_whole(struct trace_input *input, void *bytes, size_t count, size_t *got,
+                                 struct ar_error *error)
 {
     *got = 0;
     while (*got < count) {
         size_t more;
-        enum status status =
+        enum ar_status status =
             trace_input_read(input, (char *)bytes + *got, count - *got, &more, error);
         if (status)
             return status;
@@ -53,12 +53,12 @@ static enum status read_whole(struct trace_input *input, void *bytes, size_t cou
             break;
         *got += more;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A table of `count` bytes into new memory, which grows with what is really there. */
-static enum status read_table(struct binary_trace *trace, uint64_t count, char **out,
-                              struct error *error)
+static enum ar_status read_table(struct binary_trace *trace, uint64_t count, char **out,
+                                 struct ar_error *error)
 {
     char *bytes = NULL;
     size_t have = 0, room = 0;
@@ -67,16 +67,16 @@ static enum status read_table(struct binary_trace *trace, uint64_t count, char *
         char *longer = realloc(bytes, room + 1);
         if (!longer) {
             free(bytes);
-            return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory for its tables",
-                             path_of(trace));
+            return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory for its tables",
+                                path_of(trace));
         }
         bytes = longer;
         size_t got;
-        enum status status = read_whole(trace->input, bytes + have, room - have, &got, error);
+        enum ar_status status = read_whole(trace->input, bytes + have, room - have, &got, error);
         have += got;
         if (!status && have < room)
-            status = error_set(error, STATUS_FORMAT, "%s: it ends inside its tables; " REMEDY,
-                               path_of(trace));
+            status = ar_error_set(error, AR_FORMAT, "%s: it ends inside its tables; " REMEDY,
+                                  path_of(trace));
         if (status) {
             free(bytes);
             return status;
@@ -84,100 +84,102 @@ static enum status read_table(struct binary_trace *trace, uint64_t count, char *
     }
     bytes[have] = 0;
     *out = bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status damaged(const struct binary_trace *trace, const char *what, struct error *error)
+static enum ar_status damaged(const struct binary_trace *trace, const char *what,
+                              struct ar_error *error)
 {
-    return error_set(error, STATUS_FORMAT, "%s: %s; " REMEDY, path_of(trace), what);
+    return ar_error_set(error, AR_FORMAT, "%s: %s; " REMEDY, path_of(trace), what);
 }
 
-static enum status read_header(struct binary_trace *trace, struct error *error)
+static enum ar_status read_header(struct binary_trace *trace, struct ar_error *error)
 {
     struct binary_header *h = &trace->header;
     size_t got;
-    enum status status = read_whole(trace->input, h, sizeof *h, &got, error);
+    enum ar_status status = read_whole(trace->input, h, sizeof *h, &got, error);
     if (status)
         return status;
     if (got < 16 || (got < sizeof *h && h->version == BINARY_VERSION))
         return damaged(trace, "it ends inside its header", error);
     if (h->byte_order != BINARY_BYTE_ORDER)
-        return error_set(
-            error, STATUS_FORMAT,
+        return ar_error_set(
+            error, AR_FORMAT,
             "%s: a trace for machines of the other byte order; convert it to text there",
             path_of(trace));
     if (h->version != BINARY_VERSION)
-        return error_set(error, STATUS_FORMAT,
-                         "%s: version %u of the binary trace format; this program reads version %u",
-                         path_of(trace), h->version, BINARY_VERSION);
+        return ar_error_set(
+            error, AR_FORMAT,
+            "%s: version %u of the binary trace format; this program reads version %u",
+            path_of(trace), h->version, BINARY_VERSION);
     if (h->header_bytes != sizeof *h || h->record_bytes != sizeof(struct trace_event))
         return damaged(trace, "its header names sizes that version 1 does not have", error);
     static const uint8_t zero[sizeof h->zero];
     if (memcmp(h->zero, zero, sizeof zero) != 0)
         return damaged(trace, "its header holds something where version 1 has zeros", error);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Calls `take` with each line of a table; false where the last line has no end. */
-static enum status each_line(struct binary_trace *trace, char *table, uint64_t bytes,
-                             enum status (*take)(struct binary_trace *, const char *, size_t,
-                                                 struct error *),
-                             struct error *error)
+static enum ar_status each_line(struct binary_trace *trace, char *table, uint64_t bytes,
+                                enum ar_status (*take)(struct binary_trace *, const char *, size_t,
+                                                       struct ar_error *),
+                                struct ar_error *error)
 {
     char *at = table, *end = table + bytes;
     while (at < end) {
         char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop || memchr(at, 0, (size_t)(stop - at)))
-            return error_set(error, STATUS_FORMAT, "a line of a table has no end");
+            return ar_error_set(error, AR_FORMAT, "a line of a table has no end");
         *stop = 0;
-        enum status status = take(trace, at, (size_t)(stop - at), error);
+        enum ar_status status = take(trace, at, (size_t)(stop - at), error);
         if (status)
             return status;
         at = stop + 1;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_head(struct binary_trace *trace, const char *line, size_t length,
-                             struct error *error)
+static enum ar_status take_head(struct binary_trace *trace, const char *line, size_t length,
+                                struct ar_error *error)
 {
     (void)length;
     bool free_requested_final = false;
     unsigned given = 0;
     if (line[0] != '#')
-        return error_set(error, STATUS_FORMAT, "\"%.40s\" is no header line", line);
+        return ar_error_set(error, AR_FORMAT, "\"%.40s\" is no header line", line);
     return trace_header_parse(line, &trace->base, &free_requested_final, &given, error);
 }
 
-static enum status take_keys(struct binary_trace *trace, const char *line, size_t length,
-                             struct error *error)
+static enum ar_status take_keys(struct binary_trace *trace, const char *line, size_t length,
+                                struct ar_error *error)
 {
     uint32_t index = 0;
     size_t before = trace->tables.keys.count;
-    enum status status = trace_tables_keys(&trace->tables, line, length, &index, error);
+    enum ar_status status = trace_tables_keys(&trace->tables, line, length, &index, error);
     if (!status &&
         (index != before + 1 || strcmp(line, trace_tables_keys_text(&trace->tables, index)) != 0))
-        return error_set(error, STATUS_FORMAT,
-                         "the keys \"%.60s\" stand there twice, or out of order", line);
+        return ar_error_set(error, AR_FORMAT,
+                            "the keys \"%.60s\" stand there twice, or out of order", line);
     return status;
 }
 
-static enum status take_text(struct binary_trace *trace, const char *line, size_t length,
-                             struct error *error)
+static enum ar_status take_text(struct binary_trace *trace, const char *line, size_t length,
+                                struct ar_error *error)
 {
     uint64_t index = 0;
     size_t before = trace->tables.texts.count;
-    enum status status = trace_tables_add_text(&trace->tables, line, length, &index, error);
+    enum ar_status status = trace_tables_add_text(&trace->tables, line, length, &index, error);
     if (!status && index != before)
-        return error_set(error, STATUS_FORMAT, "the text \"%.60s\" stands there twice", line);
+        return ar_error_set(error, AR_FORMAT, "the text \"%.60s\" stands there twice", line);
     return status;
 }
 
-static enum status read_tables(struct binary_trace *trace, struct error *error)
+static enum ar_status read_tables(struct binary_trace *trace, struct ar_error *error)
 {
     struct binary_header *h = &trace->header;
-    enum status (*const takes[])(struct binary_trace *, const char *, size_t,
-                                 struct error *) = {take_head, take_keys, take_text};
+    enum ar_status (*const takes[])(struct binary_trace *, const char *, size_t,
+                                    struct ar_error *) = {take_head, take_keys, take_text};
     const uint64_t sizes[] = {h->head_bytes, h->key_bytes, h->text_bytes};
     uint64_t sum =
         binary_checksum(BINARY_CHECKSUM_START, h, offsetof(struct binary_header, checksum));
@@ -186,7 +188,7 @@ static enum status read_tables(struct binary_trace *trace, struct error *error)
         if (sizes[i] > UINT64_C(1) << 40)
             return damaged(trace, "its header names tables of an impossible size", error);
         char *table = NULL;
-        enum status status = read_table(trace, sizes[i], &table, error);
+        enum ar_status status = read_table(trace, sizes[i], &table, error);
         if (status)
             return status;
         at += sizes[i];
@@ -197,7 +199,7 @@ static enum status read_tables(struct binary_trace *trace, struct error *error)
         status = each_line(trace, table, sizes[i], takes[i], error);
         free(table);
         if (status)
-            return error_prefix(error, STATUS_FORMAT, "%s: in its tables", path_of(trace));
+            return ar_error_prefix(error, AR_FORMAT, "%s: in its tables", path_of(trace));
     }
     if (trace->tables.keys.count != h->key_count || trace->tables.texts.count != h->text_count ||
         h->records_at != (at + BINARY_ALIGN - 1) / BINARY_ALIGN * BINARY_ALIGN)
@@ -205,7 +207,7 @@ static enum status read_tables(struct binary_trace *trace, struct error *error)
     char padding[BINARY_ALIGN] = {0};
     static const char zeros[BINARY_ALIGN];
     size_t got;
-    enum status status =
+    enum ar_status status =
         read_whole(trace->input, padding, (size_t)(h->records_at - at), &got, error);
     if (!status && memcmp(padding, zeros, sizeof zeros) != 0)
         return damaged(trace, "bytes stand where nothing should", error);
@@ -213,27 +215,27 @@ static enum status read_tables(struct binary_trace *trace, struct error *error)
 }
 
 /* Maps a plain file; a file that is too short is found here, before a record is touched. */
-static enum status map_file(struct binary_trace *trace, int file, struct error *error)
+static enum ar_status map_file(struct binary_trace *trace, int file, struct ar_error *error)
 {
     struct stat about;
     const struct binary_header *h = &trace->header;
     if (fstat(file, &about) != 0 || about.st_size < 0)
-        return error_set(error, STATUS_IO, "%s: its size cannot be found", path_of(trace));
+        return ar_error_set(error, AR_IO, "%s: its size cannot be found", path_of(trace));
     uint64_t bytes = (uint64_t)about.st_size;
     uint64_t there =
         bytes > h->records_at ? (bytes - h->records_at) / sizeof(struct trace_event) : 0;
     if (there < h->events)
-        return error_set(error, STATUS_FORMAT,
-                         "%s: it ends at event %" PRIu64 " of %" PRIu64 "; " REMEDY, path_of(trace),
-                         there, h->events);
+        return ar_error_set(error, AR_FORMAT,
+                            "%s: it ends at event %" PRIu64 " of %" PRIu64 "; " REMEDY,
+                            path_of(trace), there, h->events);
     if (bytes != h->records_at + h->events * sizeof(struct trace_event))
         return damaged(trace, "bytes follow its last event", error);
     void *map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, file, 0);
     if (map == MAP_FAILED)
-        return error_set(error, STATUS_IO, "%s: cannot be mapped into memory", path_of(trace));
+        return ar_error_set(error, AR_IO, "%s: cannot be mapped into memory", path_of(trace));
     trace->map = map;
     trace->map_bytes = (size_t)bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Lets go of the pages before `offset` that the span before it took. */
@@ -248,8 +250,8 @@ static void drop_before(struct binary_trace *trace, size_t offset)
     (void)madvise(trace->map + begin, end - begin, MADV_DONTNEED);
 }
 
-static enum status next_mapped(struct binary_trace *trace, const struct trace_event **events,
-                               size_t count, struct error *error)
+static enum ar_status next_mapped(struct binary_trace *trace, const struct trace_event **events,
+                                  size_t count, struct ar_error *error)
 {
     struct stat about;
     size_t offset = (size_t)(trace->header.records_at + trace->given * sizeof **events);
@@ -259,44 +261,44 @@ static enum status next_mapped(struct binary_trace *trace, const struct trace_ev
     drop_before(trace, offset);
     *events = (const struct trace_event *)(const void *)(trace->map + offset);
     trace->given += count;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status next_unpacked(struct binary_trace *trace, const struct trace_event **events,
-                                 size_t count, struct error *error)
+static enum ar_status next_unpacked(struct binary_trace *trace, const struct trace_event **events,
+                                    size_t count, struct ar_error *error)
 {
     size_t got, bytes = count * sizeof **events;
-    enum status status = read_whole(trace->input, trace->span, bytes, &got, error);
+    enum ar_status status = read_whole(trace->input, trace->span, bytes, &got, error);
     if (status)
         return status;
     if (got < bytes)
-        return error_set(error, STATUS_FORMAT,
-                         "%s: it ends at event %" PRIu64 " of %" PRIu64 "; " REMEDY, path_of(trace),
-                         trace->given + got / sizeof **events, trace->header.events);
+        return ar_error_set(
+            error, AR_FORMAT, "%s: it ends at event %" PRIu64 " of %" PRIu64 "; " REMEDY,
+            path_of(trace), trace->given + got / sizeof **events, trace->header.events);
     *events = trace->span;
     trace->given += count;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status binary_next(struct trace_source *self, const struct trace_event **events,
-                               size_t *count, struct error *error)
+static enum ar_status binary_next(struct trace_source *self, const struct trace_event **events,
+                                  size_t *count, struct ar_error *error)
 {
     struct binary_trace *trace = (struct binary_trace *)self;
     uint64_t left = trace->header.events - trace->given;
     *count = (size_t)(left < SPAN ? left : SPAN);
     if (!*count)
-        return STATUS_OK;
+        return AR_OK;
     return trace->map ? next_mapped(trace, events, *count, error)
                       : next_unpacked(trace, events, *count, error);
 }
 
-static enum status binary_rewind(struct trace_source *self, struct error *error)
+static enum ar_status binary_rewind(struct trace_source *self, struct ar_error *error)
 {
     struct binary_trace *trace = (struct binary_trace *)self;
     trace->given = 0;
     if (trace->map)
-        return STATUS_OK;
-    enum status status = trace_input_rewind(trace->input, error);
+        return AR_OK;
+    enum ar_status status = trace_input_rewind(trace->input, error);
     uint64_t left = trace->header.records_at;
     while (!status && left) {
         size_t room = SPAN * sizeof(struct trace_event), got;
@@ -357,22 +359,22 @@ static bool header_agrees(const struct binary_trace *trace, const struct trace_c
            h->text_count == check->texts_seen && h->flags == flags_of(i, check);
 }
 
-static enum status check_records(struct binary_trace *trace, struct error *error)
+static enum ar_status check_records(struct binary_trace *trace, struct ar_error *error)
 {
-    struct error unread;
+    struct ar_error unread;
     error = error ? error : &unread;
     struct trace_check check;
     trace_check_start(&check, &trace->tables, true,
                       trace->header.flags & BINARY_FREE_REQUESTED_FINAL);
     const struct trace_event *events;
     size_t count = 0, at = 0;
-    enum status status;
+    enum ar_status status;
     while (!(status = binary_next(&trace->base, &events, &count, error)) && count) {
         status = trace_check_span(&check, events, count, &at, error);
         if (status) {
-            struct error why = *error;
-            status = error_set(error, STATUS_FORMAT, "%s: event %" PRIu64 ": %.700s; " REMEDY,
-                               path_of(trace), check.counts.events, why.text);
+            struct ar_error why = *error;
+            status = ar_error_set(error, AR_FORMAT, "%s: event %" PRIu64 ": %.700s; " REMEDY,
+                                  path_of(trace), check.counts.events, why.text);
             break;
         }
     }
@@ -387,11 +389,11 @@ static enum status check_records(struct binary_trace *trace, struct error *error
     return status;
 }
 
-static enum status open_checked(struct binary_trace *trace, struct error *error)
+static enum ar_status open_checked(struct binary_trace *trace, struct ar_error *error)
 {
     trace->base.info.complete = true;
     (void)strcpy(trace->base.info.format, "binary");
-    enum status status = read_header(trace, error);
+    enum ar_status status = read_header(trace, error);
     if (!status)
         status = read_tables(trace, error);
     if (status)
@@ -404,8 +406,8 @@ static enum status open_checked(struct binary_trace *trace, struct error *error)
     } else {
         trace->span = malloc(SPAN * sizeof *trace->span);
         if (!trace->span)
-            status = error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read it",
-                               path_of(trace));
+            status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it",
+                                  path_of(trace));
     }
     if (!status)
         status = check_records(trace, error);
@@ -419,21 +421,21 @@ static enum status open_checked(struct binary_trace *trace, struct error *error)
     return status ? status : binary_rewind(&trace->base, error);
 }
 
-enum status trace_binary_open(struct trace_input *input, struct trace_source **out,
-                              struct error *error)
+enum ar_status trace_binary_open(struct trace_input *input, struct trace_source **out,
+                                 struct ar_error *error)
 {
     struct binary_trace *trace = calloc(1, sizeof *trace);
     if (!trace) {
         trace_input_close(input);
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a trace");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a trace");
     }
     trace->base.ops = &binary_ops;
     trace->input = input;
-    enum status status = open_checked(trace, error);
+    enum ar_status status = open_checked(trace, error);
     if (status) {
         trace_close(&trace->base);
         return status;
     }
     *out = &trace->base;
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -46,9 +46,9 @@ void trace_check_close(struct trace_check *check)
     check->recorded = NULL;
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
 }
 
 static size_t home_of(const struct trace_check *check, uint64_t id)
@@ -64,11 +64,11 @@ static size_t bucket_of(const struct trace_check *check, uint64_t id)
     return at;
 }
 
-static enum status grow_blocks(struct trace_check *check, struct error *error)
+static enum ar_status grow_blocks(struct trace_check *check, struct ar_error *error)
 {
     size_t capacity = check->block_capacity ? check->block_capacity * 2 : 256;
     if (capacity > UINT32_MAX)
-        return error_set(error, STATUS_INVALID, "more than 2^31 blocks live at once");
+        return ar_error_set(error, AR_INVALID, "more than 2^31 blocks live at once");
     struct trace_check_block *blocks = realloc(check->blocks, capacity * sizeof *blocks);
     if (!blocks)
         return no_memory(error);
@@ -85,7 +85,7 @@ static enum status grow_blocks(struct trace_check *check, struct error *error)
                 buckets[bucket_of(check, blocks[slot].id)] = slot + 1;
     }
     check->block_capacity = capacity;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Takes an id out of the table: what follows in the run of buckets moves up. */
@@ -103,15 +103,15 @@ static void forget_id(struct trace_check *check, uint64_t id)
     check->buckets[free_block] = 0;
 }
 
-static enum status take_slot(struct trace_check *check, struct trace_event *event,
-                             struct error *error)
+static enum ar_status take_slot(struct trace_check *check, struct trace_event *event,
+                                struct ar_error *error)
 {
     if (check->by_slot) {
         if (event->slot > check->block_count ||
             (event->slot < check->block_count && check->blocks[event->slot].state != BLOCK_FREE))
-            return error_set(error, STATUS_INVALID,
-                             "block %llu is put into slot %u, which is not free",
-                             (unsigned long long)event->id, event->slot);
+            return ar_error_set(error, AR_INVALID,
+                                "block %llu is put into slot %u, which is not free",
+                                (unsigned long long)event->id, event->slot);
     } else if (check->free_slot != NO_SLOT) {
         event->slot = check->free_slot;
         check->free_slot = check->blocks[event->slot].next;
@@ -120,13 +120,13 @@ static enum status take_slot(struct trace_check *check, struct trace_event *even
     }
     if (event->slot == check->block_count) {
         if (check->block_count == check->block_capacity) {
-            enum status status = grow_blocks(check, error);
+            enum ar_status status = grow_blocks(check, error);
             if (status)
                 return status;
         }
         check->blocks[check->block_count++].state = BLOCK_FREE;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void free_slot(struct trace_check *check, uint32_t slot)
@@ -140,26 +140,26 @@ static void free_slot(struct trace_check *check, uint32_t slot)
     block->state = BLOCK_FREE;
 }
 
-static enum status check_alloc(struct trace_check *check, struct trace_event *event,
-                               struct error *error)
+static enum ar_status check_alloc(struct trace_check *check, struct trace_event *event,
+                                  struct ar_error *error)
 {
     struct trace_info *counts = &check->counts;
     uint64_t wanted = counts->allocs + counts->probes;
     if (event->id != wanted)
-        return error_set(error, STATUS_INVALID,
-                         event->id < wanted
-                             ? "id %llu was used before: ids count up from 0 in the order of "
-                               "allocation and are never used again; the next one is %llu"
-                             : "id %llu is ahead: ids count up from 0 in the order of "
-                               "allocation; the next one is %llu",
-                         (unsigned long long)event->id, (unsigned long long)wanted);
+        return ar_error_set(error, AR_INVALID,
+                            event->id < wanted
+                                ? "id %llu was used before: ids count up from 0 in the order of "
+                                  "allocation and are never used again; the next one is %llu"
+                                : "id %llu is ahead: ids count up from 0 in the order of "
+                                  "allocation; the next one is %llu",
+                            (unsigned long long)event->id, (unsigned long long)wanted);
     if (event->value >= TRACE_BYTES_LIMIT)
-        return error_set(error, STATUS_INVALID,
-                         "%llu bytes are asked for: 2^60 or more is no request",
-                         (unsigned long long)event->value);
+        return ar_error_set(error, AR_INVALID,
+                            "%llu bytes are asked for: 2^60 or more is no request",
+                            (unsigned long long)event->value);
     if (counts->allocated_bytes + event->value >= BYTES_IN_ALL)
-        return error_set(error, STATUS_INVALID, "the requests come to 2^63 bytes or more in all");
-    enum status status = take_slot(check, event, error);
+        return ar_error_set(error, AR_INVALID, "the requests come to 2^63 bytes or more in all");
+    enum ar_status status = take_slot(check, event, error);
     if (status)
         return status;
     check->blocks[event->slot] = (struct trace_check_block){
@@ -180,29 +180,30 @@ static enum status check_alloc(struct trace_check *check, struct trace_event *ev
         check->peak_live_blocks = check->live_blocks;
     if (++check->held_blocks > check->peak_held_blocks)
         check->peak_held_blocks = check->held_blocks;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The block that an event names, live or let go. */
-static enum status find_block(struct trace_check *check, struct trace_event *event,
-                              struct trace_check_block **block, struct error *error)
+static enum ar_status find_block(struct trace_check *check, struct trace_event *event,
+                                 struct trace_check_block **block, struct ar_error *error)
 {
     uint64_t used = check->counts.allocs + check->counts.probes;
     if (event->id >= used)
-        return error_set(error, STATUS_INVALID, "no block of id %llu was allocated before this",
-                         (unsigned long long)event->id);
+        return ar_error_set(error, AR_INVALID, "no block of id %llu was allocated before this",
+                            (unsigned long long)event->id);
     if (!check->by_slot) {
         size_t bucket = bucket_of(check, event->id);
         event->slot = check->buckets[bucket] ? check->buckets[bucket] - 1 : NO_SLOT;
     }
     if (event->slot >= check->block_count || check->blocks[event->slot].state == BLOCK_FREE ||
         check->blocks[event->slot].id != event->id)
-        return error_set(error, STATUS_INVALID,
-                         "block %llu is gone: it was freed before (a double free, or a use after "
-                         "the free)",
-                         (unsigned long long)event->id);
+        return ar_error_set(
+            error, AR_INVALID,
+            "block %llu is gone: it was freed before (a double free, or a use after "
+            "the free)",
+            (unsigned long long)event->id);
     *block = &check->blocks[event->slot];
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void count_free_requested(struct trace_check *check, const struct trace_check_block *block)
@@ -212,17 +213,17 @@ static void count_free_requested(struct trace_check *check, const struct trace_c
     check->counts.frees++;
 }
 
-static enum status check_block_event(struct trace_check *check, struct trace_event *event,
-                                     struct error *error)
+static enum ar_status check_block_event(struct trace_check *check, struct trace_event *event,
+                                        struct ar_error *error)
 {
     struct trace_check_block *block = NULL;
-    enum status status = find_block(check, event, &block, error);
+    enum ar_status status = find_block(check, event, &block, error);
     if (status)
         return status;
     check->block_stream = block->stream;
     if (event->kind != TRACE_FREE_COMPLETED && block->state != BLOCK_LIVE)
-        return error_set(error, STATUS_INVALID, "block %llu was let go before",
-                         (unsigned long long)event->id);
+        return ar_error_set(error, AR_INVALID, "block %llu was let go before",
+                            (unsigned long long)event->id);
     if (event->kind == TRACE_USE) {
         check->counts.has_uses = true;
         check->several_streams |= event->stream != check->first_stream;
@@ -247,15 +248,15 @@ static enum status check_block_event(struct trace_check *check, struct trace_eve
         check->held_blocks--;
         free_slot(check, event->slot);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check_order(struct trace_check *check, const struct trace_event *event,
-                               struct error *error)
+static enum ar_status check_order(struct trace_check *check, const struct trace_event *event,
+                                  struct ar_error *error)
 {
     if (event->value >= TRACE_EVENT_LIMIT)
-        return error_set(error, STATUS_INVALID, "event number %llu: they lie below %u",
-                         (unsigned long long)event->value, TRACE_EVENT_LIMIT);
+        return ar_error_set(error, AR_INVALID, "event number %llu: they lie below %u",
+                            (unsigned long long)event->value, TRACE_EVENT_LIMIT);
     if (!check->recorded) {
         check->recorded = calloc(TRACE_EVENT_LIMIT / 8, 1);
         if (!check->recorded)
@@ -266,70 +267,71 @@ static enum status check_order(struct trace_check *check, const struct trace_eve
     if (event->kind == TRACE_RECORD)
         *byte |= bit;
     else if (!(*byte & bit))
-        return error_set(error, STATUS_INVALID,
-                         "a stream waits for event %llu, which was not recorded before",
-                         (unsigned long long)event->value);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            "a stream waits for event %llu, which was not recorded before",
+                            (unsigned long long)event->value);
+    return AR_OK;
 }
 
-static enum status check_text(struct trace_check *check, struct trace_event *event,
-                              struct error *error)
+static enum ar_status check_text(struct trace_check *check, struct trace_event *event,
+                                 struct ar_error *error)
 {
     const char *text = trace_tables_text(check->tables, event->value);
     if (event->kind == TRACE_MARK && (!*text || strpbrk(text, ",=")))
-        return error_set(error, STATUS_INVALID,
-                         "a mark has a label: a word without commas and equals signs");
+        return ar_error_set(error, AR_INVALID,
+                            "a mark has a label: a word without commas and equals signs");
     event->flags = event->kind == TRACE_MARK && !strcmp(text, "step") ? TRACE_STEP : 0;
     if (event->value > check->texts_seen)
-        return error_set(error, STATUS_INVALID, "text %llu is named before text %llu",
-                         (unsigned long long)event->value, (unsigned long long)check->texts_seen);
+        return ar_error_set(error, AR_INVALID, "text %llu is named before text %llu",
+                            (unsigned long long)event->value,
+                            (unsigned long long)check->texts_seen);
     check->texts_seen += event->value == check->texts_seen;
     check->counts.steps += event->flags == TRACE_STEP;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check_value(struct trace_check *check, const struct trace_event *event,
-                               struct error *error)
+static enum ar_status check_value(struct trace_check *check, const struct trace_event *event,
+                                  struct ar_error *error)
 {
     if (event->kind == TRACE_OUTSIDE) {
         if (event->value >= TRACE_BYTES_LIMIT)
-            return error_set(error, STATUS_INVALID,
-                             "%llu bytes held outside: 2^60 or more cannot be",
-                             (unsigned long long)event->value);
-        return STATUS_OK;
+            return ar_error_set(error, AR_INVALID,
+                                "%llu bytes held outside: 2^60 or more cannot be",
+                                (unsigned long long)event->value);
+        return AR_OK;
     }
     if (event->value >= TRACE_TIME_LIMIT)
-        return error_set(error, STATUS_INVALID, "%llu nanoseconds: 2^62 or more cannot be",
-                         (unsigned long long)event->value);
+        return ar_error_set(error, AR_INVALID, "%llu nanoseconds: 2^62 or more cannot be",
+                            (unsigned long long)event->value);
     if (event->kind == TRACE_KERNEL) {
         /* Clocks run on a sum of these. */
         if (event->value >= TRACE_TIME_LIMIT - check->kernel_ns)
-            return error_set(error, STATUS_INVALID,
-                             "kernels of 2^62 nanoseconds or more in all cannot be");
+            return ar_error_set(error, AR_INVALID,
+                                "kernels of 2^62 nanoseconds or more in all cannot be");
         check->kernel_ns += event->value;
         check->counts.kernels++;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (event->value < check->time_ns)
-        return error_set(error, STATUS_INVALID, "the time goes back from %llu to %llu ns",
-                         (unsigned long long)check->time_ns, (unsigned long long)event->value);
+        return ar_error_set(error, AR_INVALID, "the time goes back from %llu to %llu ns",
+                            (unsigned long long)check->time_ns, (unsigned long long)event->value);
     check->time_ns = event->value;
     check->counts.has_times = true;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check_stream(struct trace_check *check, const struct trace_event *event,
-                                struct error *error)
+static enum ar_status check_stream(struct trace_check *check, const struct trace_event *event,
+                                   struct ar_error *error)
 {
     if (event->stream == TRACE_NO_STREAM &&
         (event->kind == TRACE_SYNC || event->kind == TRACE_FREE_REQUESTED))
-        return STATUS_OK;
+        return AR_OK;
     if (event->stream >= TRACE_STREAM_LIMIT)
-        return error_set(error, STATUS_INVALID, "stream %u: ordinals lie below %u", event->stream,
-                         TRACE_STREAM_LIMIT);
+        return ar_error_set(error, AR_INVALID, "stream %u: ordinals lie below %u", event->stream,
+                            TRACE_STREAM_LIMIT);
     if (event->stream >= check->counts.streams)
         check->counts.streams = event->stream + 1;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static bool kind_has_stream(unsigned kind)
@@ -347,18 +349,18 @@ static void add_to_hash(struct trace_check *check, const struct trace_event *eve
     }
 }
 
-enum status trace_check_event(struct trace_check *check, struct trace_event *event,
-                              struct error *error)
+enum ar_status trace_check_event(struct trace_check *check, struct trace_event *event,
+                                 struct ar_error *error)
 {
     unsigned kind = event->kind;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     event->zero = 0;
     event->flags = 0;
     if (!kind || kind > TRACE_KIND_LAST)
-        return error_set(error, STATUS_INVALID, "there is no event of kind %u", kind);
+        return ar_error_set(error, AR_INVALID, "there is no event of kind %u", kind);
     if (event->attributes > check->keys_seen + 1)
-        return error_set(error, STATUS_INVALID, "keys %u are named before keys %u",
-                         event->attributes, check->keys_seen + 1);
+        return ar_error_set(error, AR_INVALID, "keys %u are named before keys %u",
+                            event->attributes, check->keys_seen + 1);
     if (event->attributes > check->keys_seen)
         check->keys_seen = event->attributes;
     if (kind_has_stream(kind))
@@ -386,22 +388,22 @@ enum status trace_check_event(struct trace_check *check, struct trace_event *eve
     check->counts.events++;
     if (!check->hash_off)
         add_to_hash(check, event);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status trace_check_span(struct trace_check *check, const struct trace_event *events,
-                             size_t count, size_t *at, struct error *error)
+enum ar_status trace_check_span(struct trace_check *check, const struct trace_event *events,
+                                size_t count, size_t *at, struct ar_error *error)
 {
     for (*at = 0; *at < count; ++*at) {
         struct trace_event event = events[*at];
-        enum status status = trace_check_event(check, &event, error);
+        enum ar_status status = trace_check_event(check, &event, error);
         if (status)
             return status;
         if (memcmp(&event, &events[*at], sizeof event) != 0)
-            return error_set(error, STATUS_INVALID,
-                             "its flags, stream or unused fields are not what they should be");
+            return ar_error_set(error, AR_INVALID,
+                                "its flags, stream or unused fields are not what they should be");
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void hash_texts(struct sha256 *hash, const struct texts *texts)

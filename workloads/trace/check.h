@@ -49,13 +49,13 @@ void trace_check_start(struct trace_check *check, const struct trace_tables *tab
 /* Takes the next event, whose kind, id, value, attributes and stream are set (on a let-go
  * TRACE_NO_STREAM means: that of the block). INVALID with a sentence that begins with what the
  * event is; the caller puts file and line before it. */
-enum status trace_check_event(struct trace_check *check, struct trace_event *event,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status trace_check_event(struct trace_check *check, struct trace_event *event,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Takes events that must be as trace_check_event leaves them. `*at` is the number in the
  * span of the one that is refused. */
-enum status trace_check_span(struct trace_check *check, const struct trace_event *events,
-                             size_t count, size_t *at, struct error *error) STATUS_CHECKED;
+enum ar_status trace_check_span(struct trace_check *check, const struct trace_event *events,
+                                size_t count, size_t *at, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Puts counts and hash into `info`; the other fields stay. */
 void trace_check_finish(struct trace_check *check, struct trace_info *info);

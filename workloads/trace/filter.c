@@ -50,20 +50,20 @@ struct filter {
     bool splits;                    /* a completion followed a let-go */
 };
 
-static enum status block_at(struct filter *filter, uint32_t slot, struct filter_block **block,
-                            struct error *error)
+static enum ar_status block_at(struct filter *filter, uint32_t slot, struct filter_block **block,
+                               struct ar_error *error)
 {
     if (slot >= filter->block_count) {
         size_t count = slot + (size_t)slot / 2 + 64;
         struct filter_block *blocks = realloc(filter->blocks, count * sizeof *blocks);
         if (!blocks)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
         memset(blocks + filter->block_count, 0, (count - filter->block_count) * sizeof *blocks);
         filter->blocks = blocks;
         filter->block_count = count;
     }
     *block = &filter->blocks[slot];
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static bool keeps_kind(const struct filter *filter, unsigned kind)
@@ -85,22 +85,22 @@ static bool keeps_device(const struct filter *filter, const struct trace_event *
            trace_attributes_of(filter->source, event->attributes)->device == filter->device;
 }
 
-static enum status emit(struct filter *filter, struct trace_event event,
-                        const struct trace_attributes *attributes, struct error *error)
+static enum ar_status emit(struct filter *filter, struct trace_event event,
+                           const struct trace_attributes *attributes, struct ar_error *error)
 {
     return trace_rewrite_emit(&filter->base, filter->source, event, attributes, error);
 }
 
-static enum status emit_request(struct filter *filter, struct filter_block *block, bool initial,
-                                struct error *error)
+static enum ar_status emit_request(struct filter *filter, struct filter_block *block, bool initial,
+                                   struct ar_error *error)
 {
     struct trace_event request = block->request;
     struct trace_attributes keys;
     char *rest = NULL;
     block->new_id = request.id = filter->next_id++;
     block->emitted = true;
-    if (id_map_put(&filter->names, block->id, block->new_id) != STATUS_OK)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
+    if (id_map_put(&filter->names, block->id, block->new_id) != AR_OK)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
     if (!initial)
         return emit(filter, request, NULL, error);
     keys = *trace_attributes_of(filter->source, request.attributes);
@@ -109,21 +109,21 @@ static enum status emit_request(struct filter *filter, struct filter_block *bloc
         size_t room = (keys.rest ? strlen(keys.rest) + 1 : 0) + sizeof key;
         rest = malloc(room);
         if (!rest)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for the keys of a trace");
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the keys of a trace");
         (void)snprintf(rest, room, "%s%s%s", keys.rest ? keys.rest : "", keys.rest ? "," : "", key);
         keys.rest = rest;
     }
-    enum status status = emit(filter, request, &keys, error);
+    enum ar_status status = emit(filter, request, &keys, error);
     free(rest);
     return status;
 }
 
-static enum status take_request(struct filter *filter, const struct trace_event *event,
-                                struct error *error)
+static enum ar_status take_request(struct filter *filter, const struct trace_event *event,
+                                   struct ar_error *error)
 {
     filter->requests++;
     struct filter_block *block;
-    enum status status = block_at(filter, event->slot, &block, error);
+    enum ar_status status = block_at(filter, event->slot, &block, error);
     if (status)
         return status;
     *block = (struct filter_block){
@@ -134,16 +134,16 @@ static enum status take_request(struct filter *filter, const struct trace_event 
                 keeps_stream(filter, event->stream) && keeps_device(filter, event),
     };
     filter->last_slot = event->slot;
-    return block->kept && filter->inside ? emit_request(filter, block, false, error) : STATUS_OK;
+    return block->kept && filter->inside ? emit_request(filter, block, false, error) : AR_OK;
 }
 
 /* A let-go, a free or a use of a block that is kept and was emitted. */
-static enum status take_block_event(struct filter *filter, const struct trace_event *given,
-                                    struct error *error)
+static enum ar_status take_block_event(struct filter *filter, const struct trace_event *given,
+                                       struct ar_error *error)
 {
     struct trace_event event = *given;
     struct filter_block *block;
-    enum status status = block_at(filter, event.slot, &block, error);
+    enum ar_status status = block_at(filter, event.slot, &block, error);
     if (status || !block->kept || block->id != event.id)
         return status;
     if (event.kind != TRACE_USE)
@@ -155,30 +155,30 @@ static enum status take_block_event(struct filter *filter, const struct trace_ev
     if (block->state == GONE && block->placed)
         trace_state_freed(&filter->recorded_state, block->address);
     if (!block->emitted)
-        return STATUS_OK;
+        return AR_OK;
     event.id = block->new_id;
     if (event.kind == TRACE_FREE_REQUESTED && filter->options.at_once)
         event.kind = TRACE_FREE_COMPLETED;
     else if (event.kind == TRACE_FREE_COMPLETED && filter->options.at_once && was_free_requested)
-        return STATUS_OK;
+        return AR_OK;
     if (event.kind == TRACE_FREE_REQUESTED && !keeps_stream(filter, event.stream))
         event.stream = TRACE_NO_STREAM;
     if (!keeps_kind(filter, event.kind) ||
         (event.kind == TRACE_USE && !keeps_stream(filter, event.stream)))
-        return STATUS_OK;
+        return AR_OK;
     return emit(filter, event, NULL, error);
 }
 
 /* Follows what the recorded allocator holds. */
-static enum status take_note(struct filter *filter, const struct trace_event *event,
-                             struct error *error)
+static enum ar_status take_note(struct filter *filter, const struct trace_event *event,
+                                struct ar_error *error)
 {
     static const char verb[] = "alloc,";
     const char *text = trace_text_of(filter->source, event->value);
     struct filter_block *block;
     if (strncmp(text, verb, sizeof verb - 1) != 0)
         return trace_state_note(&filter->recorded_state, text, error);
-    enum status status = block_at(filter, filter->last_slot, &block, error);
+    enum ar_status status = block_at(filter, filter->last_slot, &block, error);
     if (status)
         return status;
     block->address = strtoull(text + sizeof verb - 1, NULL, 10);
@@ -190,23 +190,23 @@ static enum status take_note(struct filter *filter, const struct trace_event *ev
 }
 
 /* Events that an emitted `e` gave their number; a wait for another is left out. */
-static enum status recorded_bit(struct filter *filter, const struct trace_event *event, bool *keep,
-                                struct error *error)
+static enum ar_status recorded_bit(struct filter *filter, const struct trace_event *event,
+                                   bool *keep, struct ar_error *error)
 {
     if (!filter->recorded) {
         filter->recorded = calloc(TRACE_EVENT_LIMIT / 8, 1);
         if (!filter->recorded)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for the events of a trace");
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the events of a trace");
     }
     *keep = true;
     if (event->value >= TRACE_EVENT_LIMIT)
-        return STATUS_OK; /* the check says so */
+        return AR_OK; /* the check says so */
     uint8_t bit = (uint8_t)(1u << event->value % 8);
     if (event->kind == TRACE_RECORD)
         filter->recorded[event->value / 8] |= bit;
     else
         *keep = filter->recorded[event->value / 8] & bit;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static bool find_name(const void *names, uint64_t id, uint64_t *new_id)
@@ -214,7 +214,8 @@ static bool find_name(const void *names, uint64_t id, uint64_t *new_id)
     return id_map_get(names, id, new_id);
 }
 
-static enum status take_kernel(struct filter *filter, struct trace_event event, struct error *error)
+static enum ar_status take_kernel(struct filter *filter, struct trace_event event,
+                                  struct ar_error *error)
 {
     const struct trace_rewrite_names names = {.lookup = find_name,
                                               .argument = &filter->names,
@@ -223,8 +224,8 @@ static enum status take_kernel(struct filter *filter, struct trace_event event, 
     return trace_rewrite_kernel(&filter->base, filter->source, event, NULL, &names, error);
 }
 
-static enum status take_other(struct filter *filter, const struct trace_event *given,
-                              struct error *error)
+static enum ar_status take_other(struct filter *filter, const struct trace_event *given,
+                                 struct ar_error *error)
 {
     struct trace_event event = *given;
     bool has_stream = event.kind >= TRACE_KERNEL && event.kind <= TRACE_SYNC;
@@ -236,13 +237,13 @@ static enum status take_other(struct filter *filter, const struct trace_event *g
     if (event.kind == TRACE_TIME)
         event.value = filter->time_ns = filter->time_base_ns + event.value - filter->origin_ns;
     if (keep && (event.kind == TRACE_RECORD || event.kind == TRACE_WAIT)) {
-        enum status status = recorded_bit(filter, &event, &keep, error);
+        enum ar_status status = recorded_bit(filter, &event, &keep, error);
         if (status)
             return status;
     }
     if (keep && event.kind == TRACE_KERNEL && event.attributes)
         return take_kernel(filter, event, error);
-    return keep ? emit(filter, event, NULL, error) : STATUS_OK;
+    return keep ? emit(filter, event, NULL, error) : AR_OK;
 }
 
 static int by_id(const void *left, const void *right)
@@ -253,20 +254,20 @@ static int by_id(const void *left, const void *right)
 }
 
 /* Calls `act` for each kept block that is not gone, in the order of ids. */
-static enum status each_left(struct filter *filter,
-                             enum status (*act)(struct filter *, struct filter_block *,
-                                                struct error *),
-                             struct error *error)
+static enum ar_status each_left(struct filter *filter,
+                                enum ar_status (*act)(struct filter *, struct filter_block *,
+                                                      struct ar_error *),
+                                struct ar_error *error)
 {
     size_t count = 0;
     struct filter_block **left = malloc((filter->block_count + 1) * sizeof *left);
     if (!left)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
     for (size_t i = 0; i < filter->block_count; i++)
         if (filter->blocks[i].kept && filter->blocks[i].state != GONE)
             left[count++] = &filter->blocks[i];
     qsort(left, count, sizeof(struct filter_block *), by_id);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < count && !status; i++)
         status = act(filter, left[i], error);
     free(left);
@@ -286,26 +287,27 @@ static bool is_there(const struct filter *filter, const struct filter_block *blo
     return block->state == LIVE || (has_state(filter) && filter->source->info.has_split_frees);
 }
 
-static enum status tell(struct filter *filter, struct filter_block *block, struct error *error)
+static enum ar_status tell(struct filter *filter, struct filter_block *block,
+                           struct ar_error *error)
 {
     char text[96];
     if (!is_there(filter, block))
-        return STATUS_OK;
+        return AR_OK;
     block->new_id = filter->told_id++; /* as emit_request will give it */
     if (!block->placed)
-        return STATUS_OK;
+        return AR_OK;
     snprintf(text, sizeof text, "block,%llu,%llu,%llu", (unsigned long long)block->address,
              (unsigned long long)trace_state_bytes(&filter->recorded_state, block->address),
              (unsigned long long)block->new_id);
     return trace_rewrite_note(&filter->base, text, error);
 }
 
-static enum status begin_with(struct filter *filter, struct filter_block *block,
-                              struct error *error)
+static enum ar_status begin_with(struct filter *filter, struct filter_block *block,
+                                 struct ar_error *error)
 {
     if (!is_there(filter, block))
-        return STATUS_OK;
-    enum status status = emit_request(filter, block, true, error);
+        return AR_OK;
+    enum ar_status status = emit_request(filter, block, true, error);
     if (status || block->state == LIVE)
         return status;
     const struct trace_event free_requested = {
@@ -314,10 +316,10 @@ static enum status begin_with(struct filter *filter, struct filter_block *block,
 }
 
 /* What was there where the part begins. */
-static enum status begin(struct filter *filter, struct error *error)
+static enum ar_status begin(struct filter *filter, struct ar_error *error)
 {
     char text[96];
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; has_state(filter) && !status &&
                        trace_state_print(&filter->recorded_state, i, text, sizeof text);
          i++)
@@ -328,17 +330,18 @@ static enum status begin(struct filter *filter, struct error *error)
     return status ? status : each_left(filter, begin_with, error);
 }
 
-static enum status end_with(struct filter *filter, struct filter_block *block, struct error *error)
+static enum ar_status end_with(struct filter *filter, struct filter_block *block,
+                               struct ar_error *error)
 {
     if (!block->emitted || (block->state == FREE_REQUESTED && !filter->splits))
-        return STATUS_OK;
+        return AR_OK;
     block->state = GONE;
     return emit(filter, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = block->new_id},
                 NULL, error);
 }
 
 /* The end of a step, or the start of the trace: the part asked for may begin or end here. */
-static enum status enter_step(struct filter *filter, uint64_t step, struct error *error)
+static enum ar_status enter_step(struct filter *filter, uint64_t step, struct ar_error *error)
 {
     const struct trace_filter_options *o = &filter->options;
     filter->step = step;
@@ -347,13 +350,13 @@ static enum status enter_step(struct filter *filter, uint64_t step, struct error
     filter->inside = inside;
     if (begins)
         filter->origin_ns = filter->source_ns;
-    return begins && step > 1 ? begin(filter, error) : STATUS_OK;
+    return begins && step > 1 ? begin(filter, error) : AR_OK;
 }
 
-static enum status take_event(struct filter *filter, const struct trace_event *event,
-                              struct error *error)
+static enum ar_status take_event(struct filter *filter, const struct trace_event *event,
+                                 struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (event->kind == TRACE_TIME)
         filter->source_ns = event->value;
     if (event->kind == TRACE_NOTE && filter->keeps_state && !filter->inside)
@@ -369,7 +372,7 @@ static enum status take_event(struct filter *filter, const struct trace_event *e
     return status;
 }
 
-static enum status begin_round(struct filter *filter, struct error *error)
+static enum ar_status begin_round(struct filter *filter, struct ar_error *error)
 {
     if (filter->block_count)
         memset(filter->blocks, 0, filter->block_count * sizeof *filter->blocks);
@@ -379,21 +382,21 @@ static enum status begin_round(struct filter *filter, struct error *error)
     id_map_clear(&filter->names);
     filter->source_ns = 0;
     filter->time_base_ns = filter->time_ns;
-    enum status status = trace_rewind(filter->source, error);
+    enum ar_status status = trace_rewind(filter->source, error);
     return status ? status : enter_step(filter, 1, error);
 }
 
-static enum status filter_fill(struct trace_rewrite *self, struct error *error)
+static enum ar_status filter_fill(struct trace_rewrite *self, struct ar_error *error)
 {
     struct filter *filter = (struct filter *)self;
     while (!self->count) {
         const struct trace_event *events;
         size_t count;
-        enum status status = trace_next(filter->source, &events, &count, error);
+        enum ar_status status = trace_next(filter->source, &events, &count, error);
         bool past = filter->options.first_step && filter->step > filter->options.last_step;
         if (!status && (!count || past)) {
             if (filter->round + 1 >= filter->options.repeat)
-                return STATUS_OK;
+                return AR_OK;
             filter->round++;
             status = each_left(filter, end_with, error);
             if (!status)
@@ -406,10 +409,10 @@ static enum status filter_fill(struct trace_rewrite *self, struct error *error)
         if (status)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status filter_restart(struct trace_rewrite *self, struct error *error)
+static enum ar_status filter_restart(struct trace_rewrite *self, struct ar_error *error)
 {
     struct filter *filter = (struct filter *)self;
     filter->next_id = filter->round = 0;
@@ -434,8 +437,8 @@ static void filter_close(struct trace_rewrite *self)
 static const struct trace_rewrite_ops filter_ops = {
     .fill = filter_fill, .restart = filter_restart, .close = filter_close};
 
-static enum status set_options(struct filter *filter, const struct trace_filter_options *options,
-                               struct error *error)
+static enum ar_status set_options(struct filter *filter, const struct trace_filter_options *options,
+                                  struct ar_error *error)
 {
     filter->options = *options;
     filter->options.streams = NULL;
@@ -447,24 +450,24 @@ static enum status set_options(struct filter *filter, const struct trace_filter_
     if (options->stream_count) {
         filter->streams = malloc(options->stream_count * sizeof *filter->streams);
         if (!filter->streams)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for a filter");
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a filter");
         memcpy(filter->streams, options->streams, options->stream_count * sizeof *filter->streams);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status trace_filter(struct trace_source *source, const struct trace_filter_options *options,
-                         struct trace_source **out, struct error *error)
+enum ar_status trace_filter(struct trace_source *source, const struct trace_filter_options *options,
+                            struct trace_source **out, struct ar_error *error)
 {
     struct filter *filter = calloc(1, sizeof *filter);
     if (!filter) {
         trace_close(source);
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a filter");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a filter");
     }
     filter->source = source;
     filter->base.ops = &filter_ops;
     filter->base.base.info = source->info;
-    enum status status = set_options(filter, options, error);
+    enum ar_status status = set_options(filter, options, error);
     if (status) {
         filter_close(&filter->base);
         free(filter);
@@ -477,19 +480,19 @@ enum status trace_filter(struct trace_source *source, const struct trace_filter_
     bool blocks_wanted = !options->kinds && (options->device || options->stream_count);
     if (!left->events || (blocks_wanted && !(left->allocs || left->probes || left->kernels) &&
                           (source->info.allocs || source->info.probes))) {
-        status = error_set(error, STATUS_INVALID,
-                           "%s: nothing is left after the filter: it has %llu "
-                           "steps and %u streams",
-                           source->info.name, (unsigned long long)source->info.steps,
-                           source->info.streams);
+        status = ar_error_set(error, AR_INVALID,
+                              "%s: nothing is left after the filter: it has %llu "
+                              "steps and %u streams",
+                              source->info.name, (unsigned long long)source->info.steps,
+                              source->info.streams);
         trace_close(&filter->base.base);
         return status;
     }
     *out = &filter->base.base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status trace_filter_kinds(const char *letters, uint32_t *kinds, struct error *error)
+enum ar_status trace_filter_kinds(const char *letters, uint32_t *kinds, struct ar_error *error)
 {
     static const char all[] = " aprfukewscomt!"; /* by enum trace_kind */
     *kinds = 0;
@@ -498,18 +501,18 @@ enum status trace_filter_kinds(const char *letters, uint32_t *kinds, struct erro
         if (*at == ',')
             continue;
         if (!found)
-            return error_set(error, STATUS_INVALID,
-                             "\"%c\" in \"%.40s\" is no kind of event; they are %s", *at, letters,
-                             all + 1);
+            return ar_error_set(error, AR_INVALID,
+                                "\"%c\" in \"%.40s\" is no kind of event; they are %s", *at,
+                                letters, all + 1);
         *kinds |= 1u << (found - all);
     }
     if (!*kinds)
-        return error_set(error, STATUS_INVALID, "no kind of event is named; they are %s", all + 1);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID, "no kind of event is named; they are %s", all + 1);
+    return AR_OK;
 }
 
-enum status trace_filter_steps(const char *text, struct trace_filter_options *options,
-                               struct error *error)
+enum ar_status trace_filter_steps(const char *text, struct trace_filter_options *options,
+                                  struct ar_error *error)
 {
     char first[32];
     const char *dash = strchr(text, '-');
@@ -518,15 +521,15 @@ enum status trace_filter_steps(const char *text, struct trace_filter_options *op
     if (good) {
         memcpy(first, text, length);
         first[length] = 0;
-        good = count_parse(first, &options->first_step, NULL) == STATUS_OK;
+        good = ar_count_parse(first, &options->first_step, NULL) == AR_OK;
         options->last_step = options->first_step;
     }
     if (good && dash && dash[1])
-        good = count_parse(dash + 1, &options->last_step, NULL) == STATUS_OK;
+        good = ar_count_parse(dash + 1, &options->last_step, NULL) == AR_OK;
     else if (good && dash)
         options->last_step = UINT64_MAX;
     if (!good || !options->first_step || options->last_step < options->first_step)
-        return error_set(error, STATUS_INVALID,
-                         "steps \"%.40s\": write A-B, A- or A, counted from 1", text);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            "steps \"%.40s\": write A-B, A- or A, counted from 1", text);
+    return AR_OK;
 }

@@ -23,22 +23,22 @@ struct trace_filter_options {
 };
 
 /* The kinds that "a,f" or "afpr" names, letter by letter, for `kinds`. INVALID for others. */
-enum status trace_filter_kinds(const char *letters, uint32_t *kinds,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status trace_filter_kinds(const char *letters, uint32_t *kinds,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The steps of "A-B", "A-" or "A". */
-enum status trace_filter_steps(const char *text, struct trace_filter_options *options,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status trace_filter_steps(const char *text, struct trace_filter_options *options,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 /* A source over `source`, which it takes over and closes, also where it fails. INVALID where
  * nothing is left to keep. An adaptive source is written down first: it would hear no answers. */
-enum status trace_filter(struct trace_source *source, const struct trace_filter_options *options,
-                         struct trace_source **out, struct error *error) STATUS_CHECKED;
+enum ar_status trace_filter(struct trace_source *source, const struct trace_filter_options *options,
+                            struct trace_source **out, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Several traces at the same time: by recorded time where all have it, else so that all end
  * together. Streams are set apart, and every event has its trace's number as `tenant`. Takes the
  * sources over, also where it fails; the array stays the caller's. */
-enum status trace_merge(struct trace_source *const *sources, size_t count,
-                        struct trace_source **out, struct error *error) STATUS_CHECKED;
+enum ar_status trace_merge(struct trace_source *const *sources, size_t count,
+                           struct trace_source **out, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -52,20 +52,20 @@ size_t trace_header_print(const struct trace_info *info, const struct trace_stat
     return used;
 }
 
-static enum status take_text(const char *key, const char *value, char *out, size_t room,
-                             struct error *error)
+static enum ar_status take_text(const char *key, const char *value, char *out, size_t room,
+                                struct ar_error *error)
 {
     if (strlen(value) >= room)
-        return error_set(error, STATUS_INVALID, "\"%s\" has more than %zu bytes", key, room - 1);
+        return ar_error_set(error, AR_INVALID, "\"%s\" has more than %zu bytes", key, room - 1);
     for (const char *at = value; *at; at++)
         if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            return error_set(error, STATUS_INVALID, "\"%s\" holds a control byte", key);
+            return ar_error_set(error, AR_INVALID, "\"%s\" holds a control byte", key);
     memcpy(out, value, strlen(value) + 1);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take(enum header_key key, const char *value, struct trace_info *info,
-                        bool *free_requested_final, struct error *error)
+static enum ar_status take(enum header_key key, const char *value, struct trace_info *info,
+                           bool *free_requested_final, struct ar_error *error)
 {
     switch (key) {
     case HEADER_NAME:
@@ -77,24 +77,25 @@ static enum status take(enum header_key key, const char *value, struct trace_inf
     case HEADER_CARD:
         return take_text("card", value, info->card, sizeof info->card, error);
     case HEADER_LIMIT:
-        return size_parse(value, &info->limit_bytes, error);
+        return ar_size_parse(value, &info->limit_bytes, error);
     case HEADER_CAPACITY:
-        return size_parse(value, &info->capacity_bytes, error);
+        return ar_size_parse(value, &info->capacity_bytes, error);
     case HEADER_COMPLETE:
         if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-            return error_set(error, STATUS_INVALID, "complete: %.40s: yes or no is wanted", value);
+            return ar_error_set(error, AR_INVALID, "complete: %.40s: yes or no is wanted", value);
         info->complete = value[0] == 'y';
-        return STATUS_OK;
+        return AR_OK;
     default:
         if (strcmp(value, "final") != 0)
-            return error_set(error, STATUS_INVALID, "let-go: %.40s: final is wanted", value);
+            return ar_error_set(error, AR_INVALID, "let-go: %.40s: final is wanted", value);
         *free_requested_final = true;
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
-enum status trace_header_parse(const char *line, struct trace_source *source,
-                               bool *free_requested_final, unsigned *given, struct error *error)
+enum ar_status trace_header_parse(const char *line, struct trace_source *source,
+                                  bool *free_requested_final, unsigned *given,
+                                  struct ar_error *error)
 {
     static const char stat[] = "stat:";
     const char *at = line + 1 + (line[1] == ' ');
@@ -107,11 +108,11 @@ enum status trace_header_parse(const char *line, struct trace_source *source,
         if (strncmp(at, names[key], length) != 0 || at[length] != ':')
             continue;
         if (*given & 1u << key)
-            return error_set(error, STATUS_INVALID, "the header \"%s\" is given twice", names[key]);
+            return ar_error_set(error, AR_INVALID, "the header \"%s\" is given twice", names[key]);
         *given |= 1u << key;
         const char *value = at + length + 1;
         return take((enum header_key)key, value + (*value == ' '), &source->info,
                     free_requested_final, error);
     }
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -34,14 +34,14 @@ static size_t find(const struct id_map *map, uint64_t id)
     return at;
 }
 
-static enum status grow(struct id_map *map)
+static enum ar_status grow(struct id_map *map)
 {
     struct id_map larger = {.room = map->room ? map->room * 2 : FIRST_ROOM,
                             .shift = map->room ? map->shift - 1 : FIRST_SHIFT,
                             .count = map->count};
     larger.cells = malloc(larger.room * sizeof *larger.cells);
     if (!larger.cells)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     for (size_t i = 0; i < larger.room; i++)
         larger.cells[i].id = NONE;
     for (size_t i = 0; i < map->room; i++)
@@ -49,20 +49,20 @@ static enum status grow(struct id_map *map)
             larger.cells[find(&larger, map->cells[i].id)] = map->cells[i];
     free(map->cells);
     *map = larger;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status id_map_put(struct id_map *map, uint64_t id, uint64_t value)
+enum ar_status id_map_put(struct id_map *map, uint64_t id, uint64_t value)
 {
     if (2 * (map->count + 1) > map->room) {
-        enum status status = grow(map);
-        if (status != STATUS_OK)
+        enum ar_status status = grow(map);
+        if (status != AR_OK)
             return status;
     }
     size_t at = find(map, id);
     map->count += map->cells[at].id == NONE;
     map->cells[at] = (struct id_map_cell){.id = id, .value = value};
-    return STATUS_OK;
+    return AR_OK;
 }
 
 bool id_map_get(const struct id_map *map, uint64_t id, uint64_t *value)

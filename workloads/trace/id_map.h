@@ -30,7 +30,7 @@ void id_map_clear(struct id_map *map);
 
 /* Adds an id that is not there, or gives one that is there another value. HOST_MEMORY: the map
  * is as it was. */
-enum status id_map_put(struct id_map *map, uint64_t id, uint64_t value) STATUS_CHECKED;
+enum ar_status id_map_put(struct id_map *map, uint64_t id, uint64_t value) AR_STATUS_CHECKED;
 bool id_map_get(const struct id_map *map, uint64_t id, uint64_t *value);
 /* Does nothing where it is not there. */
 void id_map_remove(struct id_map *map, uint64_t id);

@@ -60,9 +60,9 @@ static bool reach(void **items, size_t *count, size_t index, size_t bytes)
     return true;
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory to describe a trace");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to describe a trace");
 }
 
 static struct inspect_stream *stream_at(struct inspect *out, uint32_t stream)
@@ -76,8 +76,8 @@ static struct inspect_stream *stream_at(struct inspect *out, uint32_t stream)
     return &out->streams[stream];
 }
 
-static enum status take_request(struct pass *pass, const struct trace_event *event,
-                                struct error *error)
+static enum ar_status take_request(struct pass *pass, const struct trace_event *event,
+                                   struct ar_error *error)
 {
     struct inspect *out = pass->out;
     void *items = pass->blocks;
@@ -107,7 +107,7 @@ static enum status take_request(struct pass *pass, const struct trace_event *eve
         out->peak_live_blocks = pass->live_blocks;
     if (pass->live_bytes > pass->step.peak_live_bytes)
         pass->step.peak_live_bytes = pass->live_bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void take_end(struct pass *pass, const struct trace_event *event)
@@ -127,7 +127,7 @@ static void take_end(struct pass *pass, const struct trace_event *event)
     block->pending = event->kind == TRACE_FREE_REQUESTED;
 }
 
-static enum status end_step(struct pass *pass, struct error *error)
+static enum ar_status end_step(struct pass *pass, struct ar_error *error)
 {
     void *items = pass->out->steps;
     if (!reach(&items, &pass->step_capacity, pass->out->step_count, sizeof pass->step))
@@ -138,7 +138,7 @@ static enum status end_step(struct pass *pass, struct error *error)
     pass->out->steps[pass->out->step_count++] = pass->step;
     pass->step =
         (struct inspect_step){.first_event = pass->event + 1, .peak_live_bytes = pass->live_bytes};
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void count_keys(struct inspect *out, const struct trace_attributes *keys)
@@ -148,8 +148,8 @@ static void count_keys(struct inspect *out, const struct trace_attributes *keys)
     out->keys[INSPECT_KEYS - 1] += keys->rest != NULL;
 }
 
-static enum status take_event(struct pass *pass, const struct trace_event *event,
-                              struct error *error)
+static enum ar_status take_event(struct pass *pass, const struct trace_event *event,
+                                 struct ar_error *error)
 {
     struct inspect *out = pass->out;
     struct inspect_stream *stream;
@@ -160,7 +160,7 @@ static enum status take_event(struct pass *pass, const struct trace_event *event
     case TRACE_FREE_REQUESTED:
     case TRACE_FREE_COMPLETED:
         take_end(pass, event);
-        return STATUS_OK;
+        return AR_OK;
     case TRACE_USE:
     case TRACE_KERNEL:
         stream = stream_at(out, event->stream);
@@ -170,14 +170,14 @@ static enum status take_event(struct pass *pass, const struct trace_event *event
         stream->kernels += event->kind == TRACE_KERNEL;
         stream->kernel_ns += event->kind == TRACE_KERNEL ? event->value : 0;
         out->kernel_ns += event->kind == TRACE_KERNEL ? event->value : 0;
-        return STATUS_OK;
+        return AR_OK;
     case TRACE_MARK:
-        return event->flags & TRACE_STEP ? end_step(pass, error) : STATUS_OK;
+        return event->flags & TRACE_STEP ? end_step(pass, error) : AR_OK;
     case TRACE_TIME:
         out->duration_ns = event->value;
-        return STATUS_OK;
+        return AR_OK;
     default:
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
@@ -193,13 +193,14 @@ static void finish(struct pass *pass, const struct trace_info *info)
         out->stream_count = info->streams;
 }
 
-enum status inspect_trace(struct trace_source *source, struct inspect *out, struct error *error)
+enum ar_status inspect_trace(struct trace_source *source, struct inspect *out,
+                             struct ar_error *error)
 {
     *out = (struct inspect){0};
     struct pass pass = {.out = out};
     const struct trace_event *events;
     size_t count;
-    enum status status;
+    enum ar_status status;
     while (!(status = trace_next(source, &events, &count, error)) && count) {
         for (size_t i = 0; i < count && !status; i++, pass.event++) {
             out->by_kind[events[i].kind]++;

@@ -50,8 +50,8 @@ const char *inspect_key_name(unsigned index);
 uint64_t inspect_bin_from(unsigned bin);
 
 /* Pulls `source` from where it stands to its end. The caller closes `out`, also after a failure. */
-enum status inspect_trace(struct trace_source *source, struct inspect *out,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status inspect_trace(struct trace_source *source, struct inspect *out,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 void inspect_close(struct inspect *inspect);
 
 #endif

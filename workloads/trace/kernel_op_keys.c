@@ -106,8 +106,8 @@ static bool take_value(struct trace_kernel_op *out, enum key key, const struct i
     }
 }
 
-enum status trace_kernel_op_parse(const char *rest, struct trace_kernel_op *out,
-                                  struct error *error)
+enum ar_status trace_kernel_op_parse(const char *rest, struct trace_kernel_op *out,
+                                     struct ar_error *error)
 {
     static const char *const wanted[KEY_COUNT] = {
         "a name of up to 15 letters", "a block's id, or ~N for the N-th request back from here",
@@ -121,16 +121,15 @@ enum status trace_kernel_op_parse(const char *rest, struct trace_kernel_op *out,
         if (key < 0)
             continue;
         if (given[key])
-            return error_set(error, STATUS_INVALID, "the key \"%s\" is given twice",
-                             key_names[key]);
+            return ar_error_set(error, AR_INVALID, "the key \"%s\" is given twice", key_names[key]);
         given[key] = true;
         if (!take_value(out, (enum key)key, &item))
-            return error_set(error, STATUS_INVALID, "%.*s: %s is wanted",
-                             (int)(item.bytes < 80 ? item.bytes : 80), item.text, wanted[key]);
+            return ar_error_set(error, AR_INVALID, "%.*s: %s is wanted",
+                                (int)(item.bytes < 80 ? item.bytes : 80), item.text, wanted[key]);
     }
     if (given[KEY_OP] && !given[KEY_OUT])
-        return error_set(error, STATUS_INVALID, "op=%s: it has no output; write out=ID", out->op);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID, "op=%s: it has no output; write out=ID", out->op);
+    return AR_OK;
 }
 
 static size_t print_reference(char *text, size_t used, struct trace_reference reference)

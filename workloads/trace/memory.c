@@ -27,22 +27,22 @@ struct trace_memory {
     bool given;         /* the span was given out */
 };
 
-static enum status memory_next(struct trace_source *self, const struct trace_event **events,
-                               size_t *count, struct error *error)
+static enum ar_status memory_next(struct trace_source *self, const struct trace_event **events,
+                                  size_t *count, struct ar_error *error)
 {
     (void)error;
     struct trace_memory *memory = (struct trace_memory *)self;
     *events = memory->events;
     *count = memory->given ? 0 : memory->count;
     memory->given = true;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status memory_rewind(struct trace_source *self, struct error *error)
+static enum ar_status memory_rewind(struct trace_source *self, struct ar_error *error)
 {
     (void)error;
     ((struct trace_memory *)self)->given = false;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const struct trace_attributes *memory_attributes(struct trace_source *self, uint32_t index)
@@ -106,55 +106,55 @@ void trace_memory_discard(struct trace_memory *memory)
         memory_close(&memory->base);
 }
 
-enum status trace_memory_append(struct trace_memory *memory, const struct trace_event *event,
-                                const struct trace_attributes *attributes, const char *text,
-                                struct error *error)
+enum ar_status trace_memory_append(struct trace_memory *memory, const struct trace_event *event,
+                                   const struct trace_attributes *attributes, const char *text,
+                                   struct ar_error *error)
 {
     struct trace_event *events =
-        array_grow(memory->events, memory->count, &memory->capacity, sizeof *events);
+        ar_array_grow(memory->events, memory->count, &memory->capacity, sizeof *events);
     if (!events)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a trace of %zu events",
-                         memory->count);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace of %zu events",
+                            memory->count);
     memory->events = events;
     struct trace_event *copy = &memory->events[memory->count];
     *copy = *event;
-    enum status status =
+    enum ar_status status =
         trace_tables_attributes(&memory->tables, attributes, &copy->attributes, error);
     if (!status && (event->kind == TRACE_MARK || event->kind == TRACE_NOTE))
         status = trace_tables_add_text(&memory->tables, text ? text : "", text ? strlen(text) : 0,
                                        &copy->value, error);
     if (status)
-        return error_prefix(error, status, "event %zu", memory->count);
+        return ar_error_prefix(error, status, "event %zu", memory->count);
     memory->free_requests |= event->kind == TRACE_FREE_REQUESTED;
     memory->count++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status trace_memory_line(struct trace_memory *memory, uint64_t line, struct error *error)
+enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line, struct ar_error *error)
 {
     if (memory->line_count && memory->lines[memory->line_count - 1].first == memory->count)
         memory->line_count--; /* nothing came of that one */
     struct line *lines =
-        array_grow(memory->lines, memory->line_count, &memory->line_capacity, sizeof *lines);
+        ar_array_grow(memory->lines, memory->line_count, &memory->line_capacity, sizeof *lines);
     if (!lines)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the lines of a trace");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the lines of a trace");
     memory->lines = lines;
     memory->lines[memory->line_count++] = (struct line){memory->count, line};
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* One pass over all events, which gives them their slots. */
-static enum status check_all(struct trace_memory *memory, bool free_requested_final,
-                             bool *final_serves, struct error *error)
+static enum ar_status check_all(struct trace_memory *memory, bool free_requested_final,
+                                bool *final_serves, struct ar_error *error)
 {
     struct trace_check check;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     trace_check_start(&check, &memory->tables, false, free_requested_final);
     size_t at = 0;
     for (; at < memory->count && !status; at++)
         status = trace_check_event(&check, &memory->events[at], error);
     if (status)
-        error_prefix(error, status, "%s: event %zu", memory->base.info.name, at - 1);
+        ar_error_prefix(error, status, "%s: event %zu", memory->base.info.name, at - 1);
     else
         trace_check_finish(&check, &memory->base.info);
     *final_serves = memory->free_requests && !memory->base.info.has_split_frees;
@@ -162,11 +162,11 @@ static enum status check_all(struct trace_memory *memory, bool free_requested_fi
     return status;
 }
 
-enum status trace_memory_open(struct trace_memory *memory, struct trace_source **out,
-                              struct error *error)
+enum ar_status trace_memory_open(struct trace_memory *memory, struct trace_source **out,
+                                 struct ar_error *error)
 {
     bool final_serves = false;
-    enum status status = check_all(memory, false, &final_serves, error);
+    enum ar_status status = check_all(memory, false, &final_serves, error);
     if (!status && final_serves)
         status = check_all(memory, true, &final_serves, error);
     if (status) {
@@ -178,18 +178,18 @@ enum status trace_memory_open(struct trace_memory *memory, struct trace_source *
         memory->events = fit ? fit : memory->events;
     }
     *out = &memory->base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status trace_memory_copy(struct trace_source *source, struct trace_source **out,
-                              struct error *error)
+enum ar_status trace_memory_copy(struct trace_source *source, struct trace_source **out,
+                                 struct ar_error *error)
 {
     struct trace_memory *memory = trace_memory_create(&source->info);
     if (!memory)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a trace");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
     const struct trace_event *events;
     size_t count;
-    enum status status;
+    enum ar_status status;
     while (!(status = trace_next(source, &events, &count, error)) && count) {
         for (size_t i = 0; i < count && !status; i++) {
             bool has_text = events[i].kind == TRACE_MARK || events[i].kind == TRACE_NOTE;

@@ -38,21 +38,21 @@ struct merge {
 };
 
 /* Makes sure that the part's next event is in hand; times are taken off on the way. */
-static enum status look_ahead(struct part *part, struct error *error)
+static enum ar_status look_ahead(struct part *part, struct ar_error *error)
 {
     while (!part->ended) {
         for (; part->at < part->count; part->at++, part->given++) {
             if (part->events[part->at].kind != TRACE_TIME)
-                return STATUS_OK;
+                return AR_OK;
             part->time_ns = part->events[part->at].value;
         }
         part->at = 0;
-        enum status status = trace_next(part->source, &part->events, &part->count, error);
+        enum ar_status status = trace_next(part->source, &part->events, &part->count, error);
         if (status)
             return status;
         part->ended = !part->count;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Whether `a` goes before `b`, which stands later in the list. */
@@ -65,33 +65,33 @@ static bool goes_first(const struct merge *merge, const struct part *a, const st
     return a_share <= b_share;
 }
 
-static enum status new_id(struct part *part, const struct trace_event *event, uint64_t **id,
-                          struct error *error)
+static enum ar_status new_id(struct part *part, const struct trace_event *event, uint64_t **id,
+                             struct ar_error *error)
 {
     if (event->slot >= part->id_count) {
         size_t count = event->slot + (size_t)event->slot / 2 + 64;
         uint64_t *ids = realloc(part->ids, count * sizeof *ids);
         if (!ids)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
         part->ids = ids;
         part->id_count = count;
     }
     *id = &part->ids[event->slot];
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Kernels name blocks by id while they are there. */
-static enum status name_block(struct part *part, const struct trace_event *event, uint64_t new_id,
-                              struct error *error)
+static enum ar_status name_block(struct part *part, const struct trace_event *event,
+                                 uint64_t new_id, struct ar_error *error)
 {
     if (event->kind == TRACE_FREE_REQUESTED || event->kind == TRACE_FREE_COMPLETED)
         id_map_remove(&part->names, event->id);
     if (event->kind != TRACE_ALLOC && event->kind != TRACE_PROBE)
-        return STATUS_OK;
+        return AR_OK;
     part->requests++;
-    if (id_map_put(&part->names, event->id, new_id) != STATUS_OK)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the blocks of a trace");
-    return STATUS_OK;
+    if (id_map_put(&part->names, event->id, new_id) != AR_OK)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+    return AR_OK;
 }
 
 static bool find_name(const void *part, uint64_t id, uint64_t *new_id)
@@ -99,22 +99,22 @@ static bool find_name(const void *part, uint64_t id, uint64_t *new_id)
     return id_map_get(&((const struct part *)part)->names, id, new_id);
 }
 
-static enum status emit_time(struct merge *merge, struct part *part, struct error *error)
+static enum ar_status emit_time(struct merge *merge, struct part *part, struct ar_error *error)
 {
     if (!merge->by_time || part->time_ns <= merge->time_ns)
-        return STATUS_OK;
+        return AR_OK;
     merge->time_ns = part->time_ns;
     const struct trace_event event = {.kind = TRACE_TIME, .value = part->time_ns};
     return trace_rewrite_emit(&merge->base, part->source, event, NULL, error);
 }
 
-static enum status emit_next(struct merge *merge, struct part *part, struct error *error)
+static enum ar_status emit_next(struct merge *merge, struct part *part, struct ar_error *error)
 {
     struct trace_event event = part->events[part->at++];
     part->given++;
     if (event.kind == TRACE_NOTE)
-        return STATUS_OK;
-    enum status status = emit_time(merge, part, error);
+        return AR_OK;
+    enum ar_status status = emit_time(merge, part, error);
     if (status)
         return status;
     if (trace_kind_has_block(event.kind)) {
@@ -147,7 +147,7 @@ static enum status emit_next(struct merge *merge, struct part *part, struct erro
 }
 
 /* The time at the end of the trace that ends last. */
-static enum status emit_end(struct merge *merge, struct error *error)
+static enum ar_status emit_end(struct merge *merge, struct ar_error *error)
 {
     struct part *last = &merge->parts[0];
     for (size_t i = 1; i < merge->part_count; i++)
@@ -156,14 +156,14 @@ static enum status emit_end(struct merge *merge, struct error *error)
     return emit_time(merge, last, error);
 }
 
-static enum status merge_fill(struct trace_rewrite *self, struct error *error)
+static enum ar_status merge_fill(struct trace_rewrite *self, struct ar_error *error)
 {
     struct merge *merge = (struct merge *)self;
     while (self->count < 4096) {
         struct part *next = NULL;
         for (size_t i = 0; i < merge->part_count; i++) {
             struct part *part = &merge->parts[i];
-            enum status status = look_ahead(part, error);
+            enum ar_status status = look_ahead(part, error);
             if (status)
                 return status;
             if (!part->ended && (!next || !goes_first(merge, next, part)))
@@ -171,14 +171,14 @@ static enum status merge_fill(struct trace_rewrite *self, struct error *error)
         }
         if (!next)
             return emit_end(merge, error);
-        enum status status = emit_next(merge, next, error);
+        enum ar_status status = emit_next(merge, next, error);
         if (status)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status merge_restart(struct trace_rewrite *self, struct error *error)
+static enum ar_status merge_restart(struct trace_rewrite *self, struct ar_error *error)
 {
     struct merge *merge = (struct merge *)self;
     merge->next_id = merge->time_ns = 0;
@@ -188,11 +188,11 @@ static enum status merge_restart(struct trace_rewrite *self, struct error *error
         part->ended = false;
         part->given = part->time_ns = part->requests = 0;
         id_map_clear(&part->names);
-        enum status status = trace_rewind(part->source, error);
+        enum ar_status status = trace_rewind(part->source, error);
         if (status)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void merge_close(struct trace_rewrite *self)
@@ -239,8 +239,8 @@ static void describe(struct merge *merge)
     info->capacity_bytes = merge->parts[0].source->info.capacity_bytes;
 }
 
-enum status trace_merge(struct trace_source *const *sources, size_t count,
-                        struct trace_source **out, struct error *error)
+enum ar_status trace_merge(struct trace_source *const *sources, size_t count,
+                           struct trace_source **out, struct ar_error *error)
 {
     struct merge *merge = calloc(1, sizeof *merge);
     struct part *parts = calloc(count + 1, sizeof *parts);
@@ -249,8 +249,8 @@ enum status trace_merge(struct trace_source *const *sources, size_t count,
             trace_close(sources[i]);
         free(merge);
         free(parts);
-        return count ? error_set(error, STATUS_HOST_MEMORY, "no host memory for a merge")
-                     : error_set(error, STATUS_INVALID, "a merge of no traces");
+        return count ? ar_error_set(error, AR_HOST_MEMORY, "no host memory for a merge")
+                     : ar_error_set(error, AR_INVALID, "a merge of no traces");
     }
     merge->base.ops = &merge_ops;
     merge->parts = parts;
@@ -258,7 +258,7 @@ enum status trace_merge(struct trace_source *const *sources, size_t count,
     for (size_t i = 0; i < count; i++)
         parts[i].source = sources[i];
     describe(merge);
-    enum status status = trace_rewrite_open(&merge->base, error);
+    enum ar_status status = trace_rewrite_open(&merge->base, error);
     if (!status)
         *out = &merge->base.base;
     return status;

@@ -49,7 +49,7 @@ void trace_name_from_path(const char *path, char *name, size_t room)
     }
     trace_name_put(name, room, file, length);
     for (char *at = name; *at;) { /* a file's name may hold any bytes, a trace's is text */
-        size_t bytes = utf8_bytes(at);
+        size_t bytes = ar_utf8_bytes(at);
         if (!bytes || (unsigned char)*at < 0x20 || *at == 0x7f)
             *at = '_';
         at += bytes ? bytes : 1;

@@ -7,10 +7,10 @@
 #include "workloads/trace/source.h"
 
 /* Each takes the input, which stands at its start, over: also where it fails. */
-enum status trace_text_open(struct trace_input *input, struct trace_source **out,
-                            struct error *error) STATUS_CHECKED;
-enum status trace_binary_open(struct trace_input *input, struct trace_source **out,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status trace_text_open(struct trace_input *input, struct trace_source **out,
+                               struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status trace_binary_open(struct trace_input *input, struct trace_source **out,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 #define TRACE_TEXT_FIRST_LINE "# allocrig-trace 1"
 
@@ -21,8 +21,8 @@ size_t trace_header_print(const struct trace_info *info, const struct trace_stat
 
 /* Takes one header line, without its end, into info and stats of a source. A line that is no known "# key: value"
  * is a comment. INVALID where the value is unusable. `*given` says which keys there were. */
-enum status trace_header_parse(const char *line, struct trace_source *source,
-                               bool *free_requested_final, unsigned *given,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status trace_header_parse(const char *line, struct trace_source *source,
+                                  bool *free_requested_final, unsigned *given,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

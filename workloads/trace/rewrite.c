@@ -8,38 +8,39 @@
 #include "workloads/trace/kernel_op_keys.h"
 
 /* The event has its keys and texts from these tables; `status` is what became of that. */
-static enum status push(struct trace_rewrite *self, struct trace_event event, enum status status,
-                        struct error *error)
+static enum ar_status push(struct trace_rewrite *self, struct trace_event event,
+                           enum ar_status status, struct ar_error *error)
 {
     if (!status && self->count == self->capacity) {
         size_t capacity = self->capacity ? self->capacity * 2 : 4096;
         struct trace_event *span = realloc(self->span, capacity * sizeof *span);
         if (!span)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu events", capacity);
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu events", capacity);
         self->span = span;
         self->capacity = capacity;
     }
     if (!status)
         status = trace_check_event(&self->check, &event, error);
     if (status)
-        return error_prefix(error, status, "%s: event %llu", self->base.info.name,
-                            (unsigned long long)self->check.counts.events);
+        return ar_error_prefix(error, status, "%s: event %llu", self->base.info.name,
+                               (unsigned long long)self->check.counts.events);
     self->span[self->count++] = event;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *source,
-                               struct trace_event event, const struct trace_attributes *attributes,
-                               struct error *error)
+enum ar_status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *source,
+                                  struct trace_event event,
+                                  const struct trace_attributes *attributes, struct ar_error *error)
 {
-    enum status status = trace_tables_take(&self->tables, source, &event, attributes, error);
+    enum ar_status status = trace_tables_take(&self->tables, source, &event, attributes, error);
     return push(self, event, status, error);
 }
 
-enum status trace_rewrite_note(struct trace_rewrite *self, const char *text, struct error *error)
+enum ar_status trace_rewrite_note(struct trace_rewrite *self, const char *text,
+                                  struct ar_error *error)
 {
     struct trace_event event = {.kind = TRACE_NOTE};
-    enum status status =
+    enum ar_status status =
         trace_tables_add_text(&self->tables, text, strlen(text), &event.value, error);
     return push(self, event, status, error);
 }
@@ -58,43 +59,43 @@ static bool rename_work(struct trace_kernel_op *kernel_op, const struct trace_re
     return true;
 }
 
-enum status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_source *source,
-                                 struct trace_event event,
-                                 const struct trace_attributes *attributes,
-                                 const struct trace_rewrite_names *names, struct error *error)
+enum ar_status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_source *source,
+                                    struct trace_event event,
+                                    const struct trace_attributes *attributes,
+                                    const struct trace_rewrite_names *names, struct ar_error *error)
 {
     struct trace_attributes keys =
         attributes ? *attributes : *trace_attributes_of(source, event.attributes);
     struct trace_kernel_op kernel_op;
-    struct error ignored;
+    struct ar_error ignored;
     /* Keys of these names that say something else are the user's own. */
-    if (!keys.rest || trace_kernel_op_parse(keys.rest, &kernel_op, &ignored) != STATUS_OK ||
+    if (!keys.rest || trace_kernel_op_parse(keys.rest, &kernel_op, &ignored) != AR_OK ||
         !kernel_op.op[0])
         return trace_rewrite_emit(self, source, event, attributes, error);
     size_t room = strlen(keys.rest) + TRACE_KERNEL_OP_TEXT;
     char *text = malloc(room);
     if (!text)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the keys of a trace");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the keys of a trace");
     trace_kernel_op_replace(keys.rest, rename_work(&kernel_op, names) ? &kernel_op : NULL, text,
                             room);
     keys.rest = text[0] ? text : NULL;
-    enum status status = trace_rewrite_emit(self, source, event, &keys, error);
+    enum ar_status status = trace_rewrite_emit(self, source, event, &keys, error);
     free(text);
     return status;
 }
 
-static enum status rewrite_next(struct trace_source *source, const struct trace_event **events,
-                                size_t *count, struct error *error)
+static enum ar_status rewrite_next(struct trace_source *source, const struct trace_event **events,
+                                   size_t *count, struct ar_error *error)
 {
     struct trace_rewrite *self = (struct trace_rewrite *)source;
     self->count = 0;
-    enum status status = self->ops->fill(self, error);
+    enum ar_status status = self->ops->fill(self, error);
     *events = self->span;
     *count = self->count;
     return status;
 }
 
-static enum status rewrite_rewind(struct trace_source *source, struct error *error)
+static enum ar_status rewrite_rewind(struct trace_source *source, struct ar_error *error)
 {
     struct trace_rewrite *self = (struct trace_rewrite *)source;
     trace_check_close(&self->check);
@@ -132,12 +133,12 @@ static const struct trace_source_ops rewrite_ops = {
     .close = rewrite_close,
 };
 
-enum status trace_rewrite_open(struct trace_rewrite *self, struct error *error)
+enum ar_status trace_rewrite_open(struct trace_rewrite *self, struct ar_error *error)
 {
     self->base.ops = &rewrite_ops;
     const struct trace_event *events;
     size_t count = 1;
-    enum status status = rewrite_rewind(&self->base, error);
+    enum ar_status status = rewrite_rewind(&self->base, error);
     while (!status && count)
         status = rewrite_next(&self->base, &events, &count, error);
     if (!status) {

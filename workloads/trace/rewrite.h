@@ -10,9 +10,9 @@ struct trace_rewrite;
 
 struct trace_rewrite_ops {
     /* Emits the next events; none at the end. */
-    enum status (*fill)(struct trace_rewrite *self, struct error *error);
+    enum ar_status (*fill)(struct trace_rewrite *self, struct ar_error *error);
     /* Back to the first event. */
-    enum status (*restart)(struct trace_rewrite *self, struct error *error);
+    enum ar_status (*restart)(struct trace_rewrite *self, struct ar_error *error);
     /* Closes what it has beside the base. */
     void (*close)(struct trace_rewrite *self);
 };
@@ -30,13 +30,14 @@ struct trace_rewrite {
 
 /* Emits an event whose id is that of the new trace; keys and texts are those of `source`, or
  * `attributes` where it is not NULL. */
-enum status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *source,
-                               struct trace_event event, const struct trace_attributes *attributes,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status trace_rewrite_emit(struct trace_rewrite *self, struct trace_source *source,
+                                  struct trace_event event,
+                                  const struct trace_attributes *attributes,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Emits a note of its own text. */
-enum status trace_rewrite_note(struct trace_rewrite *self, const char *text,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status trace_rewrite_note(struct trace_rewrite *self, const char *text,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The new id of a block of the old trace. False: it is not in the new one. */
 typedef bool trace_rewrite_lookup(const void *argument, uint64_t id, uint64_t *new_id);
@@ -48,14 +49,15 @@ struct trace_rewrite_names {
     const void *argument;
     uint64_t next_id, new_next_id;
 };
-enum status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_source *source,
-                                 struct trace_event event,
-                                 const struct trace_attributes *attributes,
-                                 const struct trace_rewrite_names *names,
-                                 struct error *error) STATUS_CHECKED;
+enum ar_status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_source *source,
+                                    struct trace_event event,
+                                    const struct trace_attributes *attributes,
+                                    const struct trace_rewrite_names *names,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The first pass, after which the source stands at its first event. `self` has its ops and the
  * fields of info that are not counted. A failure closes it. */
-enum status trace_rewrite_open(struct trace_rewrite *self, struct error *error) STATUS_CHECKED;
+enum ar_status trace_rewrite_open(struct trace_rewrite *self,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -44,14 +44,14 @@ struct import_report; /* workloads/formats/import_report.h */
 struct trace_source_ops {
     /* The next span: `*count` events at `*events`, valid until the next call. OK with count
      * 0 is the end. Errors name file and line or event. */
-    enum status (*next)(struct trace_source *self, const struct trace_event **events, size_t *count,
-                        struct error *error);
+    enum ar_status (*next)(struct trace_source *self, const struct trace_event **events,
+                           size_t *count, struct ar_error *error);
     /* Optional: only for adaptive sources, which give spans of one event. Called after
      * each ALLOC and PROBE with what became of it. */
     void (*served)(struct trace_source *self, const struct trace_event *event,
                    const struct trace_served *served);
     /* Back to the first event; the same events follow (given the same answers). */
-    enum status (*rewind)(struct trace_source *self, struct error *error);
+    enum ar_status (*rewind)(struct trace_source *self, struct ar_error *error);
     /* The keys and texts of events already given; valid until close. */
     const struct trace_attributes *(*attributes)(struct trace_source *self, uint32_t index);
     const char *(*text)(struct trace_source *self, uint64_t index);
@@ -69,13 +69,14 @@ struct trace_source {
     struct trace_stats stats; /* of a recording: what its allocator said at the end */
 };
 
-static inline enum status trace_next(struct trace_source *self, const struct trace_event **events,
-                                     size_t *count, struct error *error)
+static inline enum ar_status trace_next(struct trace_source *self,
+                                        const struct trace_event **events, size_t *count,
+                                        struct ar_error *error)
 {
     return self->ops->next(self, events, count, error);
 }
 
-static inline enum status trace_rewind(struct trace_source *self, struct error *error)
+static inline enum ar_status trace_rewind(struct trace_source *self, struct ar_error *error)
 {
     return self->ops->rewind(self, error);
 }

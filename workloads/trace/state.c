@@ -20,8 +20,8 @@
 #include "allocators/base/size.h"
 
 #define ROUND_BYTES         512u
-#define SMALL_SEGMENT_BYTES (2 * MIB)
-#define REST_BYTES          MIB /* that is not cut off */
+#define SMALL_SEGMENT_BYTES (2 * AR_MIB)
+#define REST_BYTES          AR_MIB /* that is not cut off */
 
 enum area_kind { AREA_SEGMENT, AREA_RANGE, AREA_PAGES };
 
@@ -43,18 +43,18 @@ void trace_state_close(struct trace_state *self)
     *self = (struct trace_state){0};
 }
 
-static enum status insert(struct trace_state *self, size_t at, struct trace_state_area area,
-                          struct error *error)
+static enum ar_status insert(struct trace_state *self, size_t at, struct trace_state_area area,
+                             struct ar_error *error)
 {
     struct trace_state_area *grown =
-        array_grow(self->areas, self->count, &self->room, sizeof *grown);
+        ar_array_grow(self->areas, self->count, &self->room, sizeof *grown);
     if (!grown)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu segments", self->count);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu segments", self->count);
     self->areas = grown;
     memmove(self->areas + at + 1, self->areas + at, (self->count - at) * sizeof *self->areas);
     self->areas[at] = area;
     self->count++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void drop(struct trace_state *self, size_t at)
@@ -66,8 +66,8 @@ static void drop(struct trace_state *self, size_t at)
 /* The first area above an address. */
 static size_t above(const struct trace_state *self, uint64_t address)
 {
-    return array_above(self->areas, self->count, sizeof *self->areas,
-                       offsetof(struct trace_state_area, address), address);
+    return ar_array_above(self->areas, self->count, sizeof *self->areas,
+                          offsetof(struct trace_state_area, address), address);
 }
 
 /* The range that pages at an address belong to; count: none. */
@@ -81,9 +81,10 @@ static size_t range_of(const struct trace_state *self, uint64_t address, uint32_
     return self->count;
 }
 
-static enum status map(struct trace_state *self, struct trace_state_area pages, struct error *error)
+static enum ar_status map(struct trace_state *self, struct trace_state_area pages,
+                          struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     size_t range = range_of(self, pages.address, pages.stream);
     if (range == self->count) {
         struct trace_state_area new_range = pages;
@@ -108,19 +109,19 @@ static enum status map(struct trace_state *self, struct trace_state_area pages, 
     return status;
 }
 
-static enum status unmap(struct trace_state *self, uint64_t address, uint64_t end,
-                         struct error *error)
+static enum ar_status unmap(struct trace_state *self, uint64_t address, uint64_t end,
+                            struct ar_error *error)
 {
     size_t at = above(self, address);
     if (!at || self->areas[at - 1].kind != AREA_PAGES || self->areas[at - 1].end < end)
-        return STATUS_OK; /* of what was never mapped: the recording contradicts itself */
+        return AR_OK; /* of what was never mapped: the recording contradicts itself */
     struct trace_state_area rest = self->areas[--at];
     rest.address = end;
     if (self->areas[at].address == address)
         drop(self, at);
     else
         self->areas[at++].end = address;
-    enum status status = rest.address < rest.end ? insert(self, at, rest, error) : STATUS_OK;
+    enum ar_status status = rest.address < rest.end ? insert(self, at, rest, error) : AR_OK;
     size_t before = at ? at - 1 : 0;
     bool ends_here = at == self->count || self->areas[at].kind != AREA_PAGES;
     if (!status && at && ends_here && self->areas[before].kind == AREA_RANGE)
@@ -140,7 +141,7 @@ static bool numbers_of(const char *text, const char *verb, uint64_t numbers[3])
            numbers[1] && numbers[1] <= UINT64_MAX - numbers[0];
 }
 
-enum status trace_state_note(struct trace_state *self, const char *text, struct error *error)
+enum ar_status trace_state_note(struct trace_state *self, const char *text, struct ar_error *error)
 {
     uint64_t numbers[3];
     struct trace_state_area area = {0};
@@ -149,7 +150,7 @@ enum status trace_state_note(struct trace_state *self, const char *text, struct 
     bool mapped = !made && !gone && numbers_of(text, "segment_map", numbers);
     bool unmapped = !made && !gone && !mapped && numbers_of(text, "segment_unmap", numbers);
     if (!made && !gone && !mapped && !unmapped)
-        return STATUS_OK;
+        return AR_OK;
     area.address = numbers[0];
     area.end = numbers[0] + numbers[1];
     area.stream = (uint32_t)numbers[2];
@@ -163,21 +164,21 @@ enum status trace_state_note(struct trace_state *self, const char *text, struct 
         return insert(self, at, area, error);
     if (at && self->areas[at - 1].address == area.address)
         drop(self, at - 1);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The first block above an address. */
 static size_t block_above(const struct trace_state *self, uint64_t address)
 {
-    return array_above(self->blocks, self->block_count, sizeof *self->blocks,
-                       offsetof(struct trace_state_block, address), address);
+    return ar_array_above(self->blocks, self->block_count, sizeof *self->blocks,
+                          offsetof(struct trace_state_block, address), address);
 }
 
 /* Where a block that begins at `address` ends. `next`: of the block above it. */
 static uint64_t end_of(const struct trace_state_area *area, uint64_t address, uint64_t bytes,
                        uint64_t next)
 {
-    uint64_t end = address + size_round_up(bytes, ROUND_BYTES);
+    uint64_t end = address + ar_size_round_up(bytes, ROUND_BYTES);
     if (!area || area->kind != AREA_SEGMENT || area->end <= address)
         return end < next ? end : next;
     uint64_t limit = area->end < next ? area->end : next;
@@ -185,15 +186,15 @@ static uint64_t end_of(const struct trace_state_area *area, uint64_t address, ui
     return end > limit || (keeps_rest && limit - end <= REST_BYTES) ? limit : end;
 }
 
-enum status trace_state_placed(struct trace_state *self, uint64_t address, uint64_t bytes,
-                               uint32_t pool, struct error *error)
+enum ar_status trace_state_placed(struct trace_state *self, uint64_t address, uint64_t bytes,
+                                  uint32_t pool, struct ar_error *error)
 {
     size_t owner = above(self, address), at = block_above(self, address);
     struct trace_state_block *grown =
-        array_grow(self->blocks, self->block_count, &self->block_room, sizeof *grown);
+        ar_array_grow(self->blocks, self->block_count, &self->block_room, sizeof *grown);
     if (!grown)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for %zu blocks",
-                         self->block_count);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks",
+                            self->block_count);
     self->blocks = grown;
     while (owner && self->areas[owner - 1].kind == AREA_PAGES)
         owner--;
@@ -205,7 +206,7 @@ enum status trace_state_placed(struct trace_state *self, uint64_t address, uint6
             (self->block_count - at) * sizeof *self->blocks);
     self->blocks[at] = (struct trace_state_block){address, end_of(area, address, bytes, next)};
     self->block_count++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void trace_state_freed(struct trace_state *self, uint64_t address)

@@ -19,12 +19,12 @@ struct trace_state {
 void trace_state_close(struct trace_state *self);
 
 /* Takes any note. HOST_MEMORY. */
-enum status trace_state_note(struct trace_state *self, const char *text,
-                             struct error *error) STATUS_CHECKED;
+enum ar_status trace_state_note(struct trace_state *self, const char *text,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 
 /* A block was placed, for a request of `bytes` from a pool (0: the common one). HOST_MEMORY. */
-enum status trace_state_placed(struct trace_state *self, uint64_t address, uint64_t bytes,
-                               uint32_t pool, struct error *error) STATUS_CHECKED;
+enum ar_status trace_state_placed(struct trace_state *self, uint64_t address, uint64_t bytes,
+                                  uint32_t pool, struct ar_error *error) AR_STATUS_CHECKED;
 /* The block at an address may be used again. */
 void trace_state_freed(struct trace_state *self, uint64_t address);
 /* Bytes of the block in use at an address; 0: there is none. */

@@ -6,24 +6,24 @@
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
-enum status trace_stats_add(struct trace_stats *self, const char *name, size_t length,
-                            uint64_t value, struct error *error)
+enum ar_status trace_stats_add(struct trace_stats *self, const char *name, size_t length,
+                               uint64_t value, struct ar_error *error)
 {
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)name[i] <= 0x20 || name[i] == 0x7f)
             length = 0;
     if (!length)
-        return error_set(error, STATUS_INVALID,
-                         "a statistic's name is empty, or holds blanks or control bytes");
-    struct trace_stat *items = array_grow(self->items, self->count, &self->room, sizeof *items);
+        return ar_error_set(error, AR_INVALID,
+                            "a statistic's name is empty, or holds blanks or control bytes");
+    struct trace_stat *items = ar_array_grow(self->items, self->count, &self->room, sizeof *items);
     if (!items)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for statistics");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for statistics");
     self->items = items;
     char *copy = strndup(name, length);
     if (!copy)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for statistics");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for statistics");
     self->items[self->count++] = (struct trace_stat){copy, value};
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void trace_stats_close(struct trace_stats *self)
@@ -34,12 +34,12 @@ void trace_stats_close(struct trace_stats *self)
     *self = (struct trace_stats){0};
 }
 
-enum status trace_stats_parse(struct trace_stats *self, const char *text, struct error *error)
+enum ar_status trace_stats_parse(struct trace_stats *self, const char *text, struct ar_error *error)
 {
     uint64_t value;
     const char *blank = strchr(text, ' ');
-    if (!blank || count_parse(blank + 1, &value, error))
-        return error_set(error, STATUS_INVALID,
-                         "stat: \"%.80s\": a name, a blank and a whole number are wanted", text);
+    if (!blank || ar_count_parse(blank + 1, &value, error))
+        return ar_error_set(error, AR_INVALID,
+                            "stat: \"%.80s\": a name, a blank and a whole number are wanted", text);
     return trace_stats_add(self, text, (size_t)(blank - text), value, error);
 }

@@ -20,12 +20,12 @@ struct trace_stats {
 };
 
 /* HOST_MEMORY; INVALID for a name that is empty or holds blanks or control bytes. */
-enum status trace_stats_add(struct trace_stats *self, const char *name, size_t length,
-                            uint64_t value, struct error *error) STATUS_CHECKED;
+enum ar_status trace_stats_add(struct trace_stats *self, const char *name, size_t length,
+                               uint64_t value, struct ar_error *error) AR_STATUS_CHECKED;
 void trace_stats_close(struct trace_stats *self);
 
 /* "NAME VALUE", as a header line has it. INVALID. */
-enum status trace_stats_parse(struct trace_stats *self, const char *text,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status trace_stats_parse(struct trace_stats *self, const char *text,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

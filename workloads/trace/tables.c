@@ -48,15 +48,15 @@ static bool number_of(const char *text, uint64_t limit, uint64_t *value)
     return true;
 }
 
-static enum status take_number(struct trace_attributes *out, enum key key, const char *value,
-                               struct error *error)
+static enum ar_status take_number(struct trace_attributes *out, enum key key, const char *value,
+                                  struct ar_error *error)
 {
     uint64_t number;
     if (!number_of(value, key == KEY_ALIGN ? UINT64_C(1) << 40 : UINT32_MAX, &number))
-        return error_set(error, STATUS_INVALID, "%s=%.40s: a whole number is wanted, up to %s",
-                         key_names[key], value, key == KEY_ALIGN ? "2^40" : "2^32 - 1");
+        return ar_error_set(error, AR_INVALID, "%s=%.40s: a whole number is wanted, up to %s",
+                            key_names[key], value, key == KEY_ALIGN ? "2^40" : "2^32 - 1");
     if (key == KEY_ALIGN && (!number || number & (number - 1)))
-        return error_set(error, STATUS_INVALID, "align=%s: a power of two is wanted", value);
+        return ar_error_set(error, AR_INVALID, "align=%s: a power of two is wanted", value);
     if (key == KEY_ALIGN)
         out->align = number;
     else if (key == KEY_POOL)
@@ -67,30 +67,30 @@ static enum status take_number(struct trace_attributes *out, enum key key, const
         out->thread = (uint32_t)number;
     else
         out->tenant = (uint32_t)number;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_known(struct trace_attributes *out, enum key key, const char *value,
-                              struct error *error)
+static enum ar_status take_known(struct trace_attributes *out, enum key key, const char *value,
+                                 struct ar_error *error)
 {
     if (out->given & 1u << key)
-        return error_set(error, STATUS_INVALID, "the key \"%s\" is given twice", key_names[key]);
+        return ar_error_set(error, AR_INVALID, "the key \"%s\" is given twice", key_names[key]);
     out->given = (uint16_t)(out->given | 1u << key);
     if (key == KEY_TAG) {
         out->tag = value;
     } else if (key == KEY_SPACE) {
         if (strcmp(value, "device") != 0 && strcmp(value, "pinned") != 0)
-            return error_set(error, STATUS_INVALID, "space=%.40s: device or pinned is wanted",
-                             value);
+            return ar_error_set(error, AR_INVALID, "space=%.40s: device or pinned is wanted",
+                                value);
         out->space = value[0] == 'p' ? TRACE_SPACE_PINNED : TRACE_SPACE_DEVICE;
     } else if (key == KEY_END) {
         if (strcmp(value, "lower") != 0 && strcmp(value, "upper") != 0)
-            return error_set(error, STATUS_INVALID, "end=%.40s: lower or upper is wanted", value);
+            return ar_error_set(error, AR_INVALID, "end=%.40s: lower or upper is wanted", value);
         out->end = value[0] == 'l' ? TRACE_END_LOWER : TRACE_END_UPPER;
     } else {
         return take_number(out, key, value, error);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static bool is_letter(char c)
@@ -110,8 +110,8 @@ static bool has_key(const char *list, const char *key, size_t length)
 }
 
 /* Takes `text` apart in place; unknown keys are put into `rest`, which has as much room. */
-static enum status take_apart(char *text, char *rest, struct trace_attributes *out,
-                              struct error *error)
+static enum ar_status take_apart(char *text, char *rest, struct trace_attributes *out,
+                                 struct ar_error *error)
 {
     *out = (struct trace_attributes){0};
     size_t rest_used = 0;
@@ -121,11 +121,11 @@ static enum status take_apart(char *text, char *rest, struct trace_attributes *o
             *next++ = 0;
         char *equals = strchr(item, '=');
         if (!equals || equals == item)
-            return error_set(error, STATUS_INVALID, "\"%.60s\" stands where key=value is wanted",
-                             item);
+            return ar_error_set(error, AR_INVALID, "\"%.60s\" stands where key=value is wanted",
+                                item);
         if (!is_letter(*item))
-            return error_set(
-                error, STATUS_INVALID,
+            return ar_error_set(
+                error, AR_INVALID,
                 "the key \"%.60s\" does not begin with a letter, which tells keys from "
                 "fields",
                 item);
@@ -135,14 +135,14 @@ static enum status take_apart(char *text, char *rest, struct trace_attributes *o
                (strlen(key_names[key]) != length || strncmp(key_names[key], item, length) != 0))
             key++;
         if (key < KEY_COUNT) {
-            enum status status = take_known(out, (enum key)key, equals + 1, error);
+            enum ar_status status = take_known(out, (enum key)key, equals + 1, error);
             if (status)
                 return status;
             continue;
         }
         if (rest_used && has_key(rest, item, length))
-            return error_set(error, STATUS_INVALID, "the key \"%.*s\" is given twice",
-                             length < 60 ? (int)length : 60, item);
+            return ar_error_set(error, AR_INVALID, "the key \"%.*s\" is given twice",
+                                length < 60 ? (int)length : 60, item);
         if (rest_used)
             rest[rest_used++] = ',';
         size_t item_length = strlen(item);
@@ -150,7 +150,7 @@ static enum status take_apart(char *text, char *rest, struct trace_attributes *o
         rest_used += item_length;
     }
     out->rest = rest_used ? rest : NULL;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static unsigned given_of(const struct trace_attributes *a)
@@ -192,14 +192,14 @@ static size_t print_keys(const struct trace_attributes *a, char *out, size_t roo
     return used;
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for the keys of a trace");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the keys of a trace");
 }
 
 /* Puts parsed keys that are new under the next index. */
-static enum status append(struct trace_tables *tables, const struct trace_attributes *parsed,
-                          struct error *error)
+static enum ar_status append(struct trace_tables *tables, const struct trace_attributes *parsed,
+                             struct ar_error *error)
 {
     size_t index = tables->keys.count; /* of the entry that is being made */
     if (index / BLOCK >= tables->block_count) {
@@ -221,23 +221,24 @@ static enum status append(struct trace_tables *tables, const struct trace_attrib
     for (unsigned i = 0; i < 2; i++) {
         if (!from[i])
             continue;
-        enum status status = texts_intern(&tables->strings, from[i], strlen(from[i]), &at, error);
+        enum ar_status status =
+            texts_intern(&tables->strings, from[i], strlen(from[i]), &at, error);
         if (status)
             return status;
         *to[i] = tables->strings.items[at];
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status intern(struct trace_tables *tables, const struct trace_attributes *parsed,
-                          uint32_t *index, struct error *error)
+static enum ar_status intern(struct trace_tables *tables, const struct trace_attributes *parsed,
+                             uint32_t *index, struct ar_error *error)
 {
     size_t length = print_keys(parsed, NULL, 0);
     char *text = malloc(length + 1);
     if (!text)
         return no_memory(error);
     (void)print_keys(parsed, text, length + 1);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!texts_find(&tables->keys, text, length, index)) {
         status = append(tables, parsed, error);
         if (!status)
@@ -249,29 +250,28 @@ static enum status intern(struct trace_tables *tables, const struct trace_attrib
 }
 
 /* Whether a text can stand in a line. */
-static enum status check_text(const char *text, size_t length, const char *what,
-                              struct error *error)
+static enum ar_status check_text(const char *text, size_t length, const char *what,
+                                 struct ar_error *error)
 {
     if (length > TRACE_TEXT_LIMIT)
-        return error_set(error, STATUS_INVALID, "%s has more than %u bytes", what,
-                         TRACE_TEXT_LIMIT);
+        return ar_error_set(error, AR_INVALID, "%s has more than %u bytes", what, TRACE_TEXT_LIMIT);
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            return error_set(error, STATUS_INVALID, "%s holds a control byte", what);
-    return STATUS_OK;
+            return ar_error_set(error, AR_INVALID, "%s holds a control byte", what);
+    return AR_OK;
 }
 
-enum status trace_tables_keys(struct trace_tables *tables, const char *text, size_t length,
-                              uint32_t *index, struct error *error)
+enum ar_status trace_tables_keys(struct trace_tables *tables, const char *text, size_t length,
+                                 uint32_t *index, struct ar_error *error)
 {
     *index = 0;
     if (!length)
-        return STATUS_OK;
+        return AR_OK;
     if (texts_find(&tables->keys, text, length, index)) {
         *index += 1;
-        return STATUS_OK;
+        return AR_OK;
     }
-    enum status status = check_text(text, length, "the set of keys", error);
+    enum ar_status status = check_text(text, length, "the set of keys", error);
     if (status)
         return status;
     char *copy = malloc(2 * (length + 1));
@@ -287,21 +287,21 @@ enum status trace_tables_keys(struct trace_tables *tables, const char *text, siz
     return status;
 }
 
-enum status trace_tables_attributes(struct trace_tables *tables,
-                                    const struct trace_attributes *attributes, uint32_t *index,
-                                    struct error *error)
+enum ar_status trace_tables_attributes(struct trace_tables *tables,
+                                       const struct trace_attributes *attributes, uint32_t *index,
+                                       struct ar_error *error)
 {
     *index = 0;
     if (!attributes || (!given_of(attributes) && !attributes->rest))
-        return STATUS_OK;
+        return AR_OK;
     if (attributes->tag && strchr(attributes->tag, ','))
-        return error_set(error, STATUS_INVALID, "the tag \"%.60s\" holds a comma", attributes->tag);
+        return ar_error_set(error, AR_INVALID, "the tag \"%.60s\" holds a comma", attributes->tag);
     size_t length = print_keys(attributes, NULL, 0);
     char *text = malloc(length + 1);
     if (!text)
         return no_memory(error);
     (void)print_keys(attributes, text, length + 1);
-    enum status status = trace_tables_keys(tables, text, length, index, error);
+    enum ar_status status = trace_tables_keys(tables, text, length, index, error);
     free(text);
     return status;
 }
@@ -324,28 +324,28 @@ const char *trace_tables_text(const struct trace_tables *tables, uint64_t index)
     return index < tables->texts.count ? tables->texts.items[index] : "";
 }
 
-enum status trace_tables_add_text(struct trace_tables *tables, const char *text, size_t length,
-                                  uint64_t *index, struct error *error)
+enum ar_status trace_tables_add_text(struct trace_tables *tables, const char *text, size_t length,
+                                     uint64_t *index, struct ar_error *error)
 {
     uint32_t at;
     if (!texts_find(&tables->texts, text, length, &at)) {
-        enum status status = check_text(text, length, "a label or note", error);
+        enum ar_status status = check_text(text, length, "a label or note", error);
         if (!status)
             status = texts_intern(&tables->texts, text, length, &at, error);
         if (status)
             return status;
     }
     *index = at;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status trace_tables_take(struct trace_tables *tables, struct trace_source *source,
-                              struct trace_event *event, const struct trace_attributes *attributes,
-                              struct error *error)
+enum ar_status trace_tables_take(struct trace_tables *tables, struct trace_source *source,
+                                 struct trace_event *event,
+                                 const struct trace_attributes *attributes, struct ar_error *error)
 {
     if (!attributes && event->attributes)
         attributes = trace_attributes_of(source, event->attributes);
-    enum status status = trace_tables_attributes(tables, attributes, &event->attributes, error);
+    enum ar_status status = trace_tables_attributes(tables, attributes, &event->attributes, error);
     if (status || (event->kind != TRACE_MARK && event->kind != TRACE_NOTE))
         return status;
     const char *text = trace_text_of(source, event->value);

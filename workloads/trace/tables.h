@@ -22,19 +22,20 @@ void trace_tables_close(struct trace_tables *tables);
 
 /* The index of the keys in `text`, "pool=1,tag=x" in any order; 0 for an empty text.
  * INVALID where a key is unusable, given twice, or a value is not what it should be. */
-enum status trace_tables_keys(struct trace_tables *tables, const char *text, size_t length,
-                              uint32_t *index, struct error *error) STATUS_CHECKED;
+enum ar_status trace_tables_keys(struct trace_tables *tables, const char *text, size_t length,
+                                 uint32_t *index, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The same from a struct; NULL gives 0. */
-enum status trace_tables_attributes(struct trace_tables *tables,
-                                    const struct trace_attributes *attributes, uint32_t *index,
-                                    struct error *error) STATUS_CHECKED;
+enum ar_status trace_tables_attributes(struct trace_tables *tables,
+                                       const struct trace_attributes *attributes, uint32_t *index,
+                                       struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Puts the keys and the text of an event of `source` into these tables and their indexes into the
  * event; `attributes` stands for the event's own keys where it is not NULL. */
-enum status trace_tables_take(struct trace_tables *tables, struct trace_source *source,
-                              struct trace_event *event, const struct trace_attributes *attributes,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status trace_tables_take(struct trace_tables *tables, struct trace_source *source,
+                                 struct trace_event *event,
+                                 const struct trace_attributes *attributes,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The keys by index; valid until the tables are closed. 0 and what is out of range: none. */
 const struct trace_attributes *trace_tables_at(const struct trace_tables *tables, uint32_t index);
@@ -46,7 +47,7 @@ const char *trace_tables_keys_text(const struct trace_tables *tables, uint32_t i
 const char *trace_tables_text(const struct trace_tables *tables, uint64_t index);
 
 /* The text of a label or note into the table. INVALID where it holds a control byte. */
-enum status trace_tables_add_text(struct trace_tables *tables, const char *text, size_t length,
-                                  uint64_t *index, struct error *error) STATUS_CHECKED;
+enum ar_status trace_tables_add_text(struct trace_tables *tables, const char *text, size_t length,
+                                     uint64_t *index, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -22,11 +22,11 @@ static bool is_letter(char c)
 }
 
 /* The number after the next comma. */
-static enum status take_number(const char **at, const char *what, uint64_t *value,
-                               struct error *error)
+static enum ar_status take_number(const char **at, const char *what, uint64_t *value,
+                                  struct ar_error *error)
 {
     if (**at != ',')
-        return error_set(error, STATUS_INVALID, "the %s is missing", what);
+        return ar_error_set(error, AR_INVALID, "the %s is missing", what);
     const char *from = ++*at;
     *value = 0;
     bool over = false;
@@ -37,55 +37,56 @@ static enum status take_number(const char **at, const char *what, uint64_t *valu
     }
     if (*at == from || (**at && **at != ',')) {
         int length = (int)strcspn(from, ",");
-        return error_set(error, STATUS_INVALID, "the %s \"%.*s\" is not a whole number%s", what,
-                         length < 60 ? length : 60, from, *from == '-' ? " (it is negative)" : "");
+        return ar_error_set(error, AR_INVALID, "the %s \"%.*s\" is not a whole number%s", what,
+                            length < 60 ? length : 60, from,
+                            *from == '-' ? " (it is negative)" : "");
     }
     if (over)
-        return error_set(error, STATUS_INVALID, "the %s %.*s is too large for any trace", what,
-                         *at - from < 60 ? (int)(*at - from) : 60, from);
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID, "the %s %.*s is too large for any trace", what,
+                            *at - from < 60 ? (int)(*at - from) : 60, from);
+    return AR_OK;
 }
 
-static enum status take_stream(const char **at, uint32_t *stream, struct error *error)
+static enum ar_status take_stream(const char **at, uint32_t *stream, struct ar_error *error)
 {
     uint64_t number;
-    enum status status = take_number(at, "stream", &number, error);
+    enum ar_status status = take_number(at, "stream", &number, error);
     if (status)
         return status;
     if (number >= TRACE_NO_STREAM)
-        return error_set(error, STATUS_INVALID,
-                         "stream %llu: a trace counts its streams from 0, below 65536",
-                         (unsigned long long)number);
+        return ar_error_set(error, AR_INVALID,
+                            "stream %llu: a trace counts its streams from 0, below 65536",
+                            (unsigned long long)number);
     *stream = (uint32_t)number;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A stream that may be left out. */
-static enum status take_stream_if(const char **at, uint32_t absent, uint32_t *stream,
-                                  struct error *error)
+static enum ar_status take_stream_if(const char **at, uint32_t absent, uint32_t *stream,
+                                     struct ar_error *error)
 {
     *stream = absent;
     if (!**at || is_letter((*at)[1]))
-        return STATUS_OK;
+        return AR_OK;
     return take_stream(at, stream, error);
 }
 
-static enum status take_label(const char **at, struct trace_tables *tables, uint64_t *value,
-                              struct error *error)
+static enum ar_status take_label(const char **at, struct trace_tables *tables, uint64_t *value,
+                                 struct ar_error *error)
 {
     size_t length = **at ? strcspn(*at + 1, ",") : 0;
     if (!length)
-        return error_set(error, STATUS_INVALID, "the label of the mark is missing");
-    enum status status = trace_tables_add_text(tables, *at + 1, length, value, error);
+        return ar_error_set(error, AR_INVALID, "the label of the mark is missing");
+    enum ar_status status = trace_tables_add_text(tables, *at + 1, length, value, error);
     *at += 1 + length;
     return status;
 }
 
 /* The fields of the event; `*at` is left where the keys may begin. */
-static enum status take_fields(const char **at, struct trace_tables *tables,
-                               struct trace_event *event, struct error *error)
+static enum ar_status take_fields(const char **at, struct trace_tables *tables,
+                                  struct trace_event *event, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     switch (event->kind) {
     case TRACE_ALLOC:
     case TRACE_PROBE:
@@ -119,12 +120,12 @@ static enum status take_fields(const char **at, struct trace_tables *tables,
     case TRACE_TIME:
         return take_number(at, "time", &event->value, error);
     default:
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
-enum status trace_line_parse(const char *line, struct trace_tables *tables,
-                             struct trace_event *event, struct error *error)
+enum ar_status trace_line_parse(const char *line, struct trace_tables *tables,
+                                struct trace_event *event, struct ar_error *error)
 {
     *event = (struct trace_event){0};
     for (unsigned kind = 1; kind <= TRACE_KIND_LAST; kind++)
@@ -132,8 +133,8 @@ enum status trace_line_parse(const char *line, struct trace_tables *tables,
             event->kind = (uint8_t)kind;
     if (!event->kind || (line[1] && line[1] != ',')) {
         int length = (int)strcspn(line, ",");
-        return error_set(
-            error, STATUS_INVALID,
+        return ar_error_set(
+            error, AR_INVALID,
             "\"%.*s\" is no event: a line begins with one of a p r f u k e w s c o m t "
             "! and a comma",
             length < 20 ? length : 20, line);
@@ -141,14 +142,14 @@ enum status trace_line_parse(const char *line, struct trace_tables *tables,
     const char *at = line + 1;
     if (event->kind == TRACE_NOTE) {
         if (!*at)
-            return error_set(error, STATUS_INVALID, "the text of the note is missing");
+            return ar_error_set(error, AR_INVALID, "the text of the note is missing");
         return trace_tables_add_text(tables, at + 1, strlen(at + 1), &event->value, error);
     }
-    enum status status = take_fields(&at, tables, event, error);
+    enum ar_status status = take_fields(&at, tables, event, error);
     if (status || !*at)
         return status;
     if (!is_letter(at[1]))
-        return error_set(error, STATUS_INVALID, "\"%.60s\" is one field too many", at + 1);
+        return ar_error_set(error, AR_INVALID, "\"%.60s\" is one field too many", at + 1);
     return trace_tables_keys(tables, at + 1, strlen(at + 1), &event->attributes, error);
 }
 

@@ -7,8 +7,9 @@
 
 /* Reads a line; keys and texts go into the tables. What the line leaves out is set so that
  * trace_check_event fills it in. INVALID with a sentence without file and line. */
-enum status trace_line_parse(const char *line, struct trace_tables *tables,
-                             struct trace_event *event, struct error *error) STATUS_CHECKED;
+enum ar_status trace_line_parse(const char *line, struct trace_tables *tables,
+                                struct trace_event *event,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 
 /* What text needs to know of the event besides: NULL or empty where there is nothing. */
 struct trace_line_parts {

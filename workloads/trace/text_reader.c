@@ -27,64 +27,66 @@ struct text_trace {
     struct trace_lines lines;
 };
 
-static enum status located(const struct text_trace *trace, enum status status, struct error *error)
+static enum ar_status located(const struct text_trace *trace, enum ar_status status,
+                              struct ar_error *error)
 {
-    return error_prefix(error, status, "%s:%llu", trace_input_path(trace->input),
-                        (unsigned long long)trace->lines.number);
+    return ar_error_prefix(error, status, "%s:%llu", trace_input_path(trace->input),
+                           (unsigned long long)trace->lines.number);
 }
 
-static enum status first_line(struct text_trace *trace, struct error *error)
+static enum ar_status first_line(struct text_trace *trace, struct ar_error *error)
 {
     static const char stem[] = "# allocrig-trace ";
     char *line;
     size_t length;
-    enum status status = trace_lines_next(&trace->lines, &line, &length, error);
+    enum ar_status status = trace_lines_next(&trace->lines, &line, &length, error);
     if (status)
         return status;
     const char *path = trace_input_path(trace->input);
     if (!line)
-        return error_set(error, STATUS_FORMAT, "%s: the file is empty; a trace was wanted", path);
+        return ar_error_set(error, AR_FORMAT, "%s: the file is empty; a trace was wanted", path);
     trace->oracle = false;
     trace->pending = false;
     if (!strcmp(line, TRACE_TEXT_FIRST_LINE))
-        return STATUS_OK;
+        return AR_OK;
     if (!strncmp(line, stem, sizeof stem - 1))
-        return error_set(
-            error, STATUS_FORMAT,
+        return ar_error_set(
+            error, AR_FORMAT,
             "%s:1: version \"%.20s\" of the trace format; this program reads version 1", path,
             line + sizeof stem - 1);
     if ((line[0] != 'a' && line[0] != 'f') || line[1] != ',')
-        return error_set(error, STATUS_FORMAT,
-                         "%s: no trace: it begins neither with \"" TRACE_TEXT_FIRST_LINE
-                         "\" nor with an event a,ID,BYTES nor as any other format that `list "
-                         "formats` names",
-                         path);
+        return ar_error_set(error, AR_FORMAT,
+                            "%s: no trace: it begins neither with \"" TRACE_TEXT_FIRST_LINE
+                            "\" nor with an event a,ID,BYTES nor as any other format that `list "
+                            "formats` names",
+                            path);
     trace->oracle = true;
     trace->pending = true;
     trace->line = line;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The next line that holds an event; NULL at the end. */
-static enum status event_line(struct text_trace *trace, unsigned *given, char **line,
-                              struct error *error)
+static enum ar_status event_line(struct text_trace *trace, unsigned *given, char **line,
+                                 struct ar_error *error)
 {
     *line = trace->line;
     if (trace->pending) {
         trace->pending = false;
-        return STATUS_OK;
+        return AR_OK;
     }
     size_t length;
-    enum status status;
+    enum ar_status status;
     while (!(status = trace_lines_next(&trace->lines, line, &length, error)) && *line) {
         if (!length)
             continue;
         if (**line != '#')
-            return STATUS_OK;
+            return AR_OK;
         if (trace->check.counts.events || trace->oracle)
-            status = error_set(error, STATUS_INVALID,
-                               "a # line stands after the first event; headers and comments come "
-                               "before it");
+            status =
+                ar_error_set(error, AR_INVALID,
+                             "a # line stands after the first event; headers and comments come "
+                             "before it");
         else if (!trace->opened)
             status =
                 trace_header_parse(*line, &trace->base, &trace->free_requested_final, given, error);
@@ -96,29 +98,29 @@ static enum status event_line(struct text_trace *trace, unsigned *given, char **
     return status;
 }
 
-static enum status take_line(struct text_trace *trace, const char *line, struct trace_event *event,
-                             struct error *error)
+static enum ar_status take_line(struct text_trace *trace, const char *line,
+                                struct trace_event *event, struct ar_error *error)
 {
-    enum status status = trace_line_parse(line, &trace->tables, event, error);
+    enum ar_status status = trace_line_parse(line, &trace->tables, event, error);
     if (!status && trace->oracle && event->kind != TRACE_ALLOC &&
         event->kind != TRACE_FREE_COMPLETED)
-        status = error_set(error, STATUS_INVALID,
-                           "a file without the line \"" TRACE_TEXT_FIRST_LINE
-                           "\" may hold only a and f events");
+        status = ar_error_set(error, AR_INVALID,
+                              "a file without the line \"" TRACE_TEXT_FIRST_LINE
+                              "\" may hold only a and f events");
     if (!status)
         status = trace_check_event(&trace->check, event, error);
-    return status ? located(trace, status, error) : STATUS_OK;
+    return status ? located(trace, status, error) : AR_OK;
 }
 
-static enum status text_next(struct trace_source *self, const struct trace_event **events,
-                             size_t *count, struct error *error)
+static enum ar_status text_next(struct trace_source *self, const struct trace_event **events,
+                                size_t *count, struct ar_error *error)
 {
     struct text_trace *trace = (struct text_trace *)self;
     unsigned given = 0;
     *events = trace->span;
     for (*count = 0; *count < SPAN; ++*count) {
         char *line;
-        enum status status = event_line(trace, &given, &line, error);
+        enum ar_status status = event_line(trace, &given, &line, error);
         if (status)
             return status;
         if (!line)
@@ -127,10 +129,10 @@ static enum status text_next(struct trace_source *self, const struct trace_event
         if (status)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status begin_pass(struct text_trace *trace, struct error *error)
+static enum ar_status begin_pass(struct text_trace *trace, struct ar_error *error)
 {
     trace_lines_start(&trace->lines, trace->input);
     trace_check_close(&trace->check);
@@ -139,10 +141,10 @@ static enum status begin_pass(struct text_trace *trace, struct error *error)
     return first_line(trace, error);
 }
 
-static enum status text_rewind(struct trace_source *self, struct error *error)
+static enum ar_status text_rewind(struct trace_source *self, struct ar_error *error)
 {
     struct text_trace *trace = (struct text_trace *)self;
-    enum status status = trace_input_rewind(trace->input, error);
+    enum ar_status status = trace_input_rewind(trace->input, error);
     return status ? status : begin_pass(trace, error);
 }
 
@@ -174,12 +176,12 @@ static const struct trace_source_ops text_ops = {
 };
 
 /* The pass that checks and counts. */
-static enum status first_pass(struct text_trace *trace, struct error *error)
+static enum ar_status first_pass(struct text_trace *trace, struct ar_error *error)
 {
     struct trace_info *info = &trace->base.info;
     trace_name_from_path(trace_input_path(trace->input), info->name, sizeof info->name);
     info->complete = true;
-    enum status status = begin_pass(trace, error);
+    enum ar_status status = begin_pass(trace, error);
     unsigned given = 0;
     while (!status) {
         char *line;
@@ -198,21 +200,21 @@ static enum status first_pass(struct text_trace *trace, struct error *error)
     return text_rewind(&trace->base, error);
 }
 
-enum status trace_text_open(struct trace_input *input, struct trace_source **out,
-                            struct error *error)
+enum ar_status trace_text_open(struct trace_input *input, struct trace_source **out,
+                               struct ar_error *error)
 {
     struct text_trace *trace = calloc(1, sizeof *trace);
     if (!trace) {
         trace_input_close(input);
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a trace");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a trace");
     }
     trace->base.ops = &text_ops;
     trace->input = input;
-    enum status status = first_pass(trace, error);
+    enum ar_status status = first_pass(trace, error);
     if (status) {
         trace_close(&trace->base);
         return status;
     }
     *out = &trace->base;
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -97,23 +97,23 @@ static char *room_for(struct texts *texts, size_t bytes)
     return room;
 }
 
-enum status texts_intern(struct texts *texts, const char *text, size_t length, uint32_t *index,
-                         struct error *error)
+enum ar_status texts_intern(struct texts *texts, const char *text, size_t length, uint32_t *index,
+                            struct ar_error *error)
 {
     uint32_t hash = hash_of(text, length);
     size_t bucket = 0;
     if (texts->count && find(texts, text, length, hash, &bucket)) {
         *index = texts->buckets[bucket] - 1;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (texts->count >= UINT32_MAX - 1)
-        return error_set(error, STATUS_INVALID, "more than %u different texts in one trace",
-                         UINT32_MAX - 1);
+        return ar_error_set(error, AR_INVALID, "more than %u different texts in one trace",
+                            UINT32_MAX - 1);
     if (texts->count == texts->capacity && !grow(texts))
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the trace's texts");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the trace's texts");
     char *copy = room_for(texts, length + 1);
     if (!copy)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the trace's texts");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the trace's texts");
     memcpy(copy, text, length);
     copy[length] = 0;
     (void)find(texts, text, length, hash, &bucket);
@@ -122,5 +122,5 @@ enum status texts_intern(struct texts *texts, const char *text, size_t length, u
     texts->hashes[*index] = hash;
     texts->buckets[bucket] = *index + 1;
     texts->total_bytes += length + 1;
-    return STATUS_OK;
+    return AR_OK;
 }

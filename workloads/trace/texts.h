@@ -28,7 +28,7 @@ bool texts_find(const struct texts *texts, const char *text, size_t length, uint
 
 /* The index of the text, which is copied in if it is new. HOST_MEMORY, or INVALID past
  * 2^32 - 2 texts. */
-enum status texts_intern(struct texts *texts, const char *text, size_t length, uint32_t *index,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status texts_intern(struct texts *texts, const char *text, size_t length, uint32_t *index,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -30,8 +30,8 @@ struct writer {
     struct trace_event batch[BATCH];
 };
 
-static enum status write_line(struct writer *writer, const struct trace_event *event,
-                              uint32_t block_stream, struct error *error)
+static enum ar_status write_line(struct writer *writer, const struct trace_event *event,
+                                 uint32_t block_stream, struct ar_error *error)
 {
     const struct trace_line_parts parts = {
         .keys = trace_tables_keys_text(&writer->tables, event->attributes),
@@ -42,7 +42,7 @@ static enum status write_line(struct writer *writer, const struct trace_event *e
     if (length > writer->line_room) {
         char *line = realloc(writer->line, 2 * length);
         if (!line)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory to write a line");
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory to write a line");
         writer->line = line;
         writer->line_room = 2 * length;
         length = trace_line_print(event, &parts, line, writer->line_room);
@@ -50,38 +50,38 @@ static enum status write_line(struct writer *writer, const struct trace_event *e
     return trace_output_write(writer->output, writer->line, length, error);
 }
 
-static enum status flush_batch(struct writer *writer, struct error *error)
+static enum ar_status flush_batch(struct writer *writer, struct ar_error *error)
 {
     size_t bytes = writer->batch_count * sizeof writer->batch[0];
     writer->batch_count = 0;
     return trace_output_write(writer->output, writer->batch, bytes, error);
 }
 
-static enum status take_event(struct writer *writer, const struct trace_event *given,
-                              struct error *error)
+static enum ar_status take_event(struct writer *writer, const struct trace_event *given,
+                                 struct ar_error *error)
 {
     struct trace_event event = *given;
-    enum status status = trace_tables_take(&writer->tables, writer->source, &event, NULL, error);
+    enum ar_status status = trace_tables_take(&writer->tables, writer->source, &event, NULL, error);
     if (!status)
         status = trace_check_event(&writer->check, &event, error);
     if (status)
-        return error_prefix(error, status, "%s: event %llu", writer->info.name,
-                            (unsigned long long)writer->check.counts.events);
+        return ar_error_prefix(error, status, "%s: event %llu", writer->info.name,
+                               (unsigned long long)writer->check.counts.events);
     if (!writer->output)
-        return STATUS_OK;
+        return AR_OK;
     if (writer->format == TRACE_FORMAT_TEXT)
         return write_line(writer, &event, writer->check.block_stream, error);
     writer->batch[writer->batch_count++] = event;
-    return writer->batch_count == BATCH ? flush_batch(writer, error) : STATUS_OK;
+    return writer->batch_count == BATCH ? flush_batch(writer, error) : AR_OK;
 }
 
-static enum status pass(struct writer *writer, struct error *error)
+static enum ar_status pass(struct writer *writer, struct ar_error *error)
 {
     trace_check_start(&writer->check, &writer->tables, false, writer->free_requested_final);
     writer->check.hash_off = writer->output != NULL;
     const struct trace_event *events;
     size_t count;
-    enum status status;
+    enum ar_status status;
     while (!(status = trace_next(writer->source, &events, &count, error)) && count)
         for (size_t i = 0; i < count; i++) {
             status = take_event(writer, &events[i], error);
@@ -89,23 +89,23 @@ static enum status pass(struct writer *writer, struct error *error)
                 return status;
         }
     if (!status && writer->output && writer->check.counts.events != writer->info.events)
-        return error_set(error, STATUS_INVALID, "%s: a second pass over it gives other events",
-                         writer->info.name);
+        return ar_error_set(error, AR_INVALID, "%s: a second pass over it gives other events",
+                            writer->info.name);
     return status;
 }
 
-static enum status write_text_head(struct writer *writer, const char *head, size_t head_bytes,
-                                   struct error *error)
+static enum ar_status write_text_head(struct writer *writer, const char *head, size_t head_bytes,
+                                      struct ar_error *error)
 {
     static const char first[] = TRACE_TEXT_FIRST_LINE "\n";
-    enum status status = trace_output_write(writer->output, first, sizeof first - 1, error);
+    enum ar_status status = trace_output_write(writer->output, first, sizeof first - 1, error);
     return status ? status : trace_output_write(writer->output, head, head_bytes, error);
 }
 
-static enum status write_texts(struct writer *writer, const struct texts *texts,
-                               struct error *error)
+static enum ar_status write_texts(struct writer *writer, const struct texts *texts,
+                                  struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < texts->count && !status; i++) {
         status =
             trace_output_write(writer->output, texts->items[i], strlen(texts->items[i]), error);
@@ -151,8 +151,8 @@ static void fill_header(const struct writer *writer, size_t head_bytes, struct b
     h->records_at = (end + BINARY_ALIGN - 1) / BINARY_ALIGN * BINARY_ALIGN;
 }
 
-static enum status write_binary_head(struct writer *writer, const char *head, size_t head_bytes,
-                                     struct error *error)
+static enum ar_status write_binary_head(struct writer *writer, const char *head, size_t head_bytes,
+                                        struct ar_error *error)
 {
     static const char padding[BINARY_ALIGN];
     struct binary_header h;
@@ -161,7 +161,7 @@ static enum status write_binary_head(struct writer *writer, const char *head, si
         binary_checksum(BINARY_CHECKSUM_START, &h, offsetof(struct binary_header, checksum)), head,
         head_bytes);
     uint64_t end = sizeof h + h.head_bytes + h.key_bytes + h.text_bytes;
-    enum status status = trace_output_write(writer->output, &h, sizeof h, error);
+    enum ar_status status = trace_output_write(writer->output, &h, sizeof h, error);
     if (!status)
         status = trace_output_write(writer->output, head, head_bytes, error);
     if (!status)
@@ -173,26 +173,26 @@ static enum status write_binary_head(struct writer *writer, const char *head, si
     return status;
 }
 
-static enum status write_head(struct writer *writer, struct error *error)
+static enum ar_status write_head(struct writer *writer, struct ar_error *error)
 {
     bool text = writer->format == TRACE_FORMAT_TEXT;
     bool say_final = writer->free_requested_final && text; /* binary has a flag for it */
     size_t bytes = trace_header_print(&writer->info, &writer->source->stats, say_final, NULL, 0);
     char *head = malloc(bytes + 1);
     if (!head)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to write a trace");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to write a trace");
     (void)trace_header_print(&writer->info, &writer->source->stats, say_final, head, bytes + 1);
-    enum status status = text ? write_text_head(writer, head, bytes, error)
-                              : write_binary_head(writer, head, bytes, error);
+    enum ar_status status = text ? write_text_head(writer, head, bytes, error)
+                                 : write_binary_head(writer, head, bytes, error);
     free(head);
     return status;
 }
 
 /* The second pass, into the file. */
-static enum status write_out(struct writer *writer, const char *path, bool compress,
-                             struct error *error)
+static enum ar_status write_out(struct writer *writer, const char *path, bool compress,
+                                struct ar_error *error)
 {
-    enum status status = trace_output_open(path, compress, &writer->output, error);
+    enum ar_status status = trace_output_open(path, compress, &writer->output, error);
     if (status)
         return status;
     status = write_head(writer, error);
@@ -209,16 +209,16 @@ static enum status write_out(struct writer *writer, const char *path, bool compr
     return status;
 }
 
-enum status trace_write(struct trace_source *source, const char *path,
-                        const struct trace_write_options *options, struct error *error)
+enum ar_status trace_write(struct trace_source *source, const char *path,
+                           const struct trace_write_options *options, struct ar_error *error)
 {
     struct writer *writer = calloc(1, sizeof *writer);
     if (!writer)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to write a trace");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to write a trace");
     writer->source = source;
     writer->format = options->format;
     writer->info = source->info;
-    enum status status = trace_rewind(source, error);
+    enum ar_status status = trace_rewind(source, error);
     if (!status)
         status = pass(writer, error);
     if (!status) {

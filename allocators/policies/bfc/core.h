@@ -51,49 +51,51 @@ enum bfc_end {
 };
 
 struct bfc {
-    struct policy base;
-    struct host *host;
-    struct spans chunks;
-    uint64_t split_bytes;       /* a chunk larger than the request by this much is split */
-    uint64_t general_alignment; /* from this one on a request needs bfc_take_general: above
+    struct ar_policy base;
+    struct ar_host *host;
+    struct ar_spans chunks;
+    uint64_t split_bytes;         /* a chunk larger than the request by this much is split */
+    uint64_t general_alignment;   /* from this one on a request needs bfc_take_general: above
                                    256, or 0, all requests, where there are two ends */
-    bool collects;              /* wholly free regions go back when nothing else helps */
-    struct policy_stats tally;  /* the counters; the rest of it is unused */
+    bool collects;                /* wholly free regions go back when nothing else helps */
+    struct ar_policy_stats tally; /* the counters; the rest of it is unused */
     struct bfc_regions regions;
-    struct span_index index;  /* free chunks, those of the lower end where there are two */
-    struct span_index *upper; /* free chunks of the upper end; NULL: one end only */
-    uint32_t gap;             /* two-ended: the free span in the middle, 0 where none is left */
-    struct bfc_values values; /* with the limit that they came to */
-    bool limit_given;         /* the limit was an option, not derived */
-    uint64_t total_bytes;     /* of the device */
+    struct ar_span_index index;  /* free chunks, those of the lower end where there are two */
+    struct ar_span_index *upper; /* free chunks of the upper end; NULL: one end only */
+    uint32_t gap;                /* two-ended: the free span in the middle, 0 where none is left */
+    struct bfc_values values;    /* with the limit that they came to */
+    bool limit_given;            /* the limit was an option, not derived */
+    uint64_t total_bytes;        /* of the device */
 };
 
 /* Makes an instance of `ops` with these values. */
-enum status bfc_create_as(const struct policy_ops *ops, const struct policy_context *context,
-                          const struct bfc_values *values, struct policy **out,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status bfc_create_as(const struct ar_policy_ops *ops,
+                             const struct ar_policy_context *context,
+                             const struct bfc_values *values, struct ar_policy **out,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The hooks that all policies of the family share. */
-void bfc_destroy(struct policy *base);
-enum status bfc_alloc(struct policy *base, const struct policy_request *request,
-                      struct policy_block *out);
-enum status bfc_free(struct policy *base, const struct policy_block *block, uint32_t stream);
-void bfc_stats(const struct policy *base, struct policy_stats *out);
-void bfc_walk(const struct policy *base, policy_visit *visit, void *argument);
-enum status bfc_validate(const struct policy *base, struct error *error);
-uint64_t bfc_servable(const struct policy *base, enum policy_effort effort);
-bool bfc_setting(const struct policy *base, char *text, size_t text_bytes);
+void bfc_destroy(struct ar_policy *base);
+enum ar_status bfc_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                         struct ar_policy_block *out);
+enum ar_status bfc_free(struct ar_policy *base, const struct ar_policy_block *block,
+                        uint32_t stream);
+void bfc_stats(const struct ar_policy *base, struct ar_policy_stats *out);
+void bfc_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
+enum ar_status bfc_validate(const struct ar_policy *base, struct ar_error *error);
+uint64_t bfc_servable(const struct ar_policy *base, enum ar_policy_effort effort);
+bool bfc_setting(const struct ar_policy *base, char *text, size_t text_bytes);
 
 #define BFC_HOOKS                                                                                  \
     .destroy = bfc_destroy, .alloc = bfc_alloc, .free = bfc_free, .stats = bfc_stats,              \
     .walk = bfc_walk, .validate = bfc_validate, .servable = bfc_servable, .setting = bfc_setting
 
-#define BFC_CAPABILITIES (POLICY_WATCHES_FREE | POLICY_HONOURS_ALIGNMENT)
+#define BFC_CAPABILITIES (AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT)
 
 /* What the next region would be, in bytes, as the real one prints it when it runs out. */
-uint64_t bfc_next_region_bytes(const struct policy *base);
+uint64_t bfc_next_region_bytes(const struct ar_policy *base);
 /* Regions held now. */
-uint32_t bfc_region_count(const struct policy *base);
+uint32_t bfc_region_count(const struct ar_policy *base);
 
 /* ---- Between the files of the family ------------------------------------------------- */
 
@@ -107,8 +109,8 @@ void bfc_free_block_remove(struct bfc *self, uint32_t chunk);
 uint32_t bfc_cut(struct bfc *self, uint32_t chunk, uint64_t bytes);
 
 /* Marks a chunk that is in no index as used for the request, and fills `out`. */
-void bfc_hand_out(struct bfc *self, uint32_t chunk, const struct policy_request *request,
-                  struct policy_block *out);
+void bfc_hand_out(struct bfc *self, uint32_t chunk, const struct ar_policy_request *request,
+                  struct ar_policy_block *out);
 
 /* Merges a free chunk that is in no index with its free neighbours, which leave theirs.
  * Returns the result, still in none. */

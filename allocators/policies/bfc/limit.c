@@ -20,18 +20,18 @@
 #include "allocators/policies/bfc/core.h"
 
 #define UNLIMITED_BYTES     (UINT64_C(1) << 60)
-#define DEFAULT_SPLIT_BYTES (128 * MIB)
+#define DEFAULT_SPLIT_BYTES (128 * AR_MIB)
 #define JAX_FRACTION        0.75
 
 uint64_t bfc_system_bytes(uint64_t available_bytes, uint64_t compute_capability)
 {
-    if (available_bytes < 2 * GIB)
-        return 225 * MIB;
+    if (available_bytes < 2 * AR_GIB)
+        return 225 * AR_MIB;
     if (compute_capability <= 6)
-        return 500 * MIB;
+        return 500 * AR_MIB;
     if (compute_capability == 7)
-        return 1050 * MIB;
-    return compute_capability == 8 ? 1536 * MIB : 1800 * MIB;
+        return 1050 * AR_MIB;
+    return compute_capability == 8 ? 1536 * AR_MIB : 1800 * AR_MIB;
 }
 
 static uint64_t default_limit(uint64_t available_bytes, uint64_t compute_capability)
@@ -75,18 +75,18 @@ bool bfc_collects(const struct bfc_values *values)
                                                         : values->collection == BFC_COLLECTION_ON;
 }
 
-enum status bfc_values_check(const struct bfc_values *values, const struct backing *backing,
-                             struct error *error)
+enum ar_status bfc_values_check(const struct bfc_values *values, const struct ar_backing *backing,
+                                struct ar_error *error)
 {
     if (values->two_ended && values->growth)
-        return error_set(error, STATUS_INVALID,
-                         "two_ended=true needs one region of fixed size, but growth=true makes "
-                         "several: set growth=false");
+        return ar_error_set(error, AR_INVALID,
+                            "two_ended=true needs one region of fixed size, but growth=true makes "
+                            "several: set growth=false");
     if (values->coalesce && !backing->adjacent)
-        return error_set(error, STATUS_INVALID,
-                         "coalesce=true needs a device whose allocations can touch, and this "
-                         "one's never do: leave it out");
-    return STATUS_OK;
+        return ar_error_set(error, AR_INVALID,
+                            "coalesce=true needs a device whose allocations can touch, and this "
+                            "one's never do: leave it out");
+    return AR_OK;
 }
 
 /* A text that is put together piece by piece and cut where the space ends. */
@@ -118,9 +118,9 @@ static void put_tensorflow(const struct bfc *self, const struct bfc_values *give
         put(text,
             "; tf.config.set_logical_device_configuration(gpu, "
             "[tf.config.LogicalDeviceConfiguration(memory_limit=%" PRIu64 ")])",
-            given->common.limit_bytes / MIB);
+            given->common.limit_bytes / AR_MIB);
     else if (given->system_bytes)
-        put(text, " TF_DEVICE_MIN_SYS_MEMORY_IN_MB=%" PRIu64, given->system_bytes / MIB);
+        put(text, " TF_DEVICE_MIN_SYS_MEMORY_IN_MB=%" PRIu64, given->system_bytes / AR_MIB);
     else if (given->fraction > 0)
         put(text, "; tf.compat.v1.GPUOptions(per_process_gpu_memory_fraction=%g)", given->fraction);
     if (given->fragmentation_fraction > 0)
@@ -128,11 +128,11 @@ static void put_tensorflow(const struct bfc *self, const struct bfc_values *give
             given->fragmentation_fraction);
 }
 
-bool bfc_setting(const struct policy *base, char *text_at, size_t text_bytes)
+bool bfc_setting(const struct ar_policy *base, char *text_at, size_t text_bytes)
 {
     const struct bfc *self = (const struct bfc *)base;
     const struct bfc_values *given = &self->values;
-    bool first_region = given->first_region_bytes && given->first_region_bytes != 2 * MIB;
+    bool first_region = given->first_region_bytes && given->first_region_bytes != 2 * AR_MIB;
     if (text_bytes == 0 || given->coalesce || given->two_ended || first_region)
         return false;
     struct text text = {.at = text_at, .bytes = text_bytes};

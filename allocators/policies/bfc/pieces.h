@@ -6,31 +6,31 @@
 #include "allocators/policies/bfc/core.h"
 
 /* Is the chunk all of its region? Then its free bytes can go back to the device. */
-static inline bool bfc_is_region(const struct span *chunk)
+static inline bool bfc_is_region(const struct ar_span *chunk)
 {
     return __builtin_expect((chunk->previous | chunk->next) == 0, 0);
 }
 
-static inline void bfc_account_added(struct bfc *self, const struct span *chunk)
+static inline void bfc_account_added(struct bfc *self, const struct ar_span *chunk)
 {
     if (bfc_is_region(chunk))
         self->base.totals.releasable_bytes += chunk->bytes;
-    policy_free_added(&self->base, chunk->bytes);
+    ar_policy_free_added(&self->base, chunk->bytes);
 }
 
-static inline void bfc_account_removed(struct bfc *self, const struct span *chunk)
+static inline void bfc_account_removed(struct bfc *self, const struct ar_span *chunk)
 {
     if (bfc_is_region(chunk))
         self->base.totals.releasable_bytes -= chunk->bytes;
-    policy_free_removed(&self->base, chunk->bytes);
+    ar_policy_free_removed(&self->base, chunk->bytes);
 }
 
 static inline uint32_t bfc_cut_inline(struct bfc *self, uint32_t chunk, uint64_t bytes)
 {
-    struct span *chunks = self->chunks.at;
-    uint32_t rest = spans_take(&self->chunks);
-    struct span *head = &chunks[chunk];
-    struct span *tail = &chunks[rest];
+    struct ar_span *chunks = self->chunks.at;
+    uint32_t rest = ar_spans_take(&self->chunks);
+    struct ar_span *head = &chunks[chunk];
+    struct ar_span *tail = &chunks[rest];
     uint32_t next = head->next;
     tail->address = head->address + bytes;
     tail->bytes = head->bytes - bytes;
@@ -53,7 +53,7 @@ static inline uint32_t bfc_cut_inline(struct bfc *self, uint32_t chunk, uint64_t
  * sum already. */
 static inline void bfc_join_inline(struct bfc *self, uint32_t first, uint32_t second)
 {
-    struct span *chunks = self->chunks.at;
+    struct ar_span *chunks = self->chunks.at;
     uint32_t next = chunks[second].next;
     chunks[first].next = next;
     if (next)
@@ -61,15 +61,15 @@ static inline void bfc_join_inline(struct bfc *self, uint32_t first, uint32_t se
     else
         self->regions.at[chunks[first].owner].last = first;
     self->tally.count.merges++;
-    spans_drop(&self->chunks, second);
+    ar_spans_drop(&self->chunks, second);
 }
 
 static inline void bfc_hand_out_inline(struct bfc *self, uint32_t chunk,
-                                       const struct policy_request *request,
-                                       struct policy_block *out)
+                                       const struct ar_policy_request *request,
+                                       struct ar_policy_block *out)
 {
-    struct span *given = &self->chunks.at[chunk];
-    struct policy_totals *totals = &self->base.totals;
+    struct ar_span *given = &self->chunks.at[chunk];
+    struct ar_policy_totals *totals = &self->base.totals;
     uint64_t granted_bytes = given->bytes;
     uint64_t requested_bytes = request->bytes;
     given->used = 1;

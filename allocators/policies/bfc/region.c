@@ -9,10 +9,10 @@
 #include "allocators/base/size.h"
 #include "allocators/policies/bfc/core.h"
 
-#define FIRST_REGION_BYTES (2 * MIB)
+#define FIRST_REGION_BYTES (2 * AR_MIB)
 #define MOST_REGION_BYTES  (UINT64_C(1) << 62)
 
-void bfc_regions_open(struct bfc *self, struct backing *backing, uint64_t limit_bytes)
+void bfc_regions_open(struct bfc *self, struct ar_backing *backing, uint64_t limit_bytes)
 {
     struct bfc_regions *regions = &self->regions;
     uint64_t first = limit_bytes;
@@ -24,7 +24,7 @@ void bfc_regions_open(struct bfc *self, struct backing *backing, uint64_t limit_
     }
     regions->backing = backing;
     regions->limit_bytes = limit_bytes;
-    regions->next_bytes = size_round_up(first, BFC_ROUNDING_BYTES);
+    regions->next_bytes = ar_size_round_up(first, BFC_ROUNDING_BYTES);
     regions->coalesce = self->values.coalesce;
 }
 
@@ -32,9 +32,10 @@ void bfc_regions_close(struct bfc *self)
 {
     struct bfc_regions *regions = &self->regions;
     for (uint32_t i = 0; i < regions->segment_count; i++)
-        (void)backing_segment_free(regions->backing, regions->segments[i].address);
-    host_free(self->host, regions->segments, regions->segment_capacity * sizeof *regions->segments);
-    host_free(self->host, regions->at, regions->capacity * sizeof *regions->at);
+        (void)ar_backing_segment_free(regions->backing, regions->segments[i].address);
+    ar_host_free(self->host, regions->segments,
+                 regions->segment_capacity * sizeof *regions->segments);
+    ar_host_free(self->host, regions->at, regions->capacity * sizeof *regions->at);
 }
 
 /* Room for one more region, segment and chunk, so that nothing fails after the backing gave
@@ -45,8 +46,8 @@ static bool reserve_records(struct bfc *self)
     if (regions->segment_count == regions->segment_capacity) {
         uint32_t more = regions->segment_capacity / 2 + 4;
         struct bfc_segment *grown =
-            host_grow(self->host, regions->segments, regions->segment_capacity,
-                      regions->segment_capacity + more, sizeof *grown);
+            ar_host_grow(self->host, regions->segments, regions->segment_capacity,
+                         regions->segment_capacity + more, sizeof *grown);
         if (!grown)
             return false;
         regions->segments = grown;
@@ -54,31 +55,31 @@ static bool reserve_records(struct bfc *self)
     }
     if (regions->count == regions->capacity) {
         uint32_t more = regions->capacity / 2 + 4;
-        struct bfc_region *grown = host_grow(self->host, regions->at, regions->capacity,
-                                             regions->capacity + more, sizeof *grown);
+        struct bfc_region *grown = ar_host_grow(self->host, regions->at, regions->capacity,
+                                                regions->capacity + more, sizeof *grown);
         if (!grown)
             return false;
         regions->at = grown;
         regions->capacity += more;
     }
-    return spans_reserve(&self->chunks, self->host, 1);
+    return ar_spans_reserve(&self->chunks, self->host, 1);
 }
 
 /* Asks the backing for `*bytes`, and for less while it refuses, down to `least`. */
-static enum status obtain(struct backing *backing, uint64_t least, uint64_t *bytes,
-                          uint64_t *address)
+static enum ar_status obtain(struct ar_backing *backing, uint64_t least, uint64_t *bytes,
+                             uint64_t *address)
 {
     for (;;) {
-        enum status status = backing_segment_alloc(backing, *bytes, address);
-        if (status == STATUS_OK)
-            return STATUS_OK;
-        if (status != STATUS_REFUSED)
-            return status == STATUS_HOST_MEMORY ? status : STATUS_CORRUPT;
-        uint64_t smaller = size_round_up((uint64_t)((float)*bytes * 0.9f), BFC_ROUNDING_BYTES);
+        enum ar_status status = ar_backing_segment_alloc(backing, *bytes, address);
+        if (status == AR_OK)
+            return AR_OK;
+        if (status != AR_REFUSED)
+            return status == AR_HOST_MEMORY ? status : AR_CORRUPT;
+        uint64_t smaller = ar_size_round_up((uint64_t)((float)*bytes * 0.9f), BFC_ROUNDING_BYTES);
         if (smaller >= *bytes) /* rounding up can undo the step at small sizes */
             smaller = *bytes - BFC_ROUNDING_BYTES;
         if (smaller < least)
-            return STATUS_NO_MEMORY;
+            return AR_NO_MEMORY;
         *bytes = smaller;
     }
 }
@@ -128,8 +129,8 @@ static void add_range(struct bfc *self, uint64_t address, uint64_t bytes)
     struct bfc_region *region = regions->coalesce ? region_before(regions, address) : NULL;
     if (!region)
         region = new_region(regions, address);
-    uint32_t added = spans_take(&self->chunks);
-    struct span *chunk = &self->chunks.at[added];
+    uint32_t added = ar_spans_take(&self->chunks);
+    struct ar_span *chunk = &self->chunks.at[added];
     chunk->address = address;
     chunk->bytes = bytes;
     chunk->previous = region->last;
@@ -139,7 +140,7 @@ static void add_range(struct bfc *self, uint64_t address, uint64_t bytes)
     chunk->mark = self->upper ? BFC_GAP : BFC_LOWER;
     if (region->last) {
         self->chunks.at[region->last].next = added;
-        struct span *last = &self->chunks.at[region->last];
+        struct ar_span *last = &self->chunks.at[region->last];
         if (region->first == region->last && !last->used)
             self->base.totals.releasable_bytes -= last->bytes;
     } else {
@@ -150,15 +151,15 @@ static void add_range(struct bfc *self, uint64_t address, uint64_t bytes)
     bfc_free_block_add(self, bfc_merge(self, added));
 }
 
-enum status bfc_regions_extend(struct bfc *self, uint64_t bytes)
+enum ar_status bfc_regions_extend(struct bfc *self, uint64_t bytes)
 {
     struct bfc_regions *regions = &self->regions;
-    uint64_t available = size_round_down(regions->limit_bytes - self->base.totals.reserved_bytes,
-                                         BFC_ROUNDING_BYTES);
+    uint64_t available = ar_size_round_down(regions->limit_bytes - self->base.totals.reserved_bytes,
+                                            BFC_ROUNDING_BYTES);
     if (bytes > available)
-        return STATUS_NO_MEMORY;
+        return AR_NO_MEMORY;
     if (!reserve_records(self))
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     bool doubled = false;
     while (bytes > regions->next_bytes) {
         regions->next_bytes *= 2;
@@ -166,8 +167,8 @@ enum status bfc_regions_extend(struct bfc *self, uint64_t bytes)
     }
     uint64_t region_bytes = regions->next_bytes < available ? regions->next_bytes : available;
     uint64_t address;
-    enum status status = obtain(regions->backing, bytes, &region_bytes, &address);
-    if (status != STATUS_OK)
+    enum ar_status status = obtain(regions->backing, bytes, &region_bytes, &address);
+    if (status != AR_OK)
         return status;
     if (!doubled && regions->next_bytes < MOST_REGION_BYTES)
         regions->next_bytes *= 2;
@@ -175,7 +176,7 @@ enum status bfc_regions_extend(struct bfc *self, uint64_t bytes)
     self->tally.count.segments_made++;
     note_segment(regions, address, region_bytes);
     add_range(self, address, region_bytes);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static bool wholly_free(const struct bfc *self, const struct bfc_region *region)
@@ -184,10 +185,10 @@ static bool wholly_free(const struct bfc *self, const struct bfc_region *region)
 }
 
 /* Gives the driver allocations of a region back. */
-static enum status release_region(struct bfc *self, const struct bfc_region *region)
+static enum ar_status release_region(struct bfc *self, const struct bfc_region *region)
 {
     struct bfc_regions *regions = &self->regions;
-    enum status result = STATUS_OK;
+    enum ar_status result = AR_OK;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < regions->segment_count; i++) {
         struct bfc_segment segment = regions->segments[i];
@@ -196,23 +197,23 @@ static enum status release_region(struct bfc *self, const struct bfc_region *reg
             regions->segments[kept++] = segment;
             continue;
         }
-        if (backing_segment_free(regions->backing, segment.address) != STATUS_OK)
-            result = STATUS_CORRUPT;
+        if (ar_backing_segment_free(regions->backing, segment.address) != AR_OK)
+            result = AR_CORRUPT;
         self->tally.count.segments_freed++;
     }
     regions->segment_count = kept;
     return result;
 }
 
-enum status bfc_regions_collect(struct bfc *self, uint64_t bytes, bool *released)
+enum ar_status bfc_regions_collect(struct bfc *self, uint64_t bytes, bool *released)
 {
     struct bfc_regions *regions = &self->regions;
-    struct policy_totals *totals = &self->base.totals;
+    struct ar_policy_totals *totals = &self->base.totals;
     *released = false;
     if (!self->collects || totals->releasable_bytes == 0 ||
         bytes > regions->limit_bytes - totals->reserved_bytes + totals->releasable_bytes)
-        return STATUS_OK;
-    enum status result = STATUS_OK;
+        return AR_OK;
+    enum ar_status result = AR_OK;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < regions->count; i++) {
         uint32_t number = regions->at[i].ranked;
@@ -221,10 +222,10 @@ enum status bfc_regions_collect(struct bfc *self, uint64_t bytes, bool *released
             regions->at[kept++].ranked = number;
             continue;
         }
-        if (release_region(self, region) != STATUS_OK)
-            result = STATUS_CORRUPT;
+        if (release_region(self, region) != AR_OK)
+            result = AR_CORRUPT;
         bfc_free_block_remove(self, region->first);
-        spans_drop(&self->chunks, region->first);
+        ar_spans_drop(&self->chunks, region->first);
         totals->reserved_bytes -= region->bytes;
         region->held = false;
     }

@@ -28,7 +28,7 @@ struct bfc_segment {
 };
 
 struct bfc_regions {
-    struct backing *backing;
+    struct ar_backing *backing;
     uint64_t limit_bytes;
     uint64_t next_bytes; /* what the next region would be */
     bool coalesce;
@@ -38,16 +38,17 @@ struct bfc_regions {
     uint32_t segment_capacity, segment_count;
 };
 
-void bfc_regions_open(struct bfc *self, struct backing *backing, uint64_t limit_bytes);
+void bfc_regions_open(struct bfc *self, struct ar_backing *backing, uint64_t limit_bytes);
 /* Gives every driver allocation back, and the arrays. */
 void bfc_regions_close(struct bfc *self);
 
 /* Obtains a region in which `bytes` (rounded) fit. NO_MEMORY where the limit or the device
  * does not allow it; HOST_MEMORY; CORRUPT where the backing calls it misuse. */
-enum status bfc_regions_extend(struct bfc *self, uint64_t bytes) STATUS_CHECKED;
+enum ar_status bfc_regions_extend(struct bfc *self, uint64_t bytes) AR_STATUS_CHECKED;
 
 /* Gives all wholly free regions back, if collection is on and that leaves room for `bytes`
  * under the limit. Says in `released` whether it did. CORRUPT as above. */
-enum status bfc_regions_collect(struct bfc *self, uint64_t bytes, bool *released) STATUS_CHECKED;
+enum ar_status bfc_regions_collect(struct bfc *self, uint64_t bytes,
+                                   bool *released) AR_STATUS_CHECKED;
 
 #endif

@@ -6,9 +6,9 @@
 
 static __attribute__((noinline)) uint64_t largest_of_both_ends(const struct bfc *self)
 {
-    const struct span *chunks = self->chunks.at;
-    uint64_t largest = span_index_largest(&self->index, chunks);
-    uint64_t upper = span_index_largest(self->upper, chunks);
+    const struct ar_span *chunks = self->chunks.at;
+    uint64_t largest = ar_span_index_largest(&self->index, chunks);
+    uint64_t upper = ar_span_index_largest(self->upper, chunks);
     uint64_t gap = self->gap ? chunks[self->gap].bytes : 0;
     largest = upper > largest ? upper : largest;
     return gap > largest ? gap : largest;
@@ -18,10 +18,10 @@ static inline uint64_t largest_free_block(const struct bfc *self)
 {
     return __builtin_expect(self->upper != NULL, 0)
                ? largest_of_both_ends(self)
-               : span_index_largest(&self->index, self->chunks.at);
+               : ar_span_index_largest(&self->index, self->chunks.at);
 }
 
-void bfc_stats(const struct policy *base, struct policy_stats *out)
+void bfc_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct bfc *self = (const struct bfc *)base;
     out->totals = base->totals;
@@ -30,38 +30,39 @@ void bfc_stats(const struct policy *base, struct policy_stats *out)
     out->count = self->tally.count;
 }
 
-uint64_t bfc_servable(const struct policy *base, enum policy_effort effort)
+uint64_t bfc_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct bfc *self = (const struct bfc *)base;
     uint64_t largest = largest_free_block(self);
-    if (effort == POLICY_EFFORT_TRIM && self->collects && base->totals.releasable_bytes > largest)
+    if (effort == AR_POLICY_EFFORT_TRIM && self->collects &&
+        base->totals.releasable_bytes > largest)
         return base->totals.releasable_bytes;
     return largest;
 }
 
-uint64_t bfc_next_region_bytes(const struct policy *base)
+uint64_t bfc_next_region_bytes(const struct ar_policy *base)
 {
     return ((const struct bfc *)base)->regions.next_bytes;
 }
 
-uint32_t bfc_region_count(const struct policy *base)
+uint32_t bfc_region_count(const struct ar_policy *base)
 {
     return ((const struct bfc *)base)->regions.count;
 }
 
-void bfc_walk(const struct policy *base, policy_visit *visit, void *argument)
+void bfc_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct bfc *self = (const struct bfc *)base;
     for (uint32_t i = 0; i < self->regions.count; i++) {
         const struct bfc_region *region = &self->regions.at[self->regions.at[i].ranked];
         for (uint32_t c = region->first; c; c = self->chunks.at[c].next) {
-            const struct span *chunk = &self->chunks.at[c];
-            struct policy_range range = {
+            const struct ar_span *chunk = &self->chunks.at[c];
+            struct ar_policy_range range = {
                 .address = chunk->address,
                 .bytes = chunk->bytes,
                 .requested_bytes = chunk->used ? chunk->requested_bytes : 0,
                 .segment_address = region->address,
-                .state = chunk->used ? POLICY_RANGE_USED : POLICY_RANGE_FREE,
+                .state = chunk->used ? AR_POLICY_RANGE_USED : AR_POLICY_RANGE_FREE,
             };
             if (!visit(argument, &range))
                 return;
@@ -71,15 +72,15 @@ void bfc_walk(const struct policy *base, policy_visit *visit, void *argument)
 
 /* Sums that the walk over the regions makes and that the totals must equal. */
 struct audit {
-    struct policy_totals totals;
+    struct ar_policy_totals totals;
     uint64_t usable_bytes;   /* as the hole watch counts */
     uint64_t free_chunks[3]; /* by end */
     uint64_t chunks;
 };
 
-#define BROKEN(error, ...) error_set(error, STATUS_CORRUPT, __VA_ARGS__)
+#define BROKEN(error, ...) ar_error_set(error, AR_CORRUPT, __VA_ARGS__)
 
-static void audit_chunk(const struct bfc *self, const struct span *chunk, struct audit *audit)
+static void audit_chunk(const struct bfc *self, const struct ar_span *chunk, struct audit *audit)
 {
     audit->chunks++;
     audit->totals.reserved_bytes += chunk->bytes;
@@ -96,10 +97,10 @@ static void audit_chunk(const struct bfc *self, const struct span *chunk, struct
         audit->usable_bytes += chunk->bytes - chunk->bytes % self->base.watch->unit_bytes;
 }
 
-static enum status check_chunk(const struct bfc *self, uint32_t region, uint32_t number,
-                               uint32_t previous, uint64_t address, struct error *error)
+static enum ar_status check_chunk(const struct bfc *self, uint32_t region, uint32_t number,
+                                  uint32_t previous, uint64_t address, struct ar_error *error)
 {
-    const struct span *chunk = &self->chunks.at[number];
+    const struct ar_span *chunk = &self->chunks.at[number];
     if (chunk->address != address)
         return BROKEN(error, "chunk at %" PRIu64 " where one at %" PRIu64 " must follow",
                       chunk->address, address);
@@ -117,18 +118,18 @@ static enum status check_chunk(const struct bfc *self, uint32_t region, uint32_t
         return BROKEN(error, "chunk at %" PRIu64 " has an end in a pool without", address);
     if (!chunk->used && chunk->mark == BFC_GAP && self->gap != number)
         return BROKEN(error, "chunk at %" PRIu64 " is a second gap", address);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check_region(const struct bfc *self, uint32_t number, struct audit *audit,
-                                struct error *error)
+static enum ar_status check_region(const struct bfc *self, uint32_t number, struct audit *audit,
+                                   struct ar_error *error)
 {
     const struct bfc_region *region = &self->regions.at[number];
     uint64_t address = region->address;
     uint32_t previous = 0;
     for (uint32_t c = region->first; c; c = self->chunks.at[c].next) {
-        enum status status = check_chunk(self, number, c, previous, address, error);
-        if (status != STATUS_OK)
+        enum ar_status status = check_chunk(self, number, c, previous, address, error);
+        if (status != AR_OK)
             return status;
         audit_chunk(self, &self->chunks.at[c], audit);
         address += self->chunks.at[c].bytes;
@@ -137,10 +138,11 @@ static enum status check_region(const struct bfc *self, uint32_t number, struct 
     if (address != region->address + region->bytes || previous != region->last)
         return BROKEN(error, "the chunks of the region at %" PRIu64 " do not end where it does",
                       region->address);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check_regions(const struct bfc *self, struct audit *audit, struct error *error)
+static enum ar_status check_regions(const struct bfc *self, struct audit *audit,
+                                    struct ar_error *error)
 {
     const struct bfc_regions *regions = &self->regions;
     uint64_t segment_bytes = 0;
@@ -152,8 +154,8 @@ static enum status check_regions(const struct bfc *self, struct audit *audit, st
         if (!regions->at[number].held || (i > 0 && regions->at[number].address < end))
             return BROKEN(error, "region %" PRIu32 " overlaps the one before it or is not held",
                           number);
-        enum status status = check_region(self, number, audit, error);
-        if (status != STATUS_OK)
+        enum ar_status status = check_region(self, number, audit, error);
+        if (status != AR_OK)
             return status;
         end = regions->at[number].address + regions->at[number].bytes;
     }
@@ -163,14 +165,14 @@ static enum status check_regions(const struct bfc *self, struct audit *audit, st
     if (audit->totals.reserved_bytes > regions->limit_bytes)
         return BROKEN(error, "%" PRIu64 " bytes held, above the limit of %" PRIu64,
                       audit->totals.reserved_bytes, regions->limit_bytes);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check_totals(const struct bfc *self, const struct audit *audit,
-                                struct error *error)
+static enum ar_status check_totals(const struct bfc *self, const struct audit *audit,
+                                   struct ar_error *error)
 {
-    const struct policy_totals *told = &self->base.totals;
-    const struct policy_totals *found = &audit->totals;
+    const struct ar_policy_totals *told = &self->base.totals;
+    const struct ar_policy_totals *found = &audit->totals;
     const struct {
         const char *name;
         uint64_t told, found;
@@ -192,13 +194,13 @@ static enum status check_totals(const struct bfc *self, const struct audit *audi
             return BROKEN(error, "%s says %" PRIu64 ", counted %" PRIu64, pairs[i].name,
                           pairs[i].told, pairs[i].found);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A class's tree in order: what was visited last, and what is wrong. */
 struct tree_check {
-    const struct span_index *index;
-    const struct span *chunks;
+    const struct ar_span_index *index;
+    const struct ar_span *chunks;
     enum bfc_end end;
     unsigned class;
     uint32_t last;
@@ -209,7 +211,7 @@ struct tree_check {
 /* Depth is logarithmic as long as priorities hold, which is checked on the way down. */
 static void check_tree(struct tree_check *check, uint32_t node)
 {
-    const struct span *chunk = &check->chunks[node];
+    const struct ar_span *chunk = &check->chunks[node];
     if (node == 0 || check->problem)
         return;
     if (check->visited++ >= check->most) {
@@ -221,24 +223,24 @@ static void check_tree(struct tree_check *check, uint32_t node)
         check->problem = "is out of shape";
     else if (chunk->used || chunk->mark != check->end)
         check->problem = "holds a chunk that is used or of the other end";
-    else if (span_index_class(chunk->bytes) != check->class)
+    else if (ar_span_index_class(chunk->bytes) != check->class)
         check->problem = "holds a chunk of another class";
     check_tree(check, chunk->left);
-    const struct span *last = &check->chunks[check->last];
+    const struct ar_span *last = &check->chunks[check->last];
     uint64_t flip = check->index->address_flip;
     if (check->last && !check->problem &&
-        !span_index_reaches(chunk, flip, last->bytes, (last->address ^ flip) + 1))
+        !ar_span_index_reaches(chunk, flip, last->bytes, (last->address ^ flip) + 1))
         check->problem = "is out of order";
     check->last = node;
     check_tree(check, chunk->right);
 }
 
-static enum status check_index(const struct bfc *self, const struct span_index *index,
-                               enum bfc_end end, uint64_t free_chunks, struct error *error)
+static enum ar_status check_index(const struct bfc *self, const struct ar_span_index *index,
+                                  enum bfc_end end, uint64_t free_chunks, struct ar_error *error)
 {
     struct tree_check check = {
         .index = index, .chunks = self->chunks.at, .end = end, .most = free_chunks};
-    for (unsigned class = 0; class < SPAN_INDEX_CLASSES; class ++) {
+    for (unsigned class = 0; class < AR_SPAN_INDEX_CLASSES; class ++) {
         bool marked = index->classes >> class & 1u;
         if (marked != (index->roots[class] != 0))
             return BROKEN(
@@ -253,10 +255,10 @@ static enum status check_index(const struct bfc *self, const struct span_index *
     if (check.visited != free_chunks)
         return BROKEN(error, "the index holds %" PRIu64 " chunks, %" PRIu64 " are free",
                       check.visited, free_chunks);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check_spares(const struct spans *chunks, struct error *error)
+static enum ar_status check_spares(const struct ar_spans *chunks, struct ar_error *error)
 {
     uint64_t count = 0;
     for (uint32_t c = chunks->spare; c && count <= chunks->spare_count; c = chunks->at[c].next)
@@ -264,21 +266,21 @@ static enum status check_spares(const struct spans *chunks, struct error *error)
     if (count != chunks->spare_count)
         return BROKEN(error, "the list of spare records does not hold %" PRIu32 " of them",
                       chunks->spare_count);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status bfc_validate(const struct policy *base, struct error *error)
+enum ar_status bfc_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct bfc *self = (const struct bfc *)base;
     struct audit audit = {0};
-    enum status status = check_regions(self, &audit, error);
-    if (status == STATUS_OK)
+    enum ar_status status = check_regions(self, &audit, error);
+    if (status == AR_OK)
         status = check_totals(self, &audit, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = check_index(self, &self->index, BFC_LOWER, audit.free_chunks[BFC_LOWER], error);
-    if (status == STATUS_OK && self->upper)
+    if (status == AR_OK && self->upper)
         status = check_index(self, self->upper, BFC_UPPER, audit.free_chunks[BFC_UPPER], error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = check_spares(&self->chunks, error);
-    return status == STATUS_OK ? status : error_prefix(error, status, "policy %s", base->ops->name);
+    return status == AR_OK ? status : ar_error_prefix(error, status, "policy %s", base->ops->name);
 }

@@ -24,20 +24,20 @@
 /* Bytes before the first aligned address at or after `address`. */
 static uint64_t padding_of(uint64_t address, uint64_t alignment)
 {
-    return size_round_up(size_round_up(address, alignment) - address, BFC_ROUNDING_BYTES);
+    return ar_size_round_up(ar_size_round_up(address, alignment) - address, BFC_ROUNDING_BYTES);
 }
 
 /* The highest aligned start of `bytes` in the chunk; false where they do not fit. */
-static bool highest_start(const struct span *chunk, uint64_t bytes, uint64_t alignment,
+static bool highest_start(const struct ar_span *chunk, uint64_t bytes, uint64_t alignment,
                           uint64_t *start)
 {
     if (chunk->bytes < bytes)
         return false;
-    *start = size_round_down(chunk->address + chunk->bytes - bytes, alignment);
+    *start = ar_size_round_down(chunk->address + chunk->bytes - bytes, alignment);
     return *start >= chunk->address;
 }
 
-static bool fits(const struct span *chunk, enum bfc_end end, uint64_t bytes, uint64_t alignment)
+static bool fits(const struct ar_span *chunk, enum bfc_end end, uint64_t bytes, uint64_t alignment)
 {
     uint64_t start;
     if (end == BFC_UPPER)
@@ -46,15 +46,15 @@ static bool fits(const struct span *chunk, enum bfc_end end, uint64_t bytes, uin
 }
 
 /* The first hole of the index in which the request fits; 0 where there is none. */
-static uint32_t find_free_block(struct bfc *self, struct span_index *index, enum bfc_end end,
+static uint32_t find_free_block(struct bfc *self, struct ar_span_index *index, enum bfc_end end,
                                 uint64_t bytes, uint64_t alignment)
 {
-    struct span *chunks = self->chunks.at;
-    struct span_place place;
+    struct ar_span *chunks = self->chunks.at;
+    struct ar_span_place place;
     uint64_t from_bytes = bytes;
     uint64_t from_address = 0;
-    while (span_index_find(index, chunks, from_bytes, from_address, &place)) {
-        const struct span *chunk = &chunks[*place.link];
+    while (ar_span_index_find(index, chunks, from_bytes, from_address, &place)) {
+        const struct ar_span *chunk = &chunks[*place.link];
         if (fits(chunk, end, bytes, alignment))
             return *place.link;
         uint64_t flipped = chunk->address ^ index->address_flip;
@@ -65,7 +65,7 @@ static uint32_t find_free_block(struct bfc *self, struct span_index *index, enum
     return 0;
 }
 
-static bool should_split(const struct bfc *self, const struct span *chunk, bool exact,
+static bool should_split(const struct bfc *self, const struct ar_span *chunk, bool exact,
                          uint64_t bytes, uint64_t padding)
 {
     uint64_t aligned_bytes = chunk->bytes - padding;
@@ -100,7 +100,7 @@ static uint32_t place_low(struct bfc *self, uint32_t chunk, bool exact, uint64_t
 static uint32_t place_high(struct bfc *self, uint32_t chunk, bool exact, uint64_t bytes,
                            uint64_t alignment)
 {
-    const struct span *source = &self->chunks.at[chunk];
+    const struct ar_span *source = &self->chunks.at[chunk];
     uint64_t padding = padding_of(source->address, alignment);
     uint64_t start = 0;
     highest_start(source, bytes, alignment, &start);
@@ -117,14 +117,14 @@ static uint32_t place_high(struct bfc *self, uint32_t chunk, bool exact, uint64_
     return chunk;
 }
 
-bool bfc_take_general(struct bfc *self, const struct policy_request *request,
-                      struct policy_block *out)
+bool bfc_take_general(struct bfc *self, const struct ar_policy_request *request,
+                      struct ar_policy_block *out)
 {
-    uint64_t bytes = size_round_up(request->bytes, BFC_ROUNDING_BYTES);
+    uint64_t bytes = ar_size_round_up(request->bytes, BFC_ROUNDING_BYTES);
     uint64_t alignment =
         request->alignment > BFC_ROUNDING_BYTES ? request->alignment : BFC_ROUNDING_BYTES;
     enum bfc_end end = self->upper && request->upper_end ? BFC_UPPER : BFC_LOWER;
-    struct span_index *index = end == BFC_UPPER ? self->upper : &self->index;
+    struct ar_span_index *index = end == BFC_UPPER ? self->upper : &self->index;
     bool exact = self->upper &&
                  (end == BFC_UPPER ? self->values.upper_split : self->values.lower_split) != 0;
     uint32_t chunk = find_free_block(self, index, end, bytes, alignment);
@@ -143,8 +143,8 @@ bool bfc_take_general(struct bfc *self, const struct policy_request *request,
 
 void bfc_return_to_gap(struct bfc *self, uint32_t chunk)
 {
-    struct span *chunks = self->chunks.at;
-    struct span *freed = &chunks[chunk];
+    struct ar_span *chunks = self->chunks.at;
+    struct ar_span *freed = &chunks[chunk];
     uint32_t inner = freed->mark == BFC_LOWER ? freed->next : freed->previous;
     if (!inner || chunks[inner].mark != freed->mark)
         freed->mark = BFC_GAP;

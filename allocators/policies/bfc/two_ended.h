@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 struct bfc;
-struct policy_request;
-struct policy_block;
+struct ar_policy_request;
+struct ar_policy_block;
 
 /* Serves the request from what is free; false where nothing fits. Two records must be spare. */
-bool bfc_take_general(struct bfc *self, const struct policy_request *request,
-                      struct policy_block *out);
+bool bfc_take_general(struct bfc *self, const struct ar_policy_request *request,
+                      struct ar_policy_block *out);
 
 /* Before a freed chunk is merged: one that lies at the gap joins it. */
 void bfc_return_to_gap(struct bfc *self, uint32_t chunk);

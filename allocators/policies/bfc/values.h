@@ -22,7 +22,7 @@ enum bfc_collection {
 };
 
 struct bfc_values {
-    struct policy_common common;
+    struct ar_policy_common common;
     int framework;         /* enum bfc_framework */
     double fraction;       /* of total memory; 0: the framework's default */
     uint64_t system_bytes; /* left to the system; 0: the framework's default */
@@ -40,15 +40,15 @@ struct bfc_values {
 /* The options that each policy of the family has. */
 #define BFC_OPTIONS                                                                                \
     {"limit",                                                                                      \
-     OPTION_BYTES,                                                                                 \
-     offsetof(struct policy_common, limit_bytes),                                                  \
+     AR_OPTION_BYTES,                                                                              \
+     offsetof(struct ar_policy_common, limit_bytes),                                               \
      "0",                                                                                          \
      0,                                                                                            \
      0,                                                                                            \
      NULL,                                                                                         \
      "bytes that the pool may hold; 0: by system_memory, fraction or the framework's default"},    \
         {"framework",                                                                              \
-         OPTION_CHOICE,                                                                            \
+         AR_OPTION_CHOICE,                                                                         \
          offsetof(struct bfc_values, framework),                                                   \
          "tf",                                                                                     \
          0,                                                                                        \
@@ -57,7 +57,7 @@ struct bfc_values {
          "whose defaults: tf collects free regions and leaves room for the system; jax takes "     \
          "0.75 of total memory"},                                                                  \
         {"fraction",                                                                               \
-         OPTION_FRACTION,                                                                          \
+         AR_OPTION_FRACTION,                                                                       \
          offsetof(struct bfc_values, fraction),                                                    \
          "0",                                                                                      \
          0,                                                                                        \
@@ -65,7 +65,7 @@ struct bfc_values {
          NULL,                                                                                     \
          "limit as a fraction of total memory; 0: the framework's default"},                       \
         {"system_memory",                                                                          \
-         OPTION_BYTES,                                                                             \
+         AR_OPTION_BYTES,                                                                          \
          offsetof(struct bfc_values, system_bytes),                                                \
          "0",                                                                                      \
          0,                                                                                        \
@@ -73,7 +73,7 @@ struct bfc_values {
          NULL,                                                                                     \
          "limit is free memory less this (TF_DEVICE_MIN_SYS_MEMORY_IN_MB); before fraction"},      \
         {"compute_capability",                                                                     \
-         OPTION_COUNT,                                                                             \
+         AR_OPTION_COUNT,                                                                          \
          offsetof(struct bfc_values, compute_capability),                                          \
          "9",                                                                                      \
          1,                                                                                        \
@@ -81,7 +81,7 @@ struct bfc_values {
          NULL,                                                                                     \
          "major number, for what tf leaves to the system by default"},                             \
         {"fragmentation_fraction",                                                                 \
-         OPTION_FRACTION,                                                                          \
+         AR_OPTION_FRACTION,                                                                       \
          offsetof(struct bfc_values, fragmentation_fraction),                                      \
          "0",                                                                                      \
          0,                                                                                        \
@@ -89,15 +89,15 @@ struct bfc_values {
          NULL,                                                                                     \
          "split where a chunk is larger by this fraction of the limit; 0: by 128 MiB"},            \
     {                                                                                              \
-        "garbage_collection", OPTION_CHOICE, offsetof(struct bfc_values, collection), "default",   \
-            0, 0, "default|true|false",                                                            \
+        "garbage_collection", AR_OPTION_CHOICE, offsetof(struct bfc_values, collection),           \
+            "default", 0, 0, "default|true|false",                                                 \
             "give wholly free regions back before failing; default: tf true, jax false"            \
     }
 
 /* Options of growing pools. */
 #define BFC_GROWTH_OPTIONS                                                                         \
     {"coalesce",                                                                                   \
-     OPTION_BOOL,                                                                                  \
+     AR_OPTION_BOOL,                                                                               \
      offsetof(struct bfc_values, coalesce),                                                        \
      "false",                                                                                      \
      0,                                                                                            \
@@ -106,14 +106,14 @@ struct bfc_values {
      "join a new region with the one that ends where it starts (XLA's supply over virtual "        \
      "memory)"},                                                                                   \
     {                                                                                              \
-        "first_region", OPTION_BYTES, offsetof(struct bfc_values, first_region_bytes), "2MiB",     \
+        "first_region", AR_OPTION_BYTES, offsetof(struct bfc_values, first_region_bytes), "2MiB",  \
             256, 0x1p60, NULL, "size of the first region; later ones double"                       \
     }
 
 /* Options of preallocated pools. */
 #define BFC_TWO_ENDED_OPTIONS                                                                      \
     {"two_ended",                                                                                  \
-     OPTION_BOOL,                                                                                  \
+     AR_OPTION_BOOL,                                                                               \
      offsetof(struct bfc_values, two_ended),                                                       \
      "false",                                                                                      \
      0,                                                                                            \
@@ -121,7 +121,7 @@ struct bfc_values {
      NULL,                                                                                         \
      "place from both ends of the pool, as the request says (XLA's spatial partitioning)"},        \
         {"lower_order",                                                                            \
-         OPTION_CHOICE,                                                                            \
+         AR_OPTION_CHOICE,                                                                         \
          offsetof(struct bfc_values, lower_order),                                                 \
          "ascending",                                                                              \
          0,                                                                                        \
@@ -129,7 +129,7 @@ struct bfc_values {
          "ascending|descending",                                                                   \
          "two-ended: which of equal holes of the lower end"},                                      \
         {"upper_order",                                                                            \
-         OPTION_CHOICE,                                                                            \
+         AR_OPTION_CHOICE,                                                                         \
          offsetof(struct bfc_values, upper_order),                                                 \
          "ascending",                                                                              \
          0,                                                                                        \
@@ -137,7 +137,7 @@ struct bfc_values {
          "ascending|descending",                                                                   \
          "two-ended: which of equal holes of the upper end"},                                      \
         {"lower_split",                                                                            \
-         OPTION_CHOICE,                                                                            \
+         AR_OPTION_CHOICE,                                                                         \
          offsetof(struct bfc_values, lower_split),                                                 \
          "bfc",                                                                                    \
          0,                                                                                        \
@@ -145,7 +145,7 @@ struct bfc_values {
          "bfc|exact",                                                                              \
          "two-ended: split holes of the lower end by the usual rule or to size"},                  \
     {                                                                                              \
-        "upper_split", OPTION_CHOICE, offsetof(struct bfc_values, upper_split), "bfc", 0, 0,       \
+        "upper_split", AR_OPTION_CHOICE, offsetof(struct bfc_values, upper_split), "bfc", 0, 0,    \
             "bfc|exact", "two-ended: split holes of the upper end by the usual rule or to size"    \
     }
 
@@ -163,7 +163,7 @@ uint64_t bfc_split_bytes(const struct bfc_values *values, uint64_t limit_bytes);
 bool bfc_collects(const struct bfc_values *values);
 
 /* INVALID where the values contradict each other or do not suit the backing. */
-enum status bfc_values_check(const struct bfc_values *values, const struct backing *backing,
-                             struct error *error) STATUS_CHECKED;
+enum ar_status bfc_values_check(const struct bfc_values *values, const struct ar_backing *backing,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -3,23 +3,23 @@
 
 #include <inttypes.h>
 
-void fit_walk(const struct policy *base, policy_visit *visit, void *argument)
+void fit_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct fit *self = (const struct fit *)base;
-    const struct range_node *nodes = self->ranges.nodes;
+    const struct ar_range_node *nodes = self->ranges.nodes;
     uint64_t segment = self->first ? nodes[self->first].address : 0;
     for (uint32_t at = self->first; at; at = nodes[at].next) {
-        struct policy_range range = {
+        struct ar_policy_range range = {
             .address = nodes[at].address,
             .bytes = nodes[at].bytes,
             .segment_address = segment,
-            .state = POLICY_RANGE_FREE,
+            .state = AR_POLICY_RANGE_FREE,
         };
         if (nodes[at].left == FIT_USED) {
-            range.state = POLICY_RANGE_USED;
+            range.state = AR_POLICY_RANGE_USED;
             range.requested_bytes = nodes[at].extra;
         } else if (nodes[at].left == FIT_GAP) {
-            range.state = POLICY_RANGE_UNMAPPED;
+            range.state = AR_POLICY_RANGE_UNMAPPED;
             range.segment_address = range.address;
             segment = range.address + range.bytes;
         }
@@ -30,23 +30,23 @@ void fit_walk(const struct policy *base, policy_visit *visit, void *argument)
 
 /* What the list adds up to. */
 struct sums {
-    struct policy_totals totals;
+    struct ar_policy_totals totals;
     uint64_t free_blocks, usable;
 };
 
-static enum status broken(const struct fit *self, struct error *error, const char *what,
-                          uint64_t address)
+static enum ar_status broken(const struct fit *self, struct ar_error *error, const char *what,
+                             uint64_t address)
 {
-    return error_set(error, STATUS_CORRUPT, "policy %s: %s at address %" PRIu64,
-                     self->base.ops->name, what, address);
+    return ar_error_set(error, AR_CORRUPT, "policy %s: %s at address %" PRIu64,
+                        self->base.ops->name, what, address);
 }
 
-static enum status check_list(const struct fit *self, struct sums *sums, struct error *error)
+static enum ar_status check_list(const struct fit *self, struct sums *sums, struct ar_error *error)
 {
-    const struct range_node *nodes = self->ranges.nodes;
+    const struct ar_range_node *nodes = self->ranges.nodes;
     uint32_t before = 0;
     for (uint32_t at = self->first; at; before = at, at = nodes[at].next) {
-        const struct range_node *range = &nodes[at];
+        const struct ar_range_node *range = &nodes[at];
         if (range->previous != before || range->bytes == 0)
             return broken(self, error, "the list is broken or a range is empty", range->address);
         if (before && nodes[before].address + nodes[before].bytes != range->address)
@@ -75,15 +75,15 @@ static enum status check_list(const struct fit *self, struct sums *sums, struct 
     if (before != self->last ||
         (before && nodes[before].address + nodes[before].bytes != self->top))
         return broken(self, error, "the last range does not end at the top", self->top);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status fit_validate(const struct policy *base, struct error *error)
+enum ar_status fit_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct fit *self = (const struct fit *)base;
-    const struct policy_totals *totals = &base->totals;
+    const struct ar_policy_totals *totals = &base->totals;
     struct sums sums = {0};
-    enum status status = check_list(self, &sums, error);
+    enum ar_status status = check_list(self, &sums, error);
     if (status)
         return status;
     if (sums.totals.live_bytes != totals->live_bytes ||
@@ -99,8 +99,8 @@ enum status fit_validate(const struct policy *base, struct error *error)
         return broken(self, error, "the hole watch is not the sum of the holes; the arena ends",
                       self->top);
     uint64_t count;
-    if (!range_tree_check(&self->ranges, self->free_blocks, self->order, &count) ||
+    if (!ar_range_tree_check(&self->ranges, self->free_blocks, self->order, &count) ||
         count != sums.free_blocks)
         return broken(self, error, "the tree of holes is broken; the arena ends", self->top);
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -16,30 +16,30 @@ static bool paged(const struct supply *self)
     return self->backing->page_bytes != 0;
 }
 
-enum status supply_open(struct supply *self, const struct policy_context *context,
-                        const char *owner, struct error *error)
+enum ar_status supply_open(struct supply *self, const struct ar_policy_context *context,
+                           const char *owner, struct ar_error *error)
 {
     *self = (struct supply){.backing = context->backing, .host = context->host};
     if (paged(self) || context->backing->adjacent)
-        return STATUS_OK;
-    return error_set(error, STATUS_UNSUPPORTED,
-                     "policy %s keeps one arena that grows, and this device offers neither "
-                     "virtual memory nor allocations that touch; run it on sim",
-                     owner);
+        return AR_OK;
+    return ar_error_set(error, AR_UNSUPPORTED,
+                        "policy %s keeps one arena that grows, and this device offers neither "
+                        "virtual memory nor allocations that touch; run it on sim",
+                        owner);
 }
 
-static enum status reserve_range(struct supply *self)
+static enum ar_status reserve_range(struct supply *self)
 {
     if (self->range_bytes)
-        return STATUS_OK;
+        return AR_OK;
     uint64_t page = self->backing->page_bytes;
     uint64_t free_bytes;
     uint64_t bytes;
-    backing_memory(self->backing, &free_bytes, &bytes);
+    ar_backing_memory(self->backing, &free_bytes, &bytes);
     if (bytes == 0 || bytes > RANGE_MOST_BYTES)
         bytes = RANGE_MOST_BYTES;
     bytes = (bytes + page - 1) / page * page;
-    enum status status = backing_reserve(self->backing, bytes, &self->range_address);
+    enum ar_status status = ar_backing_reserve(self->backing, bytes, &self->range_address);
     if (!status)
         self->range_bytes = bytes;
     return status;
@@ -55,75 +55,74 @@ static uint64_t supplied_end(const struct supply *self)
 }
 
 /* Maps what is missing up to `end`, as one handle. */
-static enum status map_up_to(struct supply *self, uint64_t end)
+static enum ar_status map_up_to(struct supply *self, uint64_t end)
 {
-    struct backing *backing = self->backing;
+    struct ar_backing *backing = self->backing;
     struct supply_piece *piece = &self->pieces[self->count];
     uint64_t from = supplied_end(self);
     if (end <= from)
-        return STATUS_OK;
-    piece->bytes = size_round_up(end - from, backing->page_bytes);
+        return AR_OK;
+    piece->bytes = ar_size_round_up(end - from, backing->page_bytes);
     if (from + piece->bytes > self->range_address + self->range_bytes)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     piece->address = from;
-    enum status status = backing_create(backing, piece->bytes, &piece->handle);
+    enum ar_status status = ar_backing_create(backing, piece->bytes, &piece->handle);
     if (status)
         return status;
-    status = backing_map(backing, from, piece->handle);
+    status = ar_backing_map(backing, from, piece->handle);
     if (!status) {
-        status = backing_access(backing, from, piece->bytes);
+        status = ar_backing_access(backing, from, piece->bytes);
         if (!status) {
             self->count++;
-            return STATUS_OK;
+            return AR_OK;
         }
-        if (backing_unmap(backing, from, piece->bytes))
-            return STATUS_CORRUPT;
+        if (ar_backing_unmap(backing, from, piece->bytes))
+            return AR_CORRUPT;
     }
-    return backing_destroy(backing, piece->handle) ? STATUS_CORRUPT : status;
+    return ar_backing_destroy(backing, piece->handle) ? AR_CORRUPT : status;
 }
 
-static enum status grow_segments(struct supply *self, uint64_t *top, uint64_t bytes, uint64_t apart,
-                                 uint64_t most_apart)
+static enum ar_status grow_segments(struct supply *self, uint64_t *top, uint64_t bytes,
+                                    uint64_t apart, uint64_t most_apart)
 {
     struct supply_piece *piece = &self->pieces[self->count];
-    enum status status = backing_segment_alloc(self->backing, bytes, &piece->address);
+    enum ar_status status = ar_backing_segment_alloc(self->backing, bytes, &piece->address);
     if (status)
         return status;
     piece->bytes = bytes;
     bool touches = self->count == 0 || piece->address == *top;
     if (!touches) {
-        if (backing_segment_free(self->backing, piece->address))
-            return STATUS_CORRUPT;
+        if (ar_backing_segment_free(self->backing, piece->address))
+            return AR_CORRUPT;
         if (apart > most_apart)
-            return STATUS_REFUSED;
-        status = backing_segment_alloc(self->backing, apart, &piece->address);
+            return AR_REFUSED;
+        status = ar_backing_segment_alloc(self->backing, apart, &piece->address);
         if (status)
             return status;
         piece->bytes = apart;
         if (piece->address < *top)
-            return backing_segment_free(self->backing, piece->address) ? STATUS_CORRUPT
-                                                                       : STATUS_REFUSED;
+            return ar_backing_segment_free(self->backing, piece->address) ? AR_CORRUPT : AR_REFUSED;
     }
     *top = piece->address;
     self->count++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status supply_grow(struct supply *self, uint64_t *top, uint64_t bytes, uint64_t apart,
-                        uint64_t most_apart)
+enum ar_status supply_grow(struct supply *self, uint64_t *top, uint64_t bytes, uint64_t apart,
+                           uint64_t most_apart)
 {
     if (self->count == self->room) {
         uint32_t room = self->room + self->room / 2 + 8;
         struct supply_piece *pieces =
-            host_grow(self->host, self->pieces, self->room, room, sizeof *pieces);
+            ar_host_grow(self->host, self->pieces, self->room, room, sizeof *pieces);
         if (!pieces)
-            return STATUS_HOST_MEMORY;
+            return AR_HOST_MEMORY;
         self->pieces = pieces;
         self->room = room;
     }
     if (!paged(self))
         return grow_segments(self, top, bytes, apart, most_apart);
-    enum status status = reserve_range(self);
+    enum ar_status status = reserve_range(self);
     if (status)
         return status;
     /* Not only at the first call: a first one that was refused has left the arena empty. */
@@ -135,39 +134,39 @@ enum status supply_grow(struct supply *self, uint64_t *top, uint64_t bytes, uint
 static void wait_for_work(struct supply *self)
 {
     for (uint32_t stream = 0; stream < self->streams; stream++)
-        backing_wait(self->backing, backing_fence(self->backing, stream));
+        ar_backing_wait(self->backing, ar_backing_fence(self->backing, stream));
     self->streams = 0;
 }
 
-enum status supply_shrink(struct supply *self, uint64_t floor, uint64_t *new_end)
+enum ar_status supply_shrink(struct supply *self, uint64_t floor, uint64_t *new_end)
 {
     if (!self->count || self->pieces[self->count - 1].address < floor)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     const struct supply_piece *last = &self->pieces[self->count - 1];
-    enum status status;
+    enum ar_status status;
     if (paged(self)) {
         wait_for_work(self);
-        status = backing_unmap(self->backing, last->address, last->bytes);
+        status = ar_backing_unmap(self->backing, last->address, last->bytes);
         if (!status)
-            status = backing_destroy(self->backing, last->handle);
+            status = ar_backing_destroy(self->backing, last->handle);
     } else {
-        status = backing_segment_free(self->backing, last->address);
+        status = ar_backing_segment_free(self->backing, last->address);
     }
     if (status)
-        return STATUS_CORRUPT;
+        return AR_CORRUPT;
     *new_end = last->address;
     self->count--;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void supply_close(struct supply *self)
 {
     uint64_t end;
-    while (supply_shrink(self, 0, &end) == STATUS_OK) {
+    while (supply_shrink(self, 0, &end) == AR_OK) {
     }
     if (self->range_bytes)
-        (void)backing_release(self->backing, self->range_address);
-    host_free(self->host, self->pieces, self->room * sizeof *self->pieces);
+        (void)ar_backing_release(self->backing, self->range_address);
+    ar_host_free(self->host, self->pieces, self->room * sizeof *self->pieces);
 }
 
 /* The first piece from `from` on that starts at `address` or above. */
@@ -187,8 +186,8 @@ static uint32_t piece_from(const struct supply *self, uint32_t from, uint64_t ad
 uint64_t supply_whole_bytes(const struct supply *self, uint64_t low, uint64_t high)
 {
     if (paged(self)) {
-        low = size_round_up(low, self->backing->page_bytes);
-        high = size_round_down(high, self->backing->page_bytes);
+        low = ar_size_round_up(low, self->backing->page_bytes);
+        high = ar_size_round_down(high, self->backing->page_bytes);
         return high > low ? high - low : 0;
     }
     uint32_t first = piece_from(self, 0, low);

@@ -12,8 +12,8 @@ struct supply_piece {
 };
 
 struct supply {
-    struct backing *backing;
-    struct host *host;
+    struct ar_backing *backing;
+    struct ar_host *host;
     uint64_t range_address, range_bytes; /* reserved addresses; 0 bytes: not yet, or no pages */
     struct supply_piece *pieces;         /* by address */
     uint32_t count, room;
@@ -21,17 +21,18 @@ struct supply {
 };
 
 /* UNSUPPORTED where the backing has neither virtual memory nor segments that may touch. */
-enum status supply_open(struct supply *self, const struct policy_context *context,
-                        const char *owner, struct error *error) STATUS_CHECKED;
+enum ar_status supply_open(struct supply *self, const struct ar_policy_context *context,
+                           const char *owner, struct ar_error *error) AR_STATUS_CHECKED;
 void supply_close(struct supply *self);
 
 /* Gets [*top, *top + bytes), or, where the memory that comes does not touch the top, `apart`
  * bytes above it: *top is then where they start. REFUSED: no memory, nothing changed. */
-enum status supply_grow(struct supply *self, uint64_t *top, uint64_t bytes, uint64_t apart,
-                        uint64_t most_apart) STATUS_CHECKED;
+enum ar_status supply_grow(struct supply *self, uint64_t *top, uint64_t bytes, uint64_t apart,
+                           uint64_t most_apart) AR_STATUS_CHECKED;
 
 /* Gives the last piece back if it starts at `floor` or above; REFUSED: there is none such. */
-enum status supply_shrink(struct supply *self, uint64_t floor, uint64_t *new_end) STATUS_CHECKED;
+enum ar_status supply_shrink(struct supply *self, uint64_t floor,
+                             uint64_t *new_end) AR_STATUS_CHECKED;
 
 /* Bytes of [low, high) in whole pages, or in whole segments, that is what could be cut out. */
 uint64_t supply_whole_bytes(const struct supply *self, uint64_t low, uint64_t high);

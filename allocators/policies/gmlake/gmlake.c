@@ -2,28 +2,29 @@
 
 #include <stdio.h>
 
-#define SMALL_SEGMENT_BYTES (2 * MIB)
-#define LARGE_SEGMENT_BYTES (20 * MIB)
-#define MIN_LARGE_BYTES     (10 * MIB) /* from here a request gets its own segment */
+#define SMALL_SEGMENT_BYTES (2 * AR_MIB)
+#define LARGE_SEGMENT_BYTES (20 * AR_MIB)
+#define MIN_LARGE_BYTES     (10 * AR_MIB) /* from here a request gets its own segment */
 
-static const struct option gmlake_options[] = {
-    POLICY_COMMON_OPTIONS,
-    {"defragment", OPTION_BOOL, offsetof(struct gmlake_values, defragment), "true", 0, 0, NULL,
+static const struct ar_option gmlake_options[] = {
+    AR_POLICY_COMMON_OPTIONS,
+    {"defragment", AR_OPTION_BOOL, offsetof(struct gmlake_values, defragment), "true", 0, 0, NULL,
      "stitch at all (vmmDefragment); false: blocks are only cut and merged"},
-    {"frag_limit", OPTION_BYTES, offsetof(struct gmlake_values, frag_limit_bytes), "512MiB", 0, 0,
-     NULL, "bytes: smaller requests are never stitched (fragLimit)"},
-    {"reuse_limit", OPTION_FRACTION, offsetof(struct gmlake_values, reuse_limit), "10", 1, 1000000,
-     NULL, "a free view serves requests down to its size divided by this (reuseLimit)"},
-    {"defrag_level", OPTION_COUNT, offsetof(struct gmlake_values, defrag_level), "0", 0, 3, NULL,
+    {"frag_limit", AR_OPTION_BYTES, offsetof(struct gmlake_values, frag_limit_bytes), "512MiB", 0,
+     0, NULL, "bytes: smaller requests are never stitched (fragLimit)"},
+    {"reuse_limit", AR_OPTION_FRACTION, offsetof(struct gmlake_values, reuse_limit), "10", 1,
+     1000000, NULL, "a free view serves requests down to its size divided by this (reuseLimit)"},
+    {"defrag_level", AR_OPTION_COUNT, offsetof(struct gmlake_values, defrag_level), "0", 0, 3, NULL,
      "stitch 0: before new memory is asked for; 1: only when there is none; 2: after the cache was "
      "given back; 3: never (defragLevel)"},
-    {"auto_gc", OPTION_BYTES, offsetof(struct gmlake_values, auto_gc_bytes), "1000GiB", 0, 0, NULL,
+    {"auto_gc", AR_OPTION_BYTES, offsetof(struct gmlake_values, auto_gc_bytes), "1000GiB", 0, 0,
+     NULL,
      "address space of all views above which those that are not active are destroyed (autoGC)"},
-    {"realloc", OPTION_BOOL, offsetof(struct gmlake_values, realloc_missing), "false", 0, 0, NULL,
-     "ask the device only for what the free blocks lack, and stitch (reAlloc)"},
-    {"fraction", OPTION_FRACTION, offsetof(struct gmlake_values, fraction), "0", 0, 1, NULL,
+    {"realloc", AR_OPTION_BOOL, offsetof(struct gmlake_values, realloc_missing), "false", 0, 0,
+     NULL, "ask the device only for what the free blocks lack, and stitch (reAlloc)"},
+    {"fraction", AR_OPTION_FRACTION, offsetof(struct gmlake_values, fraction), "0", 0, 1, NULL,
      "limit as a fraction of the card's memory (per_process_memory_fraction); 0: none"},
-    {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
 };
 
 /* Blocks in `deferred` and in cookies: pieces are even, views odd. */
@@ -37,7 +38,7 @@ static bool stream_exists(struct gmlake *self, uint32_t stream)
     if (stream < self->stream_room)
         return true;
     struct gmlake_stream *grown =
-        host_grow(self->heap.host, self->streams, self->stream_room, stream + 1, sizeof *grown);
+        ar_host_grow(self->heap.host, self->streams, self->stream_room, stream + 1, sizeof *grown);
     if (!grown)
         return false;
     self->streams = grown;
@@ -57,46 +58,46 @@ struct found {
     uint32_t piece, view;
 };
 
-static enum status stitch(struct gmlake *self, unsigned attempt, uint32_t list, uint64_t bytes,
-                          struct found *found)
+static enum ar_status stitch(struct gmlake *self, unsigned attempt, uint32_t list, uint64_t bytes,
+                             struct found *found)
 {
     const struct gmlake_values *values = &self->values;
     if (!values->defragment || attempt < values->defrag_level || list % 2 == 1 ||
         bytes < values->frag_limit_bytes)
-        return STATUS_OK;
+        return AR_OK;
     return gmlake_stitch(self, list / 2, bytes, &found->view);
 }
 
 /* New memory; REFUSED is no error. With `realloc` only what is missing, stitched to the rest. */
-static enum status grow(struct gmlake *self, uint32_t list, uint64_t bytes, struct found *found)
+static enum ar_status grow(struct gmlake *self, uint32_t list, uint64_t bytes, struct found *found)
 {
     uint64_t wanted = segment_bytes(bytes);
     uint64_t free_bytes = self->heap.lists[list]->free_bytes;
     if (self->values.realloc_missing && self->values.defragment && list % 2 == 0 && free_bytes) {
         if (free_bytes >= bytes)
-            return STATUS_OK;
+            return AR_OK;
         wanted = segment_bytes(bytes - free_bytes);
     }
     uint32_t piece;
-    enum status status = gmlake_grow(self, list, wanted, &piece);
-    if (status != STATUS_OK)
-        return status == STATUS_REFUSED ? STATUS_OK : status;
+    enum ar_status status = gmlake_grow(self, list, wanted, &piece);
+    if (status != AR_OK)
+        return status == AR_REFUSED ? AR_OK : status;
     if (wanted >= bytes) {
         found->piece = piece;
-        return STATUS_OK;
+        return AR_OK;
     }
     gmlake_give(self, piece);
     return stitch(self, 3, list, bytes, found);
 }
 
 /* Rule 4. */
-static enum status find(struct gmlake *self, uint32_t list, uint64_t bytes, struct found *found)
+static enum ar_status find(struct gmlake *self, uint32_t list, uint64_t bytes, struct found *found)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     found->piece = heap_take(&self->heap, list, bytes);
     if (!found->piece && list % 2 == 0)
         status = gmlake_reuse(self, list / 2, bytes, &found->view);
-    for (unsigned attempt = 0; attempt <= 2 && status == STATUS_OK; attempt++) {
+    for (unsigned attempt = 0; attempt <= 2 && status == AR_OK; attempt++) {
         if (found->piece || found->view)
             break;
         if (attempt == 2) {
@@ -104,21 +105,21 @@ static enum status find(struct gmlake *self, uint32_t list, uint64_t bytes, stru
             status = gmlake_release_cached(self);
             self->retries++;
         }
-        if (attempt && status == STATUS_OK)
+        if (attempt && status == AR_OK)
             status = grow(self, list, bytes, found);
-        if (status == STATUS_OK && !found->piece && !found->view)
+        if (status == AR_OK && !found->piece && !found->view)
             status = stitch(self, attempt, list, bytes, found);
     }
-    if (status == STATUS_OK && self->fault != STATUS_OK)
+    if (status == AR_OK && self->fault != AR_OK)
         status = self->fault;
-    if (status == STATUS_OK && !found->piece && !found->view)
-        status = STATUS_NO_MEMORY;
+    if (status == AR_OK && !found->piece && !found->view)
+        status = AR_NO_MEMORY;
     return status;
 }
 
 /* Takes what was found for the request. Two spare records are there. */
 static void hand_out(struct gmlake *self, struct found found, uint64_t bytes,
-                     uint64_t requested_bytes, struct policy_block *out)
+                     uint64_t requested_bytes, struct ar_policy_block *out)
 {
     if (found.view) {
         struct gmlake_view *view = self->slots[found.view].view;
@@ -127,7 +128,7 @@ static void hand_out(struct gmlake *self, struct found found, uint64_t bytes,
         out->granted_bytes = bytes;
         out->cookie = name_of(found.view, true);
     } else {
-        struct span *span = &self->heap.spans.at[found.piece];
+        struct ar_span *span = &self->heap.spans.at[found.piece];
         uint64_t least = span->owner % 2 ? GMLAKE_UNIT_BYTES : GMLAKE_PAGE_BYTES;
         if (span->bytes - bytes >= least)
             gmlake_split(self, found.piece, bytes);
@@ -147,36 +148,37 @@ static void hand_out(struct gmlake *self, struct found found, uint64_t bytes,
 static void view_unused(struct gmlake *self, uint32_t index)
 {
     struct gmlake_view *view = self->slots[index].view;
-    view->last_use = backing_fence(self->memory.below, view->stream);
+    view->last_use = ar_backing_fence(self->memory.below, view->stream);
     gmlake_view_freed(self, index);
 }
 
-static enum status gmlake_alloc(struct policy *base, const struct policy_request *request,
-                                struct policy_block *out)
+static enum ar_status gmlake_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                   struct ar_policy_block *out)
 {
     struct gmlake *self = gmlake_of(base);
     bool small = request->bytes <= GMLAKE_SMALL_BYTES;
-    uint64_t bytes = size_round_up(request->bytes, small ? GMLAKE_UNIT_BYTES : GMLAKE_PAGE_BYTES);
+    uint64_t bytes =
+        ar_size_round_up(request->bytes, small ? GMLAKE_UNIT_BYTES : GMLAKE_PAGE_BYTES);
     uint32_t list = gmlake_list(request->stream, small);
     struct found found = {0, 0};
     deferred_poll(&self->deferred);
     if (!stream_exists(self, request->stream) || !gmlake_reserve_pieces(self, 2))
-        return STATUS_HOST_MEMORY;
-    enum status status = heap_reserve(&self->heap, 2, list);
-    if (status != STATUS_OK)
+        return AR_HOST_MEMORY;
+    enum ar_status status = heap_reserve(&self->heap, 2, list);
+    if (status != AR_OK)
         return status;
     self->last_stream = request->stream;
     status = find(self, list, bytes, &found);
-    if (status == STATUS_OK && !gmlake_reserve_pieces(self, 2)) {
+    if (status == AR_OK && !gmlake_reserve_pieces(self, 2)) {
         if (found.view)
             view_unused(self, found.view);
         else
             gmlake_give(self, found.piece);
-        status = STATUS_HOST_MEMORY;
+        status = AR_HOST_MEMORY;
     }
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         hand_out(self, found, bytes, request->bytes, out);
-    self->failures += status == STATUS_NO_MEMORY;
+    self->failures += status == AR_NO_MEMORY;
     return status;
 }
 
@@ -204,8 +206,8 @@ static void complete(void *argument, uint32_t name)
     give_back(self, name);
 }
 
-static enum status gmlake_free(struct policy *base, const struct policy_block *block,
-                               uint32_t stream)
+static enum ar_status gmlake_free(struct ar_policy *base, const struct ar_policy_block *block,
+                                  uint32_t stream)
 {
     struct gmlake *self = gmlake_of(base);
     uint32_t name = (uint32_t)block->cookie;
@@ -215,7 +217,7 @@ static enum status gmlake_free(struct policy *base, const struct policy_block *b
     base->totals.live_blocks--;
     if (name % 2) {
         struct gmlake_view *view = self->slots[name / 2].view;
-        view->last_use = backing_fence(self->memory.below, view->stream);
+        view->last_use = ar_backing_fence(self->memory.below, view->stream);
     }
     if (!deferred_free(&self->deferred, name)) {
         give_back(self, name);
@@ -228,81 +230,81 @@ static enum status gmlake_free(struct policy *base, const struct policy_block *b
         self->heap.spans.at[name / 2].mark = GMLAKE_PENDING;
         self->heap.spans.at[name / 2].requested_bytes = 0;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status gmlake_use(struct policy *base, const struct policy_block *block,
-                              uint32_t stream)
+static enum ar_status gmlake_use(struct ar_policy *base, const struct ar_policy_block *block,
+                                 uint32_t stream)
 {
     struct gmlake *self = gmlake_of(base);
     uint32_t name = (uint32_t)block->cookie;
     uint32_t own =
         name % 2 ? self->slots[name / 2].view->stream : self->heap.spans.at[name / 2].owner / 2;
     if (!stream_exists(self, stream) || !deferred_use(&self->deferred, name, own, stream))
-        return STATUS_HOST_MEMORY;
-    return STATUS_OK;
+        return AR_HOST_MEMORY;
+    return AR_OK;
 }
 
-static void gmlake_progress(struct policy *base)
+static void gmlake_progress(struct ar_policy *base)
 {
     deferred_poll(&gmlake_of(base)->deferred);
 }
 
 /* empty_cache() gives back all it can, whatever should be kept. */
-static enum status gmlake_trim(struct policy *base, uint64_t keep_bytes)
+static enum ar_status gmlake_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     (void)keep_bytes;
     return gmlake_release_cached(gmlake_of(base));
 }
 
-static bool gmlake_setting(const struct policy *base, char *text, size_t text_bytes)
+static bool gmlake_setting(const struct ar_policy *base, char *text, size_t text_bytes)
 {
     const struct gmlake_values *values = &((const struct gmlake *)base)->values;
     snprintf(
         text, text_bytes,
         "vmmDefragment=%d fragLimit=%llu reuseLimit=%g defragLevel=%llu autoGC=%llu reAlloc=%d",
         values->defragment, (unsigned long long)values->frag_limit_bytes, values->reuse_limit,
-        (unsigned long long)values->defrag_level, (unsigned long long)(values->auto_gc_bytes / GIB),
-        values->realloc_missing);
+        (unsigned long long)values->defrag_level,
+        (unsigned long long)(values->auto_gc_bytes / AR_GIB), values->realloc_missing);
     return true;
 }
 
-static const char *gmlake_problem(const struct policy *base)
+static const char *gmlake_problem(const struct ar_policy *base)
 {
-    return backing_problem(((const struct gmlake *)base)->memory.below);
+    return ar_backing_problem(((const struct gmlake *)base)->memory.below);
 }
 
-static void gmlake_destroy(struct policy *base)
+static void gmlake_destroy(struct ar_policy *base)
 {
     struct gmlake *self = gmlake_of(base);
-    struct host *host = self->heap.host;
+    struct ar_host *host = self->heap.host;
     gmlake_wait(self);
     gmlake_views_close(self);
     heap_close(&self->heap);
     gmlake_memory_close(&self->memory);
     deferred_close(&self->deferred);
-    range_pool_close(&self->nodes);
-    host_free(host, self->pieces, self->piece_room * sizeof *self->pieces);
-    host_free(host, self->streams, self->stream_room * sizeof *self->streams);
-    host_free(host, self, sizeof *self);
+    ar_range_pool_close(&self->nodes);
+    ar_host_free(host, self->pieces, self->piece_room * sizeof *self->pieces);
+    ar_host_free(host, self->streams, self->stream_room * sizeof *self->streams);
+    ar_host_free(host, self, sizeof *self);
 }
 
-static enum status gmlake_create(const struct policy_context *context, const void *given,
-                                 struct policy **out, struct error *error)
+static enum ar_status gmlake_create(const struct ar_policy_context *context, const void *given,
+                                    struct ar_policy **out, struct ar_error *error)
 {
-    extern const struct policy_ops gmlake_policy;
+    extern const struct ar_policy_ops gmlake_policy;
     const struct gmlake_values *values = given;
     uint64_t page_bytes = context->backing->page_bytes;
     if (!page_bytes || GMLAKE_PAGE_BYTES % page_bytes)
-        return error_set(error, STATUS_UNSUPPORTED,
-                         "policy gmlake: it maps pages of 2 MiB, and this device has no virtual "
-                         "memory, or larger pages");
-    struct gmlake *self = host_alloc(context->host, sizeof *self);
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "policy gmlake: it maps pages of 2 MiB, and this device has no virtual "
+                            "memory, or larger pages");
+    struct gmlake *self = ar_host_alloc(context->host, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "policy gmlake: the host has no memory left");
+        return ar_error_set(error, AR_HOST_MEMORY, "policy gmlake: the host has no memory left");
     uint64_t free_bytes;
     uint64_t total_bytes;
-    backing_memory(context->backing, &free_bytes, &total_bytes);
+    ar_backing_memory(context->backing, &free_bytes, &total_bytes);
     self->base.ops = &gmlake_policy;
     self->values = *values;
     self->limit_bytes = values->common.limit_bytes ? values->common.limit_bytes
@@ -311,19 +313,19 @@ static enum status gmlake_create(const struct policy_context *context, const voi
     gmlake_memory_open(&self->memory, context);
     heap_open(&self->heap, &self->base, context);
     self->heap.backing = &self->memory.base;
-    range_pool_open(&self->nodes, context->host);
+    ar_range_pool_open(&self->nodes, context->host);
     deferred_open(&self->deferred, context->backing, context->host, complete, self);
     *out = &self->base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-const struct policy_ops gmlake_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+const struct ar_policy_ops gmlake_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "gmlake",
     .summary = "PyTorch's allocator with free blocks stitched together in virtual memory",
     .reference = "GMLake, CUDACachingAllocator.cpp of 2024; Guo et al., ASPLOS 2024",
-    .capabilities = POLICY_STREAM_ORDERED | POLICY_NEEDS_MAPPING | POLICY_WATCHES_FREE,
+    .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_NEEDS_MAPPING | AR_POLICY_WATCHES_FREE,
     .options = gmlake_options,
     .values_bytes = sizeof(struct gmlake_values),
     .create = gmlake_create,

@@ -30,9 +30,9 @@
 #include "allocators/deferred.h"
 #include "allocators/heap.h"
 
-#define GMLAKE_PAGE_BYTES  (2 * MIB)
+#define GMLAKE_PAGE_BYTES  (2 * AR_MIB)
 #define GMLAKE_UNIT_BYTES  UINT64_C(512)
-#define GMLAKE_SMALL_BYTES MIB
+#define GMLAKE_SMALL_BYTES AR_MIB
 
 struct gmlake_page {
     backing_handle handle;
@@ -75,7 +75,7 @@ struct gmlake_view {
     uint32_t stream;
     uint32_t node;           /* of the tree of free views, while it is free */
     uint32_t previous, next; /* in the order of release, while not active */
-    struct backing_ticket last_use;
+    struct ar_backing_ticket last_use;
     uint8_t state;
     bool pending; /* its block is let go, and other streams use it */
     bool doomed;  /* lost pages: destroyed when it is freed */
@@ -94,7 +94,7 @@ struct gmlake_stream {
 };
 
 struct gmlake_values {
-    struct policy_common common;
+    struct ar_policy_common common;
     uint64_t frag_limit_bytes, auto_gc_bytes, defrag_level;
     double reuse_limit, fraction;
     bool realloc_missing, defragment;
@@ -102,16 +102,16 @@ struct gmlake_values {
 
 /* The backing of the heap: driver allocations for small blocks, pages for large ones. */
 struct gmlake_memory {
-    struct backing base;
-    struct backing *below;
-    struct host *host;
+    struct ar_backing base;
+    struct ar_backing *below;
+    struct ar_host *host;
     struct gmlake_run *runs; /* by address */
     uint32_t run_count, run_room;
     bool paged; /* what the next segment is made of */
 };
 
 struct gmlake {
-    struct policy base;
+    struct ar_policy base;
     struct gmlake_memory memory;
     struct heap heap; /* list 2 s + 1: small blocks of stream s; 2 s: large ones */
     struct gmlake_piece *pieces;
@@ -122,17 +122,17 @@ struct gmlake {
     uint32_t ref_count, ref_room, spare_ref, spare_refs; /* made, that fit; given back */
     struct gmlake_stream *streams;
     uint32_t stream_room;
-    struct range_pool nodes;
+    struct ar_range_pool nodes;
     struct deferred deferred;
     struct gmlake_values values;
     uint64_t limit_bytes;
     uint64_t view_bytes; /* address space of all views */
     uint64_t stitches, views_freed, flushes, retries, failures;
     uint32_t last_stream;
-    enum status fault; /* of the backing, other than REFUSED: ends the run */
+    enum ar_status fault; /* of the backing, other than REFUSED: ends the run */
 };
 
-static inline struct gmlake *gmlake_of(struct policy *base)
+static inline struct gmlake *gmlake_of(struct ar_policy *base)
 {
     return (struct gmlake *)base;
 }
@@ -143,20 +143,20 @@ static inline uint32_t gmlake_list(uint32_t stream, bool small)
 }
 
 /* pieces.c */
-void gmlake_memory_open(struct gmlake_memory *self, const struct policy_context *context);
+void gmlake_memory_open(struct gmlake_memory *self, const struct ar_policy_context *context);
 void gmlake_memory_close(struct gmlake_memory *self);
 bool gmlake_reserve_pieces(struct gmlake *self, uint32_t count);
 void gmlake_split(struct gmlake *self, uint32_t piece, uint64_t bytes);
 void gmlake_give(struct gmlake *self, uint32_t piece);
 void gmlake_use_pages(struct gmlake *self, uint32_t piece);
 void gmlake_free_pages(struct gmlake *self, uint32_t piece);
-enum status gmlake_grow(struct gmlake *self, uint32_t list, uint64_t bytes, uint32_t *piece);
-enum status gmlake_release_cached(struct gmlake *self);
+enum ar_status gmlake_grow(struct gmlake *self, uint32_t list, uint64_t bytes, uint32_t *piece);
+enum ar_status gmlake_release_cached(struct gmlake *self);
 void gmlake_wait(struct gmlake *self);
 
 /* views.c: 0 where there is none. */
-enum status gmlake_stitch(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *view);
-enum status gmlake_reuse(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *view);
+enum ar_status gmlake_stitch(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *view);
+enum ar_status gmlake_reuse(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *view);
 void gmlake_view_freed(struct gmlake *self, uint32_t view);
 uint64_t gmlake_collect(struct gmlake *self, unsigned round, uint64_t wanted_bytes);
 void gmlake_page_used(struct gmlake *self, struct gmlake_page *page);
@@ -165,9 +165,9 @@ void gmlake_forget_page(struct gmlake *self, struct gmlake_page *page);
 void gmlake_views_close(struct gmlake *self);
 
 /* report.c */
-void gmlake_stats(const struct policy *base, struct policy_stats *out);
-void gmlake_walk(const struct policy *base, policy_visit *visit, void *argument);
-enum status gmlake_validate(const struct policy *base, struct error *error);
-uint64_t gmlake_servable(const struct policy *base, enum policy_effort effort);
+void gmlake_stats(const struct ar_policy *base, struct ar_policy_stats *out);
+void gmlake_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
+enum ar_status gmlake_validate(const struct ar_policy *base, struct ar_error *error);
+uint64_t gmlake_servable(const struct ar_policy *base, enum ar_policy_effort effort);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static struct gmlake_memory *memory_of(struct backing *base)
+static struct gmlake_memory *memory_of(struct ar_backing *base)
 {
     return (struct gmlake_memory *)base;
 }
@@ -28,7 +28,7 @@ static bool reserve_run(struct gmlake_memory *self)
         return true;
     uint32_t room = self->run_room + self->run_room / 4 + 8;
     struct gmlake_run *grown =
-        host_grow(self->host, self->runs, self->run_room, room, sizeof *grown);
+        ar_host_grow(self->host, self->runs, self->run_room, room, sizeof *grown);
     if (!grown)
         return false;
     self->runs = grown;
@@ -39,55 +39,55 @@ static bool reserve_run(struct gmlake_memory *self)
 static void undo_pages(struct gmlake_memory *self, const struct gmlake_run *run, uint32_t count)
 {
     if (count)
-        (void)backing_unmap(self->below, run->address, count * GMLAKE_PAGE_BYTES);
+        (void)ar_backing_unmap(self->below, run->address, count * GMLAKE_PAGE_BYTES);
     for (uint32_t i = 0; i < count; i++)
-        (void)backing_destroy(self->below, run->pages[i].handle);
+        (void)ar_backing_destroy(self->below, run->pages[i].handle);
 }
 
 /* Makes and maps the pages of a run whose range is reserved. */
-static enum status map_pages(struct gmlake_memory *self, const struct gmlake_run *run)
+static enum ar_status map_pages(struct gmlake_memory *self, const struct gmlake_run *run)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     uint32_t mapped = 0;
-    while (status == STATUS_OK && mapped < run->count) {
-        status = backing_create(self->below, GMLAKE_PAGE_BYTES, &run->pages[mapped].handle);
-        if (status != STATUS_OK)
+    while (status == AR_OK && mapped < run->count) {
+        status = ar_backing_create(self->below, GMLAKE_PAGE_BYTES, &run->pages[mapped].handle);
+        if (status != AR_OK)
             break;
-        status = backing_map(self->below, run->address + mapped * GMLAKE_PAGE_BYTES,
-                             run->pages[mapped].handle);
-        if (status == STATUS_OK)
+        status = ar_backing_map(self->below, run->address + mapped * GMLAKE_PAGE_BYTES,
+                                run->pages[mapped].handle);
+        if (status == AR_OK)
             mapped++;
         else
-            (void)backing_destroy(self->below, run->pages[mapped].handle);
+            (void)ar_backing_destroy(self->below, run->pages[mapped].handle);
     }
-    if (status == STATUS_OK)
-        status = backing_access(self->below, run->address, run->count * GMLAKE_PAGE_BYTES);
-    if (status != STATUS_OK)
+    if (status == AR_OK)
+        status = ar_backing_access(self->below, run->address, run->count * GMLAKE_PAGE_BYTES);
+    if (status != AR_OK)
         undo_pages(self, run, mapped);
     return status;
 }
 
-static enum status make_run(struct gmlake_memory *self, uint64_t bytes, uint64_t *address)
+static enum ar_status make_run(struct gmlake_memory *self, uint64_t bytes, uint64_t *address)
 {
     uint64_t free_bytes;
     uint64_t total_bytes;
-    backing_memory(self->below, &free_bytes, &total_bytes);
+    ar_backing_memory(self->below, &free_bytes, &total_bytes);
     if (bytes > free_bytes)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     struct gmlake_run run = {.count = (uint32_t)(bytes / GMLAKE_PAGE_BYTES)};
     if (!reserve_run(self))
-        return STATUS_HOST_MEMORY;
-    run.pages = host_alloc(self->host, run.count * sizeof *run.pages);
+        return AR_HOST_MEMORY;
+    run.pages = ar_host_alloc(self->host, run.count * sizeof *run.pages);
     if (!run.pages)
-        return STATUS_HOST_MEMORY;
-    enum status status = backing_reserve(self->below, bytes, &run.address);
-    if (status == STATUS_OK) {
+        return AR_HOST_MEMORY;
+    enum ar_status status = ar_backing_reserve(self->below, bytes, &run.address);
+    if (status == AR_OK) {
         status = map_pages(self, &run);
-        if (status != STATUS_OK)
-            (void)backing_release(self->below, run.address);
+        if (status != AR_OK)
+            (void)ar_backing_release(self->below, run.address);
     }
-    if (status != STATUS_OK) {
-        host_free(self->host, run.pages, run.count * sizeof *run.pages);
+    if (status != AR_OK) {
+        ar_host_free(self->host, run.pages, run.count * sizeof *run.pages);
         return status;
     }
     uint32_t place = run_place(self, run.address);
@@ -96,67 +96,67 @@ static enum status make_run(struct gmlake_memory *self, uint64_t bytes, uint64_t
     self->runs[place] = run;
     self->run_count++;
     *address = run.address;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status make_segment(struct backing *base, uint64_t bytes, uint64_t *address)
+static enum ar_status make_segment(struct ar_backing *base, uint64_t bytes, uint64_t *address)
 {
     struct gmlake_memory *self = memory_of(base);
     return self->paged ? make_run(self, bytes, address)
-                       : backing_segment_alloc(self->below, bytes, address);
+                       : ar_backing_segment_alloc(self->below, bytes, address);
 }
 
 /* The work on the pages is done: gmlake_wait comes first. */
-static enum status end_segment(struct backing *base, uint64_t address)
+static enum ar_status end_segment(struct ar_backing *base, uint64_t address)
 {
     struct gmlake_memory *self = memory_of(base);
     uint32_t place = run_place(self, address);
     if (place == self->run_count || self->runs[place].address != address)
-        return backing_segment_free(self->below, address);
+        return ar_backing_segment_free(self->below, address);
     struct gmlake_run run = self->runs[place];
-    enum status status = backing_unmap(self->below, address, run.count * GMLAKE_PAGE_BYTES);
+    enum ar_status status = ar_backing_unmap(self->below, address, run.count * GMLAKE_PAGE_BYTES);
     for (uint32_t i = 0; i < run.count; i++)
-        (void)backing_destroy(self->below, run.pages[i].handle);
-    enum status released = backing_release(self->below, address);
-    host_free(self->host, run.pages, run.count * sizeof *run.pages);
+        (void)ar_backing_destroy(self->below, run.pages[i].handle);
+    enum ar_status released = ar_backing_release(self->below, address);
+    ar_host_free(self->host, run.pages, run.count * sizeof *run.pages);
     self->run_count--;
     memmove(self->runs + place, self->runs + place + 1,
             (self->run_count - place) * sizeof *self->runs);
-    return status != STATUS_OK ? status : released;
+    return status != AR_OK ? status : released;
 }
 
-void gmlake_memory_open(struct gmlake_memory *self, const struct policy_context *context)
+void gmlake_memory_open(struct gmlake_memory *self, const struct ar_policy_context *context)
 {
-    static const struct backing_ops ops = {
+    static const struct ar_backing_ops ops = {
         .segment_alloc = make_segment,
         .segment_free = end_segment,
     };
-    self->base = (struct backing){.ops = &ops};
+    self->base = (struct ar_backing){.ops = &ops};
     self->below = context->backing;
     self->host = context->host;
 }
 
 void gmlake_memory_close(struct gmlake_memory *self)
 {
-    host_free(self->host, self->runs, self->run_room * sizeof *self->runs);
+    ar_host_free(self->host, self->runs, self->run_room * sizeof *self->runs);
 }
 
 /* Waits for all work queued on the streams that were heard of. */
 void gmlake_wait(struct gmlake *self)
 {
     for (uint32_t stream = 0; stream < self->stream_room; stream++)
-        backing_wait(self->memory.below, backing_fence(self->memory.below, stream));
+        ar_backing_wait(self->memory.below, ar_backing_fence(self->memory.below, stream));
 }
 
 bool gmlake_reserve_pieces(struct gmlake *self, uint32_t count)
 {
     if (self->heap.spans.spare_count < count &&
-        !spans_reserve(&self->heap.spans, self->heap.host, count))
+        !ar_spans_reserve(&self->heap.spans, self->heap.host, count))
         return false;
     if (self->piece_room >= self->heap.spans.count)
         return true;
-    struct gmlake_piece *grown = host_grow(self->heap.host, self->pieces, self->piece_room,
-                                           self->heap.spans.count, sizeof *grown);
+    struct gmlake_piece *grown = ar_host_grow(self->heap.host, self->pieces, self->piece_room,
+                                              self->heap.spans.count, sizeof *grown);
     if (!grown)
         return false;
     self->pieces = grown;
@@ -167,7 +167,7 @@ bool gmlake_reserve_pieces(struct gmlake *self, uint32_t count)
 /* Cuts a used piece; the rest is free. Two spare records are there. */
 void gmlake_split(struct gmlake *self, uint32_t piece, uint64_t bytes)
 {
-    const struct span *at = self->heap.spans.at;
+    const struct ar_span *at = self->heap.spans.at;
     heap_split(&self->heap, piece, bytes, at[piece].owner);
     uint32_t rest = at[piece].next;
     struct gmlake_page *pages = self->pieces[piece].pages;
@@ -179,7 +179,7 @@ void gmlake_split(struct gmlake *self, uint32_t piece, uint64_t bytes)
 /* Frees a used piece whose pages are free. */
 void gmlake_give(struct gmlake *self, uint32_t piece)
 {
-    const struct span *at = self->heap.spans.at;
+    const struct ar_span *at = self->heap.spans.at;
     uint32_t list = at[piece].owner;
     uint32_t next = at[piece].next;
     bool joins_next = next && !at[next].used && at[next].owner == list;
@@ -219,29 +219,29 @@ static uint64_t inactive_view_bytes(const struct gmlake *self, uint32_t stream)
 
 /* A new segment as a used piece of `list`, within the limit. Where the device has the memory
  * and yet refuses, address space may be what is lacking: views are collected. */
-enum status gmlake_grow(struct gmlake *self, uint32_t list, uint64_t bytes, uint32_t *piece)
+enum ar_status gmlake_grow(struct gmlake *self, uint32_t list, uint64_t bytes, uint32_t *piece)
 {
     uint64_t held = self->base.totals.reserved_bytes;
     if (bytes > self->limit_bytes || held > self->limit_bytes - bytes)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     self->memory.paged = list % 2 == 0;
-    enum status status = STATUS_REFUSED;
-    for (unsigned round = 0; round < 3 && status == STATUS_REFUSED; round++) {
+    enum ar_status status = AR_REFUSED;
+    for (unsigned round = 0; round < 3 && status == AR_REFUSED; round++) {
         if (!gmlake_reserve_pieces(self, 2))
-            return STATUS_HOST_MEMORY;
+            return AR_HOST_MEMORY;
         status = heap_grow(&self->heap, bytes, piece);
-        if (status != STATUS_REFUSED || !self->memory.paged)
+        if (status != AR_REFUSED || !self->memory.paged)
             break;
         uint64_t free_bytes;
         uint64_t total_bytes;
-        backing_memory(self->memory.below, &free_bytes, &total_bytes);
+        ar_backing_memory(self->memory.below, &free_bytes, &total_bytes);
         if (free_bytes <= bytes || inactive_view_bytes(self, list / 2) < bytes)
             break;
         (void)gmlake_collect(self, round, bytes);
     }
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         return status;
-    struct span *span = &self->heap.spans.at[*piece];
+    struct ar_span *span = &self->heap.spans.at[*piece];
     span->owner = list;
     struct gmlake_page *pages = NULL;
     if (self->memory.paged) {
@@ -249,15 +249,15 @@ enum status gmlake_grow(struct gmlake *self, uint32_t list, uint64_t bytes, uint
         pages->piece = *piece;
     }
     self->pieces[*piece].pages = pages;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status release_list(struct gmlake *self, uint32_t list)
+static enum ar_status release_list(struct gmlake *self, uint32_t list)
 {
     uint64_t bytes = 0;
     uint64_t address = 0;
     for (uint32_t piece; (piece = heap_next(&self->heap, list, bytes, address)) != 0;) {
-        const struct span *span = &self->heap.spans.at[piece];
+        const struct ar_span *span = &self->heap.spans.at[piece];
         bytes = span->bytes;
         address = span->address + 1;
         if (span->previous || span->next)
@@ -265,22 +265,22 @@ static enum status release_list(struct gmlake *self, uint32_t list)
         struct gmlake_page *pages = self->pieces[piece].pages;
         for (uint64_t i = 0; pages && i < bytes / GMLAKE_PAGE_BYTES; i++)
             gmlake_forget_page(self, &pages[i]);
-        enum status status = heap_release(&self->heap, piece);
-        if (status != STATUS_OK)
+        enum ar_status status = heap_release(&self->heap, piece);
+        if (status != AR_OK)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Waits for what is pending and gives every segment back that is wholly free, with the views
  * that show it. */
-enum status gmlake_release_cached(struct gmlake *self)
+enum ar_status gmlake_release_cached(struct gmlake *self)
 {
     deferred_wait_all(&self->deferred);
     gmlake_wait(self);
-    enum status status = self->fault;
+    enum ar_status status = self->fault;
     for (int small = 0; small <= 1; small++)
-        for (uint32_t s = 0; status == STATUS_OK && s < self->stream_room; s++)
+        for (uint32_t s = 0; status == AR_OK && s < self->stream_room; s++)
             status = release_list(self, gmlake_list(s, small));
     return status;
 }

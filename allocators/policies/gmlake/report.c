@@ -13,7 +13,7 @@ static uint64_t list_largest(const struct gmlake *self, uint32_t list)
 }
 
 /* For the stream that asked last. Mapping can stitch all of its free large blocks. */
-uint64_t gmlake_servable(const struct policy *base, enum policy_effort effort)
+uint64_t gmlake_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct gmlake *self = (const struct gmlake *)base;
     uint32_t stream = self->last_stream;
@@ -22,19 +22,19 @@ uint64_t gmlake_servable(const struct policy *base, enum policy_effort effort)
     uint32_t list = gmlake_list(stream, false);
     uint64_t small = list_largest(self, gmlake_list(stream, true));
     uint64_t best = larger(list_largest(self, list),
-                           range_tree_most(&self->nodes, self->streams[stream].free_views));
+                           ar_range_tree_most(&self->nodes, self->streams[stream].free_views));
     if (!best)
         best = small < GMLAKE_SMALL_BYTES ? small : GMLAKE_SMALL_BYTES;
     uint64_t all = list < self->heap.list_room && self->heap.lists[list]
                        ? self->heap.lists[list]->free_bytes
                        : 0;
     bool stitches = self->values.defragment && self->values.defrag_level == 0;
-    if (effort >= POLICY_EFFORT_MAP && stitches && all >= self->values.frag_limit_bytes)
+    if (effort >= AR_POLICY_EFFORT_MAP && stitches && all >= self->values.frag_limit_bytes)
         best = larger(best, all);
-    return effort >= POLICY_EFFORT_TRIM ? larger(best, base->totals.releasable_bytes) : best;
+    return effort >= AR_POLICY_EFFORT_TRIM ? larger(best, base->totals.releasable_bytes) : best;
 }
 
-void gmlake_stats(const struct policy *base, struct policy_stats *out)
+void gmlake_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct gmlake *self = (const struct gmlake *)base;
     heap_stats(&self->heap, out);
@@ -45,7 +45,7 @@ void gmlake_stats(const struct policy *base, struct policy_stats *out)
         if (list / 2 == self->last_stream && self->heap.lists[list])
             mine += self->heap.lists[list]->free_bytes;
     }
-    out->stranded_by_stream_bytes = policy_free_bytes(&base->totals) - mine;
+    out->stranded_by_stream_bytes = ar_policy_free_bytes(&base->totals) - mine;
     out->count.segments_made += self->stitches; /* as its statistics count them */
     out->count.segments_freed += self->views_freed;
     out->count.flushes = self->flushes;
@@ -56,20 +56,20 @@ void gmlake_stats(const struct policy *base, struct policy_stats *out)
 /* ---- walk ------------------------------------------------------------------------------------ */
 
 static bool show_segment(const struct gmlake *self, const struct heap_segment *segment,
-                         policy_visit *visit, void *argument)
+                         ar_policy_visit *visit, void *argument)
 {
     for (uint32_t p = segment->first; p; p = self->heap.spans.at[p].next) {
-        const struct span *span = &self->heap.spans.at[p];
-        struct policy_range range = {
+        const struct ar_span *span = &self->heap.spans.at[p];
+        struct ar_policy_range range = {
             .address = span->address,
             .bytes = span->bytes,
             .requested_bytes = span->used ? span->requested_bytes : 0,
             .segment_address = segment->address,
             .stream = span->owner / 2,
-            .state = !span->used                       ? POLICY_RANGE_FREE
-                     : span->mark == GMLAKE_HANDED_OUT ? POLICY_RANGE_USED
-                     : span->mark == GMLAKE_PENDING    ? POLICY_RANGE_PENDING
-                                                       : POLICY_RANGE_UNMAPPED,
+            .state = !span->used                       ? AR_POLICY_RANGE_FREE
+                     : span->mark == GMLAKE_HANDED_OUT ? AR_POLICY_RANGE_USED
+                     : span->mark == GMLAKE_PENDING    ? AR_POLICY_RANGE_PENDING
+                                                       : AR_POLICY_RANGE_UNMAPPED,
         };
         if (!visit(argument, &range))
             return false;
@@ -77,22 +77,22 @@ static bool show_segment(const struct gmlake *self, const struct heap_segment *s
     return true;
 }
 
-static bool show_view(const struct gmlake_view *view, policy_visit *visit, void *argument)
+static bool show_view(const struct gmlake_view *view, ar_policy_visit *visit, void *argument)
 {
-    const struct policy_range range = {
+    const struct ar_policy_range range = {
         .address = view->address,
         .bytes = view->used * GMLAKE_PAGE_BYTES,
         .requested_bytes = view->pending ? 0 : view->requested_bytes,
         .segment_address = view->address,
         .stream = view->stream,
-        .state = view->pending ? POLICY_RANGE_PENDING : POLICY_RANGE_USED,
+        .state = view->pending ? AR_POLICY_RANGE_PENDING : AR_POLICY_RANGE_USED,
     };
     return visit(argument, &range);
 }
 
 /* Each physical byte once: that of a stitched block under the address that the block was given
  * out with, and the places where its pieces lie as address space only. */
-void gmlake_walk(const struct policy *base, policy_visit *visit, void *argument)
+void gmlake_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct gmlake *self = (const struct gmlake *)base;
     uint32_t s = 0;
@@ -118,26 +118,26 @@ void gmlake_walk(const struct policy *base, policy_visit *visit, void *argument)
 /* ---- validate -------------------------------------------------------------------------------- */
 
 struct check {
-    struct policy_totals totals;
+    struct ar_policy_totals totals;
     uint64_t pieces, used_bytes, requested_bytes; /* of the heap, as it sees them */
     uint64_t in_views_bytes, refs;
 };
 
-static enum status check_piece(const struct gmlake *self, uint32_t piece, struct check *check,
-                               struct error *error)
+static enum ar_status check_piece(const struct gmlake *self, uint32_t piece, struct check *check,
+                                  struct ar_error *error)
 {
-    const struct span *span = &self->heap.spans.at[piece];
+    const struct ar_span *span = &self->heap.spans.at[piece];
     const struct gmlake_page *pages = self->pieces[piece].pages;
     uint64_t count = pages ? span->bytes / GMLAKE_PAGE_BYTES : 0;
     bool right = (pages == NULL) == (span->owner % 2 == 1);
     for (uint64_t i = 0; i < count; i++)
         right &= pages[i].used == (span->used != 0) && pages[i].piece == (i == 0 ? piece : 0);
     if (!right)
-        return error_set(error, STATUS_CORRUPT,
-                         "gmlake: the pages of the block at %" PRIu64 " differ from it",
-                         span->address);
+        return ar_error_set(error, AR_CORRUPT,
+                            "gmlake: the pages of the block at %" PRIu64 " differ from it",
+                            span->address);
     if (!span->used)
-        return STATUS_OK;
+        return AR_OK;
     check->pieces++;
     check->used_bytes += span->bytes;
     check->requested_bytes += span->requested_bytes;
@@ -150,11 +150,11 @@ static enum status check_piece(const struct gmlake *self, uint32_t piece, struct
     } else {
         check->in_views_bytes += span->bytes;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check_view(const struct gmlake *self, uint32_t index, struct check *check,
-                              struct error *error)
+static enum ar_status check_view(const struct gmlake *self, uint32_t index, struct check *check,
+                                 struct ar_error *error)
 {
     const struct gmlake_view *view = self->slots[index].view;
     uint32_t free_pages = 0;
@@ -168,7 +168,7 @@ static enum status check_view(const struct gmlake *self, uint32_t index, struct 
         free_pages += !view->pages[i]->used;
     }
     for (uint32_t n = 0; n < view->piece_count; n++) {
-        const struct span *span = &self->heap.spans.at[view->pieces[n]];
+        const struct ar_span *span = &self->heap.spans.at[view->pieces[n]];
         right &= span->used && span->mark == GMLAKE_IN_VIEW;
         held_bytes += span->bytes;
     }
@@ -176,64 +176,65 @@ static enum status check_view(const struct gmlake *self, uint32_t index, struct 
     if (view->state != GMLAKE_ACTIVE)
         right &= (view->state == GMLAKE_FREE) == (free_pages == view->count) && !view->used;
     if (!right)
-        return error_set(error, STATUS_CORRUPT,
-                         "gmlake: the stitched block at %" PRIu64
-                         " differs from its pages or pieces",
-                         view->address);
+        return ar_error_set(error, AR_CORRUPT,
+                            "gmlake: the stitched block at %" PRIu64
+                            " differs from its pages or pieces",
+                            view->address);
     check->refs += view->count;
     check->in_views_bytes -= held_bytes;
     if (view->state != GMLAKE_ACTIVE)
-        return STATUS_OK;
+        return AR_OK;
     if (view->pending) {
         check->totals.pending_bytes += held_bytes;
-        return STATUS_OK;
+        return AR_OK;
     }
     check->totals.live_blocks++;
     check->totals.live_bytes += view->requested_bytes;
     check->totals.granted_bytes += held_bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check_totals(const struct gmlake *self, const struct check *check,
-                                struct error *error)
+static enum ar_status check_totals(const struct gmlake *self, const struct check *check,
+                                   struct ar_error *error)
 {
-    const struct policy_totals *totals = &self->base.totals;
+    const struct ar_policy_totals *totals = &self->base.totals;
     if (totals->live_blocks != check->totals.live_blocks ||
         totals->live_bytes != check->totals.live_bytes ||
         totals->granted_bytes != check->totals.granted_bytes ||
         totals->pending_bytes != check->totals.pending_bytes)
-        return error_set(
-            error, STATUS_CORRUPT,
+        return ar_error_set(
+            error, AR_CORRUPT,
             "gmlake: the totals (live %" PRIu64 ", granted %" PRIu64 ", pending %" PRIu64
             ") differ from the blocks (%" PRIu64 ", %" PRIu64 ", %" PRIu64 ")",
             totals->live_bytes, totals->granted_bytes, totals->pending_bytes,
             check->totals.live_bytes, check->totals.granted_bytes, check->totals.pending_bytes);
     if (check->in_views_bytes)
-        return error_set(error, STATUS_CORRUPT,
-                         "gmlake: pieces are held for stitched blocks that do not know of them");
+        return ar_error_set(error, AR_CORRUPT,
+                            "gmlake: pieces are held for stitched blocks that do not know of them");
     if (self->ref_count && check->refs + self->spare_refs + 1 != self->ref_count)
-        return error_set(error, STATUS_CORRUPT, "gmlake: pages list views that are gone");
+        return ar_error_set(error, AR_CORRUPT, "gmlake: pages list views that are gone");
     for (uint32_t s = 0; s < self->stream_room; s++) {
         uint64_t count = 0;
         uint64_t listed = 0;
-        if (!range_tree_check(&self->nodes, self->streams[s].free_views, RANGE_BY_SIZE, &count))
-            return error_set(error, STATUS_CORRUPT, "gmlake: the tree of free views is broken");
+        if (!ar_range_tree_check(&self->nodes, self->streams[s].free_views, AR_RANGE_BY_SIZE,
+                                 &count))
+            return ar_error_set(error, AR_CORRUPT, "gmlake: the tree of free views is broken");
         for (uint32_t v = self->streams[s].first; v; v = self->slots[v].view->next)
             listed += self->slots[v].view->state == GMLAKE_FREE;
         if (count != listed)
-            return error_set(error, STATUS_CORRUPT,
-                             "gmlake: the tree of free views has %" PRIu64 " of %" PRIu64, count,
-                             listed);
+            return ar_error_set(error, AR_CORRUPT,
+                                "gmlake: the tree of free views has %" PRIu64 " of %" PRIu64, count,
+                                listed);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The heap by itself: to it a piece is free or used, whoever uses it. */
-static enum status check_heap(const struct gmlake *self, const struct check *check,
-                              struct error *error)
+static enum ar_status check_heap(const struct gmlake *self, const struct check *check,
+                                 struct ar_error *error)
 {
     struct heap heap = self->heap;
-    struct policy books = {.totals = self->base.totals, .watch = self->base.watch};
+    struct ar_policy books = {.totals = self->base.totals, .watch = self->base.watch};
     books.totals.granted_bytes = check->used_bytes;
     books.totals.live_blocks = check->pieces;
     books.totals.live_bytes = check->requested_bytes;
@@ -241,19 +242,19 @@ static enum status check_heap(const struct gmlake *self, const struct check *che
     return heap_validate(&heap, "gmlake", error);
 }
 
-enum status gmlake_validate(const struct policy *base, struct error *error)
+enum ar_status gmlake_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct gmlake *self = (const struct gmlake *)base;
     struct check check = {.pieces = 0};
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; status == STATUS_OK && i < self->heap.segment_count; i++) {
+    enum ar_status status = AR_OK;
+    for (uint32_t i = 0; status == AR_OK && i < self->heap.segment_count; i++) {
         uint32_t p = self->heap.segments[i].first;
-        for (; status == STATUS_OK && p; p = self->heap.spans.at[p].next)
+        for (; status == AR_OK && p; p = self->heap.spans.at[p].next)
             status = check_piece(self, p, &check, error);
     }
-    for (uint32_t k = 0; status == STATUS_OK && k < self->view_count; k++)
+    for (uint32_t k = 0; status == AR_OK && k < self->view_count; k++)
         status = check_view(self, self->slots[k].by_address, &check, error);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = check_heap(self, &check, error);
-    return status == STATUS_OK ? check_totals(self, &check, error) : status;
+    return status == AR_OK ? check_totals(self, &check, error) : status;
 }

@@ -51,9 +51,9 @@ static void become(struct gmlake *self, uint32_t index, enum gmlake_state state)
     struct gmlake_view *view = self->slots[index].view;
     uint32_t *tree = &self->streams[view->stream].free_views;
     if (view->state == GMLAKE_FREE && state != GMLAKE_FREE)
-        range_tree_remove(&self->nodes, tree, RANGE_BY_SIZE, view->node);
+        ar_range_tree_remove(&self->nodes, tree, AR_RANGE_BY_SIZE, view->node);
     if (view->state != GMLAKE_FREE && state == GMLAKE_FREE)
-        range_tree_insert(&self->nodes, tree, RANGE_BY_SIZE, view->node);
+        ar_range_tree_insert(&self->nodes, tree, AR_RANGE_BY_SIZE, view->node);
     view->state = (uint8_t)state;
 }
 
@@ -87,7 +87,7 @@ static bool reserve_slot(struct gmlake *self)
         return true;
     uint32_t room = self->slot_room ? self->slot_room * 2 : 16;
     struct gmlake_slot *grown =
-        host_grow(self->heap.host, self->slots, self->slot_room, room, sizeof *grown);
+        ar_host_grow(self->heap.host, self->slots, self->slot_room, room, sizeof *grown);
     if (!grown)
         return false;
     self->slots = grown;
@@ -105,7 +105,7 @@ static bool reserve_refs(struct gmlake *self, uint32_t count)
         return true;
     uint32_t room = self->ref_count + self->ref_count / 4 + count + 16;
     struct gmlake_ref *grown =
-        host_grow(self->heap.host, self->refs, self->ref_room, room, sizeof *grown);
+        ar_host_grow(self->heap.host, self->refs, self->ref_room, room, sizeof *grown);
     if (!grown)
         return false;
     self->refs = grown;
@@ -140,22 +140,23 @@ static void drop_ref(struct gmlake *self, struct gmlake_page *page, uint32_t vie
 
 static void free_record(struct gmlake *self, struct gmlake_view *view)
 {
-    host_free(self->heap.host, view->pages, view->room * sizeof *view->pages);
-    host_free(self->heap.host, view->pieces, view->piece_room * sizeof *view->pieces);
-    host_free(self->heap.host, view, sizeof *view);
+    ar_host_free(self->heap.host, view->pages, view->room * sizeof *view->pages);
+    ar_host_free(self->heap.host, view->pieces, view->piece_room * sizeof *view->pieces);
+    ar_host_free(self->heap.host, view, sizeof *view);
 }
 
 /* A record for so many pages and pieces; NULL: the host has no memory. */
 static struct gmlake_view *new_record(struct gmlake *self, uint32_t pages, uint32_t pieces)
 {
-    if (!reserve_slot(self) || !reserve_refs(self, pages) || !range_pool_reserve(&self->nodes, 1))
+    if (!reserve_slot(self) || !reserve_refs(self, pages) ||
+        !ar_range_pool_reserve(&self->nodes, 1))
         return NULL;
-    struct gmlake_view *view = host_alloc(self->heap.host, sizeof *view);
+    struct gmlake_view *view = ar_host_alloc(self->heap.host, sizeof *view);
     if (!view)
         return NULL;
-    view->pages = host_alloc(self->heap.host, pages * sizeof *view->pages);
+    view->pages = ar_host_alloc(self->heap.host, pages * sizeof *view->pages);
     view->room = view->pages ? pages : 0;
-    view->pieces = host_alloc(self->heap.host, pieces * sizeof *view->pieces);
+    view->pieces = ar_host_alloc(self->heap.host, pieces * sizeof *view->pieces);
     view->piece_room = view->pieces ? pieces : 0;
     if (view->pages && view->pieces)
         return view;
@@ -163,9 +164,9 @@ static struct gmlake_view *new_record(struct gmlake *self, uint32_t pages, uint3
     return NULL;
 }
 
-static void note_fault(struct gmlake *self, enum status status)
+static void note_fault(struct gmlake *self, enum ar_status status)
 {
-    if (status != STATUS_OK && self->fault == STATUS_OK)
+    if (status != AR_OK && self->fault == AR_OK)
         self->fault = status;
 }
 
@@ -179,15 +180,15 @@ static void destroy_view(struct gmlake *self, uint32_t index)
         leave_release_order(self, index);
     for (uint32_t i = 0; i < view->count; i++)
         drop_ref(self, view->pages[i], index);
-    note_fault(self,
-               backing_unmap(self->memory.below, view->address, view->count * GMLAKE_PAGE_BYTES));
-    note_fault(self, backing_release(self->memory.below, view->address));
+    note_fault(
+        self, ar_backing_unmap(self->memory.below, view->address, view->count * GMLAKE_PAGE_BYTES));
+    note_fault(self, ar_backing_release(self->memory.below, view->address));
     for (uint32_t k = order_place(self, view->address); k + 1 < self->view_count; k++)
         self->slots[k].by_address = self->slots[k + 1].by_address;
     self->view_count--;
     self->views_freed++;
     self->view_bytes -= view->room * GMLAKE_PAGE_BYTES;
-    range_pool_give(&self->nodes, view->node);
+    ar_range_pool_give(&self->nodes, view->node);
     free_record(self, view);
     self->slots[index].view = NULL;
     self->slots[index].next_spare = self->spare_slot;
@@ -203,7 +204,7 @@ static uint64_t collect_state(struct gmlake *self, uint32_t stream, enum gmlake_
         const struct gmlake_view *view = self->slots[v].view;
         uint32_t next = view->next;
         if (view->state == state) {
-            if (!backing_done(self->memory.below, view->last_use))
+            if (!ar_backing_done(self->memory.below, view->last_use))
                 break;
             gone_bytes += view->room * GMLAKE_PAGE_BYTES;
             destroy_view(self, v);
@@ -240,9 +241,9 @@ void gmlake_forget_page(struct gmlake *self, struct gmlake_page *page)
             view->free_pages -= !view->pages[i]->used;
             drop_ref(self, view->pages[i], index);
         }
-        note_fault(self,
-                   backing_unmap(self->memory.below, view->address + view->used * GMLAKE_PAGE_BYTES,
-                                 (view->count - view->used) * GMLAKE_PAGE_BYTES));
+        note_fault(self, ar_backing_unmap(self->memory.below,
+                                          view->address + view->used * GMLAKE_PAGE_BYTES,
+                                          (view->count - view->used) * GMLAKE_PAGE_BYTES));
         view->count = view->used;
         view->doomed = true;
     }
@@ -255,14 +256,14 @@ void gmlake_forget_page(struct gmlake *self, struct gmlake_page *page)
 static uint32_t choose(const struct gmlake *self, uint32_t list, uint64_t bytes,
                        uint64_t *keep_bytes)
 {
-    const struct span *at = self->heap.spans.at;
-    const struct span_index *index = &self->heap.lists[list]->index;
+    const struct ar_span *at = self->heap.spans.at;
+    const struct ar_span_index *index = &self->heap.lists[list]->index;
     uint64_t taken = 0;
     uint32_t count = 0;
     uint64_t size = UINT64_MAX;
     uint64_t address = UINT64_MAX;
     while (taken < bytes) {
-        uint32_t piece = span_index_before(index, at, size, address);
+        uint32_t piece = ar_span_index_before(index, at, size, address);
         if (!piece)
             return 0;
         size = at[piece].bytes;
@@ -278,12 +279,12 @@ static uint32_t choose(const struct gmlake *self, uint32_t list, uint64_t bytes,
 static void note_pages(const struct gmlake *self, uint32_t list, uint64_t keep_bytes,
                        struct gmlake_view *view)
 {
-    const struct span *at = self->heap.spans.at;
-    const struct span_index *index = &self->heap.lists[list]->index;
+    const struct ar_span *at = self->heap.spans.at;
+    const struct ar_span_index *index = &self->heap.lists[list]->index;
     uint64_t size = UINT64_MAX;
     uint64_t address = UINT64_MAX;
     for (uint32_t n = 0; n < view->piece_room; n++) {
-        uint32_t piece = span_index_before(index, at, size, address);
+        uint32_t piece = ar_span_index_before(index, at, size, address);
         size = at[piece].bytes;
         address = at[piece].address;
         uint64_t bytes = n + 1 == view->piece_room ? keep_bytes : size;
@@ -293,26 +294,26 @@ static void note_pages(const struct gmlake *self, uint32_t list, uint64_t keep_b
     }
 }
 
-static enum status map_view(struct gmlake *self, struct gmlake_view *view)
+static enum ar_status map_view(struct gmlake *self, struct gmlake_view *view)
 {
-    struct backing *below = self->memory.below;
+    struct ar_backing *below = self->memory.below;
     uint64_t bytes = view->count * GMLAKE_PAGE_BYTES;
-    enum status status = backing_reserve(below, bytes, &view->address);
-    if (status != STATUS_OK)
+    enum ar_status status = ar_backing_reserve(below, bytes, &view->address);
+    if (status != AR_OK)
         return status;
     uint32_t mapped = 0;
-    while (status == STATUS_OK && mapped < view->count) {
-        status = backing_map(below, view->address + mapped * GMLAKE_PAGE_BYTES,
-                             view->pages[mapped]->handle);
-        mapped += status == STATUS_OK;
+    while (status == AR_OK && mapped < view->count) {
+        status = ar_backing_map(below, view->address + mapped * GMLAKE_PAGE_BYTES,
+                                view->pages[mapped]->handle);
+        mapped += status == AR_OK;
     }
-    if (status == STATUS_OK)
-        status = backing_access(below, view->address, bytes);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
+        status = ar_backing_access(below, view->address, bytes);
+    if (status == AR_OK)
         return status;
     if (mapped)
-        (void)backing_unmap(below, view->address, mapped * GMLAKE_PAGE_BYTES);
-    (void)backing_release(below, view->address);
+        (void)ar_backing_unmap(below, view->address, mapped * GMLAKE_PAGE_BYTES);
+    (void)ar_backing_release(below, view->address);
     return status;
 }
 
@@ -339,7 +340,7 @@ static uint32_t activate(struct gmlake *self, struct gmlake_view *view, uint64_t
     }
     view->state = GMLAKE_ACTIVE;
     view->used = view->count;
-    view->node = range_pool_take(&self->nodes);
+    view->node = ar_range_pool_take(&self->nodes);
     self->nodes.nodes[view->node].address = view->address;
     self->nodes.nodes[view->node].bytes = view->count * GMLAKE_PAGE_BYTES;
     self->nodes.nodes[view->node].extra = index;
@@ -354,30 +355,30 @@ static uint32_t activate(struct gmlake *self, struct gmlake_view *view, uint64_t
 }
 
 /* Rule 5. OK with view 0 where no stitch is possible. */
-enum status gmlake_stitch(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *out)
+enum ar_status gmlake_stitch(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *out)
 {
     uint32_t list = gmlake_list(stream, false);
     uint64_t keep_bytes = 0;
     *out = 0;
     uint32_t pieces = choose(self, list, bytes, &keep_bytes);
     if (!pieces)
-        return STATUS_OK;
+        return AR_OK;
     struct gmlake_view *view = gmlake_reserve_pieces(self, 2)
                                    ? new_record(self, (uint32_t)(bytes / GMLAKE_PAGE_BYTES), pieces)
                                    : NULL;
     if (!view)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     view->stream = stream;
     note_pages(self, list, keep_bytes, view);
-    enum status status = STATUS_REFUSED;
-    for (unsigned round = 0; round < 3 && status == STATUS_REFUSED; round++) {
+    enum ar_status status = AR_REFUSED;
+    for (unsigned round = 0; round < 3 && status == AR_REFUSED; round++) {
         status = map_view(self, view);
-        if (status == STATUS_REFUSED)
+        if (status == AR_REFUSED)
             (void)gmlake_collect(self, round, bytes);
     }
-    if (status != STATUS_OK) {
+    if (status != AR_OK) {
         free_record(self, view);
-        return status == STATUS_REFUSED ? STATUS_OK : status;
+        return status == AR_REFUSED ? AR_OK : status;
     }
     *out = activate(self, view, keep_bytes);
     if (self->view_bytes > self->values.auto_gc_bytes)
@@ -402,7 +403,7 @@ static bool reserve_held(struct gmlake *self, struct gmlake_view *view, uint32_t
     if (view->piece_room >= count)
         return true;
     uint32_t *grown =
-        host_grow(self->heap.host, view->pieces, view->piece_room, count, sizeof *grown);
+        ar_host_grow(self->heap.host, view->pieces, view->piece_room, count, sizeof *grown);
     if (!grown)
         return false;
     view->pieces = grown;
@@ -413,7 +414,7 @@ static bool reserve_held(struct gmlake *self, struct gmlake_view *view, uint32_t
 /* Cuts a free block, of whose pages the view uses some, into used and free stretches. */
 static void cut_block(struct gmlake *self, uint32_t piece, struct gmlake_view *view)
 {
-    struct span *at = self->heap.spans.at;
+    struct ar_span *at = self->heap.spans.at;
     heap_remove(&self->heap, piece);
     for (;;) {
         const struct gmlake_page *pages = self->pieces[piece].pages;
@@ -441,18 +442,18 @@ static void cut_block(struct gmlake *self, uint32_t piece, struct gmlake_view *v
 }
 
 /* The best fitting free view, handed out for its first pages. OK with view 0: none is there. */
-enum status gmlake_reuse(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *out)
+enum ar_status gmlake_reuse(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *out)
 {
-    uint32_t node = range_tree_best(&self->nodes, self->streams[stream].free_views, bytes, 0);
+    uint32_t node = ar_range_tree_best(&self->nodes, self->streams[stream].free_views, bytes, 0);
     *out = 0;
     if (!node || (double)self->nodes.nodes[node].bytes > (double)bytes * self->values.reuse_limit)
-        return STATUS_OK;
+        return AR_OK;
     uint32_t index = (uint32_t)self->nodes.nodes[node].extra;
     struct gmlake_view *view = self->slots[index].view;
     uint32_t used = (uint32_t)(bytes / GMLAKE_PAGE_BYTES);
     uint32_t most = cuts(view, used);
     if (!gmlake_reserve_pieces(self, most) || !reserve_held(self, view, most))
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     become(self, index, GMLAKE_ACTIVE);
     leave_release_order(self, index);
     view->used = used;
@@ -466,7 +467,7 @@ enum status gmlake_reuse(struct gmlake *self, uint32_t stream, uint64_t bytes, u
             cut_block(self, page->piece, view);
     }
     *out = index;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The block of an active view is complete. */
@@ -482,7 +483,7 @@ void gmlake_view_freed(struct gmlake *self, uint32_t index)
     view->pending = false;
     view->requested_bytes = 0;
     if (view->doomed) { /* its work is waited for: this is rare */
-        backing_wait(self->memory.below, view->last_use);
+        ar_backing_wait(self->memory.below, view->last_use);
         destroy_view(self, index);
         return;
     }
@@ -495,6 +496,6 @@ void gmlake_views_close(struct gmlake *self)
 {
     while (self->view_count)
         destroy_view(self, self->slots[self->view_count - 1].by_address);
-    host_free(self->heap.host, self->slots, self->slot_room * sizeof *self->slots);
-    host_free(self->heap.host, self->refs, self->ref_room * sizeof *self->refs);
+    ar_host_free(self->heap.host, self->slots, self->slot_room * sizeof *self->slots);
+    ar_host_free(self->heap.host, self->refs, self->ref_room * sizeof *self->refs);
 }

@@ -2,7 +2,7 @@
  * in the logarithm of the holes, a clean besides in the number of superblocks returned. */
 #include "allocators/policies/rmm_arena/arena.h"
 
-static struct range_node *range_at(const struct rmm_arena *self, uint32_t range)
+static struct ar_range_node *range_at(const struct rmm_arena *self, uint32_t range)
 {
     return &self->ranges.nodes[range];
 }
@@ -20,7 +20,7 @@ static bool superblocks_reserve(struct rmm_arena *self)
         return true;
     uint32_t room = self->superblock_room + self->superblock_room / 4 + 16;
     struct superblock *grown =
-        host_grow(self->host, self->superblocks, self->superblock_room, room, sizeof *grown);
+        ar_host_grow(self->host, self->superblocks, self->superblock_room, room, sizeof *grown);
     if (!grown)
         return false;
     self->superblocks = grown;
@@ -35,13 +35,13 @@ bool arena_reserve(struct rmm_arena *self, uint32_t stream)
     uint32_t arenas = stream + 2;
     if (arenas > self->arena_count) {
         struct arena *grown =
-            host_grow(self->host, self->arenas, self->arena_count, arenas, sizeof *grown);
+            ar_host_grow(self->host, self->arenas, self->arena_count, arenas, sizeof *grown);
         if (!grown)
             return false;
         self->arenas = grown;
         self->arena_count = arenas;
     }
-    return superblocks_reserve(self) && range_pool_reserve(&self->ranges, 2);
+    return superblocks_reserve(self) && ar_range_pool_reserve(&self->ranges, 2);
 }
 
 /* A superblock in front of `after` (0: the only one). */
@@ -82,8 +82,8 @@ static void superblock_drop(struct rmm_arena *self, uint32_t superblock)
 static uint32_t range_add(struct rmm_arena *self, uint32_t next, uint64_t address, uint64_t bytes,
                           uint32_t superblock)
 {
-    uint32_t made = range_pool_take(&self->ranges);
-    struct range_node *added = range_at(self, made);
+    uint32_t made = ar_range_pool_take(&self->ranges);
+    struct ar_range_node *added = range_at(self, made);
     added->address = address;
     added->bytes = bytes;
     added->extra = superblock;
@@ -100,48 +100,48 @@ static uint32_t range_add(struct rmm_arena *self, uint32_t next, uint64_t addres
 
 static void range_drop(struct rmm_arena *self, uint32_t range)
 {
-    const struct range_node *gone = range_at(self, range);
+    const struct ar_range_node *gone = range_at(self, range);
     if (gone->previous)
         range_at(self, gone->previous)->next = gone->next;
     else
         self->first = gone->next;
     if (gone->next)
         range_at(self, gone->next)->previous = gone->previous;
-    range_pool_give(&self->ranges, range);
+    ar_range_pool_give(&self->ranges, range);
 }
 
 /* ---- holes ------------------------------------------------------------------------------ */
 
-static struct arena *count_in(struct rmm_arena *self, const struct range_node *free_block)
+static struct arena *count_in(struct rmm_arena *self, const struct ar_range_node *free_block)
 {
     struct superblock *superblock = superblock_at(self, arena_superblock_of(free_block));
     struct arena *arena = &self->arenas[superblock->arena];
     superblock->free_bytes += free_block->bytes;
     arena->free_bytes += free_block->bytes;
-    policy_free_added(&self->base, free_block->bytes);
+    ar_policy_free_added(&self->base, free_block->bytes);
     return arena;
 }
 
-static struct arena *count_out(struct rmm_arena *self, const struct range_node *free_block)
+static struct arena *count_out(struct rmm_arena *self, const struct ar_range_node *free_block)
 {
     struct superblock *superblock = superblock_at(self, arena_superblock_of(free_block));
     struct arena *arena = &self->arenas[superblock->arena];
     superblock->free_bytes -= free_block->bytes;
     arena->free_bytes -= free_block->bytes;
-    policy_free_removed(&self->base, free_block->bytes);
+    ar_policy_free_removed(&self->base, free_block->bytes);
     return arena;
 }
 
 static void free_block_add(struct rmm_arena *self, uint32_t free_block)
 {
     struct arena *arena = count_in(self, range_at(self, free_block));
-    range_tree_insert(&self->ranges, &arena->free_blocks, RANGE_BY_ADDRESS, free_block);
+    ar_range_tree_insert(&self->ranges, &arena->free_blocks, AR_RANGE_BY_ADDRESS, free_block);
 }
 
 static void free_block_remove(struct rmm_arena *self, uint32_t free_block)
 {
     struct arena *arena = count_out(self, range_at(self, free_block));
-    range_tree_remove(&self->ranges, &arena->free_blocks, RANGE_BY_ADDRESS, free_block);
+    ar_range_tree_remove(&self->ranges, &arena->free_blocks, AR_RANGE_BY_ADDRESS, free_block);
 }
 
 /* A hole grows or shrinks at either end and keeps its place in the tree. */
@@ -149,7 +149,7 @@ static void free_block_change(struct rmm_arena *self, uint32_t free_block, uint6
                               uint64_t bytes)
 {
     const struct arena *arena = count_out(self, range_at(self, free_block));
-    range_tree_change(&self->ranges, arena->free_blocks, free_block, address, bytes);
+    ar_range_tree_change(&self->ranges, arena->free_blocks, free_block, address, bytes);
     count_in(self, range_at(self, free_block));
 }
 
@@ -160,9 +160,9 @@ static void move(struct rmm_arena *self, uint32_t index, uint32_t arena)
     struct superblock *superblock = superblock_at(self, index);
     struct arena *from = &self->arenas[superblock->arena];
     struct arena *to = &self->arenas[arena];
-    uint32_t free_blocks = range_tree_cut(&self->ranges, &from->free_blocks, superblock->address,
-                                          superblock->address + superblock->bytes);
-    range_tree_join(&self->ranges, &to->free_blocks, free_blocks);
+    uint32_t free_blocks = ar_range_tree_cut(&self->ranges, &from->free_blocks, superblock->address,
+                                             superblock->address + superblock->bytes);
+    ar_range_tree_join(&self->ranges, &to->free_blocks, free_blocks);
     from->free_bytes -= superblock->free_bytes;
     to->free_bytes += superblock->free_bytes;
     superblock->arena = arena;
@@ -219,28 +219,29 @@ void arena_clean(struct rmm_arena *self)
             self->arenas[arena].lent = superblock->lent_after;
             move(self, index, ARENA_GLOBAL);
             if (!superblock->used)
-                join_neighbours(self, range_tree_first(&self->ranges,
-                                                       self->arenas[ARENA_GLOBAL].free_blocks,
-                                                       superblock->address, 1));
+                join_neighbours(self, ar_range_tree_first(&self->ranges,
+                                                          self->arenas[ARENA_GLOBAL].free_blocks,
+                                                          superblock->address, 1));
         }
     }
 }
 
 /* ---- blocks ----------------------------------------------------------------------------- */
 
-enum status arena_obtain(struct rmm_arena *self)
+enum ar_status arena_obtain(struct rmm_arena *self)
 {
     if (self->first)
-        return STATUS_OK;
-    enum status status = backing_segment_alloc(self->backing, self->arena_bytes, &self->address);
-    if (status != STATUS_OK)
+        return AR_OK;
+    enum ar_status status =
+        ar_backing_segment_alloc(self->backing, self->arena_bytes, &self->address);
+    if (status != AR_OK)
         return status;
     uint32_t superblock = superblock_add(self, 0, self->address, self->arena_bytes);
     free_block_add(self, range_add(self, 0, self->address, self->arena_bytes, superblock));
     self->base.totals.reserved_bytes = self->arena_bytes;
     self->base.totals.releasable_bytes = self->arena_bytes;
     self->counted.count.segments_made++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The first `bytes` of a hole as a block. */
@@ -294,12 +295,12 @@ uint32_t arena_take(struct rmm_arena *self, uint32_t arena, uint64_t bytes)
     if (bytes > SUPERBLOCK_LEAST)
         arena = ARENA_GLOBAL;
     uint32_t free_block =
-        range_tree_first(&self->ranges, self->arenas[arena].free_blocks, 0, bytes);
+        ar_range_tree_first(&self->ranges, self->arenas[arena].free_blocks, 0, bytes);
     if (free_block && arena != ARENA_GLOBAL)
         return cut(self, free_block, bytes);
     if (arena != ARENA_GLOBAL)
         free_block =
-            range_tree_first(&self->ranges, self->arenas[ARENA_GLOBAL].free_blocks, 0, bytes);
+            ar_range_tree_first(&self->ranges, self->arenas[ARENA_GLOBAL].free_blocks, 0, bytes);
     if (!free_block)
         return 0;
     uint32_t index = arena_superblock_of(range_at(self, free_block));
@@ -316,7 +317,7 @@ uint32_t arena_take(struct rmm_arena *self, uint32_t arena, uint64_t bytes)
 
 void arena_give(struct rmm_arena *self, uint32_t range)
 {
-    const struct range_node *freed = range_at(self, range);
+    const struct ar_range_node *freed = range_at(self, range);
     uint32_t index = arena_superblock_of(freed);
     uint32_t free_block = range;
     range_at(self, range)->extra = index;

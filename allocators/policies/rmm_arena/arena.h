@@ -14,7 +14,7 @@
 #include "allocators/policy.h"
 
 #define ARENA_ALIGNMENT_BYTES UINT64_C(256)
-#define SUPERBLOCK_LEAST      MIB
+#define SUPERBLOCK_LEAST      AR_MIB
 #define SUPERBLOCK_MOST       (UINT64_C(1) << 40)
 
 #define ARENA_GLOBAL 0u /* a stream's arena has the stream's number + 1 */
@@ -36,10 +36,10 @@ struct arena {
 
 /* `extra` of a range: its superblock below, and of a used one what rounding added above. */
 struct rmm_arena {
-    struct policy base;
-    struct backing *backing;
-    struct host *host;
-    struct range_pool ranges;
+    struct ar_policy base;
+    struct ar_backing *backing;
+    struct ar_host *host;
+    struct ar_range_pool ranges;
     uint32_t first;                 /* the range at the lowest address; 0: nothing obtained yet */
     struct superblock *superblocks; /* record 0 is none */
     uint32_t superblocks_made, superblock_room, superblock_spare;
@@ -50,22 +50,22 @@ struct rmm_arena {
     uint64_t address;     /* of it, once obtained */
     uint32_t streams;     /* those seen are below it */
     uint32_t last_stream;
-    struct policy_stats counted; /* its counters only */
+    struct ar_policy_stats counted; /* its counters only */
 };
 
 #define ARENA_USED UINT32_MAX /* `left` of a range in use, which is in no tree */
 
-static inline bool arena_is_used(const struct range_node *range)
+static inline bool arena_is_used(const struct ar_range_node *range)
 {
     return range->left == ARENA_USED;
 }
 
-static inline uint32_t arena_superblock_of(const struct range_node *range)
+static inline uint32_t arena_superblock_of(const struct ar_range_node *range)
 {
     return (uint32_t)range->extra;
 }
 
-static inline uint64_t arena_requested(const struct range_node *range)
+static inline uint64_t arena_requested(const struct ar_range_node *range)
 {
     return range->bytes - (range->extra >> 32);
 }
@@ -74,7 +74,7 @@ static inline uint64_t arena_requested(const struct range_node *range)
 bool arena_reserve(struct rmm_arena *self, uint32_t stream);
 
 /* Takes the upstream block, where that is not done yet. After a reserve. */
-enum status arena_obtain(struct rmm_arena *self);
+enum ar_status arena_obtain(struct rmm_arena *self);
 
 /* A block of exactly `bytes` (a multiple of the alignment) for an arena. 0: no room. After a
  * reserve. */
@@ -85,9 +85,9 @@ void arena_give(struct rmm_arena *self, uint32_t range);
 void arena_clean(struct rmm_arena *self);
 
 /* report.c */
-void arena_stats(const struct policy *base, struct policy_stats *out);
-uint64_t arena_servable(const struct policy *base, enum policy_effort effort);
-void arena_walk(const struct policy *base, policy_visit *visit, void *argument);
-enum status arena_validate(const struct policy *base, struct error *error);
+void arena_stats(const struct ar_policy *base, struct ar_policy_stats *out);
+uint64_t arena_servable(const struct ar_policy *base, enum ar_policy_effort effort);
+void arena_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
+enum ar_status arena_validate(const struct ar_policy *base, struct ar_error *error);
 
 #endif

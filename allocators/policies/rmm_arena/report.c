@@ -6,7 +6,7 @@
 static uint64_t largest_of(const struct rmm_arena *self, uint32_t arena)
 {
     return arena < self->arena_count
-               ? range_tree_most(&self->ranges, self->arenas[arena].free_blocks)
+               ? ar_range_tree_most(&self->ranges, self->arenas[arena].free_blocks)
                : 0;
 }
 
@@ -50,10 +50,10 @@ static uint64_t largest_cleaned(const struct rmm_arena *self)
 }
 
 /* A stream's own arena serves up to 1 MiB; all else comes from the global one. */
-uint64_t arena_servable(const struct policy *base, enum policy_effort effort)
+uint64_t arena_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct rmm_arena *self = (const struct rmm_arena *)base;
-    if (effort >= POLICY_EFFORT_WAIT)
+    if (effort >= AR_POLICY_EFFORT_WAIT)
         return largest_cleaned(self);
     uint64_t global = largest_of(self, ARENA_GLOBAL);
     uint64_t own = largest_of(self, self->last_stream + 1);
@@ -61,32 +61,32 @@ uint64_t arena_servable(const struct policy *base, enum policy_effort effort)
     return own > global ? own : global;
 }
 
-void arena_stats(const struct policy *base, struct policy_stats *out)
+void arena_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct rmm_arena *self = (const struct rmm_arena *)base;
     *out = self->counted;
     out->totals = base->totals;
-    out->largest_free_block_bytes = arena_servable(base, POLICY_EFFORT_NONE);
+    out->largest_free_block_bytes = arena_servable(base, AR_POLICY_EFFORT_NONE);
     if (self->arena_count)
-        out->stranded_by_stream_bytes = policy_free_bytes(&base->totals) -
+        out->stranded_by_stream_bytes = ar_policy_free_bytes(&base->totals) -
                                         self->arenas[ARENA_GLOBAL].free_bytes -
                                         self->arenas[self->last_stream + 1].free_bytes;
 }
 
-void arena_walk(const struct policy *base, policy_visit *visit, void *argument)
+void arena_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct rmm_arena *self = (const struct rmm_arena *)base;
     for (uint32_t at = self->first; at; at = self->ranges.nodes[at].next) {
-        const struct range_node *node = &self->ranges.nodes[at];
+        const struct ar_range_node *node = &self->ranges.nodes[at];
         uint32_t arena = self->superblocks[arena_superblock_of(node)].arena;
         bool used = arena_is_used(node);
-        const struct policy_range range = {
+        const struct ar_policy_range range = {
             .address = node->address,
             .bytes = node->bytes,
             .requested_bytes = used ? arena_requested(node) : 0,
             .segment_address = self->address,
             .stream = arena == ARENA_GLOBAL ? 0 : arena - 1,
-            .state = used ? POLICY_RANGE_USED : POLICY_RANGE_FREE,
+            .state = used ? AR_POLICY_RANGE_USED : AR_POLICY_RANGE_FREE,
         };
         if (!visit(argument, &range))
             return;
@@ -96,43 +96,43 @@ void arena_walk(const struct policy *base, policy_visit *visit, void *argument)
 /* ---- validate --------------------------------------------------------------------------- */
 
 struct sums {
-    struct policy_totals totals;
+    struct ar_policy_totals totals;
     uint64_t free_blocks, usable;
 };
 
-static enum status broken(struct error *error, const char *what, uint64_t address)
+static enum ar_status broken(struct ar_error *error, const char *what, uint64_t address)
 {
-    return error_set(error, STATUS_CORRUPT, "rmm-arena: %s, at %" PRIu64, what, address);
+    return ar_error_set(error, AR_CORRUPT, "rmm-arena: %s, at %" PRIu64, what, address);
 }
 
-static enum status check_range(const struct rmm_arena *self, uint32_t index, struct sums *sums,
-                               struct error *error)
+static enum ar_status check_range(const struct rmm_arena *self, uint32_t index, struct sums *sums,
+                                  struct ar_error *error)
 {
-    const struct range_node *range = &self->ranges.nodes[index];
+    const struct ar_range_node *range = &self->ranges.nodes[index];
     const struct superblock *superblock = &self->superblocks[arena_superblock_of(range)];
-    const struct range_node *next = range->next ? &self->ranges.nodes[range->next] : NULL;
+    const struct ar_range_node *next = range->next ? &self->ranges.nodes[range->next] : NULL;
     if (next && next->previous != index)
         return broken(error, "two neighbours do not know each other", range->address);
     if (arena_is_used(range)) {
         sums->totals.live_blocks++;
         sums->totals.live_bytes += arena_requested(range);
         sums->totals.granted_bytes += range->bytes;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (next && !arena_is_used(next) && arena_superblock_of(next) == arena_superblock_of(range))
         return broken(error, "two free blocks of one superblock touch", next->address);
-    if (range_tree_first(&self->ranges, self->arenas[superblock->arena].free_blocks, range->address,
-                         range->bytes) != index)
+    if (ar_range_tree_first(&self->ranges, self->arenas[superblock->arena].free_blocks,
+                            range->address, range->bytes) != index)
         return broken(error, "a free block is not in its arena's tree", range->address);
     sums->free_blocks++;
     if (self->base.watch)
         sums->usable += range->bytes - range->bytes % self->base.watch->unit_bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The ranges of one superblock, from `*at` on. */
-static enum status check_superblock(const struct rmm_arena *self, uint32_t index, uint32_t *at,
-                                    struct sums *sums, struct error *error)
+static enum ar_status check_superblock(const struct rmm_arena *self, uint32_t index, uint32_t *at,
+                                       struct sums *sums, struct ar_error *error)
 {
     const struct superblock *superblock = &self->superblocks[index];
     uint64_t address = superblock->address;
@@ -148,8 +148,8 @@ static enum status check_superblock(const struct rmm_arena *self, uint32_t index
          *at = self->ranges.nodes[*at].next) {
         if (self->ranges.nodes[*at].address != address || !self->ranges.nodes[*at].bytes)
             return broken(error, "a range does not start where the one before it ends", address);
-        enum status status = check_range(self, *at, sums, error);
-        if (status != STATUS_OK)
+        enum ar_status status = check_range(self, *at, sums, error);
+        if (status != AR_OK)
             return status;
         address += self->ranges.nodes[*at].bytes;
     }
@@ -158,17 +158,17 @@ static enum status check_superblock(const struct rmm_arena *self, uint32_t index
     if (sums->totals.live_blocks - blocks != superblock->used ||
         superblock->bytes - superblock->free_bytes != sums->totals.granted_bytes - granted)
         return broken(error, "a superblock counts other blocks than it has", superblock->address);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check_arenas(const struct rmm_arena *self, uint64_t free_blocks,
-                                struct error *error)
+static enum ar_status check_arenas(const struct rmm_arena *self, uint64_t free_blocks,
+                                   struct ar_error *error)
 {
     for (uint32_t arena = 0; arena < self->arena_count; arena++) {
         uint64_t count;
         uint64_t free_bytes = 0;
-        if (!range_tree_check(&self->ranges, self->arenas[arena].free_blocks, RANGE_BY_ADDRESS,
-                              &count))
+        if (!ar_range_tree_check(&self->ranges, self->arenas[arena].free_blocks,
+                                 AR_RANGE_BY_ADDRESS, &count))
             return broken(error, "the tree of free blocks is broken in the arena numbered", arena);
         free_blocks -= count;
         for (uint32_t lent = self->arenas[arena].lent; lent;
@@ -186,13 +186,13 @@ static enum status check_arenas(const struct rmm_arena *self, uint64_t free_bloc
     }
     return free_blocks
                ? broken(error, "the trees hold other free blocks than there are", self->address)
-               : STATUS_OK;
+               : AR_OK;
 }
 
-enum status arena_validate(const struct policy *base, struct error *error)
+enum ar_status arena_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct rmm_arena *self = (const struct rmm_arena *)base;
-    const struct policy_totals *totals = &base->totals;
+    const struct ar_policy_totals *totals = &base->totals;
     struct sums sums = {0};
     uint32_t at = self->first;
     uint64_t address = self->address;
@@ -200,8 +200,8 @@ enum status arena_validate(const struct policy *base, struct error *error)
         if (self->superblocks[s].address != address)
             return broken(error, "a superblock does not start where the one before it ends",
                           address);
-        enum status status = check_superblock(self, s, &at, &sums, error);
-        if (status != STATUS_OK)
+        enum ar_status status = check_superblock(self, s, &at, &sums, error);
+        if (status != AR_OK)
             return status;
         address += self->superblocks[s].bytes;
     }

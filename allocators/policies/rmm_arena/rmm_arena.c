@@ -23,18 +23,18 @@
 #include "allocators/policies/rmm_arena/arena.h"
 
 struct arena_values {
-    struct policy_common common;
+    struct ar_policy_common common;
     uint64_t arena_bytes;
 };
 
-static const struct option arena_options[] = {
-    POLICY_COMMON_OPTIONS,
-    {"arena_size", OPTION_BYTES, offsetof(struct arena_values, arena_bytes), "0", 0, 0, NULL,
+static const struct ar_option arena_options[] = {
+    AR_POLICY_COMMON_OPTIONS,
+    {"arena_size", AR_OPTION_BYTES, offsetof(struct arena_values, arena_bytes), "0", 0, 0, NULL,
      "bytes that the arena takes and has, 1 MiB to 1 TiB; 0: the limit, else half of what is free"},
-    {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
 };
 
-static struct rmm_arena *arena_of(struct policy *base)
+static struct rmm_arena *arena_of(struct ar_policy *base)
 {
     return (struct rmm_arena *)base;
 }
@@ -47,7 +47,7 @@ static void note(struct rmm_arena *self, uint32_t stream)
 
 static void wait_for(struct rmm_arena *self, uint32_t stream)
 {
-    backing_wait(self->backing, backing_fence(self->backing, stream));
+    ar_backing_wait(self->backing, ar_backing_fence(self->backing, stream));
 }
 
 /* Rule 4. */
@@ -60,20 +60,20 @@ static void defragment(struct rmm_arena *self)
     self->counted.count.retries++;
 }
 
-static enum status arena_alloc(struct policy *base, const struct policy_request *request,
-                               struct policy_block *out)
+static enum ar_status arena_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                  struct ar_policy_block *out)
 {
     struct rmm_arena *self = arena_of(base);
-    uint64_t bytes = size_round_up(request->bytes, ARENA_ALIGNMENT_BYTES);
+    uint64_t bytes = ar_size_round_up(request->bytes, ARENA_ALIGNMENT_BYTES);
     uint32_t arena = request->stream + 1;
     if (!arena_reserve(self, request->stream))
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     note(self, request->stream);
     self->last_stream = request->stream;
-    enum status status = arena_obtain(self);
-    if (status != STATUS_OK) {
-        self->counted.count.failures += status == STATUS_REFUSED;
-        return status == STATUS_REFUSED ? STATUS_NO_MEMORY : status;
+    enum ar_status status = arena_obtain(self);
+    if (status != AR_OK) {
+        self->counted.count.failures += status == AR_REFUSED;
+        return status == AR_REFUSED ? AR_NO_MEMORY : status;
     }
     uint32_t block = arena_take(self, arena, bytes);
     if (!block) {
@@ -82,9 +82,9 @@ static enum status arena_alloc(struct policy *base, const struct policy_request 
     }
     if (!block) {
         self->counted.count.failures++;
-        return STATUS_NO_MEMORY;
+        return AR_NO_MEMORY;
     }
-    struct range_node *range = &self->ranges.nodes[block];
+    struct ar_range_node *range = &self->ranges.nodes[block];
     range->extra |= (bytes - request->bytes) << 32;
     base->totals.live_bytes += request->bytes;
     base->totals.granted_bytes += bytes;
@@ -93,15 +93,15 @@ static enum status arena_alloc(struct policy *base, const struct policy_request 
     out->address = range->address;
     out->granted_bytes = bytes;
     out->cookie = block;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status arena_free(struct policy *base, const struct policy_block *block,
-                              uint32_t stream)
+static enum ar_status arena_free(struct ar_policy *base, const struct ar_policy_block *block,
+                                 uint32_t stream)
 {
     struct rmm_arena *self = arena_of(base);
     uint32_t index = (uint32_t)block->cookie;
-    const struct range_node *range = &self->ranges.nodes[index];
+    const struct ar_range_node *range = &self->ranges.nodes[index];
     uint32_t arena = self->superblocks[arena_superblock_of(range)].arena;
     note(self, stream);
     if (range->bytes > SUPERBLOCK_LEAST || arena != stream + 1)
@@ -111,88 +111,89 @@ static enum status arena_free(struct policy *base, const struct policy_block *bl
     if (--base->totals.live_blocks == 0)
         base->totals.releasable_bytes = self->arena_bytes;
     arena_give(self, index);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status arena_use(struct policy *base, const struct policy_block *block, uint32_t stream)
+static enum ar_status arena_use(struct ar_policy *base, const struct ar_policy_block *block,
+                                uint32_t stream)
 {
     (void)block;
     note(arena_of(base), stream);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static void arena_destroy(struct policy *base)
+static void arena_destroy(struct ar_policy *base)
 {
     struct rmm_arena *self = arena_of(base);
     if (self->first)
-        (void)backing_segment_free(self->backing, self->address);
-    range_pool_close(&self->ranges);
-    host_free(self->host, self->superblocks, self->superblock_room * sizeof *self->superblocks);
-    host_free(self->host, self->arenas, self->arena_count * sizeof *self->arenas);
-    host_free(self->host, self, sizeof *self);
+        (void)ar_backing_segment_free(self->backing, self->address);
+    ar_range_pool_close(&self->ranges);
+    ar_host_free(self->host, self->superblocks, self->superblock_room * sizeof *self->superblocks);
+    ar_host_free(self->host, self->arenas, self->arena_count * sizeof *self->arenas);
+    ar_host_free(self->host, self, sizeof *self);
 }
 
-static const char *arena_problem(const struct policy *base)
+static const char *arena_problem(const struct ar_policy *base)
 {
-    return backing_problem(((const struct rmm_arena *)base)->backing);
+    return ar_backing_problem(((const struct rmm_arena *)base)->backing);
 }
 
 /* Rule 1. 0: what was asked for is out of bounds, and the sentence is written. */
-static uint64_t size_wanted(const struct policy_context *context, const struct arena_values *values,
-                            struct error *error)
+static uint64_t size_wanted(const struct ar_policy_context *context,
+                            const struct arena_values *values, struct ar_error *error)
 {
     uint64_t limit = values->common.limit_bytes;
     uint64_t wanted = values->arena_bytes ? values->arena_bytes : limit;
     if (limit && wanted > limit) {
-        (void)error_set(error, STATUS_INVALID, "policy rmm-arena: arena_size is above the limit");
+        (void)ar_error_set(error, AR_INVALID, "policy rmm-arena: arena_size is above the limit");
         return 0;
     }
     if (!wanted) {
         uint64_t free_bytes;
         uint64_t total_bytes;
-        backing_memory(context->backing, &free_bytes, &total_bytes);
+        ar_backing_memory(context->backing, &free_bytes, &total_bytes);
         wanted = free_bytes / 2 < SUPERBLOCK_MOST ? free_bytes / 2 : SUPERBLOCK_MOST;
     }
-    wanted = size_round_down(wanted, ARENA_ALIGNMENT_BYTES);
+    wanted = ar_size_round_down(wanted, ARENA_ALIGNMENT_BYTES);
     if (wanted >= SUPERBLOCK_LEAST && wanted <= SUPERBLOCK_MOST)
         return wanted;
-    (void)error_set(error, STATUS_INVALID,
-                    "policy rmm-arena: an arena of %llu bytes is not between 1 MiB and 1 TiB; give "
-                    "arena_size, or a device with 2 MiB free",
-                    (unsigned long long)wanted);
+    (void)ar_error_set(
+        error, AR_INVALID,
+        "policy rmm-arena: an arena of %llu bytes is not between 1 MiB and 1 TiB; give "
+        "arena_size, or a device with 2 MiB free",
+        (unsigned long long)wanted);
     return 0;
 }
 
-static enum status arena_create(const struct policy_context *context, const void *values,
-                                struct policy **out, struct error *error)
+static enum ar_status arena_create(const struct ar_policy_context *context, const void *values,
+                                   struct ar_policy **out, struct ar_error *error)
 {
-    extern const struct policy_ops rmm_arena_policy;
+    extern const struct ar_policy_ops rmm_arena_policy;
     uint64_t bytes = size_wanted(context, values, error);
     if (!bytes)
-        return STATUS_INVALID;
-    struct rmm_arena *self = host_alloc(context->host, sizeof *self);
+        return AR_INVALID;
+    struct rmm_arena *self = ar_host_alloc(context->host, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY,
-                         "policy rmm-arena: the host has no memory left");
+        return ar_error_set(error, AR_HOST_MEMORY, "policy rmm-arena: the host has no memory left");
     self->base.ops = &rmm_arena_policy;
     self->backing = context->backing;
     self->host = context->host;
     self->arena_bytes = bytes;
-    range_pool_open(&self->ranges, context->host);
+    ar_range_pool_open(&self->ranges, context->host);
     *out = &self->base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const char *const arena_recorders[] = {"rmm-arena", NULL};
 
-const struct policy_ops rmm_arena_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+const struct ar_policy_ops rmm_arena_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "rmm-arena",
     .summary = "RAPIDS RMM's arena: first fit by address, superblocks lent to streams",
     .reference = "RMM 26.10, arena_memory_resource",
     .recorders = arena_recorders,
-    .capabilities = POLICY_WATCHES_FREE,
+    .capabilities = AR_POLICY_WATCHES_FREE,
     .options = arena_options,
     .values_bytes = sizeof(struct arena_values),
     .create = arena_create,

@@ -1,6 +1,6 @@
 #include "allocators/policies/slab/slab.h"
 
-#define FIRST_SLAB_BYTES (16 * KIB)
+#define FIRST_SLAB_BYTES (16 * AR_KIB)
 #define FIRST_BLOCKS     2u
 
 static void link_slab(struct slab_policy *self, struct slab *slab, unsigned eighth)
@@ -60,21 +60,23 @@ static uint32_t blocks_wanted(const struct slab_class *class)
     return blocks < SLAB_MOST_BLOCKS ? (uint32_t)blocks : SLAB_MOST_BLOCKS;
 }
 
-static enum status new_slab(struct slab_policy *self, unsigned index, struct slab **out)
+static enum ar_status new_slab(struct slab_policy *self, unsigned index, struct slab **out)
 {
     struct slab_class *class = self->classes[index];
     uint32_t blocks = blocks_wanted(class);
     uint32_t piece;
-    enum status status = slab_supply(self, SLAB_SMALL, class->bytes, blocks * class->bytes, &piece);
-    if (status != STATUS_OK)
+    enum ar_status status =
+        slab_supply(self, SLAB_SMALL, class->bytes, blocks * class->bytes, &piece);
+    if (status != AR_OK)
         return status;
-    struct span *span = &self->heap.spans.at[piece];
+    struct ar_span *span = &self->heap.spans.at[piece];
     blocks = (uint32_t)(span->bytes / class->bytes);
-    struct slab *slab = host_alloc(self->heap.host, sizeof *slab + blocks * sizeof slab->wasted[0]);
+    struct slab *slab =
+        ar_host_alloc(self->heap.host, sizeof *slab + blocks * sizeof slab->wasted[0]);
     if (!slab) {
         span->requested_bytes = 0;
         slab_restore(self, piece);
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     }
     slab->address = span->address;
     slab->piece = piece;
@@ -84,45 +86,46 @@ static enum status new_slab(struct slab_policy *self, unsigned index, struct sla
     span->mark = 1;
     span->requested_bytes = (uint64_t)(uintptr_t)slab;
     for (uint32_t i = 0; i < blocks; i++)
-        policy_free_added(&self->base, class->bytes);
+        ar_policy_free_added(&self->base, class->bytes);
     slab->scale = (uint16_t)(2048 / blocks);
     link_slab(self, slab, 0);
     class->empty_slabs++;
     self->emptied[index / 64] |= UINT64_C(1) << index % 64;
     *out = slab;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* An empty slab in no list goes back to the supply. */
 static void drop_slab(struct slab_policy *self, struct slab *slab)
 {
     for (uint32_t i = 0; i < slab->blocks; i++)
-        policy_free_removed(&self->base, self->classes[slab->class]->bytes);
+        ar_policy_free_removed(&self->base, self->classes[slab->class]->bytes);
     uint32_t piece = slab->piece;
     self->heap.spans.at[piece].mark = 0;
-    host_free(self->heap.host, slab, record_bytes(slab));
+    ar_host_free(self->heap.host, slab, record_bytes(slab));
     slab_restore(self, piece);
 }
 
-static enum status class_exists(struct slab_policy *self, unsigned index)
+static enum ar_status class_exists(struct slab_policy *self, unsigned index)
 {
-    struct slab_class *class = host_alloc(self->heap.host, sizeof *class);
+    struct slab_class *class = ar_host_alloc(self->heap.host, sizeof *class);
     if (!class)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     class->bytes = slab_class_bytes(index);
     self->classes[index] = class;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A class that has no slab with a free block, or is not there yet, gets a slab. */
-static __attribute__((noinline)) enum status renew(struct slab_policy *self, unsigned index,
-                                                   struct slab **slab)
+static __attribute__((noinline)) enum ar_status renew(struct slab_policy *self, unsigned index,
+                                                      struct slab **slab)
 {
-    enum status status = self->classes[index] ? STATUS_OK : class_exists(self, index);
-    return status == STATUS_OK ? new_slab(self, index, slab) : status;
+    enum ar_status status = self->classes[index] ? AR_OK : class_exists(self, index);
+    return status == AR_OK ? new_slab(self, index, slab) : status;
 }
 
-enum status slab_take(struct slab_policy *self, uint64_t requested_bytes, struct policy_block *out)
+enum ar_status slab_take(struct slab_policy *self, uint64_t requested_bytes,
+                         struct ar_policy_block *out)
 {
     unsigned index = slab_class_of(requested_bytes);
     struct slab_class *class = self->classes[index];
@@ -130,8 +133,8 @@ enum status slab_take(struct slab_policy *self, uint64_t requested_bytes, struct
     if (__builtin_expect(class && class->partial, 1)) {
         slab = class->slabs[31u - (unsigned)__builtin_clz(class->partial)];
     } else {
-        enum status status = renew(self, index, &slab);
-        if (status != STATUS_OK)
+        enum ar_status status = renew(self, index, &slab);
+        if (status != AR_OK)
             return status;
         class = self->classes[index];
     }
@@ -149,13 +152,13 @@ enum status slab_take(struct slab_policy *self, uint64_t requested_bytes, struct
         link_slab(self, slab, eighth);
     }
     class->live_blocks++;
-    policy_free_removed(&self->base, class->bytes);
+    ar_policy_free_removed(&self->base, class->bytes);
     slab_handed_out(self, slab->address + block * class->bytes, class->bytes,
                     (uint64_t)(uintptr_t)slab, out);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-void slab_give(struct slab_policy *self, const struct policy_block *block)
+void slab_give(struct slab_policy *self, const struct ar_policy_block *block)
 {
     struct slab *slab = (struct slab *)(uintptr_t)block->cookie;
     struct slab_class *class = self->classes[slab->class];
@@ -164,7 +167,7 @@ void slab_give(struct slab_policy *self, const struct policy_block *block)
     slab->free_mask |= UINT32_C(1) << offset / class->bytes;
     slab->live--;
     class->live_blocks--;
-    policy_free_added(&self->base, class->bytes);
+    ar_policy_free_added(&self->base, class->bytes);
     unsigned eighth = eighth_of(slab);
     if (!was_full) {
         if (eighth == slab->eighth)
@@ -204,11 +207,11 @@ void slab_close_classes(struct slab_policy *self)
 {
     for (uint32_t i = 0; i < self->heap.segment_count; i++) {
         for (uint32_t p = self->heap.segments[i].first; p; p = self->heap.spans.at[p].next) {
-            const struct span *span = &self->heap.spans.at[p];
+            const struct ar_span *span = &self->heap.spans.at[p];
             if (span->used && span->mark)
-                host_free(self->heap.host, slab_record(span), record_bytes(slab_record(span)));
+                ar_host_free(self->heap.host, slab_record(span), record_bytes(slab_record(span)));
         }
     }
     for (unsigned c = 0; c < SLAB_CLASSES; c++)
-        host_free(self->heap.host, self->classes[c], sizeof *self->classes[c]);
+        ar_host_free(self->heap.host, self->classes[c], sizeof *self->classes[c]);
 }

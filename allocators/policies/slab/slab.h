@@ -34,8 +34,8 @@
 #define SLAB_UNIT_BYTES    UINT64_C(256)
 #define SLAB_MOST_BLOCKS   32u
 #define SLAB_CLASSES       112u /* up to 16 MiB */
-#define SLAB_LARGEST_BYTES (16 * MIB)
-#define SLAB_PAGE_BYTES    (2 * MIB) /* the driver charges multiples of it */
+#define SLAB_LARGEST_BYTES (16 * AR_MIB)
+#define SLAB_PAGE_BYTES    (2 * AR_MIB) /* the driver charges multiples of it */
 
 #define SLAB_EIGHTHS 9u /* empty, up to one eighth, .. up to all but one block */
 
@@ -62,7 +62,7 @@ struct slab_class {
 };
 
 struct slab_values {
-    struct policy_common common;
+    struct ar_policy_common common;
     uint64_t largest_class_bytes;
     uint64_t keep;
     double slack;
@@ -72,7 +72,7 @@ struct slab_values {
 struct slab_pages;
 
 struct slab_policy {
-    struct policy base;
+    struct ar_policy base;
     struct heap heap;         /* used pieces are large blocks and slabs, which are marked */
     struct slab_pages *pages; /* NULL: not over virtual memory */
     struct slab_class *classes[SLAB_CLASSES];
@@ -103,13 +103,13 @@ static inline uint64_t slab_class_bytes(unsigned class)
                      : (class % 8 + 9) * SLAB_UNIT_BYTES << (class / 8 - 1);
 }
 
-static inline struct slab_policy *slab_of(struct policy *base)
+static inline struct slab_policy *slab_of(struct ar_policy *base)
 {
     return (struct slab_policy *)base;
 }
 
 /* The record of a slab, kept in the requested bytes of its piece. */
-static inline struct slab *slab_record(const struct span *piece)
+static inline struct slab *slab_record(const struct ar_span *piece)
 {
     return (struct slab *)(uintptr_t)piece->requested_bytes;
 }
@@ -122,7 +122,7 @@ static inline void slab_note_stream(struct slab_policy *self, uint32_t stream)
 
 /* Fills in a block and counts it. */
 static inline void slab_handed_out(struct slab_policy *self, uint64_t address, uint64_t bytes,
-                                   uint64_t cookie, struct policy_block *out)
+                                   uint64_t cookie, struct ar_policy_block *out)
 {
     out->address = address;
     out->granted_bytes = bytes;
@@ -133,31 +133,32 @@ static inline void slab_handed_out(struct slab_policy *self, uint64_t address, u
 }
 
 /* classes.c */
-enum status slab_take(struct slab_policy *self, uint64_t requested_bytes, struct policy_block *out);
-void slab_give(struct slab_policy *self, const struct policy_block *block);
+enum ar_status slab_take(struct slab_policy *self, uint64_t requested_bytes,
+                         struct ar_policy_block *out);
+void slab_give(struct slab_policy *self, const struct ar_policy_block *block);
 void slab_return_empty(struct slab_policy *self);
 void slab_close_classes(struct slab_policy *self);
 
 /* supply.c: a used piece of `bytes` for a kind. Where `least_bytes` is less than that, a piece
  * of any size between them is as welcome as asking the device. NO_MEMORY, HOST_MEMORY.. */
-enum status slab_supply(struct slab_policy *self, enum slab_list kind, uint64_t least_bytes,
-                        uint64_t bytes, uint32_t *piece);
+enum ar_status slab_supply(struct slab_policy *self, enum slab_list kind, uint64_t least_bytes,
+                           uint64_t bytes, uint32_t *piece);
 void slab_restore(struct slab_policy *self, uint32_t piece);
-enum status slab_take_large(struct slab_policy *self, uint64_t requested_bytes,
-                            struct policy_block *out);
-enum status slab_release(struct slab_policy *self, uint64_t bytes);
+enum ar_status slab_take_large(struct slab_policy *self, uint64_t requested_bytes,
+                               struct ar_policy_block *out);
+enum ar_status slab_release(struct slab_policy *self, uint64_t bytes);
 
 /* report.c */
-void slab_stats(const struct policy *base, struct policy_stats *out);
-void slab_walk(const struct policy *base, policy_visit *visit, void *argument);
-enum status slab_validate(const struct policy *base, struct error *error);
-uint64_t slab_servable(const struct policy *base, enum policy_effort effort);
+void slab_stats(const struct ar_policy *base, struct ar_policy_stats *out);
+void slab_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
+enum ar_status slab_validate(const struct ar_policy *base, struct ar_error *error);
+uint64_t slab_servable(const struct ar_policy *base, enum ar_policy_effort effort);
 
 /* pages.c: UNSUPPORTED where there is no virtual memory. */
-enum status slab_pages_open(const struct policy_context *context, const uint32_t *last_stream,
-                            struct slab_pages **out);
+enum ar_status slab_pages_open(const struct ar_policy_context *context, const uint32_t *last_stream,
+                               struct slab_pages **out);
 void slab_pages_close(struct slab_pages *self);
-struct backing *slab_pages_backing(struct slab_pages *self);
+struct ar_backing *slab_pages_backing(struct slab_pages *self);
 uint64_t slab_pages_pooled(const struct slab_pages *self); /* bytes mapped nowhere */
 uint64_t slab_pages_moved(const struct slab_pages *self);
 void slab_pages_drain(struct slab_pages *self); /* those in the pool go back to the device */

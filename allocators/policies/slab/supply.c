@@ -3,7 +3,7 @@
 /* A new segment holds at least this part of what its kind uses, so that their number stays low;
  * a large one that is bigger is made to measure. */
 #define GROWTH_PART       8u
-#define MOST_GROWTH_BYTES (32 * MIB)
+#define MOST_GROWTH_BYTES (32 * AR_MIB)
 
 /* An empty segment is broken only where a new one would be at least this part of it, so that a
  * small block that stays does not pin a giant that went. */
@@ -20,7 +20,7 @@ static void note_used(struct slab_policy *self, enum slab_list kind, uint64_t by
 /* Gives a used piece back to its kind; a segment that is empty then serves both kinds. */
 void slab_restore(struct slab_policy *self, uint32_t piece)
 {
-    const struct span *at = self->heap.spans.at;
+    const struct ar_span *at = self->heap.spans.at;
     uint32_t kind = at[piece].owner;
     uint32_t previous = at[piece].previous;
     uint32_t next = at[piece].next;
@@ -46,7 +46,7 @@ static uint64_t growth(const struct slab_policy *self, enum slab_list kind, uint
 {
     uint64_t part = self->kind_bytes[kind] / GROWTH_PART;
     part = part < MOST_GROWTH_BYTES ? part : MOST_GROWTH_BYTES;
-    return size_round_up(bytes > part ? bytes : part, SLAB_PAGE_BYTES);
+    return ar_size_round_up(bytes > part ? bytes : part, SLAB_PAGE_BYTES);
 }
 
 /* The empty segment that fits best is not much larger than a new one would be. */
@@ -74,7 +74,7 @@ static uint32_t take_from(struct slab_policy *self, enum slab_list list, enum sl
 }
 
 /* Gives empty segments back until that many bytes were, the largest first. */
-enum status slab_release(struct slab_policy *self, uint64_t bytes)
+enum ar_status slab_release(struct slab_policy *self, uint64_t bytes)
 {
     for (uint64_t released = 0; released < bytes;) {
         uint64_t largest = heap_largest(&self->heap, SLAB_EMPTY);
@@ -83,19 +83,19 @@ enum status slab_release(struct slab_policy *self, uint64_t bytes)
         uint64_t wanted = bytes - released < largest ? bytes - released : largest;
         uint32_t piece = heap_next(&self->heap, SLAB_EMPTY, wanted, 0);
         released += self->heap.spans.at[piece].bytes;
-        enum status status = heap_release(&self->heap, piece);
-        if (status != STATUS_OK)
+        enum ar_status status = heap_release(&self->heap, piece);
+        if (status != AR_OK)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A segment of `bytes` within the limit. */
-static enum status grow(struct slab_policy *self, uint64_t bytes, uint32_t *piece)
+static enum ar_status grow(struct slab_policy *self, uint64_t bytes, uint32_t *piece)
 {
     uint64_t held = self->base.totals.reserved_bytes;
     if (bytes > self->limit_bytes || held > self->limit_bytes - bytes)
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     return heap_grow(&self->heap, bytes, piece);
 }
 
@@ -108,10 +108,10 @@ static uint64_t allowed_bytes(const struct slab_policy *self, uint64_t bytes)
 }
 
 /* Gives back what is needed for `bytes` more, then everything, and asks again each time. */
-static enum status ask_again(struct slab_policy *self, uint64_t bytes, uint32_t *piece)
+static enum ar_status ask_again(struct slab_policy *self, uint64_t bytes, uint32_t *piece)
 {
-    enum status status = STATUS_REFUSED;
-    for (int all = 0; all <= 1 && status == STATUS_REFUSED; all++) {
+    enum ar_status status = AR_REFUSED;
+    for (int all = 0; all <= 1 && status == AR_REFUSED; all++) {
         if (!self->base.totals.releasable_bytes)
             break;
         self->retries++;
@@ -119,50 +119,50 @@ static enum status ask_again(struct slab_policy *self, uint64_t bytes, uint32_t 
         status = slab_release(self, all ? UINT64_MAX : bytes);
         if (self->pages && all)
             slab_pages_drain(self->pages);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             status = grow(self, bytes, piece);
     }
     return status;
 }
 
 /* Rule 5. */
-static enum status obtain(struct slab_policy *self, enum slab_list kind, uint64_t bytes,
-                          uint32_t *piece)
+static enum ar_status obtain(struct slab_policy *self, enum slab_list kind, uint64_t bytes,
+                             uint32_t *piece)
 {
     uint64_t wanted = growth(self, kind, bytes);
-    uint64_t least = size_round_up(bytes, SLAB_PAGE_BYTES);
+    uint64_t least = ar_size_round_up(bytes, SLAB_PAGE_BYTES);
     uint64_t held = self->base.totals.reserved_bytes;
     uint64_t allowed = allowed_bytes(self, least);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!self->pages && held + wanted > allowed)
         status = slab_release(self, held + wanted - allowed);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = grow(self, wanted, piece);
-    if (status == STATUS_REFUSED && least < wanted)
+    if (status == AR_REFUSED && least < wanted)
         status = grow(self, least, piece);
-    if (status == STATUS_REFUSED)
+    if (status == AR_REFUSED)
         status = ask_again(self, least, piece);
     /* A device that counts in smaller units, or a limit that is no multiple of a page. */
-    if (status == STATUS_REFUSED && bytes < least && !self->pages)
+    if (status == AR_REFUSED && bytes < least && !self->pages)
         status = grow(self, bytes, piece);
     return status;
 }
 
 /* Over virtual memory the pages of empty segments, each too small for the request, are put
  * together. What is left of them is an empty segment again. */
-static enum status obtain_pages(struct slab_policy *self, enum slab_list kind, uint64_t bytes,
-                                uint32_t *piece)
+static enum ar_status obtain_pages(struct slab_policy *self, enum slab_list kind, uint64_t bytes,
+                                   uint32_t *piece)
 {
     uint64_t wanted = growth(self, kind, bytes);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (self->base.totals.reserved_bytes + wanted > allowed_bytes(self, wanted))
         status = slab_release(self, wanted);
-    if (status == STATUS_OK)
+    if (status == AR_OK)
         status = obtain(self, kind, bytes, piece);
     uint64_t left = slab_pages_pooled(self->pages);
     uint32_t rest;
-    if (left && spans_reserve(&self->heap.spans, self->heap.host, 4) &&
-        heap_grow(&self->heap, left, &rest) == STATUS_OK)
+    if (left && ar_spans_reserve(&self->heap.spans, self->heap.host, 4) &&
+        heap_grow(&self->heap, left, &rest) == AR_OK)
         heap_put(&self->heap, rest, SLAB_EMPTY);
     slab_pages_drain(self->pages);
     return status;
@@ -183,48 +183,49 @@ static uint32_t find(struct slab_policy *self, enum slab_list kind, uint64_t lea
     return piece ? piece : take_from(self, SLAB_EMPTY, kind, least_bytes, bytes);
 }
 
-enum status slab_supply(struct slab_policy *self, enum slab_list kind, uint64_t least_bytes,
-                        uint64_t bytes, uint32_t *piece)
+enum ar_status slab_supply(struct slab_policy *self, enum slab_list kind, uint64_t least_bytes,
+                           uint64_t bytes, uint32_t *piece)
 {
-    if (self->heap.spans.spare_count < 4 && !spans_reserve(&self->heap.spans, self->heap.host, 4))
-        return STATUS_HOST_MEMORY;
+    if (self->heap.spans.spare_count < 4 &&
+        !ar_spans_reserve(&self->heap.spans, self->heap.host, 4))
+        return AR_HOST_MEMORY;
     *piece = find(self, kind, least_bytes, bytes);
     if (!*piece) {
-        enum status status =
+        enum ar_status status =
             self->pages ? obtain_pages(self, kind, bytes, piece) : obtain(self, kind, bytes, piece);
-        if (status == STATUS_OK && self->heap.spans.at[*piece].bytes > bytes)
+        if (status == AR_OK && self->heap.spans.at[*piece].bytes > bytes)
             heap_split(&self->heap, *piece, bytes, kind);
-        if (status == STATUS_REFUSED) { /* borrowed from the other kind: it returns there */
+        if (status == AR_REFUSED) { /* borrowed from the other kind: it returns there */
             kind = kind == SLAB_SMALL ? SLAB_LARGE : SLAB_SMALL;
             *piece = take_from(self, kind, kind, least_bytes, bytes);
-            status = *piece ? STATUS_OK : STATUS_NO_MEMORY;
-            self->failures += status != STATUS_OK;
+            status = *piece ? AR_OK : AR_NO_MEMORY;
+            self->failures += status != AR_OK;
         }
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             return status;
     }
     self->heap.spans.at[*piece].owner = kind;
     note_used(self, kind, self->heap.spans.at[*piece].bytes);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A large block is a piece of its own. The first lines of slab_supply stand here again, for the
  * request that a hole serves. */
-enum status slab_take_large(struct slab_policy *self, uint64_t requested_bytes,
-                            struct policy_block *out)
+enum ar_status slab_take_large(struct slab_policy *self, uint64_t requested_bytes,
+                               struct ar_policy_block *out)
 {
-    uint64_t bytes = size_round_up(requested_bytes, SLAB_UNIT_BYTES);
+    uint64_t bytes = ar_size_round_up(requested_bytes, SLAB_UNIT_BYTES);
     uint32_t piece =
         self->heap.spans.spare_count ? heap_take_exactly(&self->heap, SLAB_LARGE, bytes) : 0;
     if (piece) {
         note_used(self, SLAB_LARGE, bytes);
     } else {
-        enum status status = slab_supply(self, SLAB_LARGE, bytes, bytes, &piece);
-        if (status != STATUS_OK)
+        enum ar_status status = slab_supply(self, SLAB_LARGE, bytes, bytes, &piece);
+        if (status != AR_OK)
             return status;
     }
-    struct span *span = &self->heap.spans.at[piece];
+    struct ar_span *span = &self->heap.spans.at[piece];
     span->requested_bytes = requested_bytes;
     slab_handed_out(self, span->address, bytes, piece, out);
-    return STATUS_OK;
+    return AR_OK;
 }

@@ -14,12 +14,12 @@
 
 /* The ranges of one segment. */
 struct given {
-    const struct policy_range *ranges;
+    const struct ar_policy_range *ranges;
     size_t count;
     bool expandable;
 };
 
-static struct given next_segment(const struct torch *self, const struct policy_range *ranges,
+static struct given next_segment(const struct torch *self, const struct ar_policy_range *ranges,
                                  size_t count)
 {
     struct given given = {.ranges = ranges, .expandable = self->settings.expandable};
@@ -28,7 +28,7 @@ static struct given next_segment(const struct torch *self, const struct policy_r
     return given;
 }
 
-static uint64_t end_of(const struct policy_range *range)
+static uint64_t end_of(const struct ar_policy_range *range)
 {
     return range->address + range->bytes;
 }
@@ -39,13 +39,13 @@ static bool is_small(const struct torch *self, const struct given *given)
     uint64_t run_bytes = 0;
     bool large_pages = true;
     for (size_t i = 0; i < given->count; i++) {
-        const struct policy_range *range = &given->ranges[i];
-        if (given->expandable && range->state == POLICY_RANGE_USED)
+        const struct ar_policy_range *range = &given->ranges[i];
+        if (given->expandable && range->state == AR_POLICY_RANGE_USED)
             return torch_round(&self->settings, range->requested_bytes) <= TORCH_SMALL_BYTES;
-        bool mapped = range->state != POLICY_RANGE_UNMAPPED;
+        bool mapped = range->state != AR_POLICY_RANGE_UNMAPPED;
         run_bytes = mapped ? run_bytes + range->bytes : 0;
         if (mapped &&
-            (i + 1 == given->count || given->ranges[i + 1].state == POLICY_RANGE_UNMAPPED))
+            (i + 1 == given->count || given->ranges[i + 1].state == AR_POLICY_RANGE_UNMAPPED))
             large_pages &= run_bytes % self->settings.large_segment_bytes == 0;
     }
     if (given->expandable)
@@ -55,7 +55,7 @@ static bool is_small(const struct torch *self, const struct given *given)
 }
 
 /* Rule 2: bytes of the block of `range`, after which `free_block_bytes` are free. 0: it cannot be. */
-static uint64_t block_bytes(const struct torch *self, const struct policy_range *range,
+static uint64_t block_bytes(const struct torch *self, const struct ar_policy_range *range,
                             uint64_t free_block_bytes, bool small)
 {
     uint64_t rounded_bytes = torch_round(&self->settings, range->requested_bytes);
@@ -85,10 +85,10 @@ static uint32_t append(struct torch *self, uint32_t segment, uint32_t *last, uin
     return block;
 }
 
-static void take_in_use(struct torch *self, uint32_t block, const struct policy_range *range,
-                        struct policy_block *out)
+static void take_in_use(struct torch *self, uint32_t block, const struct ar_policy_range *range,
+                        struct ar_policy_block *out)
 {
-    struct policy_totals *totals = &self->base.totals;
+    struct ar_policy_totals *totals = &self->base.totals;
     uint64_t bytes = self->spans.at[block].bytes;
     enum torch_kind kind = torch_kind_of(self, self->spans.at[block].owner);
     self->spans.at[block].used = 1;
@@ -99,35 +99,35 @@ static void take_in_use(struct torch *self, uint32_t block, const struct policy_
     totals->live_bytes += range->requested_bytes;
     totals->granted_bytes += bytes;
     totals->live_blocks++;
-    *out = (struct policy_block){.address = range->address,
-                                 .granted_bytes = bytes,
-                                 .requested_bytes = range->requested_bytes,
-                                 .cookie = block};
+    *out = (struct ar_policy_block){.address = range->address,
+                                    .granted_bytes = bytes,
+                                    .requested_bytes = range->requested_bytes,
+                                    .cookie = block};
 }
 
 /* The blocks of a segment, those in use and what is left between them. */
-static enum status make_blocks(struct torch *self, const struct given *given, uint32_t segment,
-                               struct policy_block **out)
+static enum ar_status make_blocks(struct torch *self, const struct given *given, uint32_t segment,
+                                  struct ar_policy_block **out)
 {
     bool small = self->arenas[self->segments[segment].arena]->small;
     uint64_t at = self->segments[segment].address;
     uint32_t last = 0;
     for (size_t i = 0; i < given->count; i++) {
-        const struct policy_range *range = &given->ranges[i];
-        bool used = range->state == POLICY_RANGE_USED;
-        bool before_free_block = i + 1 < given->count && range[1].state == POLICY_RANGE_FREE;
+        const struct ar_policy_range *range = &given->ranges[i];
+        bool used = range->state == AR_POLICY_RANGE_USED;
+        bool before_free_block = i + 1 < given->count && range[1].state == AR_POLICY_RANGE_FREE;
         if (range->address > at || (used && range->address != at))
-            return STATUS_INVALID;
+            return AR_INVALID;
         if (!torch_reserve_blocks(self, 2))
-            return STATUS_HOST_MEMORY;
+            return AR_HOST_MEMORY;
         uint64_t bytes = end_of(range) - at;
         if (used)
             bytes = block_bytes(self, range, before_free_block ? range[1].bytes : 0, small);
         if (!bytes && used)
-            return STATUS_INVALID;
+            return AR_INVALID;
         if (bytes) { /* a hole may have become part of the block before it */
             uint32_t block =
-                append(self, segment, &last, at, bytes, range->state != POLICY_RANGE_UNMAPPED);
+                append(self, segment, &last, at, bytes, range->state != AR_POLICY_RANGE_UNMAPPED);
             if (used)
                 take_in_use(self, block, range, (*out)++);
         }
@@ -135,22 +135,22 @@ static enum status make_blocks(struct torch *self, const struct given *given, ui
     }
     if (at < self->segments[segment].address + self->segments[segment].bytes) {
         if (!given->expandable)
-            return STATUS_INVALID;
+            return AR_INVALID;
         append(self, segment, &last, at,
                self->segments[segment].address + self->segments[segment].bytes - at, false);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Puts what is free into its sets, and counts. */
-static enum status take_free(struct torch *self, const struct given *given, uint32_t segment)
+static enum ar_status take_free(struct torch *self, const struct given *given, uint32_t segment)
 {
     enum torch_kind kind = torch_kind_of(self, self->segments[segment].arena);
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     for (uint32_t block = self->segments[segment].first; block; block = at[block].next) {
         if (!self->blocks[block].mapped) {
             if (!torch_unmapped_add(self, block))
-                return STATUS_HOST_MEMORY;
+                return AR_HOST_MEMORY;
             continue;
         }
         self->base.totals.reserved_bytes += at[block].bytes;
@@ -168,38 +168,38 @@ static enum status take_free(struct torch *self, const struct given *given, uint
     torch_add(self, TORCH_SEGMENT, kind, 1);
     if (self->segments[segment].bytes >= self->settings.max_split_bytes)
         torch_count(&self->oversize_segments, 1);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status adopt_segment(struct torch *self, const struct given *given,
-                                 struct policy_block **out)
+static enum ar_status adopt_segment(struct torch *self, const struct given *given,
+                                    struct ar_policy_block **out)
 {
-    const struct policy_range *first = given->ranges;
+    const struct ar_policy_range *first = given->ranges;
     bool failed = false;
     uint32_t arena =
         torch_arena_of(self, first->stream, first->pool, is_small(self, given), &failed);
     if (failed)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     uint64_t bytes = end_of(&first[given->count - 1]) - first->segment_address;
     if (given->expandable) {
         uint64_t range_bytes = torch_range_bytes(self, arena);
         if (bytes > range_bytes)
-            return STATUS_INVALID;
+            return AR_INVALID;
         bytes = range_bytes;
     }
     uint32_t segment =
         torch_segment_new(self, first->segment_address, bytes, arena, given->expandable);
     if (segment == UINT32_MAX)
-        return STATUS_HOST_MEMORY;
-    enum status status = make_blocks(self, given, segment, out);
+        return AR_HOST_MEMORY;
+    enum ar_status status = make_blocks(self, given, segment, out);
     return status ? status : take_free(self, given, segment);
 }
 
-enum status torch_adopt(struct policy *base, const struct policy_range *ranges, size_t count,
-                        struct policy_block *blocks)
+enum ar_status torch_adopt(struct ar_policy *base, const struct ar_policy_range *ranges,
+                           size_t count, struct ar_policy_block *blocks)
 {
     struct torch *self = torch_of(base);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < count && !status;) {
         struct given given = next_segment(self, ranges + i, count - i);
         status = adopt_segment(self, &given, &blocks);

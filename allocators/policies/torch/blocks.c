@@ -5,11 +5,11 @@
 
 bool torch_grow_blocks(struct torch *self, uint32_t wanted)
 {
-    if (!spans_reserve(&self->spans, self->host, wanted))
+    if (!ar_spans_reserve(&self->spans, self->host, wanted))
         return false;
     if (self->block_room < self->spans.count) {
-        struct torch_block *grown =
-            host_grow(self->host, self->blocks, self->block_room, self->spans.count, sizeof *grown);
+        struct torch_block *grown = ar_host_grow(self->host, self->blocks, self->block_room,
+                                                 self->spans.count, sizeof *grown);
         if (!grown)
             return false;
         self->blocks = grown;
@@ -26,7 +26,7 @@ static uint32_t pool_of(struct torch *self, uint32_t id, bool *failed)
     if (self->pool_count == self->pool_room) {
         uint32_t room = self->pool_room ? self->pool_room * 2 : 2;
         struct torch_pool *grown =
-            host_grow(self->host, self->pools, self->pool_room, room, sizeof *grown);
+            ar_host_grow(self->host, self->pools, self->pool_room, room, sizeof *grown);
         if (!grown) {
             *failed = true;
             return 0;
@@ -57,14 +57,15 @@ static bool grow_arenas(struct torch *self)
     if (self->arena_count < self->arena_room)
         return true;
     uint32_t room = self->arena_room ? self->arena_room * 2 : 4;
-    uint32_t *buckets = host_alloc(self->host, 2 * room * sizeof *buckets);
+    uint32_t *buckets = ar_host_alloc(self->host, 2 * room * sizeof *buckets);
     struct torch_arena **grown =
-        buckets ? host_grow(self->host, self->arenas, self->arena_room, room, sizeof *grown) : NULL;
+        buckets ? ar_host_grow(self->host, self->arenas, self->arena_room, room, sizeof *grown)
+                : NULL;
     if (!grown) {
-        host_free(self->host, buckets, buckets ? 2 * room * sizeof *buckets : 0);
+        ar_host_free(self->host, buckets, buckets ? 2 * room * sizeof *buckets : 0);
         return false;
     }
-    host_free(self->host, self->buckets, self->bucket_count * sizeof *buckets);
+    ar_host_free(self->host, self->buckets, self->bucket_count * sizeof *buckets);
     self->arenas = grown;
     self->arena_room = room;
     self->buckets = buckets;
@@ -80,7 +81,7 @@ static bool grow_arenas(struct torch *self)
 static uint32_t arena_new(struct torch *self, uint32_t stream, uint32_t pool, bool small,
                           bool *failed)
 {
-    struct torch_arena *arena = grow_arenas(self) ? host_alloc(self->host, sizeof *arena) : NULL;
+    struct torch_arena *arena = grow_arenas(self) ? ar_host_alloc(self->host, sizeof *arena) : NULL;
     if (!arena) {
         *failed = true;
         return 0;
@@ -118,8 +119,8 @@ uint32_t torch_arena_of(struct torch *self, uint32_t stream, uint32_t pool, bool
 uint32_t torch_block_new(struct torch *self, uint64_t address, uint64_t bytes, uint32_t arena,
                          uint32_t segment, bool mapped)
 {
-    uint32_t block = spans_take(&self->spans);
-    struct span *span = &self->spans.at[block];
+    uint32_t block = ar_spans_take(&self->spans);
+    struct ar_span *span = &self->spans.at[block];
     span->address = address;
     span->bytes = bytes;
     span->previous = 0;
@@ -133,14 +134,14 @@ uint32_t torch_block_new(struct torch *self, uint64_t address, uint64_t bytes, u
 void torch_block_drop(struct torch *self, uint32_t block)
 {
     self->spans.at[block].used = 0;
-    spans_drop(&self->spans, block);
+    ar_spans_drop(&self->spans, block);
 }
 
 /* Bytes of a free block that could go back to the device: all of a segment that nobody
  * divided, or the whole pages inside a block of an expandable one. */
 uint64_t torch_releasable(const struct torch *self, uint32_t block)
 {
-    const struct span *span = &self->spans.at[block];
+    const struct ar_span *span = &self->spans.at[block];
     if (!torch_is_expandable(self, block))
         return span->previous || span->next ? 0 : span->bytes;
     const struct torch_segment *segment = &self->segments[self->blocks[block].segment];
@@ -153,26 +154,26 @@ uint64_t torch_releasable(const struct torch *self, uint32_t block)
 
 void torch_free_insert(struct torch *self, uint32_t block)
 {
-    struct span *span = &self->spans.at[block];
+    struct ar_span *span = &self->spans.at[block];
     struct torch_arena *arena = self->arenas[span->owner];
     struct torch_block *extra = &self->blocks[block];
     span->used = 0;
     if (self->ages)
         extra->collected_at = self->pools[arena->pool].calls[arena->small];
-    span_index_insert(&arena->index, self->spans.at, block);
+    ar_span_index_insert(&arena->index, self->spans.at, block);
     arena->free_bytes += span->bytes;
     self->base.totals.releasable_bytes += torch_releasable(self, block);
-    policy_free_added(&self->base, span->bytes);
+    ar_policy_free_added(&self->base, span->bytes);
 }
 
 void torch_free_remove(struct torch *self, uint32_t block)
 {
-    struct span *span = &self->spans.at[block];
+    struct ar_span *span = &self->spans.at[block];
     struct torch_arena *arena = self->arenas[span->owner];
-    span_index_remove(&arena->index, self->spans.at, block);
+    ar_span_index_remove(&arena->index, self->spans.at, block);
     arena->free_bytes -= span->bytes;
     self->base.totals.releasable_bytes -= torch_releasable(self, block);
-    policy_free_removed(&self->base, span->bytes);
+    ar_policy_free_removed(&self->base, span->bytes);
 }
 
 /* Takes `other`, a neighbour of `block`, into it, if it is free and of the same kind.
@@ -181,7 +182,7 @@ uint64_t torch_merge(struct torch *self, uint32_t block, uint32_t other)
 {
     if (!other)
         return 0;
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     if (at[other].used || self->blocks[other].mapped != self->blocks[block].mapped)
         return 0;
     uint64_t bytes = at[other].bytes;
@@ -210,7 +211,7 @@ uint64_t torch_merge(struct torch *self, uint32_t block, uint32_t other)
 /* The bytes that a block could reach by mapping what follows it. */
 static uint64_t expandable_bytes(const struct torch *self, uint32_t block)
 {
-    const struct span *span = &self->spans.at[block];
+    const struct ar_span *span = &self->spans.at[block];
     uint64_t bytes = span->bytes;
     if (span->next && !self->blocks[span->next].mapped)
         bytes += self->spans.at[span->next].bytes;
@@ -220,9 +221,9 @@ static uint64_t expandable_bytes(const struct torch *self, uint32_t block)
 /* The free block after `block` in its arena's order; 0: none. */
 static uint32_t next_free(const struct torch *self, struct torch_arena *arena, uint32_t block)
 {
-    const struct span *span = &self->spans.at[block];
-    struct span_place place;
-    return span_index_find(&arena->index, self->spans.at, span->bytes, span->address + 1, &place)
+    const struct ar_span *span = &self->spans.at[block];
+    struct ar_span_place place;
+    return ar_span_index_find(&arena->index, self->spans.at, span->bytes, span->address + 1, &place)
                ? *place.link
                : 0;
 }
@@ -232,8 +233,8 @@ uint32_t torch_fitting(const struct torch *self, uint32_t arena_index, uint64_t 
 {
     struct torch_arena *arena = self->arenas[arena_index];
     const struct torch_settings *settings = &self->settings;
-    struct span_place place;
-    if (!span_index_find(&arena->index, self->spans.at, rounded_bytes, 0, &place))
+    struct ar_span_place place;
+    if (!ar_span_index_find(&arena->index, self->spans.at, rounded_bytes, 0, &place))
         return 0;
     uint32_t block = *place.link;
     if (settings->expandable) {
@@ -261,12 +262,12 @@ void torch_blocks_close(struct torch *self)
 {
     for (uint32_t i = 0; i < self->arena_count; i++) {
         struct torch_arena *arena = self->arenas[i];
-        host_free(self->host, arena->unmapped, arena->unmapped_room * sizeof *arena->unmapped);
-        host_free(self->host, arena, sizeof *arena);
+        ar_host_free(self->host, arena->unmapped, arena->unmapped_room * sizeof *arena->unmapped);
+        ar_host_free(self->host, arena, sizeof *arena);
     }
-    host_free(self->host, self->arenas, self->arena_room * sizeof *self->arenas);
-    host_free(self->host, self->buckets, self->bucket_count * sizeof *self->buckets);
-    host_free(self->host, self->pools, self->pool_room * sizeof *self->pools);
-    host_free(self->host, self->blocks, self->block_room * sizeof *self->blocks);
-    spans_close(&self->spans, self->host);
+    ar_host_free(self->host, self->arenas, self->arena_room * sizeof *self->arenas);
+    ar_host_free(self->host, self->buckets, self->bucket_count * sizeof *self->buckets);
+    ar_host_free(self->host, self->pools, self->pool_room * sizeof *self->pools);
+    ar_host_free(self->host, self->blocks, self->block_room * sizeof *self->blocks);
+    ar_spans_close(&self->spans, self->host);
 }

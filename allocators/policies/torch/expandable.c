@@ -29,7 +29,7 @@ static bool reserve_unmapped(struct torch *self, uint32_t arena_index)
         return true;
     uint32_t room = arena->unmapped_room ? arena->unmapped_room * 2 : 8;
     uint32_t *grown =
-        host_grow(self->host, arena->unmapped, arena->unmapped_room, room, sizeof *grown);
+        ar_host_grow(self->host, arena->unmapped, arena->unmapped_room, room, sizeof *grown);
     if (!grown)
         return false;
     arena->unmapped = grown;
@@ -87,7 +87,7 @@ uint64_t torch_range_bytes(const struct torch *self, uint32_t arena)
     uint64_t page = torch_page_bytes(self, self->arenas[arena]);
     uint64_t free_bytes;
     uint64_t total_bytes;
-    backing_memory(self->backing, &free_bytes, &total_bytes);
+    ar_backing_memory(self->backing, &free_bytes, &total_bytes);
     return (total_bytes / 8 * 9 + total_bytes % 8 * 9 / 8 + page - 1) / page * page;
 }
 
@@ -96,15 +96,15 @@ static uint32_t reserve_range(struct torch *self, uint32_t arena_index)
 {
     uint64_t bytes = torch_range_bytes(self, arena_index);
     uint64_t address;
-    enum status status = backing_reserve(self->backing, bytes, &address);
-    if (status != STATUS_OK) {
-        if (status != STATUS_REFUSED)
+    enum ar_status status = ar_backing_reserve(self->backing, bytes, &address);
+    if (status != AR_OK) {
+        if (status != AR_REFUSED)
             self->fault = status;
         return 0;
     }
     uint32_t segment = torch_segment_new(self, address, bytes, arena_index, true);
     if (segment == UINT32_MAX) {
-        (void)backing_release(self->backing, address);
+        (void)ar_backing_release(self->backing, address);
         return 0;
     }
     uint32_t block = torch_block_new(self, address, bytes, arena_index, segment, false);
@@ -134,7 +134,7 @@ static bool grow_pages(struct torch *self, struct torch_segment *segment, uint32
         return true;
     uint32_t room = segment->page_count * 2 > count ? segment->page_count * 2 : count;
     backing_handle *grown =
-        host_grow(self->host, segment->pages, segment->page_count, room, sizeof *grown);
+        ar_host_grow(self->host, segment->pages, segment->page_count, room, sizeof *grown);
     if (!grown)
         return false;
     segment->pages = grown;
@@ -147,10 +147,10 @@ static void unmap_pages(struct torch *self, struct torch_segment *segment, uint6
                         uint64_t first, uint64_t last)
 {
     for (uint64_t i = first; i < last; i++) {
-        enum status status = backing_unmap(self->backing, segment->address + i * page, page);
-        if (status == STATUS_OK)
-            status = backing_destroy(self->backing, segment->pages[i] - 1);
-        if (status != STATUS_OK)
+        enum ar_status status = ar_backing_unmap(self->backing, segment->address + i * page, page);
+        if (status == AR_OK)
+            status = ar_backing_destroy(self->backing, segment->pages[i] - 1);
+        if (status != AR_OK)
             self->fault = status;
         segment->pages[i] = 0;
     }
@@ -161,49 +161,50 @@ static void destroy_pages(struct torch *self, struct torch_segment *segment, uin
                           uint64_t last)
 {
     for (uint64_t i = first; i < last; i++) {
-        enum status status = backing_destroy(self->backing, segment->pages[i] - 1);
-        if (status != STATUS_OK)
+        enum ar_status status = ar_backing_destroy(self->backing, segment->pages[i] - 1);
+        if (status != AR_OK)
             self->fault = status;
         segment->pages[i] = 0;
     }
 }
 
 /* One handle for each page of [first, last): all of them, or none where one is refused. */
-static enum status create_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
-                                uint64_t first, uint64_t last)
+static enum ar_status create_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
+                                   uint64_t first, uint64_t last)
 {
     if (!grow_pages(self, segment, (uint32_t)last))
-        return STATUS_REFUSED;
+        return AR_REFUSED;
     for (uint64_t i = first; i < last; i++) {
         backing_handle handle;
-        enum status status = backing_create(self->backing, page, &handle);
-        if (status != STATUS_OK) {
+        enum ar_status status = ar_backing_create(self->backing, page, &handle);
+        if (status != AR_OK) {
             destroy_pages(self, segment, first, i);
             return status;
         }
         segment->pages[i] = handle + 1;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* All memory first, so that a refusal leaves nothing mapped; then the pages [first, last) one
  * by one, and access for the run. */
-static enum status map_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
-                             uint64_t first, uint64_t last)
+static enum ar_status map_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
+                                uint64_t first, uint64_t last)
 {
-    enum status status = create_pages(self, segment, page, first, last);
-    if (status != STATUS_OK)
+    enum ar_status status = create_pages(self, segment, page, first, last);
+    if (status != AR_OK)
         return status;
     for (uint64_t i = first; i < last; i++) {
-        status = backing_map(self->backing, segment->address + i * page, segment->pages[i] - 1);
-        if (status != STATUS_OK) {
+        status = ar_backing_map(self->backing, segment->address + i * page, segment->pages[i] - 1);
+        if (status != AR_OK) {
             unmap_pages(self, segment, page, first, i);
             destroy_pages(self, segment, i, last);
             return status;
         }
     }
-    status = backing_access(self->backing, segment->address + first * page, (last - first) * page);
-    if (status != STATUS_OK)
+    status =
+        ar_backing_access(self->backing, segment->address + first * page, (last - first) * page);
+    if (status != AR_OK)
         unmap_pages(self, segment, page, first, last);
     return status;
 }
@@ -213,7 +214,7 @@ static enum status map_pages(struct torch *self, struct torch_segment *segment, 
  * records and room for an unmapped block are there. */
 static bool map_block(struct torch *self, uint32_t block, uint64_t bytes)
 {
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     struct torch_segment *segment = &self->segments[self->blocks[block].segment];
     uint32_t arena = at[block].owner;
     enum torch_kind kind = torch_kind_of(self, arena);
@@ -221,9 +222,9 @@ static bool map_block(struct torch *self, uint32_t block, uint64_t bytes)
     uint64_t first = (at[block].address - segment->address) / page;
     uint64_t last = first + (bytes + page - 1) / page;
     uint64_t mapped_bytes = (last - first) * page;
-    enum status status = map_pages(self, segment, page, first, last);
-    if (status != STATUS_OK) {
-        if (status != STATUS_REFUSED)
+    enum ar_status status = map_pages(self, segment, page, first, last);
+    if (status != AR_OK) {
+        if (status != AR_REFUSED)
             self->fault = status;
         return false;
     }
@@ -251,24 +252,24 @@ static bool map_block(struct torch *self, uint32_t block, uint64_t bytes)
 }
 
 /* The pages of a range that was there at the start have the handle 0, see the hook adopt. */
-enum status torch_adopt_pages(struct torch *self, uint32_t index)
+enum ar_status torch_adopt_pages(struct torch *self, uint32_t index)
 {
     struct torch_segment *segment = &self->segments[index];
     uint64_t page = torch_page_bytes(self, self->arenas[segment->arena]);
     for (uint32_t block = segment->first; block; block = self->spans.at[block].next) {
-        const struct span *span = &self->spans.at[block];
+        const struct ar_span *span = &self->spans.at[block];
         uint64_t start = span->address - segment->address, end = start + span->bytes;
         if (!self->blocks[block].mapped) {
             if (start % page || (span->next && end % page))
-                return STATUS_INVALID;
+                return AR_INVALID;
             continue;
         }
         if (!grow_pages(self, segment, (uint32_t)((end + page - 1) / page)))
-            return STATUS_HOST_MEMORY;
+            return AR_HOST_MEMORY;
         for (uint64_t i = start / page; i < (end + page - 1) / page; i++)
             segment->pages[i] = 1;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -304,7 +305,7 @@ uint32_t torch_expand(struct torch *self, uint32_t arena, uint64_t rounded_bytes
 static void cut_sliver(struct torch *self, uint32_t block, uint64_t address, uint64_t bytes,
                        bool before)
 {
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     uint32_t sliver =
         torch_block_new(self, address, bytes, at[block].owner, self->blocks[block].segment, true);
     if (before) {
@@ -329,8 +330,8 @@ static void release_range(struct torch *self, uint32_t block)
 {
     uint32_t index = self->blocks[block].segment;
     torch_unmapped_remove(self, block);
-    enum status status = backing_release(self->backing, self->segments[index].address);
-    if (status != STATUS_OK)
+    enum ar_status status = ar_backing_release(self->backing, self->segments[index].address);
+    if (status != AR_OK)
         self->fault = status;
     torch_segment_drop(self, index);
     torch_block_drop(self, block);
@@ -343,7 +344,7 @@ void torch_unmap_free(struct torch *self, uint32_t block)
     if (!bytes || !torch_reserve_blocks(self, 2) ||
         !reserve_unmapped(self, self->spans.at[block].owner))
         return;
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     struct torch_segment *segment = &self->segments[self->blocks[block].segment];
     enum torch_kind kind = torch_kind_of(self, at[block].owner);
     uint64_t page = torch_page_bytes(self, self->arenas[at[block].owner]);
@@ -353,7 +354,7 @@ void torch_unmap_free(struct torch *self, uint32_t block)
     torch_free_remove(self, block);
     /* The work of the stream may still use the pages; others were waited for by their events. */
     uint32_t stream = self->arenas[at[block].owner]->stream;
-    backing_wait(self->backing, backing_fence(self->backing, stream));
+    ar_backing_wait(self->backing, ar_backing_fence(self->backing, stream));
     unmap_pages(self, segment, page, first, first + bytes / page);
     if (start > at[block].address)
         cut_sliver(self, block, at[block].address, start - at[block].address, true);

@@ -15,7 +15,7 @@ static uint64_t largest_usable(const struct torch *self)
         if (index == UINT32_MAX)
             continue;
         const struct torch_arena *arena = self->arenas[index];
-        uint64_t bytes = span_index_largest(&arena->index, self->spans.at);
+        uint64_t bytes = ar_span_index_largest(&arena->index, self->spans.at);
         if (small && bytes > TORCH_SMALL_BYTES)
             bytes = TORCH_SMALL_BYTES;
         if (bytes > largest)
@@ -24,16 +24,16 @@ static uint64_t largest_usable(const struct torch *self)
     return largest;
 }
 
-void torch_stats(const struct policy *base, struct policy_stats *out)
+void torch_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct torch *self = (const struct torch *)base;
-    *out = (struct policy_stats){.totals = self->base.totals};
+    *out = (struct ar_policy_stats){.totals = self->base.totals};
     out->largest_free_block_bytes = largest_usable(self);
     uint64_t usable = 0;
     for (int small = 0; small <= 1; small++)
         if (self->last_arena[small] != UINT32_MAX)
             usable += self->arenas[self->last_arena[small]]->free_bytes;
-    out->stranded_by_stream_bytes = policy_free_bytes(&self->base.totals) - usable;
+    out->stranded_by_stream_bytes = ar_policy_free_bytes(&self->base.totals) - usable;
     out->count.splits = self->splits;
     out->count.merges = self->merges;
     out->count.segments_made = self->num_device_alloc;
@@ -102,7 +102,7 @@ struct torch_counter torch_statistic(const struct torch *self, enum torch_stat s
 }
 
 /* The keys of torch.cuda.memory_stats(). */
-bool torch_report(const struct policy *base, size_t index, char *name, size_t name_bytes,
+bool torch_report(const struct ar_policy *base, size_t index, char *name, size_t name_bytes,
                   uint64_t *value)
 {
     static const char *const metrics[TORCH_STAT_COUNT] = {
@@ -171,36 +171,36 @@ static uint64_t largest_after_waiting(const struct torch *self)
     return largest;
 }
 
-uint64_t torch_servable(const struct policy *base, enum policy_effort effort)
+uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct torch *self = (const struct torch *)base;
     uint64_t bytes = largest_usable(self);
-    if (effort >= POLICY_EFFORT_WAIT && self->base.totals.pending_bytes)
+    if (effort >= AR_POLICY_EFFORT_WAIT && self->base.totals.pending_bytes)
         bytes = largest_after_waiting(self);
-    if (effort >= POLICY_EFFORT_TRIM && self->base.totals.releasable_bytes > bytes)
+    if (effort >= AR_POLICY_EFFORT_TRIM && self->base.totals.releasable_bytes > bytes)
         bytes = self->base.totals.releasable_bytes;
     return bytes;
 }
 
-void torch_walk(const struct policy *base, policy_visit *visit, void *argument)
+void torch_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct torch *self = (const struct torch *)base;
     for (uint32_t i = 0; i < self->order_count; i++) {
         const struct torch_segment *segment = &self->segments[self->order[i]];
         const struct torch_arena *arena = self->arenas[segment->arena];
         for (uint32_t b = segment->first; b; b = self->spans.at[b].next) {
-            const struct span *span = &self->spans.at[b];
+            const struct ar_span *span = &self->spans.at[b];
             const struct torch_block *extra = &self->blocks[b];
-            struct policy_range range = {
+            struct ar_policy_range range = {
                 .address = span->address,
                 .bytes = span->bytes,
                 .segment_address = segment->address,
                 .stream = arena->stream,
                 .pool = self->pools[arena->pool].id,
-                .state = !extra->mapped   ? POLICY_RANGE_UNMAPPED
-                         : !span->used    ? POLICY_RANGE_FREE
-                         : extra->retired ? POLICY_RANGE_PENDING
-                                          : POLICY_RANGE_USED,
+                .state = !extra->mapped   ? AR_POLICY_RANGE_UNMAPPED
+                         : !span->used    ? AR_POLICY_RANGE_FREE
+                         : extra->retired ? AR_POLICY_RANGE_PENDING
+                                          : AR_POLICY_RANGE_USED,
             };
             if (span->used)
                 range.requested_bytes = extra->requested_bytes;
@@ -211,36 +211,38 @@ void torch_walk(const struct policy *base, policy_visit *visit, void *argument)
 }
 
 struct sums { /* recomputed by validate */
-    struct policy_totals totals;
+    struct ar_policy_totals totals;
     uint64_t free_blocks, usable_bytes;
 };
 
-static enum status check_block(const struct torch *self, const struct torch_segment *segment,
-                               uint32_t b, uint64_t address, struct sums *sums, struct error *error)
+static enum ar_status check_block(const struct torch *self, const struct torch_segment *segment,
+                                  uint32_t b, uint64_t address, struct sums *sums,
+                                  struct ar_error *error)
 {
-    const struct span *span = &self->spans.at[b];
+    const struct ar_span *span = &self->spans.at[b];
     const struct torch_block *extra = &self->blocks[b];
-    const struct span *next = span->next ? &self->spans.at[span->next] : NULL;
+    const struct ar_span *next = span->next ? &self->spans.at[span->next] : NULL;
     if (span->address != address || span->bytes == 0 || span->owner != segment->arena)
-        return error_set(error, STATUS_CORRUPT,
-                         "torch: the block at %" PRIu64 " should start at %" PRIu64, span->address,
-                         address);
+        return ar_error_set(error, AR_CORRUPT,
+                            "torch: the block at %" PRIu64 " should start at %" PRIu64,
+                            span->address, address);
     if (next && (next->previous != b))
-        return error_set(error, STATUS_CORRUPT,
-                         "torch: neighbours at %" PRIu64 " do not know each other", address);
+        return ar_error_set(error, AR_CORRUPT,
+                            "torch: neighbours at %" PRIu64 " do not know each other", address);
     if (next && !span->used && !next->used && extra->mapped == self->blocks[span->next].mapped)
-        return error_set(error, STATUS_CORRUPT,
-                         "torch: two free blocks at %" PRIu64 " should have been merged", address);
+        return ar_error_set(error, AR_CORRUPT,
+                            "torch: two free blocks at %" PRIu64 " should have been merged",
+                            address);
     if (!extra->mapped)
-        return STATUS_OK;
+        return AR_OK;
     sums->totals.reserved_bytes += span->bytes;
     if (!span->used) {
-        struct span_place place;
-        struct span_index *index = &self->arenas[span->owner]->index;
-        if (!span_index_find(index, self->spans.at, span->bytes, span->address, &place) ||
+        struct ar_span_place place;
+        struct ar_span_index *index = &self->arenas[span->owner]->index;
+        if (!ar_span_index_find(index, self->spans.at, span->bytes, span->address, &place) ||
             *place.link != b)
-            return error_set(error, STATUS_CORRUPT,
-                             "torch: the free block at %" PRIu64 " is not in its set", address);
+            return ar_error_set(error, AR_CORRUPT,
+                                "torch: the free block at %" PRIu64 " is not in its set", address);
         sums->free_blocks++;
         sums->totals.releasable_bytes += torch_releasable(self, b);
         if (self->base.watch)
@@ -252,7 +254,7 @@ static enum status check_block(const struct torch *self, const struct torch_segm
         sums->totals.granted_bytes += span->bytes;
         sums->totals.live_bytes += extra->requested_bytes;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static uint64_t count_tree(const struct torch *self, uint32_t node)
@@ -262,40 +264,40 @@ static uint64_t count_tree(const struct torch *self, uint32_t node)
                 : 0;
 }
 
-static enum status check_sums(const struct torch *self, const struct sums *sums,
-                              struct error *error)
+static enum ar_status check_sums(const struct torch *self, const struct sums *sums,
+                                 struct ar_error *error)
 {
-    const struct policy_totals *a = &self->base.totals;
-    const struct policy_totals *b = &sums->totals;
+    const struct ar_policy_totals *a = &self->base.totals;
+    const struct ar_policy_totals *b = &sums->totals;
     uint64_t held = 0;
     for (uint32_t i = 0; i < self->arena_count; i++)
-        for (unsigned r = 0; r < SPAN_INDEX_CLASSES; r++)
+        for (unsigned r = 0; r < AR_SPAN_INDEX_CLASSES; r++)
             held += count_tree(self, self->arenas[i]->index.roots[r]);
     if (held != sums->free_blocks)
-        return error_set(error, STATUS_CORRUPT,
-                         "torch: the free sets hold %" PRIu64 " blocks, the segments %" PRIu64,
-                         held, sums->free_blocks);
+        return ar_error_set(error, AR_CORRUPT,
+                            "torch: the free sets hold %" PRIu64 " blocks, the segments %" PRIu64,
+                            held, sums->free_blocks);
     if (a->live_bytes != b->live_bytes || a->granted_bytes != b->granted_bytes ||
         a->reserved_bytes != b->reserved_bytes || a->pending_bytes != b->pending_bytes ||
         a->releasable_bytes != b->releasable_bytes || a->live_blocks != b->live_blocks)
-        return error_set(
-            error, STATUS_CORRUPT,
+        return ar_error_set(
+            error, AR_CORRUPT,
             "torch: the totals say granted %" PRIu64 " reserved %" PRIu64 " pending %" PRIu64
             " releasable %" PRIu64 ", the blocks %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
             a->granted_bytes, a->reserved_bytes, a->pending_bytes, a->releasable_bytes,
             b->granted_bytes, b->reserved_bytes, b->pending_bytes, b->releasable_bytes);
     if (self->base.watch && self->base.watch->usable_bytes != sums->usable_bytes)
-        return error_set(error, STATUS_CORRUPT, "torch: the hole watch is off");
+        return ar_error_set(error, AR_CORRUPT, "torch: the hole watch is off");
     const struct torch_usage *usage = &self->usage[TORCH_ALL];
     if (a->live_blocks != usage->blocks - usage->pending_blocks ||
         a->granted_bytes != usage->bytes - usage->pending_bytes ||
         a->pending_bytes != usage->pending_bytes ||
         a->reserved_bytes != self->stats[TORCH_RESERVED_BYTES][TORCH_ALL].current)
-        return error_set(error, STATUS_CORRUPT, "torch: the statistics and the totals differ");
-    return STATUS_OK;
+        return ar_error_set(error, AR_CORRUPT, "torch: the statistics and the totals differ");
+    return AR_OK;
 }
 
-enum status torch_validate(const struct policy *base, struct error *error)
+enum ar_status torch_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct torch *self = (const struct torch *)base;
     struct sums sums = {.free_blocks = 0};
@@ -304,17 +306,17 @@ enum status torch_validate(const struct policy *base, struct error *error)
         const struct torch_segment *segment = &self->segments[self->order[i]];
         uint64_t address = segment->address;
         if (address < end_before)
-            return error_set(error, STATUS_CORRUPT, "torch: segments overlap at %" PRIu64, address);
+            return ar_error_set(error, AR_CORRUPT, "torch: segments overlap at %" PRIu64, address);
         for (uint32_t b = segment->first; b; b = self->spans.at[b].next) {
-            enum status status = check_block(self, segment, b, address, &sums, error);
-            if (status != STATUS_OK)
+            enum ar_status status = check_block(self, segment, b, address, &sums, error);
+            if (status != AR_OK)
                 return status;
             address += self->spans.at[b].bytes;
         }
         if (address != segment->address + segment->bytes)
-            return error_set(error, STATUS_CORRUPT,
-                             "torch: the blocks of the segment at %" PRIu64 " do not fill it",
-                             segment->address);
+            return ar_error_set(error, AR_CORRUPT,
+                                "torch: the blocks of the segment at %" PRIu64 " do not fill it",
+                                segment->address);
         end_before = address;
     }
     return check_sums(self, &sums, error);

@@ -9,7 +9,7 @@ static bool grow_u32(struct torch *self, uint32_t **array, uint32_t *room, uint3
     if (wanted <= *room)
         return true;
     uint32_t more = *room ? *room + *room / 2 + 1 : 16;
-    uint32_t *grown = host_grow(self->host, *array, *room, more, sizeof **array);
+    uint32_t *grown = ar_host_grow(self->host, *array, *room, more, sizeof **array);
     if (!grown)
         return false;
     *array = grown;
@@ -43,7 +43,7 @@ uint32_t torch_segment_new(struct torch *self, uint64_t address, uint64_t bytes,
         if (self->segment_count == self->segment_room) {
             uint32_t room = self->segment_room ? self->segment_room + self->segment_room / 2 : 16;
             struct torch_segment *grown =
-                host_grow(self->host, self->segments, self->segment_room, room, sizeof *grown);
+                ar_host_grow(self->host, self->segments, self->segment_room, room, sizeof *grown);
             if (!grown)
                 return UINT32_MAX;
             self->segments = grown;
@@ -70,17 +70,17 @@ void torch_segment_drop(struct torch *self, uint32_t segment)
     self->order_count--;
     memmove(self->order + place, self->order + place + 1,
             (self->order_count - place) * sizeof *self->order);
-    host_free(self->host, dropped->pages, dropped->page_count * sizeof *dropped->pages);
+    ar_host_free(self->host, dropped->pages, dropped->page_count * sizeof *dropped->pages);
     *dropped = (struct torch_segment){.first = self->spare_segment};
     self->spare_segment = segment;
 }
 
 /* Anything but OK and REFUSED is a fault of the backing that ends the run. */
-static bool granted(struct torch *self, enum status status)
+static bool granted(struct torch *self, enum ar_status status)
 {
-    if (status != STATUS_OK && status != STATUS_REFUSED)
+    if (status != AR_OK && status != AR_REFUSED)
         self->fault = status;
-    return status == STATUS_OK;
+    return status == AR_OK;
 }
 
 /* Memory from the device for a request; the block is in no set. 0: refused. */
@@ -95,11 +95,11 @@ uint32_t torch_alloc_block(struct torch *self, uint32_t arena, uint64_t rounded_
         return torch_expand(self, arena, rounded_bytes);
     uint64_t address;
     if (!torch_reserve_blocks(self, 2) ||
-        !granted(self, backing_segment_alloc(self->backing, bytes, &address)))
+        !granted(self, ar_backing_segment_alloc(self->backing, bytes, &address)))
         return 0;
     uint32_t segment = torch_segment_new(self, address, bytes, arena, false);
     if (segment == UINT32_MAX) {
-        (void)!granted(self, backing_segment_free(self->backing, address));
+        (void)!granted(self, ar_backing_segment_free(self->backing, address));
         return 0;
     }
     uint32_t block = torch_block_new(self, address, bytes, arena, segment, true);
@@ -117,11 +117,11 @@ uint32_t torch_alloc_block(struct torch *self, uint32_t arena, uint64_t rounded_
 /* Gives the segment of a free, undivided block back. */
 void torch_release_segment(struct torch *self, uint32_t block)
 {
-    const struct span *span = &self->spans.at[block];
+    const struct ar_span *span = &self->spans.at[block];
     enum torch_kind kind = torch_kind_of(self, span->owner);
     uint64_t bytes = span->bytes;
     torch_free_remove(self, block);
-    (void)granted(self, backing_segment_free(self->backing, span->address));
+    (void)granted(self, ar_backing_segment_free(self->backing, span->address));
     self->base.totals.reserved_bytes -= bytes;
     torch_subtract(self, TORCH_SEGMENT, kind, 1);
     torch_subtract(self, TORCH_RESERVED_BYTES, kind, bytes);
@@ -133,7 +133,7 @@ void torch_release_segment(struct torch *self, uint32_t block)
 
 static bool undivided(const struct torch *self, uint32_t block)
 {
-    const struct span *span = &self->spans.at[block];
+    const struct ar_span *span = &self->spans.at[block];
     return !span->previous && !span->next;
 }
 
@@ -146,10 +146,10 @@ bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t 
         return false;
     struct torch_arena *arena = self->arenas[arena_index];
     uint64_t key = rounded_bytes > least ? rounded_bytes : least;
-    struct span_place place;
+    struct ar_span_place place;
     uint64_t from = key;
     uint64_t after = 0;
-    while (span_index_find(&arena->index, self->spans.at, from, after, &place)) {
+    while (ar_span_index_find(&arena->index, self->spans.at, from, after, &place)) {
         uint32_t block = *place.link;
         from = self->spans.at[block].bytes;
         after = self->spans.at[block].address + 1;
@@ -163,7 +163,7 @@ bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t 
     uint64_t below_address = 0;
     while (released < key) {
         uint32_t block =
-            span_index_before(&arena->index, self->spans.at, below_bytes, below_address);
+            ar_span_index_before(&arena->index, self->spans.at, below_bytes, below_address);
         if (!block || self->spans.at[block].bytes < least)
             break;
         below_bytes = self->spans.at[block].bytes;
@@ -181,10 +181,10 @@ static void release_arena(struct torch *self, struct torch_arena *arena)
 {
     uint64_t bytes = 0;
     uint64_t address = 0;
-    struct span_place place;
+    struct ar_span_place place;
     /* Unmapping leaves slivers, smaller than a page, in the set: they come up again at most
      * once, and have no whole page then. */
-    while (span_index_find(&arena->index, self->spans.at, bytes, address, &place)) {
+    while (ar_span_index_find(&arena->index, self->spans.at, bytes, address, &place)) {
         uint32_t block = *place.link;
         bytes = self->spans.at[block].bytes;
         address = self->spans.at[block].address + 1;
@@ -221,10 +221,10 @@ static uint64_t ages(const struct torch *self, uint64_t *count)
         struct torch_arena *arena = self->arenas[i];
         if (arena->small || self->pools[arena->pool].id != 0)
             continue;
-        struct span_place place;
+        struct ar_span_place place;
         uint64_t bytes = 0;
         uint64_t address = 0;
-        while (span_index_find(&arena->index, self->spans.at, bytes, address, &place)) {
+        while (ar_span_index_find(&arena->index, self->spans.at, bytes, address, &place)) {
             uint32_t block = *place.link;
             bytes = self->spans.at[block].bytes;
             address = self->spans.at[block].address + 1;
@@ -254,10 +254,10 @@ static uint64_t collect_pass(struct torch *self, uint64_t total, uint64_t count,
         struct torch_arena *arena = self->arenas[i];
         if (arena->small || self->pools[arena->pool].id != 0)
             continue;
-        struct span_place place;
+        struct ar_span_place place;
         uint64_t bytes = 0;
         uint64_t address = 0;
-        while (span_index_find(&arena->index, self->spans.at, bytes, address, &place)) {
+        while (ar_span_index_find(&arena->index, self->spans.at, bytes, address, &place)) {
             uint32_t block = *place.link;
             bytes = self->spans.at[block].bytes;
             address = self->spans.at[block].address + 1;
@@ -289,10 +289,10 @@ bool torch_would_collect(const struct torch *self)
         struct torch_arena *arena = self->arenas[i];
         if (arena->small || self->pools[arena->pool].id != 0)
             continue;
-        struct span_place place;
+        struct ar_span_place place;
         uint64_t bytes = 0;
         uint64_t address = 0;
-        while (span_index_find(&arena->index, self->spans.at, bytes, address, &place)) {
+        while (ar_span_index_find(&arena->index, self->spans.at, bytes, address, &place)) {
             bytes = self->spans.at[*place.link].bytes;
             address = self->spans.at[*place.link].address + 1;
             if (is_old(self, arena, *place.link, total, count))

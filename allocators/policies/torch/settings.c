@@ -6,29 +6,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct option torch_options[] = {
-    POLICY_COMMON_OPTIONS,
-    {"conf", OPTION_TEXT, offsetof(struct torch_values, conf), NULL, 0, 0, NULL,
+const struct ar_option torch_options[] = {
+    AR_POLICY_COMMON_OPTIONS,
+    {"conf", AR_OPTION_TEXT, offsetof(struct torch_values, conf), NULL, 0, 0, NULL,
      "a whole PYTORCH_CUDA_ALLOC_CONF string, in quotes; it is read after the other options"},
-    {"expandable_segments", OPTION_BOOL, offsetof(struct torch_values, expandable_segments),
+    {"expandable_segments", AR_OPTION_BOOL, offsetof(struct torch_values, expandable_segments),
      "false", 0, 0, NULL, "grow virtual ranges by pages instead of making segments"},
-    {"max_split_size_mb", OPTION_COUNT, offsetof(struct torch_values, max_split_size_mb), "0", 0,
+    {"max_split_size_mb", AR_OPTION_COUNT, offsetof(struct torch_values, max_split_size_mb), "0", 0,
      4194304, NULL, "blocks of this many MiB or more are not split, at least 20; 0: no limit"},
-    {"max_non_split_rounding_mb", OPTION_COUNT,
+    {"max_non_split_rounding_mb", AR_OPTION_COUNT,
      offsetof(struct torch_values, max_non_split_rounding_mb), "20", 20, 4194304, NULL,
      "MiB that an unsplit block may be larger than the request"},
-    {"garbage_collection_threshold", OPTION_FRACTION,
+    {"garbage_collection_threshold", AR_OPTION_FRACTION,
      offsetof(struct torch_values, garbage_collection_threshold), "0", 0, 1, NULL,
      "fraction of the limit above which old cached blocks are given back; 0: never"},
-    {"roundup_power2_divisions", OPTION_TEXT,
+    {"roundup_power2_divisions", AR_OPTION_TEXT,
      offsetof(struct torch_values, roundup_power2_divisions), NULL, 0, 0, NULL,
      "steps to a doubling that sizes round up to: 8, or a list '[256:1,512:2,>:8]' by MiB"},
-    {"per_process_memory_fraction", OPTION_FRACTION,
+    {"per_process_memory_fraction", AR_OPTION_FRACTION,
      offsetof(struct torch_values, per_process_memory_fraction), "0", 0, 1, NULL,
      "limit as a fraction of the card's memory; 0: none"},
-    {"large_segment_size_mb", OPTION_COUNT, offsetof(struct torch_values, large_segment_size_mb),
+    {"large_segment_size_mb", AR_OPTION_COUNT, offsetof(struct torch_values, large_segment_size_mb),
      "20", 20, 1024, NULL, "MiB of a segment for requests of 1 to 10 MiB, and of a large page"},
-    {NULL, OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
 };
 
 static unsigned floor_log2(uint64_t x)
@@ -36,27 +36,28 @@ static unsigned floor_log2(uint64_t x)
     return 63u - (unsigned)__builtin_clzll(x);
 }
 
-static enum status bad_divisions(const char *text, const char *why, struct error *error)
+static enum ar_status bad_divisions(const char *text, const char *why, struct ar_error *error)
 {
-    return error_set(error, STATUS_INVALID,
-                     "policy torch: roundup_power2_divisions \"%.80s\": %s; write a power of two, "
-                     "or a list such as [256:1,512:2,1024:4,>:8]",
-                     text, why);
+    return ar_error_set(
+        error, AR_INVALID,
+        "policy torch: roundup_power2_divisions \"%.80s\": %s; write a power of two, "
+        "or a list such as [256:1,512:2,1024:4,>:8]",
+        text, why);
 }
 
 /* One entry of the list, "512:2" or ">:8": fills the slots that it governs. */
-static enum status read_division(struct torch_settings *settings, const char *text,
-                                 const char *entry, unsigned *last, bool *first,
-                                 struct error *error)
+static enum ar_status read_division(struct torch_settings *settings, const char *text,
+                                    const char *entry, unsigned *last, bool *first,
+                                    struct ar_error *error)
 {
     char *end;
     bool rest = entry[0] == '>';
     unsigned long long key = rest ? 0 : strtoull(entry, &end, 10);
     const char *colon = strchr(entry, ':');
-    if (!colon || (!rest && (end != colon || !size_is_power_of_two(key))))
+    if (!colon || (!rest && (end != colon || !ar_size_is_power_of_two(key))))
         return bad_divisions(text, "a key is no power of two of MiB", error);
     unsigned long long value = strtoull(colon + 1, &end, 10);
-    if (end == colon + 1 || *end != '\0' || (value && !size_is_power_of_two(value)))
+    if (end == colon + 1 || *end != '\0' || (value && !ar_size_is_power_of_two(value)))
         return bad_divisions(text, "a value is neither 0 nor a power of two", error);
     unsigned slot = rest ? *last : floor_log2(key);
     if (slot >= TORCH_DIVISION_INTERVALS)
@@ -70,23 +71,24 @@ static enum status read_division(struct torch_settings *settings, const char *te
         settings->divisions[i] = value;
     *last = slot;
     *first = false;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status read_divisions(struct torch_settings *settings, const char *text,
-                                  struct error *error)
+static enum ar_status read_divisions(struct torch_settings *settings, const char *text,
+                                     struct ar_error *error)
 {
     char entry[64];
     unsigned last = 0;
     bool first = true;
     if (text[0] != '[') {
         uint64_t value;
-        if (count_parse(text, &value, NULL) != STATUS_OK || (value && !size_is_power_of_two(value)))
+        if (ar_count_parse(text, &value, NULL) != AR_OK ||
+            (value && !ar_size_is_power_of_two(value)))
             return bad_divisions(text, "it is no power of two", error);
         for (unsigned i = 0; i < TORCH_DIVISION_INTERVALS; i++)
             settings->divisions[i] = value;
         settings->has_divisions = value > 1;
-        return STATUS_OK;
+        return AR_OK;
     }
     size_t length = strlen(text);
     if (text[length - 1] != ']')
@@ -97,20 +99,20 @@ static enum status read_divisions(struct torch_settings *settings, const char *t
             return bad_divisions(text, "an entry is too long", error);
         memcpy(entry, at, used);
         entry[used] = '\0';
-        enum status status = read_division(settings, text, entry, &last, &first, error);
-        if (status != STATUS_OK)
+        enum ar_status status = read_division(settings, text, entry, &last, &first, error);
+        if (status != AR_OK)
             return status;
         at += used + 1;
     }
     settings->has_divisions = true;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status bad_conf(const char *key, const char *value, const char *why,
-                            struct error *error)
+static enum ar_status bad_conf(const char *key, const char *value, const char *why,
+                               struct ar_error *error)
 {
-    return error_set(error, STATUS_INVALID, "policy torch: conf \"%.60s:%.60s\": %s", key, value,
-                     why);
+    return ar_error_set(error, AR_INVALID, "policy torch: conf \"%.60s:%.60s\": %s", key, value,
+                        why);
 }
 
 /* Names that change concurrency, the host pool or bookkeeping, but no decision here. */
@@ -135,34 +137,34 @@ static bool conf_is_inert(const char *key)
     return false;
 }
 
-static enum status conf_mib(const char *key, const char *value, uint64_t least, uint64_t *bytes,
-                            struct error *error)
+static enum ar_status conf_mib(const char *key, const char *value, uint64_t least, uint64_t *bytes,
+                               struct ar_error *error)
 {
     uint64_t mib;
-    if (count_parse(value, &mib, NULL) != STATUS_OK || mib < least || mib > 4194304)
+    if (ar_count_parse(value, &mib, NULL) != AR_OK || mib < least || mib > 4194304)
         return bad_conf(key, value, "write a number of MiB, at least 20", error);
-    *bytes = mib * MIB;
-    return STATUS_OK;
+    *bytes = mib * AR_MIB;
+    return AR_OK;
 }
 
-static enum status conf_fraction(const char *key, const char *value, double *fraction,
-                                 struct error *error)
+static enum ar_status conf_fraction(const char *key, const char *value, double *fraction,
+                                    struct ar_error *error)
 {
     char *end;
     *fraction = strtod(value, &end);
     if (end == value || *end != '\0' || !(*fraction > 0.0) || *fraction > 1.0)
         return bad_conf(key, value, "write a fraction above 0, at most 1", error);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status conf_pair(struct torch_settings *settings, const char *key, const char *value,
-                             struct error *error)
+static enum ar_status conf_pair(struct torch_settings *settings, const char *key, const char *value,
+                                struct ar_error *error)
 {
     if (strcmp(key, "expandable_segments") == 0) {
         settings->expandable = strcmp(value, "True") == 0 || strcmp(value, "true") == 0;
         if (!settings->expandable && strcmp(value, "False") != 0 && strcmp(value, "false") != 0)
             return bad_conf(key, value, "write True or False", error);
-        return STATUS_OK;
+        return AR_OK;
     }
     if (strcmp(key, "max_split_size_mb") == 0)
         return conf_mib(key, value, 20, &settings->max_split_bytes, error);
@@ -178,27 +180,28 @@ static enum status conf_pair(struct torch_settings *settings, const char *key, c
         return read_divisions(settings, value, error);
     if (strcmp(key, "backend") == 0) {
         if (strcmp(value, "native") == 0)
-            return STATUS_OK;
+            return AR_OK;
         return bad_conf(key, value,
                         "only the native backend is modelled by torch; "
                         "for the driver's pool use the policy async",
                         error);
     }
     if (conf_is_inert(key))
-        return STATUS_OK;
+        return AR_OK;
     return bad_conf(key, value, "the option is unknown; see `allocrig list policies torch`", error);
 }
 
 /* Takes "key:value,key:[a:1,b:2],..." apart. */
-static enum status read_conf(struct torch_settings *settings, const char *conf, struct error *error)
+static enum ar_status read_conf(struct torch_settings *settings, const char *conf,
+                                struct ar_error *error)
 {
     char key[64];
     char value[512];
     for (const char *at = conf; *at;) {
         size_t used = strcspn(at, ":,");
         if (at[used] != ':' || used == 0 || used >= sizeof key)
-            return error_set(error, STATUS_INVALID,
-                             "policy torch: conf \"%.80s\": there should be key:value", at);
+            return ar_error_set(error, AR_INVALID,
+                                "policy torch: conf \"%.80s\": there should be key:value", at);
         memcpy(key, at, used);
         key[used] = '\0';
         at += used + 1;
@@ -210,46 +213,47 @@ static enum status read_conf(struct torch_settings *settings, const char *conf, 
         at += used;
         if (*at == ',')
             at++;
-        enum status status = conf_pair(settings, key, value, error);
-        if (status != STATUS_OK)
+        enum ar_status status = conf_pair(settings, key, value, error);
+        if (status != AR_OK)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status torch_settings_read(const struct torch_values *values, struct torch_settings *settings,
-                                struct error *error)
+enum ar_status torch_settings_read(const struct torch_values *values,
+                                   struct torch_settings *settings, struct ar_error *error)
 {
     *settings = (struct torch_settings){
         .expandable = values->expandable_segments,
-        .max_split_bytes = values->max_split_size_mb ? values->max_split_size_mb * MIB : UINT64_MAX,
-        .max_non_split_rounding_bytes = values->max_non_split_rounding_mb * MIB,
+        .max_split_bytes =
+            values->max_split_size_mb ? values->max_split_size_mb * AR_MIB : UINT64_MAX,
+        .max_non_split_rounding_bytes = values->max_non_split_rounding_mb * AR_MIB,
         .gc_threshold = values->garbage_collection_threshold,
         .fraction = values->per_process_memory_fraction,
-        .large_segment_bytes = values->large_segment_size_mb * MIB,
+        .large_segment_bytes = values->large_segment_size_mb * AR_MIB,
     };
     if (values->max_split_size_mb && values->max_split_size_mb < 20)
-        return error_set(error, STATUS_INVALID,
-                         "policy torch: max_split_size_mb is at least 20, or 0 for no limit");
+        return ar_error_set(error, AR_INVALID,
+                            "policy torch: max_split_size_mb is at least 20, or 0 for no limit");
     if (values->roundup_power2_divisions) {
-        enum status status = read_divisions(settings, values->roundup_power2_divisions, error);
-        if (status != STATUS_OK)
+        enum ar_status status = read_divisions(settings, values->roundup_power2_divisions, error);
+        if (status != AR_OK)
             return status;
     }
-    enum status status = values->conf ? read_conf(settings, values->conf, error) : STATUS_OK;
+    enum ar_status status = values->conf ? read_conf(settings, values->conf, error) : AR_OK;
     /* Else a remainder within a segment would count as a block that may be given back whole. */
-    if (status == STATUS_OK && settings->max_split_bytes < settings->large_segment_bytes)
-        return error_set(
-            error, STATUS_INVALID,
+    if (status == AR_OK && settings->max_split_bytes < settings->large_segment_bytes)
+        return ar_error_set(
+            error, AR_INVALID,
             "policy torch: max_split_size_mb is at least large_segment_size_mb, which is "
             "%llu here, as in PyTorch",
-            (unsigned long long)(settings->large_segment_bytes / MIB));
+            (unsigned long long)(settings->large_segment_bytes / AR_MIB));
     return status;
 }
 
 static uint64_t round_by_divisions(uint64_t bytes, uint64_t divisions)
 {
-    if (size_is_power_of_two(bytes))
+    if (ar_size_is_power_of_two(bytes))
         return bytes;
     uint64_t floor = UINT64_C(1) << floor_log2(bytes);
     uint64_t step = floor >> floor_log2(divisions);
@@ -265,7 +269,7 @@ uint64_t torch_round_divided(const struct torch_settings *settings, uint64_t byt
     uint64_t divisions = settings->divisions[slot];
     if (divisions > 1 && bytes > TORCH_MIN_BLOCK_BYTES * divisions)
         return round_by_divisions(bytes, divisions);
-    return size_round_up(bytes, TORCH_MIN_BLOCK_BYTES);
+    return ar_size_round_up(bytes, TORCH_MIN_BLOCK_BYTES);
 }
 
 uint64_t torch_device_request(const struct torch_settings *settings, uint64_t rounded_bytes)
@@ -274,5 +278,5 @@ uint64_t torch_device_request(const struct torch_settings *settings, uint64_t ro
         return TORCH_SMALL_SEGMENT_BYTES;
     if (rounded_bytes < TORCH_MIN_LARGE_BYTES)
         return settings->large_segment_bytes;
-    return size_round_up(rounded_bytes, TORCH_ROUND_LARGE_BYTES);
+    return ar_size_round_up(rounded_bytes, TORCH_ROUND_LARGE_BYTES);
 }

@@ -37,10 +37,10 @@ static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_byte
 /* Cuts `block` after `bytes`. The rest is in no set yet. */
 static inline uint32_t cut(struct torch *self, uint32_t block, uint64_t bytes)
 {
-    uint32_t rest = spans_take(&self->spans);
-    struct span *at = self->spans.at;
-    struct span *head = &at[block];
-    struct span *tail = &at[rest];
+    uint32_t rest = ar_spans_take(&self->spans);
+    struct ar_span *at = self->spans.at;
+    struct ar_span *head = &at[block];
+    struct ar_span *tail = &at[rest];
     uint32_t next = head->next;
     tail->address = head->address + bytes;
     tail->bytes = head->bytes - bytes;
@@ -78,11 +78,11 @@ static inline uint32_t take(struct torch *self, uint32_t arena_index, uint64_t r
 {
     struct torch_arena *arena = self->arenas[arena_index];
     enum torch_kind kind = arena->small ? TORCH_SMALL : TORCH_LARGE;
-    struct span *at = self->spans.at;
-    struct span_place place;
+    struct ar_span *at = self->spans.at;
+    struct ar_span_place place;
     if (self->ages)
         self->pools[arena->pool].calls[arena->small]++;
-    if (!span_index_best(&arena->index, at, rounded_bytes, &place))
+    if (!ar_span_index_best(&arena->index, at, rounded_bytes, &place))
         return 0;
     uint32_t block = *place.link;
     uint64_t bytes = at[block].bytes;
@@ -91,17 +91,17 @@ static inline uint32_t take(struct torch *self, uint32_t arena_index, uint64_t r
     bool was_divided = (at[block].previous | at[block].next) != 0;
     if (!was_divided)
         self->base.totals.releasable_bytes -= bytes;
-    policy_free_removed(&self->base, bytes);
+    ar_policy_free_removed(&self->base, bytes);
     if (torch_should_split(self, arena, rounded_bytes, bytes)) {
         uint32_t rest = cut(self, block, rounded_bytes);
         if (self->ages)
             self->blocks[rest].collected_at = self->pools[arena->pool].calls[arena->small];
-        span_index_replace(&arena->index, at, &place, rest);
-        policy_free_added(&self->base, bytes - rounded_bytes);
+        ar_span_index_replace(&arena->index, at, &place, rest);
+        ar_policy_free_added(&self->base, bytes - rounded_bytes);
         count_taken(self, kind, was_divided, rounded_bytes, bytes - rounded_bytes);
         arena->free_bytes -= rounded_bytes;
     } else {
-        span_index_unlink(&arena->index, at, &place);
+        ar_span_index_unlink(&arena->index, at, &place);
         count_taken(self, kind, was_divided, bytes, 0);
         arena->free_bytes -= bytes;
     }
@@ -111,7 +111,7 @@ static inline uint32_t take(struct torch *self, uint32_t arena_index, uint64_t r
 /* Step 8 for a block that is in no set. */
 static void divide(struct torch *self, uint32_t block, uint64_t rounded_bytes)
 {
-    const struct span *span = &self->spans.at[block];
+    const struct ar_span *span = &self->spans.at[block];
     const struct torch_arena *arena = self->arenas[span->owner];
     bool was_divided = (span->previous | span->next) != 0;
     uint64_t bytes = span->bytes;
@@ -126,8 +126,8 @@ static void divide(struct torch *self, uint32_t block, uint64_t rounded_bytes)
 }
 
 /* Steps 3 to 8 where segments grow, else steps 4 to 8. */
-static __attribute__((noinline)) enum status find_slowly(struct torch *self, uint32_t arena,
-                                                         uint64_t rounded_bytes, uint32_t *block)
+static __attribute__((noinline)) enum ar_status find_slowly(struct torch *self, uint32_t arena,
+                                                            uint64_t rounded_bytes, uint32_t *block)
 {
     *block = self->settings.expandable ? torch_find(self, arena, rounded_bytes) : 0;
     if (!*block) {
@@ -138,14 +138,14 @@ static __attribute__((noinline)) enum status find_slowly(struct torch *self, uin
             if (*block)
                 torch_free_insert(self, *block);
             self->num_ooms++;
-            return STATUS_NO_MEMORY;
+            return AR_NO_MEMORY;
         }
     }
     divide(self, *block, rounded_bytes);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static uint32_t arena_for(struct torch *self, const struct policy_request *request, bool small,
+static uint32_t arena_for(struct torch *self, const struct ar_policy_request *request, bool small,
                           bool *failed)
 {
     if (request->stream != self->last_stream || request->pool != self->last_pool ||
@@ -165,12 +165,12 @@ static uint32_t arena_for(struct torch *self, const struct policy_request *reque
 
 /* Marks the block as handed out and counts it. */
 static inline void hand_out(struct torch *self, uint32_t block,
-                            const struct policy_request *request, enum torch_kind kind,
-                            struct policy_block *out)
+                            const struct ar_policy_request *request, enum torch_kind kind,
+                            struct ar_policy_block *out)
 {
-    struct span *span = &self->spans.at[block];
+    struct ar_span *span = &self->spans.at[block];
     struct torch_block *extra = &self->blocks[block];
-    struct policy_totals *totals = &self->base.totals;
+    struct ar_policy_totals *totals = &self->base.totals;
     uint64_t requested_bytes = request->bytes;
     uint64_t bytes = span->bytes;
     span->used = 1;
@@ -187,8 +187,8 @@ static inline void hand_out(struct torch *self, uint32_t block,
     out->cookie = block;
 }
 
-static enum status torch_alloc(struct policy *base, const struct policy_request *request,
-                               struct policy_block *out)
+static enum ar_status torch_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                  struct ar_policy_block *out)
 {
     struct torch *self = torch_of(base);
     deferred_poll(&self->deferred);
@@ -197,21 +197,21 @@ static enum status torch_alloc(struct policy *base, const struct policy_request 
     bool failed = !torch_reserve_blocks(self, 2);
     uint32_t arena = failed ? 0 : arena_for(self, request, small, &failed);
     if (failed)
-        return STATUS_HOST_MEMORY;
+        return AR_HOST_MEMORY;
     uint32_t block = self->settings.expandable ? 0 : take(self, arena, rounded_bytes);
     if (!block) {
-        enum status status = find_slowly(self, arena, rounded_bytes, &block);
-        if (status != STATUS_OK)
+        enum ar_status status = find_slowly(self, arena, rounded_bytes, &block);
+        if (status != AR_OK)
             return status;
     }
     hand_out(self, block, request, small ? TORCH_SMALL : TORCH_LARGE, out);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The totals of a block that the program lets go. */
 static inline void free_requested(struct torch *self, uint64_t bytes, uint64_t requested_bytes)
 {
-    struct policy_totals *totals = &self->base.totals;
+    struct ar_policy_totals *totals = &self->base.totals;
     self->oversize_allocations.current -= bytes >= self->settings.max_split_bytes;
     totals->live_bytes -= requested_bytes;
     totals->granted_bytes -= bytes;
@@ -219,7 +219,7 @@ static inline void free_requested(struct torch *self, uint64_t bytes, uint64_t r
 }
 
 /* The program let go of the block: no longer allocated, still active. */
-static void torch_retire(struct policy *base, const struct policy_block *given)
+static void torch_retire(struct ar_policy *base, const struct ar_policy_block *given)
 {
     struct torch *self = torch_of(base);
     uint32_t block = (uint32_t)given->cookie;
@@ -236,12 +236,12 @@ static void torch_retire(struct policy *base, const struct policy_block *given)
 /* Takes `right` out of the chain of its segment: `left` before it has the bytes of both. */
 static inline void link_past(struct torch *self, uint32_t left, uint32_t right)
 {
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     uint32_t next = at[right].next;
     at[left].next = next;
     if (next)
         at[next].previous = left;
-    spans_drop(&self->spans, right);
+    ar_spans_drop(&self->spans, right);
     self->merges++;
 }
 
@@ -261,7 +261,7 @@ static inline void count_freed(struct torch *self, enum torch_kind kind, bool is
  * place in the free set if it can. */
 static inline void put_back(struct torch *self, uint32_t block, enum torch_kind kind)
 {
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     struct torch_arena *arena = self->arenas[at[block].owner];
     uint32_t next = at[block].next;
     uint32_t previous = at[block].previous;
@@ -273,19 +273,19 @@ static inline void put_back(struct torch *self, uint32_t block, enum torch_kind 
     at[block].used = 0;
     arena->free_bytes += own_bytes;
     if (joins_previous) {
-        policy_free_removed(&self->base, at[previous].bytes);
+        ar_policy_free_removed(&self->base, at[previous].bytes);
         bytes += at[previous].bytes;
         if (joins_next)
-            span_index_remove(&arena->index, at, next);
+            ar_span_index_remove(&arena->index, at, next);
     }
     if (joins_next) {
-        policy_free_removed(&self->base, at[next].bytes);
+        ar_policy_free_removed(&self->base, at[next].bytes);
         bytes += at[next].bytes;
     }
     if (joins_previous || joins_next)
-        span_index_move(&arena->index, at, joins_previous ? previous : next, into, bytes);
+        ar_span_index_move(&arena->index, at, joins_previous ? previous : next, into, bytes);
     else
-        span_index_insert(&arena->index, at, block);
+        ar_span_index_insert(&arena->index, at, block);
     if (joins_next)
         link_past(self, block, next);
     if (joins_previous)
@@ -295,7 +295,7 @@ static inline void put_back(struct torch *self, uint32_t block, enum torch_kind 
     bool is_divided = (at[into].previous | at[into].next) != 0;
     if (!is_divided)
         self->base.totals.releasable_bytes += bytes;
-    policy_free_added(&self->base, bytes);
+    ar_policy_free_added(&self->base, bytes);
     count_freed(self, kind, is_divided, joins_previous + joins_next, own_bytes, bytes - own_bytes);
 }
 
@@ -325,8 +325,8 @@ void torch_complete(void *torch, uint32_t block)
     make_free(self, block, kind, bytes);
 }
 
-static enum status torch_free(struct policy *base, const struct policy_block *given,
-                              uint32_t stream)
+static enum ar_status torch_free(struct ar_policy *base, const struct ar_policy_block *given,
+                                 uint32_t stream)
 {
     struct torch *self = torch_of(base);
     uint32_t block = (uint32_t)given->cookie;
@@ -336,7 +336,7 @@ static enum status torch_free(struct policy *base, const struct policy_block *gi
         deferred_forget(&self->deferred, block);
         torch_complete(self, block);
     } else if (!deferred_is_used(&self->deferred, block)) {
-        const struct span *span = &self->spans.at[block];
+        const struct ar_span *span = &self->spans.at[block];
         free_requested(self, span->bytes, extra->requested_bytes);
         make_free(self, block, torch_kind_of(self, span->owner), span->bytes);
     } else {
@@ -347,16 +347,17 @@ static enum status torch_free(struct policy *base, const struct policy_block *gi
     return self->fault;
 }
 
-static enum status torch_use(struct policy *base, const struct policy_block *given, uint32_t stream)
+static enum ar_status torch_use(struct ar_policy *base, const struct ar_policy_block *given,
+                                uint32_t stream)
 {
     struct torch *self = torch_of(base);
     uint32_t block = (uint32_t)given->cookie;
     uint32_t own = self->arenas[self->spans.at[block].owner]->stream;
-    return deferred_use(&self->deferred, block, own, stream) ? STATUS_OK : STATUS_HOST_MEMORY;
+    return deferred_use(&self->deferred, block, own, stream) ? AR_OK : AR_HOST_MEMORY;
 }
 
 /* empty_cache(): all or nothing, whatever should be kept. */
-static enum status torch_trim(struct policy *base, uint64_t keep_bytes)
+static enum ar_status torch_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     struct torch *self = torch_of(base);
     (void)keep_bytes;
@@ -365,7 +366,7 @@ static enum status torch_trim(struct policy *base, uint64_t keep_bytes)
 }
 
 /* Steps 1 to 3 as a dry run. */
-static bool torch_would_fit(struct policy *base, const struct policy_request *request)
+static bool torch_would_fit(struct ar_policy *base, const struct ar_policy_request *request)
 {
     struct torch *self = torch_of(base);
     deferred_poll(&self->deferred);
@@ -376,7 +377,7 @@ static bool torch_would_fit(struct policy *base, const struct policy_request *re
 }
 
 /* And steps 4 and 5: would something go back to the device before it is asked? */
-static bool torch_would_release(struct policy *base, const struct policy_request *request)
+static bool torch_would_release(struct ar_policy *base, const struct ar_policy_request *request)
 {
     struct torch *self = torch_of(base);
     if (torch_would_fit(base, request))
@@ -387,7 +388,7 @@ static bool torch_would_release(struct policy *base, const struct policy_request
            (self->limited && self->base.totals.reserved_bytes + bytes > self->allowed_bytes);
 }
 
-static void torch_end_pool(struct policy *base, uint32_t pool)
+static void torch_end_pool(struct ar_policy *base, uint32_t pool)
 {
     struct torch *self = torch_of(base);
     for (uint32_t i = 0; i < self->pool_count; i++)
@@ -427,7 +428,7 @@ static void add_divisions(char *list, size_t list_bytes, const uint64_t *divisio
         add_setting(list, list_bytes, "roundup_power2_divisions:[%s]", text);
 }
 
-static bool torch_setting(const struct policy *base, char *text, size_t text_bytes)
+static bool torch_setting(const struct ar_policy *base, char *text, size_t text_bytes)
 {
     const struct torch *self = (const struct torch *)base;
     const struct torch_settings *s = &self->settings;
@@ -436,49 +437,49 @@ static bool torch_setting(const struct policy *base, char *text, size_t text_byt
         add_setting(list, sizeof list, "expandable_segments:True");
     if (s->max_split_bytes != UINT64_MAX)
         add_setting(list, sizeof list, "max_split_size_mb:%llu",
-                    (unsigned long long)(s->max_split_bytes / MIB));
-    if (s->max_non_split_rounding_bytes != (20 * MIB))
+                    (unsigned long long)(s->max_split_bytes / AR_MIB));
+    if (s->max_non_split_rounding_bytes != (20 * AR_MIB))
         add_setting(list, sizeof list, "max_non_split_rounding_mb:%llu",
-                    (unsigned long long)(s->max_non_split_rounding_bytes / MIB));
+                    (unsigned long long)(s->max_non_split_rounding_bytes / AR_MIB));
     if (s->gc_threshold > 0)
         add_setting(list, sizeof list, "garbage_collection_threshold:%g", s->gc_threshold);
     if (s->fraction > 0)
         add_setting(list, sizeof list, "per_process_memory_fraction:%g", s->fraction);
     if (s->has_divisions)
         add_divisions(list, sizeof list, s->divisions);
-    if (s->large_segment_bytes != (20 * MIB))
+    if (s->large_segment_bytes != (20 * AR_MIB))
         add_setting(list, sizeof list, "large_segment_size_mb:%llu",
-                    (unsigned long long)(s->large_segment_bytes / MIB));
+                    (unsigned long long)(s->large_segment_bytes / AR_MIB));
     snprintf(text, text_bytes, "PYTORCH_CUDA_ALLOC_CONF=%s", list[0] ? list : "backend:native");
     return true;
 }
 
-static void torch_destroy(struct policy *base)
+static void torch_destroy(struct ar_policy *base)
 {
     struct torch *self = torch_of(base);
     for (uint32_t i = 0; i < self->order_count; i++) {
         struct torch_segment *segment = &self->segments[self->order[i]];
         if (!segment->expandable) {
-            (void)backing_segment_free(self->backing, segment->address);
+            (void)ar_backing_segment_free(self->backing, segment->address);
             continue;
         }
         uint64_t page = torch_page_bytes(self, self->arenas[segment->arena]);
         uint32_t stream = self->arenas[segment->arena]->stream;
-        backing_wait(self->backing, backing_fence(self->backing, stream));
+        ar_backing_wait(self->backing, ar_backing_fence(self->backing, stream));
         for (uint32_t p = 0; p < segment->page_count; p++) {
             if (!segment->pages[p])
                 continue;
-            (void)backing_unmap(self->backing, segment->address + p * page, page);
-            (void)backing_destroy(self->backing, segment->pages[p] - 1);
+            (void)ar_backing_unmap(self->backing, segment->address + p * page, page);
+            (void)ar_backing_destroy(self->backing, segment->pages[p] - 1);
         }
-        (void)backing_release(self->backing, segment->address);
-        host_free(self->host, segment->pages, segment->page_count * sizeof *segment->pages);
+        (void)ar_backing_release(self->backing, segment->address);
+        ar_host_free(self->host, segment->pages, segment->page_count * sizeof *segment->pages);
     }
-    host_free(self->host, self->order, self->order_room * sizeof *self->order);
-    host_free(self->host, self->segments, self->segment_room * sizeof *self->segments);
+    ar_host_free(self->host, self->order, self->order_room * sizeof *self->order);
+    ar_host_free(self->host, self->segments, self->segment_room * sizeof *self->segments);
     deferred_close(&self->deferred);
     torch_blocks_close(self);
-    host_free(self->host, self, sizeof *self);
+    ar_host_free(self->host, self, sizeof *self);
 }
 
 /* PyTorch only knows a fraction of the card's memory, in double precision: a limit in bytes
@@ -490,28 +491,29 @@ static uint64_t allowed(uint64_t limit_bytes, double fraction, uint64_t total_by
     return fraction > 0 ? (uint64_t)(fraction * (double)total_bytes) : UINT64_MAX;
 }
 
-static enum status torch_create(const struct policy_context *context, const void *given,
-                                struct policy **out, struct error *error)
+static enum ar_status torch_create(const struct ar_policy_context *context, const void *given,
+                                   struct ar_policy **out, struct ar_error *error)
 {
-    extern const struct policy_ops torch_policy;
+    extern const struct ar_policy_ops torch_policy;
     const struct torch_values *values = given;
     struct torch_settings settings;
-    enum status status = torch_settings_read(values, &settings, error);
-    if (status != STATUS_OK)
+    enum ar_status status = torch_settings_read(values, &settings, error);
+    if (status != AR_OK)
         return status;
     if (settings.expandable && !context->backing->page_bytes)
-        return error_set(error, STATUS_UNSUPPORTED,
-                         "policy torch: expandable_segments needs virtual memory, which this "
-                         "device does not have; use another profile or leave the option out");
+        return ar_error_set(error, AR_UNSUPPORTED,
+                            "policy torch: expandable_segments needs virtual memory, which this "
+                            "device does not have; use another profile or leave the option out");
     if (settings.expandable && settings.large_segment_bytes % context->backing->page_bytes)
-        return error_set(error, STATUS_INVALID,
-                         "policy torch: large_segment_size_mb is no multiple of the device's page");
-    struct torch *self = host_alloc(context->host, sizeof *self);
+        return ar_error_set(
+            error, AR_INVALID,
+            "policy torch: large_segment_size_mb is no multiple of the device's page");
+    struct torch *self = ar_host_alloc(context->host, sizeof *self);
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "policy torch: the host has no memory left");
+        return ar_error_set(error, AR_HOST_MEMORY, "policy torch: the host has no memory left");
     uint64_t free_bytes;
     uint64_t total_bytes;
-    backing_memory(context->backing, &free_bytes, &total_bytes);
+    ar_backing_memory(context->backing, &free_bytes, &total_bytes);
     self->base.ops = &torch_policy;
     self->backing = context->backing;
     self->host = context->host;
@@ -524,19 +526,19 @@ static enum status torch_create(const struct policy_context *context, const void
     self->ages = self->limited && settings.gc_threshold > 0;
     self->allowed_bytes = allowed(values->common.limit_bytes, settings.fraction, total_bytes);
     *out = &self->base;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const char *const torch_recorders[] = {"torch", NULL};
 
-const struct policy_ops torch_policy = {
-    .abi = POLICY_ABI,
-    .ops_bytes = sizeof(struct policy_ops),
+const struct ar_policy_ops torch_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "torch",
     .summary = "PyTorch's caching allocator: two pools per stream, segments cut into blocks",
     .reference = "PyTorch 2.11, c10/cuda/CUDACachingAllocator.cpp",
     .recorders = torch_recorders,
-    .capabilities = POLICY_STREAM_ORDERED | POLICY_WATCHES_FREE,
+    .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_WATCHES_FREE,
     .options = torch_options,
     .values_bytes = sizeof(struct torch_values),
     .create = torch_create,

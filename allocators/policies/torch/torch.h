@@ -24,14 +24,14 @@
 #include "allocators/policy.h"
 
 #define TORCH_MIN_BLOCK_BYTES     UINT64_C(512)
-#define TORCH_SMALL_BYTES         MIB /* requests up to it go to the small pool */
-#define TORCH_SMALL_SEGMENT_BYTES (2 * MIB)
-#define TORCH_MIN_LARGE_BYTES     (10 * MIB) /* from here a request gets its own segment */
-#define TORCH_ROUND_LARGE_BYTES   (2 * MIB)
+#define TORCH_SMALL_BYTES         AR_MIB /* requests up to it go to the small pool */
+#define TORCH_SMALL_SEGMENT_BYTES (2 * AR_MIB)
+#define TORCH_MIN_LARGE_BYTES     (10 * AR_MIB) /* from here a request gets its own segment */
+#define TORCH_ROUND_LARGE_BYTES   (2 * AR_MIB)
 #define TORCH_DIVISION_INTERVALS  16 /* 1 MiB, 2 MiB, .. 32 GiB and more */
 
 struct torch_values {
-    struct policy_common common;
+    struct ar_policy_common common;
     const char *conf;
     bool expandable_segments;
     uint64_t max_split_size_mb;
@@ -54,10 +54,10 @@ struct torch_settings {
     bool has_divisions;
 };
 
-extern const struct option torch_options[];
+extern const struct ar_option torch_options[];
 
-enum status torch_settings_read(const struct torch_values *values, struct torch_settings *settings,
-                                struct error *error);
+enum ar_status torch_settings_read(const struct torch_values *values,
+                                   struct torch_settings *settings, struct ar_error *error);
 
 /* Kept for all blocks, and for the small and the large pool apart. */
 enum torch_stat {
@@ -106,7 +106,7 @@ struct torch_pool {
 
 /* One free set: a stream's blocks in one pool. */
 struct torch_arena {
-    struct span_index index;
+    struct ar_span_index index;
     uint32_t stream, pool; /* pool: into pools */
     bool small;
     uint64_t free_bytes;
@@ -115,16 +115,16 @@ struct torch_arena {
 };
 
 struct torch {
-    struct policy base;
-    struct backing *backing;
-    struct host *host;
+    struct ar_policy base;
+    struct ar_backing *backing;
+    struct ar_host *host;
     struct torch_settings settings;
     uint64_t allowed_bytes; /* UINT64_MAX: no limit was set */
     bool limited;
-    bool ages;         /* a limit and a threshold are set: blocks are collected by age */
-    enum status fault; /* of the backing, other than REFUSED: ends the run */
+    bool ages;            /* a limit and a threshold are set: blocks are collected by age */
+    enum ar_status fault; /* of the backing, other than REFUSED: ends the run */
 
-    struct spans spans; /* blocks: spans and, beside them, the rest */
+    struct ar_spans spans; /* blocks: spans and, beside them, the rest */
     struct torch_block *blocks;
     uint32_t block_room;
 
@@ -158,7 +158,7 @@ static inline uint64_t torch_round(const struct torch_settings *settings, uint64
 {
     if (settings->has_divisions)
         return torch_round_divided(settings, bytes);
-    return size_round_up(bytes, TORCH_MIN_BLOCK_BYTES);
+    return ar_size_round_up(bytes, TORCH_MIN_BLOCK_BYTES);
 }
 uint64_t torch_device_request(const struct torch_settings *settings, uint64_t rounded_bytes);
 
@@ -203,11 +203,11 @@ void torch_unmap_free(struct torch *self, uint32_t block);
 void torch_unmapped_remove(struct torch *self, uint32_t block);
 bool torch_unmapped_add(struct torch *self, uint32_t block);
 uint64_t torch_range_bytes(const struct torch *self, uint32_t arena);
-enum status torch_adopt_pages(struct torch *self, uint32_t segment);
+enum ar_status torch_adopt_pages(struct torch *self, uint32_t segment);
 
 /* adopt.c */
-enum status torch_adopt(struct policy *base, const struct policy_range *ranges, size_t count,
-                        struct policy_block *blocks);
+enum ar_status torch_adopt(struct ar_policy *base, const struct ar_policy_range *ranges,
+                           size_t count, struct ar_policy_block *blocks);
 
 /* torch.c */
 void torch_complete(void *torch, uint32_t block); /* a deferred_complete */
@@ -215,14 +215,14 @@ void torch_complete(void *torch, uint32_t block); /* a deferred_complete */
 /* report.c */
 struct torch_counter torch_statistic(const struct torch *self, enum torch_stat stat,
                                      enum torch_kind kind);
-void torch_stats(const struct policy *base, struct policy_stats *out);
-void torch_walk(const struct policy *base, policy_visit *visit, void *argument);
-enum status torch_validate(const struct policy *base, struct error *error);
-uint64_t torch_servable(const struct policy *base, enum policy_effort effort);
-bool torch_report(const struct policy *base, size_t index, char *name, size_t name_bytes,
+void torch_stats(const struct ar_policy *base, struct ar_policy_stats *out);
+void torch_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
+enum ar_status torch_validate(const struct ar_policy *base, struct ar_error *error);
+uint64_t torch_servable(const struct ar_policy *base, enum ar_policy_effort effort);
+bool torch_report(const struct ar_policy *base, size_t index, char *name, size_t name_bytes,
                   uint64_t *value);
 
-static inline struct torch *torch_of(struct policy *base)
+static inline struct torch *torch_of(struct ar_policy *base)
 {
     return (struct torch *)base;
 }

@@ -6,7 +6,7 @@
  *    all. So it gives the largest S(k) of the steps with S(k-1) < wanted.
  * 2. A step is a node in a tree by S(k-1) in which each node knows the largest S(k) below it
  *    (range_tree.h; among equals the range with the lowest number). Then the best of all ranges
- *    is what range_tree_most_below finds.
+ *    is what ar_range_tree_most_below finds.
  * 3. Steps are found as far as they were wanted. Behind the last one, if there may be more, lies
  *    a step of unknown size, above all others: where a search finds it the range is looked at
  *    again, at least twice as far.
@@ -85,8 +85,8 @@ static void forget_steps(struct vmm_crowd *crowd, uint32_t number)
 {
     for (uint32_t step = crowd->steps[number]; step;) {
         uint32_t previous = crowd->pool.nodes[step].previous;
-        range_tree_remove(&crowd->pool, &crowd->root, RANGE_BY_ADDRESS, step);
-        range_pool_give(&crowd->pool, step);
+        ar_range_tree_remove(&crowd->pool, &crowd->root, AR_RANGE_BY_ADDRESS, step);
+        ar_range_pool_give(&crowd->pool, step);
         step = previous;
     }
     crowd->steps[number] = 0;
@@ -95,15 +95,15 @@ static void forget_steps(struct vmm_crowd *crowd, uint32_t number)
 /* Who wants more than `above` pages of a range gets `pages`. */
 static bool add_step(struct vmm_crowd *crowd, uint32_t number, uint64_t above, uint64_t pages)
 {
-    if (!range_pool_reserve(&crowd->pool, 1))
+    if (!ar_range_pool_reserve(&crowd->pool, 1))
         return false;
-    uint32_t step = range_pool_take(&crowd->pool);
-    struct range_node *node = &crowd->pool.nodes[step];
+    uint32_t step = ar_range_pool_take(&crowd->pool);
+    struct ar_range_node *node = &crowd->pool.nodes[step];
     node->address = key_of(above, number);
     node->bytes = key_of(pages, UINT32_MAX - number);
     node->previous = crowd->steps[number];
     crowd->steps[number] = step;
-    range_tree_insert(&crowd->pool, &crowd->root, RANGE_BY_ADDRESS, step);
+    ar_range_tree_insert(&crowd->pool, &crowd->root, AR_RANGE_BY_ADDRESS, step);
     return true;
 }
 
@@ -147,7 +147,7 @@ uint32_t vmm_crowd_most_idle(struct vmm *self, uint64_t wanted_bytes)
         enough = look(self, number, wanted_bytes);
     }
     while (enough) {
-        uint64_t most = range_tree_most_below(&crowd->pool, crowd->root, key_of(pages, 0));
+        uint64_t most = ar_range_tree_most_below(&crowd->pool, crowd->root, key_of(pages, 0));
         uint32_t number = UINT32_MAX - (uint32_t)most;
         if (most >> 32 != UNKNOWN)
             return most ? number + 1 : 0;
@@ -175,7 +175,7 @@ bool vmm_crowd_is_right(const struct vmm *self)
         if (!crowd->steps[i] && vmm_find_idle(self, range, 1, &idle))
             return false;
         for (uint32_t step = crowd->steps[i]; step; step = crowd->pool.nodes[step].previous) {
-            const struct range_node *node = &crowd->pool.nodes[step];
+            const struct ar_range_node *node = &crowd->pool.nodes[step];
             uint64_t above = (node->address >> 32) * self->page_bytes;
             uint64_t pages = node->bytes >> 32;
             if (pages != UNKNOWN &&
@@ -191,7 +191,7 @@ bool vmm_crowd_is_right(const struct vmm *self)
 static bool grow_words(struct vmm *self, uint64_t **words, uint32_t old_bits, uint32_t bits)
 {
     uint64_t *grown =
-        host_grow(self->host, *words, words_of(old_bits), words_of(bits), sizeof *grown);
+        ar_host_grow(self->host, *words, words_of(old_bits), words_of(bits), sizeof *grown);
     if (grown)
         *words = grown;
     return grown != NULL;
@@ -221,7 +221,7 @@ static bool cover_ranges(struct vmm *self, struct vmm_crowd *crowd)
     if (self->range_count <= had)
         return true;
     uint32_t room = self->range_room;
-    uint32_t *steps = host_grow(self->host, crowd->steps, had, room, sizeof *steps);
+    uint32_t *steps = ar_host_grow(self->host, crowd->steps, had, room, sizeof *steps);
     if (!steps)
         return false;
     crowd->steps = steps;
@@ -234,10 +234,10 @@ void vmm_crowd_grow(struct vmm *self)
 {
     bool is_new = !self->crowd;
     if (is_new) {
-        self->crowd = host_alloc(self->host, sizeof *self->crowd);
+        self->crowd = ar_host_alloc(self->host, sizeof *self->crowd);
         if (!self->crowd)
             return;
-        range_pool_open(&self->crowd->pool, self->host);
+        ar_range_pool_open(&self->crowd->pool, self->host);
         self->crowd->stale = VMM_LAST;
     }
     if (!cover_streams(self, self->crowd) || !cover_ranges(self, self->crowd)) {
@@ -255,11 +255,11 @@ void vmm_crowd_close(struct vmm *self)
         return;
     for (uint32_t i = 0; i < self->range_count; i++)
         self->ranges[i]->stale = 0;
-    range_pool_close(&crowd->pool);
-    host_free(self->host, crowd->steps, crowd->range_room * sizeof *crowd->steps);
-    host_free(self->host, crowd->waiting, words_of(crowd->stream_room) * sizeof *crowd->waiting);
-    host_free(self->host, crowd->waiting_words,
-              words_of(words_of(crowd->stream_room)) * sizeof *crowd->waiting_words);
-    host_free(self->host, crowd, sizeof *crowd);
+    ar_range_pool_close(&crowd->pool);
+    ar_host_free(self->host, crowd->steps, crowd->range_room * sizeof *crowd->steps);
+    ar_host_free(self->host, crowd->waiting, words_of(crowd->stream_room) * sizeof *crowd->waiting);
+    ar_host_free(self->host, crowd->waiting_words,
+                 words_of(words_of(crowd->stream_room)) * sizeof *crowd->waiting_words);
+    ar_host_free(self->host, crowd, sizeof *crowd);
     self->crowd = NULL;
 }

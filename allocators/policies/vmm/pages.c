@@ -19,13 +19,13 @@ struct run {
     uint64_t start, missing_pages;
 };
 
-static uint64_t end_of(const struct span *span)
+static uint64_t end_of(const struct ar_span *span)
 {
     return span->address + span->bytes;
 }
 
 /* Pages of a gap below `end` that a block which starts at `start` needs. */
-static uint64_t missing_in(const struct vmm *self, const struct span *gap, uint64_t start,
+static uint64_t missing_in(const struct vmm *self, const struct ar_span *gap, uint64_t start,
                            uint64_t end)
 {
     uint64_t from = start > gap->address ? start : gap->address;
@@ -38,7 +38,7 @@ static uint64_t missing_in(const struct vmm *self, const struct span *gap, uint6
 static void consider(const struct vmm *self, uint32_t first, uint64_t start, uint64_t bytes,
                      struct run *best)
 {
-    const struct span *at = self->spans.at;
+    const struct ar_span *at = self->spans.at;
     struct run run = {.first = first, .start = start};
     uint64_t end = start + bytes;
     for (uint32_t p = first; p && !at[p].used; p = at[p].next) {
@@ -57,7 +57,7 @@ static void consider(const struct vmm *self, uint32_t first, uint64_t start, uin
 /* From the start of a gap, or of the hole before it. */
 static void consider_gap(const struct vmm *self, uint32_t gap, uint64_t bytes, struct run *best)
 {
-    const struct span *at = self->spans.at;
+    const struct ar_span *at = self->spans.at;
     uint32_t before = at[gap].previous;
     uint32_t first = before && !at[before].used ? before : gap;
     consider(self, first, at[first].address, bytes, best);
@@ -67,7 +67,7 @@ static void consider_gap(const struct vmm *self, uint32_t gap, uint64_t bytes, s
 static void consider_free_block(const struct vmm *self, uint32_t free_block, uint64_t bytes,
                                 struct run *best)
 {
-    const struct span *at = self->spans.at;
+    const struct ar_span *at = self->spans.at;
     uint32_t before = at[free_block].previous;
     consider(self, free_block, at[free_block].address, bytes, best);
     if (!before || at[before].used)
@@ -84,14 +84,15 @@ static void consider_free_block(const struct vmm *self, uint32_t free_block, uin
 static void choose(const struct vmm *self, struct vmm_range *range, uint64_t bytes,
                    struct run *best)
 {
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     if (at[range->last].mark == VMM_GAP && !at[range->last].used)
         consider_gap(self, range->last, bytes, best);
     /* Two pages may lie in the holes beside a gap. */
     uint64_t from = bytes > 2 * self->page_bytes ? bytes - 2 * self->page_bytes : 1;
     uint64_t after = 0;
-    struct span_place place;
-    for (int i = 0; i < CANDIDATES && span_index_find(&range->gaps, at, from, after, &place); i++) {
+    struct ar_span_place place;
+    for (int i = 0; i < CANDIDATES && ar_span_index_find(&range->gaps, at, from, after, &place);
+         i++) {
         uint32_t gap = *place.link;
         from = at[gap].bytes;
         after = at[gap].address + 1;
@@ -100,7 +101,7 @@ static void choose(const struct vmm *self, struct vmm_range *range, uint64_t byt
     uint64_t below = UINT64_MAX;
     uint64_t address = UINT64_MAX;
     for (int i = 0; i < CANDIDATES; i++) {
-        uint32_t free_block = span_index_before(&range->free_blocks, at, below, address);
+        uint32_t free_block = ar_span_index_before(&range->free_blocks, at, below, address);
         if (!free_block || at[free_block].bytes < self->page_bytes)
             return;
         below = at[free_block].bytes;
@@ -119,7 +120,7 @@ static bool room_for_pages(struct vmm *self, struct vmm_range *range, uint64_t e
     if (room < count)
         room = (uint32_t)count;
     struct vmm_page *grown =
-        host_grow(self->host, range->pages, range->page_room, room, sizeof *grown);
+        ar_host_grow(self->host, range->pages, range->page_room, room, sizeof *grown);
     if (!grown)
         return false;
     range->pages = grown;
@@ -143,7 +144,7 @@ static uint64_t obtainable(struct vmm *self)
     uint64_t free_bytes;
     uint64_t total_bytes;
     uint64_t room = self->limit_bytes - self->base.totals.reserved_bytes;
-    backing_memory(self->backing, &free_bytes, &total_bytes);
+    ar_backing_memory(self->backing, &free_bytes, &total_bytes);
     free_bytes += self->kept_bytes;
     watch_outside(self, total_bytes - free_bytes - self->base.totals.reserved_bytes);
     return free_bytes < room ? free_bytes : room;
@@ -151,8 +152,8 @@ static uint64_t obtainable(struct vmm *self)
 
 /* Takes the largest kept handle of at most that many pages; makes one of `count` where there is
  * none, from what kept ones give back if need be. */
-static enum status take_handle(struct vmm *self, uint32_t most, uint32_t *count,
-                               backing_handle *handle)
+static enum ar_status take_handle(struct vmm *self, uint32_t most, uint32_t *count,
+                                  backing_handle *handle)
 {
     uint32_t best = self->kept_count;
     for (uint32_t i = 0; i < self->kept_count; i++)
@@ -164,38 +165,38 @@ static enum status take_handle(struct vmm *self, uint32_t most, uint32_t *count,
         *count = self->kept[best].count;
         self->kept_bytes -= *count * self->page_bytes;
         self->kept[best] = self->kept[--self->kept_count];
-        return STATUS_OK;
+        return AR_OK;
     }
     self->pages_made++;
     for (;;) {
-        enum status status = backing_create(self->backing, *count * self->page_bytes, handle);
-        if (status != STATUS_REFUSED || !self->kept_count)
+        enum ar_status status = ar_backing_create(self->backing, *count * self->page_bytes, handle);
+        if (status != AR_REFUSED || !self->kept_count)
             return status;
         status = vmm_destroy_kept(self, self->kept_count - 1);
-        if (status != STATUS_OK)
+        if (status != AR_OK)
             return status;
     }
 }
 
 /* Maps a handle of `count` pages, or a kept one of at most `most`, at a page of the range.
  * Says in `count` how many they are. */
-static enum status map_handle(struct vmm *self, struct vmm_range *range, uint32_t page,
-                              uint32_t most, uint32_t *count)
+static enum ar_status map_handle(struct vmm *self, struct vmm_range *range, uint32_t page,
+                                 uint32_t most, uint32_t *count)
 {
     backing_handle handle;
-    enum status status = take_handle(self, most, count, &handle);
-    if (status != STATUS_OK)
+    enum ar_status status = take_handle(self, most, count, &handle);
+    if (status != AR_OK)
         return status;
-    status = backing_map(self->backing, range->address + page * self->page_bytes, handle);
-    if (status != STATUS_OK) {
-        (void)backing_destroy(self->backing, handle);
+    status = ar_backing_map(self->backing, range->address + page * self->page_bytes, handle);
+    if (status != AR_OK) {
+        (void)ar_backing_destroy(self->backing, handle);
         return status;
     }
     for (uint32_t i = 0; i < *count; i++)
         range->pages[page + i] = (struct vmm_page){
             .handle = handle + 1, .index = (uint16_t)i, .count = (uint16_t)*count};
     self->base.totals.reserved_bytes += *count * self->page_bytes;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* What pages of a gap a block needs, [page, end), in pages from the start of the range; the gap
@@ -248,26 +249,26 @@ static uint32_t handle_pages(const struct vmm *self, const struct stretch *stret
 
 /* Gives the pages of a stretch memory, and maybe some after them, and makes them usable; says
  * where they end. On failure none has. */
-static enum status map_pages(struct vmm *self, struct vmm_range *range, struct stretch stretch,
-                             uint32_t *end)
+static enum ar_status map_pages(struct vmm *self, struct vmm_range *range, struct stretch stretch,
+                                uint32_t *end)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     uint32_t start = stretch.page;
-    while (status == STATUS_OK && stretch.page < stretch.end) {
+    while (status == AR_OK && stretch.page < stretch.end) {
         uint32_t count = handle_pages(self, &stretch);
         status =
             map_handle(self, range, stretch.page, (uint32_t)(stretch.end - stretch.page), &count);
-        if (status == STATUS_OK) {
+        if (status == AR_OK) {
             uint64_t bytes = count * self->page_bytes;
             stretch.page += count;
             stretch.room -= bytes < stretch.room ? bytes : stretch.room;
         }
     }
-    if (status == STATUS_OK)
-        status = backing_access(self->backing, range->address + start * self->page_bytes,
-                                (stretch.page - start) * self->page_bytes);
+    if (status == AR_OK)
+        status = ar_backing_access(self->backing, range->address + start * self->page_bytes,
+                                   (stretch.page - start) * self->page_bytes);
     *end = stretch.page;
-    if (status != STATUS_OK && stretch.page > start)
+    if (status != AR_OK && stretch.page > start)
         vmm_drop_handles(self, range, range->address + start * self->page_bytes,
                          range->address + stretch.page * self->page_bytes);
     return status;
@@ -277,7 +278,7 @@ static enum status map_pages(struct vmm *self, struct vmm_range *range, struct s
  * does not need of the first gap and of the last hole stays free. Spare records are there. */
 static void hold_run(struct vmm *self, struct run *run, uint64_t bytes)
 {
-    const struct span *at = self->spans.at;
+    const struct ar_span *at = self->spans.at;
     for (uint32_t p = run->first;; p = at[p].next) {
         vmm_remove(self, p);
         if (p == run->last)
@@ -311,10 +312,10 @@ static void free_requested_run(struct vmm *self, uint32_t first, uint32_t last)
 
 /* Maps what a block needs of a gap of its run, at most that many pages; the part before the cut
  * becomes mapped. Says in `last` which piece is the last one now. */
-static enum status map_gap(struct vmm *self, uint32_t gap, uint32_t *last, uint64_t block_start,
-                           uint64_t block_end, uint64_t most_pages)
+static enum ar_status map_gap(struct vmm *self, uint32_t gap, uint32_t *last, uint64_t block_start,
+                              uint64_t block_end, uint64_t most_pages)
 {
-    const struct span *span = &self->spans.at[gap];
+    const struct ar_span *span = &self->spans.at[gap];
     struct vmm_range *range = self->ranges[span->owner];
     uint64_t page = self->page_bytes;
     uint32_t first = (uint32_t)((span->address - range->address) / page);
@@ -332,8 +333,8 @@ static enum status map_gap(struct vmm *self, uint32_t gap, uint32_t *last, uint6
     if (stretch.gap_end > range->page_room)
         stretch.gap_end = range->page_room;
     uint32_t end;
-    enum status status = map_pages(self, range, stretch, &end);
-    if (status != STATUS_OK)
+    enum ar_status status = map_pages(self, range, stretch, &end);
+    if (status != AR_OK)
         return status;
     if ((end - first) * page < self->spans.at[gap].bytes) {
         uint32_t rest = vmm_cut(self, gap, (end - first) * page);
@@ -341,13 +342,13 @@ static enum status map_gap(struct vmm *self, uint32_t gap, uint32_t *last, uint6
             *last = rest;
     }
     self->spans.at[gap].mark = VMM_MAPPED;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Joins the mapped pieces of a run from `first` until `bytes` are there, and frees the rest. */
 static void shape_block(struct vmm *self, uint32_t first, uint32_t last, uint64_t bytes)
 {
-    struct span *at = self->spans.at;
+    struct ar_span *at = self->spans.at;
     while (at[first].bytes < bytes) {
         uint32_t next = at[first].next;
         at[first].bytes += at[next].bytes;
@@ -358,7 +359,7 @@ static void shape_block(struct vmm *self, uint32_t first, uint32_t last, uint64_
             self->ranges[at[first].owner]->last = first;
         if (next == last)
             last = first;
-        spans_drop(&self->spans, next);
+        ar_spans_drop(&self->spans, next);
     }
     if (at[first].bytes > bytes) {
         uint32_t rest = vmm_cut(self, first, bytes);
@@ -371,8 +372,8 @@ static void shape_block(struct vmm *self, uint32_t first, uint32_t last, uint64_
 
 /* The cheapest run of a stream and kind; opens a range where none is long enough. Spare
  * records are there. */
-static enum status find_run(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes,
-                            struct run *run)
+static enum ar_status find_run(struct vmm *self, uint32_t stream, enum vmm_kind kind,
+                               uint64_t bytes, struct run *run)
 {
     uint64_t range_bytes = kind == VMM_LARGE ? 2 * self->device_bytes : self->device_bytes / 8;
     run->first = 0;
@@ -383,31 +384,31 @@ static enum status find_run(struct vmm *self, uint32_t stream, enum vmm_kind kin
         number = range->more;
     }
     if (run->first)
-        return STATUS_OK;
+        return AR_OK;
     if (range_bytes < bytes)
         range_bytes = bytes;
-    range_bytes = size_round_up(range_bytes, self->page_bytes);
-    enum status status = vmm_open_range(self, stream, kind, range_bytes);
-    if (status == STATUS_OK)
+    range_bytes = ar_size_round_up(range_bytes, self->page_bytes);
+    enum ar_status status = vmm_open_range(self, stream, kind, range_bytes);
+    if (status == AR_OK)
         choose(self, self->ranges[self->range_count - 1], bytes, run);
     return status;
 }
 
 /* Maps what a run that is held lacks, and makes a block of it. */
-static enum status fill_run(struct vmm *self, const struct run *run, uint64_t bytes)
+static enum ar_status fill_run(struct vmm *self, const struct run *run, uint64_t bytes)
 {
     uint32_t last = run->last;
     uint64_t end = run->start + bytes;
     struct vmm_range *range = self->ranges[self->spans.at[run->first].owner];
-    enum status status = room_for_pages(self, range, end) ? STATUS_OK : STATUS_HOST_MEMORY;
-    for (uint32_t p = run->first; status == STATUS_OK && p; p = self->spans.at[p].next) {
+    enum ar_status status = room_for_pages(self, range, end) ? AR_OK : AR_HOST_MEMORY;
+    for (uint32_t p = run->first; status == AR_OK && p; p = self->spans.at[p].next) {
         bool done = p == last || end_of(&self->spans.at[p]) >= end;
         if (self->spans.at[p].mark == VMM_GAP)
             status = map_gap(self, p, &last, run->start, end, UINT32_MAX);
         if (done)
             break;
     }
-    if (status == STATUS_OK && !self->fault)
+    if (status == AR_OK && !self->fault)
         shape_block(self, run->first, last, bytes);
     else
         free_requested_run(self, run->first, last);
@@ -420,10 +421,10 @@ static void fill_part(struct vmm *self, const struct run *run, uint64_t bytes)
 {
     uint32_t last = run->last;
     uint64_t end = run->start + bytes;
-    enum status status = room_for_pages(self, self->ranges[self->spans.at[run->first].owner], end)
-                             ? STATUS_OK
-                             : STATUS_HOST_MEMORY;
-    for (uint32_t p = run->first; status == STATUS_OK && p; p = self->spans.at[p].next) {
+    enum ar_status status =
+        room_for_pages(self, self->ranges[self->spans.at[run->first].owner], end) ? AR_OK
+                                                                                  : AR_HOST_MEMORY;
+    for (uint32_t p = run->first; status == AR_OK && p; p = self->spans.at[p].next) {
         uint64_t pages = obtainable(self) / self->page_bytes;
         bool done = p == last || end_of(&self->spans.at[p]) >= end || !pages ||
                     self->spans.spare_count < VMM_SPARES / 2;
@@ -459,7 +460,7 @@ void vmm_keep_headroom(struct vmm *self)
 
 /* Bytes that must be had for a run: what it lacks, and what a request that may fail leaves to
  * others. Sees when memory becomes short. */
-static uint64_t lacking(struct vmm *self, const struct policy_request *request,
+static uint64_t lacking(struct vmm *self, const struct ar_policy_request *request,
                         const struct run *run, uint64_t room)
 {
     uint64_t missing = run->missing_pages * self->page_bytes;
@@ -474,8 +475,8 @@ static uint64_t lacking(struct vmm *self, const struct policy_request *request,
 
 /* Takes memory for a run from under holes and fills it. `wait`: not done, but it may be after a
  * wait. */
-static enum status serve(struct vmm *self, const struct run *run, uint64_t bytes, uint64_t missing,
-                         bool *wait)
+static enum ar_status serve(struct vmm *self, const struct run *run, uint64_t bytes,
+                            uint64_t missing, bool *wait)
 {
     bool enough = obtainable(self) + self->base.totals.releasable_bytes >= missing;
     if (enough && reclaim(self, missing))
@@ -485,25 +486,25 @@ static enum status serve(struct vmm *self, const struct run *run, uint64_t bytes
     else
         free_requested_run(self, run->first, run->last);
     *wait = enough && !self->fault && vmm_wait_some(self);
-    return STATUS_REFUSED;
+    return AR_REFUSED;
 }
 
 /* A used piece of exactly that size with memory behind it, made by mapping pages, or found after
  * a wait. 0: there is no memory, or no address space. */
-static uint32_t make_room(struct vmm *self, const struct policy_request *request,
+static uint32_t make_room(struct vmm *self, const struct ar_policy_request *request,
                           enum vmm_kind kind, uint64_t bytes)
 {
     struct run run;
-    enum status status;
+    enum ar_status status;
     bool wait = false;
     do {
         uint32_t piece = wait ? vmm_find_free_block(self, request->stream, kind, bytes) : 0;
         if (piece)
             return piece;
-        status = spans_reserve(&self->spans, self->host, VMM_SPARES)
+        status = ar_spans_reserve(&self->spans, self->host, VMM_SPARES)
                      ? find_run(self, request->stream, kind, bytes, &run)
-                     : STATUS_HOST_MEMORY;
-        if (status != STATUS_OK)
+                     : AR_HOST_MEMORY;
+        if (status != AR_OK)
             break;
         uint64_t room = obtainable(self);
         uint64_t missing = lacking(self, request, &run, room);
@@ -515,16 +516,16 @@ static uint32_t make_room(struct vmm *self, const struct policy_request *request
         }
         hold_run(self, &run, bytes);
         status = serve(self, &run, bytes, missing, &wait);
-        if (status == STATUS_OK)
+        if (status == AR_OK)
             return run.first;
     } while (wait);
-    if (status != STATUS_OK && status != STATUS_REFUSED && status != STATUS_HOST_MEMORY)
+    if (status != AR_OK && status != AR_REFUSED && status != AR_HOST_MEMORY)
         self->fault = status;
     return 0;
 }
 
-uint32_t vmm_make_room(struct vmm *self, const struct policy_request *request, enum vmm_kind kind,
-                       uint64_t bytes)
+uint32_t vmm_make_room(struct vmm *self, const struct ar_policy_request *request,
+                       enum vmm_kind kind, uint64_t bytes)
 {
     uint32_t piece = make_room(self, request, kind, bytes);
     (void)vmm_destroy_kept(self, 0);

@@ -8,7 +8,7 @@ static void record_fence(struct vmm *self, uint32_t stream)
     struct vmm_stream *record = &self->streams[stream];
     uint32_t number = ++record->fences;
     record->fence[number % VMM_FENCES] = (struct vmm_fence){
-        .ticket = backing_fence(self->backing, stream),
+        .ticket = ar_backing_fence(self->backing, stream),
         .order = ++self->fence_order,
     };
     self->unfenced -= record->freed_bytes != 0;
@@ -43,7 +43,7 @@ static uint32_t oldest_known(const struct vmm_stream *record)
 
 /* A block is let go: its pages wait for the next fence of their stream, which is recorded when
  * a sixteenth of what is held was let go since the last one. */
-void vmm_free_requested_pages(struct vmm *self, const struct span *span)
+void vmm_free_requested_pages(struct vmm *self, const struct ar_span *span)
 {
     struct vmm_range *range = self->ranges[span->owner];
     struct vmm_stream *record = &self->streams[range->stream];
@@ -69,7 +69,7 @@ void vmm_watch_streams(struct vmm *self)
 
 /* Bytes of the handles that lie wholly in a hole of a page or more, which follow each other, and
  * where they start. */
-uint64_t vmm_releasable(const struct vmm *self, const struct span *free_block, uint64_t *start)
+uint64_t vmm_releasable(const struct vmm *self, const struct ar_span *free_block, uint64_t *start)
 {
     const struct vmm_range *range = self->ranges[free_block->owner];
     uint64_t page_bytes = self->page_bytes;
@@ -140,7 +140,7 @@ uint64_t vmm_find_idle(const struct vmm *self, const struct vmm_range *range, ui
         return most;
     for (;;) {
         uint32_t free_block =
-            span_index_before(&range->free_blocks, self->spans.at, below, address);
+            ar_span_index_before(&range->free_blocks, self->spans.at, below, address);
         if (!free_block || self->spans.at[free_block].bytes < self->page_bytes)
             return 0;
         uint64_t bytes = find_idle(self, free_block, wanted_bytes, idle);
@@ -152,17 +152,17 @@ uint64_t vmm_find_idle(const struct vmm *self, const struct vmm_range *range, ui
 }
 
 /* Destroys kept handles, the last ones, until that many are left. */
-enum status vmm_destroy_kept(struct vmm *self, uint32_t count)
+enum ar_status vmm_destroy_kept(struct vmm *self, uint32_t count)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     while (self->kept_count > count) {
         const struct vmm_kept *kept = &self->kept[--self->kept_count];
         self->kept_bytes -= kept->count * self->page_bytes;
         self->pages_dropped++;
-        enum status destroyed = backing_destroy(self->backing, kept->handle);
-        status = status == STATUS_OK ? destroyed : status;
+        enum ar_status destroyed = ar_backing_destroy(self->backing, kept->handle);
+        status = status == AR_OK ? destroyed : status;
     }
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         self->fault = status;
     return status;
 }
@@ -170,12 +170,12 @@ enum status vmm_destroy_kept(struct vmm *self, uint32_t count)
 /* Unmaps the handles of [from, end). They are kept, as many as there is room for. */
 void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, uint64_t end)
 {
-    enum status status = backing_unmap(self->backing, from, end - from);
+    enum ar_status status = ar_backing_unmap(self->backing, from, end - from);
     uint32_t last = (uint32_t)((end - range->address) / self->page_bytes);
     for (uint32_t page = (uint32_t)((from - range->address) / self->page_bytes); page < last;
          page++) {
         struct vmm_page *first = &range->pages[page];
-        if (status == STATUS_OK && !first->index) {
+        if (status == AR_OK && !first->index) {
             if (self->kept_count == VMM_KEPT)
                 (void)vmm_destroy_kept(self, VMM_KEPT - 1);
             self->kept[self->kept_count++] =
@@ -184,7 +184,7 @@ void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, 
         }
         *first = (struct vmm_page){0};
     }
-    if (status != STATUS_OK)
+    if (status != AR_OK)
         self->fault = status;
     self->base.totals.reserved_bytes -= end - from;
 }
@@ -213,7 +213,7 @@ static void poll_fences(struct vmm *self)
         struct vmm_stream *record = &self->streams[i];
         while (record->done < record->fences) {
             uint32_t next = oldest_known(record);
-            if (!backing_done(self->backing, record->fence[next % VMM_FENCES].ticket))
+            if (!ar_backing_done(self->backing, record->fence[next % VMM_FENCES].ticket))
                 break;
             learn_done(self, i, next, true);
         }
@@ -240,7 +240,8 @@ static uint64_t most_idle(const struct vmm *self, uint64_t wanted_bytes, struct 
 bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes)
 {
     struct vmm_idle best;
-    if (!self->base.totals.releasable_bytes || !spans_reserve(&self->spans, self->host, VMM_SPARES))
+    if (!self->base.totals.releasable_bytes ||
+        !ar_spans_reserve(&self->spans, self->host, VMM_SPARES))
         return false;
     if (!self->tight)
         vmm_watch_streams(self);
@@ -266,7 +267,7 @@ void vmm_drain(struct vmm *self)
             continue;
         bool all_known = record->fences && record->done == record->fences && !record->freed_bytes;
         record_fence(self, i);
-        backing_wait(self->backing, record->fence[record->fences % VMM_FENCES].ticket);
+        ar_backing_wait(self->backing, record->fence[record->fences % VMM_FENCES].ticket);
         learn_done(self, i, record->fences, !all_known);
     }
 }
@@ -288,7 +289,7 @@ bool vmm_wait_some(struct vmm *self)
     if (first < self->stream_room) {
         const struct vmm_stream *record = &self->streams[first];
         uint32_t next = oldest_known(record);
-        backing_wait(self->backing, record->fence[next % VMM_FENCES].ticket);
+        ar_backing_wait(self->backing, record->fence[next % VMM_FENCES].ticket);
         learn_done(self, first, next, true);
         return true;
     }

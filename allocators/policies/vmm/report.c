@@ -12,7 +12,7 @@ static uint64_t usable(const struct vmm *self, uint64_t *free_block_bytes)
     for (unsigned kind = 0; self->last_stream < self->stream_room && kind < VMM_KINDS; kind++)
         for (uint32_t number = self->streams[self->last_stream].first[kind]; number;) {
             const struct vmm_range *range = self->ranges[number - 1];
-            uint64_t bytes = span_index_largest(&range->free_blocks, self->spans.at);
+            uint64_t bytes = ar_span_index_largest(&range->free_blocks, self->spans.at);
             largest[kind] = bytes > largest[kind] ? bytes : largest[kind];
             bytes = range->tail ? self->spans.at[range->tail].bytes : 0;
             largest[kind] = bytes > largest[kind] ? bytes : largest[kind];
@@ -25,13 +25,13 @@ static uint64_t usable(const struct vmm *self, uint64_t *free_block_bytes)
     return largest[VMM_SMALL] < small ? largest[VMM_SMALL] : small;
 }
 
-void vmm_stats(const struct policy *base, struct policy_stats *out)
+void vmm_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct vmm *self = (const struct vmm *)base;
-    *out = (struct policy_stats){.totals = self->base.totals};
+    *out = (struct ar_policy_stats){.totals = self->base.totals};
     uint64_t own;
     out->largest_free_block_bytes = usable(self, &own);
-    out->stranded_by_stream_bytes = policy_free_bytes(&self->base.totals) - own;
+    out->stranded_by_stream_bytes = ar_policy_free_bytes(&self->base.totals) - own;
     out->count.splits = self->splits;
     out->count.merges = self->merges;
     out->count.segments_made = self->pages_made;
@@ -43,35 +43,35 @@ void vmm_stats(const struct policy *base, struct policy_stats *out)
 
 /* Whole pages anywhere can be moved to where they are needed, after waiting for their stream;
  * that they are moved by unmapping makes it the price of giving back. */
-uint64_t vmm_servable(const struct policy *base, enum policy_effort effort)
+uint64_t vmm_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct vmm *self = (const struct vmm *)base;
     uint64_t own;
     uint64_t bytes = usable(self, &own);
     uint64_t pages = self->base.totals.releasable_bytes;
-    if (effort >= POLICY_EFFORT_TRIM && pages > bytes)
+    if (effort >= AR_POLICY_EFFORT_TRIM && pages > bytes)
         bytes = pages;
     return bytes;
 }
 
-void vmm_walk(const struct policy *base, policy_visit *visit, void *argument)
+void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct vmm *self = (const struct vmm *)base;
     for (uint32_t i = 0; i < self->range_count; i++) {
         const struct vmm_range *range = self->ranges[self->by_address[i]];
         for (uint32_t p = range->first; p; p = self->spans.at[p].next) {
-            const struct span *span = &self->spans.at[p];
-            struct policy_range piece = {
+            const struct ar_span *span = &self->spans.at[p];
+            struct ar_policy_range piece = {
                 .address = span->address,
                 .bytes = span->bytes,
                 .segment_address = range->address,
                 .stream = range->stream,
-                .state = span->mark == VMM_GAP       ? POLICY_RANGE_UNMAPPED
-                         : !span->used               ? POLICY_RANGE_FREE
-                         : span->mark == VMM_PENDING ? POLICY_RANGE_PENDING
-                                                     : POLICY_RANGE_USED,
+                .state = span->mark == VMM_GAP       ? AR_POLICY_RANGE_UNMAPPED
+                         : !span->used               ? AR_POLICY_RANGE_FREE
+                         : span->mark == VMM_PENDING ? AR_POLICY_RANGE_PENDING
+                                                     : AR_POLICY_RANGE_USED,
             };
-            if (piece.state == POLICY_RANGE_USED)
+            if (piece.state == AR_POLICY_RANGE_USED)
                 piece.requested_bytes = span->requested_bytes;
             if (!visit(argument, &piece))
                 return;
@@ -80,33 +80,33 @@ void vmm_walk(const struct policy *base, policy_visit *visit, void *argument)
 }
 
 struct sums {
-    struct policy_totals totals;
+    struct ar_policy_totals totals;
     uint64_t free_block_bytes, usable_bytes;
 };
 
-static bool indexed(const struct vmm *self, struct span_index *index, uint32_t piece)
+static bool indexed(const struct vmm *self, struct ar_span_index *index, uint32_t piece)
 {
-    struct span_place place;
-    const struct span *span = &self->spans.at[piece];
-    return span_index_find(index, self->spans.at, span->bytes, span->address, &place) &&
+    struct ar_span_place place;
+    const struct ar_span *span = &self->spans.at[piece];
+    return ar_span_index_find(index, self->spans.at, span->bytes, span->address, &place) &&
            *place.link == piece;
 }
 
-static enum status check_piece(const struct vmm *self, struct vmm_range *range, uint32_t piece,
-                               uint64_t address, struct sums *sums, struct error *error)
+static enum ar_status check_piece(const struct vmm *self, struct vmm_range *range, uint32_t piece,
+                                  uint64_t address, struct sums *sums, struct ar_error *error)
 {
-    const struct span *span = &self->spans.at[piece];
-    const struct span *next = span->next ? &self->spans.at[span->next] : NULL;
+    const struct ar_span *span = &self->spans.at[piece];
+    const struct ar_span *next = span->next ? &self->spans.at[span->next] : NULL;
     if (span->address != address || !span->bytes || (next && next->previous != piece))
-        return error_set(error, STATUS_CORRUPT, "vmm: the chain is broken at %" PRIu64, address);
+        return ar_error_set(error, AR_CORRUPT, "vmm: the chain is broken at %" PRIu64, address);
     if (next && !span->used && !next->used && next->mark == span->mark)
-        return error_set(error, STATUS_CORRUPT, "vmm: pieces at %" PRIu64 " should have merged",
-                         address);
+        return ar_error_set(error, AR_CORRUPT, "vmm: pieces at %" PRIu64 " should have merged",
+                            address);
     if (span->mark == VMM_GAP) {
         if (span->used || address % self->page_bytes || span->bytes % self->page_bytes ||
             !indexed(self, &range->gaps, piece))
-            return error_set(error, STATUS_CORRUPT, "vmm: a bad gap at %" PRIu64, address);
-        return STATUS_OK;
+            return ar_error_set(error, AR_CORRUPT, "vmm: a bad gap at %" PRIu64, address);
+        return AR_OK;
     }
     sums->totals.reserved_bytes += span->bytes;
     if (!span->used) {
@@ -116,9 +116,9 @@ static enum status check_piece(const struct vmm *self, struct vmm_range *range, 
         if (self->base.watch)
             sums->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
         return range->tail == piece || indexed(self, &range->free_blocks, piece)
-                   ? STATUS_OK
-                   : error_set(error, STATUS_CORRUPT, "vmm: the hole at %" PRIu64 " is in no set",
-                               address);
+                   ? AR_OK
+                   : ar_error_set(error, AR_CORRUPT, "vmm: the hole at %" PRIu64 " is in no set",
+                                  address);
     }
     if (span->mark == VMM_PENDING) {
         sums->totals.pending_bytes += span->bytes;
@@ -127,71 +127,71 @@ static enum status check_piece(const struct vmm *self, struct vmm_range *range, 
         sums->totals.live_bytes += span->requested_bytes;
         sums->totals.live_blocks++;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A page has memory exactly where no gap covers it. */
-static enum status check_pages(const struct vmm *self, const struct vmm_range *range,
-                               struct error *error)
+static enum ar_status check_pages(const struct vmm *self, const struct vmm_range *range,
+                                  struct ar_error *error)
 {
     for (uint32_t p = range->first; p; p = self->spans.at[p].next) {
-        const struct span *span = &self->spans.at[p];
+        const struct ar_span *span = &self->spans.at[p];
         uint64_t first = (span->address - range->address) / self->page_bytes;
         uint64_t end = (span->address + span->bytes - 1 - range->address) / self->page_bytes + 1;
         for (uint64_t i = first; i < end && i < range->page_room; i++)
             if ((range->pages[i].handle != 0) != (span->mark != VMM_GAP))
-                return error_set(error, STATUS_CORRUPT,
-                                 "vmm: page %" PRIu64 " of the range at %" PRIu64
-                                 " is not as its piece says",
-                                 i, range->address);
+                return ar_error_set(error, AR_CORRUPT,
+                                    "vmm: page %" PRIu64 " of the range at %" PRIu64
+                                    " is not as its piece says",
+                                    i, range->address);
         if (span->mark != VMM_GAP && end > range->page_room)
-            return error_set(error, STATUS_CORRUPT, "vmm: a block without pages at %" PRIu64,
-                             span->address);
+            return ar_error_set(error, AR_CORRUPT, "vmm: a block without pages at %" PRIu64,
+                                span->address);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status check_range(const struct vmm *self, struct vmm_range *range, struct sums *sums,
-                               struct error *error)
+static enum ar_status check_range(const struct vmm *self, struct vmm_range *range,
+                                  struct sums *sums, struct ar_error *error)
 {
     uint64_t address = range->address;
     uint64_t free_blocks_before = sums->free_block_bytes;
     for (uint32_t p = range->first; p; p = self->spans.at[p].next) {
-        enum status status = check_piece(self, range, p, address, sums, error);
-        if (status != STATUS_OK)
+        enum ar_status status = check_piece(self, range, p, address, sums, error);
+        if (status != AR_OK)
             return status;
         address += self->spans.at[p].bytes;
         if (!self->spans.at[p].next && p != range->last)
-            return error_set(error, STATUS_CORRUPT, "vmm: the last piece is another one");
+            return ar_error_set(error, AR_CORRUPT, "vmm: the last piece is another one");
     }
     if (address != range->address + range->bytes ||
         sums->free_block_bytes - free_blocks_before != range->free_block_bytes)
-        return error_set(error, STATUS_CORRUPT, "vmm: the range at %" PRIu64 " does not add up",
-                         range->address);
+        return ar_error_set(error, AR_CORRUPT, "vmm: the range at %" PRIu64 " does not add up",
+                            range->address);
     return check_pages(self, range, error);
 }
 
-enum status vmm_validate(const struct policy *base, struct error *error)
+enum ar_status vmm_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct vmm *self = (const struct vmm *)base;
-    const struct policy_totals *a = &self->base.totals;
+    const struct ar_policy_totals *a = &self->base.totals;
     struct sums sums = {.free_block_bytes = 0};
     for (uint32_t i = 0; i < self->range_count; i++) {
-        enum status status = check_range(self, self->ranges[i], &sums, error);
-        if (status != STATUS_OK)
+        enum ar_status status = check_range(self, self->ranges[i], &sums, error);
+        if (status != AR_OK)
             return status;
     }
     if (!vmm_crowd_is_right(self))
-        return error_set(error, STATUS_CORRUPT, "vmm: what is known of a range is not so");
-    const struct policy_totals *b = &sums.totals;
+        return ar_error_set(error, AR_CORRUPT, "vmm: what is known of a range is not so");
+    const struct ar_policy_totals *b = &sums.totals;
     if (a->live_bytes != b->live_bytes || a->granted_bytes != b->granted_bytes ||
         a->reserved_bytes != b->reserved_bytes || a->pending_bytes != b->pending_bytes ||
         a->releasable_bytes != b->releasable_bytes || a->live_blocks != b->live_blocks ||
         (self->base.watch && self->base.watch->usable_bytes != sums.usable_bytes))
-        return error_set(error, STATUS_CORRUPT,
-                         "vmm: reserved %" PRIu64 " granted %" PRIu64 " releasable %" PRIu64
-                         ", the pieces say %" PRIu64 " %" PRIu64 " %" PRIu64,
-                         a->reserved_bytes, a->granted_bytes, a->releasable_bytes,
-                         b->reserved_bytes, b->granted_bytes, b->releasable_bytes);
-    return STATUS_OK;
+        return ar_error_set(error, AR_CORRUPT,
+                            "vmm: reserved %" PRIu64 " granted %" PRIu64 " releasable %" PRIu64
+                            ", the pieces say %" PRIu64 " %" PRIu64 " %" PRIu64,
+                            a->reserved_bytes, a->granted_bytes, a->releasable_bytes,
+                            b->reserved_bytes, b->granted_bytes, b->releasable_bytes);
+    return AR_OK;
 }

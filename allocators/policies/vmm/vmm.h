@@ -112,7 +112,7 @@ struct vmm_page {
 };
 
 struct vmm_range {
-    struct span_index free_blocks, gaps;
+    struct ar_span_index free_blocks, gaps;
     uint64_t address, bytes;
     uint64_t free_block_bytes;
     uint32_t stream;
@@ -127,7 +127,7 @@ struct vmm_range {
 
 /* A moment in a stream's work, and when it was recorded among those of all streams. */
 struct vmm_fence {
-    struct backing_ticket ticket;
+    struct ar_backing_ticket ticket;
     uint64_t order;
 };
 
@@ -147,7 +147,7 @@ struct vmm_kept {
 
 /* Kept where there are more than VMM_FEW ranges or streams: see crowd.c. */
 struct vmm_crowd {
-    struct range_pool pool; /* of steps */
+    struct ar_range_pool pool; /* of steps */
     uint32_t root;
     uint32_t stale;  /* ranges whose steps are to be found anew */
     uint32_t *steps; /* of each range: its last step; 0: none */
@@ -159,11 +159,11 @@ struct vmm_crowd {
 };
 
 struct vmm {
-    struct policy base;
-    struct backing *backing;
-    struct host *host;
+    struct ar_policy base;
+    struct ar_backing *backing;
+    struct ar_host *host;
     uint64_t page_bytes, limit_bytes, device_bytes;
-    struct spans spans; /* owner: the range, mark: enum vmm_mark */
+    struct ar_spans spans; /* owner: the range, mark: enum vmm_mark */
     struct vmm_range **ranges;
     uint32_t range_count, range_room;
     uint32_t *by_address; /* ranges in the order of addresses */
@@ -181,11 +181,11 @@ struct vmm {
     uint64_t outside_bytes, outside_growth; /* of others; when it last grew, by how much */
     bool tight;                             /* less is left than is held: fences are recorded */
     bool outside_seen, look;                /* look: after the next fence */
-    enum status fault;                      /* of the backing, other than REFUSED */
+    enum ar_status fault;                   /* of the backing, other than REFUSED */
     uint64_t splits, merges, failures, retries, remapped_bytes, pages_made, pages_dropped;
 };
 
-static inline struct vmm *vmm_of(struct policy *base)
+static inline struct vmm *vmm_of(struct ar_policy *base)
 {
     return (struct vmm *)base;
 }
@@ -205,22 +205,23 @@ void vmm_remove(struct vmm *self, uint32_t piece);
 uint32_t vmm_merge(struct vmm *self, uint32_t piece);
 uint32_t vmm_cut(struct vmm *self, uint32_t piece, uint64_t bytes);
 uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes);
-enum status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes);
+enum ar_status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind kind,
+                              uint64_t bytes);
 
 /* pages.c */
-uint32_t vmm_make_room(struct vmm *self, const struct policy_request *request, enum vmm_kind kind,
-                       uint64_t bytes);
+uint32_t vmm_make_room(struct vmm *self, const struct ar_policy_request *request,
+                       enum vmm_kind kind, uint64_t bytes);
 void vmm_keep_headroom(struct vmm *self);
 
 /* reclaim.c */
-void vmm_free_requested_pages(struct vmm *self, const struct span *span);
+void vmm_free_requested_pages(struct vmm *self, const struct ar_span *span);
 void vmm_watch_streams(struct vmm *self);
-uint64_t vmm_releasable(const struct vmm *self, const struct span *free_block, uint64_t *start);
+uint64_t vmm_releasable(const struct vmm *self, const struct ar_span *free_block, uint64_t *start);
 bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes);
 bool vmm_wait_some(struct vmm *self);
 void vmm_drain(struct vmm *self);
 void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, uint64_t end);
-enum status vmm_destroy_kept(struct vmm *self, uint32_t count);
+enum ar_status vmm_destroy_kept(struct vmm *self, uint32_t count);
 
 /* Handles that follow each other in a hole, and whose work is done. */
 struct vmm_idle {
@@ -239,9 +240,9 @@ uint32_t vmm_crowd_most_idle(struct vmm *self, uint64_t wanted_bytes);
 bool vmm_crowd_is_right(const struct vmm *self);
 
 /* report.c */
-void vmm_stats(const struct policy *base, struct policy_stats *out);
-void vmm_walk(const struct policy *base, policy_visit *visit, void *argument);
-enum status vmm_validate(const struct policy *base, struct error *error);
-uint64_t vmm_servable(const struct policy *base, enum policy_effort effort);
+void vmm_stats(const struct ar_policy *base, struct ar_policy_stats *out);
+void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
+enum ar_status vmm_validate(const struct ar_policy *base, struct ar_error *error);
+uint64_t vmm_servable(const struct ar_policy *base, enum ar_policy_effort effort);
 
 #endif

@@ -16,7 +16,7 @@
 
 #define THREADS     8
 #define THREAD_ASKS 3000
-#define MIB         (UINT64_C(1) << 20)
+#define AR_MIB      (UINT64_C(1) << 20)
 
 struct driver {
     __typeof__(cuInit) *init;
@@ -151,12 +151,12 @@ static void scene_plain(const struct driver *driver)
     void *host, *other_host;
     size_t pitch;
     CUdeviceptr first = alloc(driver, 1000);
-    CUdeviceptr second = alloc(driver, 4 * MIB);
+    CUdeviceptr second = alloc(driver, 4 * AR_MIB);
     driver->release(first);
     driver->release(0);
     CUdeviceptr third = alloc(driver, 2000);
     driver->alloc_pitch(&pitched, &pitch, 1000, 7, 4);
-    driver->alloc_managed(&managed, 3 * MIB, 1);
+    driver->alloc_managed(&managed, 3 * AR_MIB, 1);
     driver->host_alloc(&host, 5000, 0);
     driver->alloc_host(&other_host, 6000);
     driver->host_free(host);
@@ -183,10 +183,10 @@ static void scene_ordered(const struct driver *driver)
     driver->event_create(&event, 0);
     driver->event_create(&other, 0);
     driver->pool_create(&pool, &properties);
-    driver->alloc_async(&first, 1 * MIB, two);
-    driver->alloc_async(&second, 2 * MIB, CU_STREAM_LEGACY);
-    driver->alloc_async_own(&third, 3 * MIB, NULL);
-    driver->alloc_from_pool(&fourth, 4 * MIB, pool, one);
+    driver->alloc_async(&first, 1 * AR_MIB, two);
+    driver->alloc_async(&second, 2 * AR_MIB, CU_STREAM_LEGACY);
+    driver->alloc_async_own(&third, 3 * AR_MIB, NULL);
+    driver->alloc_from_pool(&fourth, 4 * AR_MIB, pool, one);
     driver->event_record(event, two);
     driver->wait_event(one, event, 0);
     driver->wait_event(one, other, 0); /* never recorded: no wait */
@@ -214,19 +214,19 @@ static void scene_virtual(const struct driver *driver)
                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemGenericAllocationHandle pages[2], none;
     CUdeviceptr range;
-    need(driver->reserve(&range, 16 * MIB, 0, 0, 0) == CUDA_SUCCESS, "reserve");
-    need(driver->create(&pages[0], 2 * MIB, &kind, 0) == CUDA_SUCCESS, "create");
-    need(driver->create(&pages[1], 4 * MIB, &kind, 0) == CUDA_SUCCESS, "create");
-    need(driver->map(range, 2 * MIB, 0, pages[0], 0) == CUDA_SUCCESS, "map");
-    need(driver->map(range + 2 * MIB, 4 * MIB, 0, pages[1], 0) == CUDA_SUCCESS, "map");
-    need(driver->map(range + 8 * MIB, 2 * MIB, 0, pages[0], 0) == CUDA_SUCCESS, "map twice");
-    need(driver->set_access(range, 6 * MIB, &access, 1) == CUDA_SUCCESS, "access");
+    need(driver->reserve(&range, 16 * AR_MIB, 0, 0, 0) == CUDA_SUCCESS, "reserve");
+    need(driver->create(&pages[0], 2 * AR_MIB, &kind, 0) == CUDA_SUCCESS, "create");
+    need(driver->create(&pages[1], 4 * AR_MIB, &kind, 0) == CUDA_SUCCESS, "create");
+    need(driver->map(range, 2 * AR_MIB, 0, pages[0], 0) == CUDA_SUCCESS, "map");
+    need(driver->map(range + 2 * AR_MIB, 4 * AR_MIB, 0, pages[1], 0) == CUDA_SUCCESS, "map");
+    need(driver->map(range + 8 * AR_MIB, 2 * AR_MIB, 0, pages[0], 0) == CUDA_SUCCESS, "map twice");
+    need(driver->set_access(range, 6 * AR_MIB, &access, 1) == CUDA_SUCCESS, "access");
     need(driver->create(&none, UINT64_C(1) << 40, &kind, 0) != CUDA_SUCCESS, "create too much");
-    need(driver->unmap(range, 6 * MIB) == CUDA_SUCCESS, "unmap both");
-    need(driver->unmap(range + 8 * MIB, 2 * MIB) == CUDA_SUCCESS, "unmap");
+    need(driver->unmap(range, 6 * AR_MIB) == CUDA_SUCCESS, "unmap both");
+    need(driver->unmap(range + 8 * AR_MIB, 2 * AR_MIB) == CUDA_SUCCESS, "unmap");
     driver->handle_release(pages[0]);
     driver->handle_release(pages[1]);
-    need(driver->unreserve(range, 16 * MIB) == CUDA_SUCCESS, "unreserve");
+    need(driver->unreserve(range, 16 * AR_MIB) == CUDA_SUCCESS, "unreserve");
     puts("a,0,2097152,tag=mapped,physical=0\na,1,4194304,tag=mapped,physical=1\n"
          "a,2,2097152,tag=mapped,physical=0\np,3,1099511627776,tag=physical\nr,3\n"
          "f,0\nf,1\nf,2");
@@ -235,10 +235,10 @@ static void scene_virtual(const struct driver *driver)
 static void scene_failing(const struct driver *driver)
 {
     CUdeviceptr address;
-    CUdeviceptr first = alloc(driver, 8 * MIB);
+    CUdeviceptr first = alloc(driver, 8 * AR_MIB);
     need(driver->alloc(&address, UINT64_C(1) << 38) == CUDA_ERROR_OUT_OF_MEMORY, "served");
     driver->release(first);
-    CUdeviceptr second = alloc(driver, 9 * MIB);
+    CUdeviceptr second = alloc(driver, 9 * AR_MIB);
     need(driver->alloc(&address, UINT64_C(1) << 39) == CUDA_ERROR_OUT_OF_MEMORY, "served");
     (void)second;
     puts("a,0,8388608\np,1,274877906944\nr,1\nf,0\na,2,9437184\na,3,549755813888\nr,3");

@@ -33,7 +33,7 @@ struct conversion {
     struct kineto_pairs pairs;
     struct import_report *report;
     struct trace_memory *memory;
-    struct error *error;
+    struct ar_error *error;
     uint64_t next_id, time_ns;
     size_t last_request;          /* row of the last one, or SIZE_MAX */
     uint64_t memory_rows;         /* failures are of them */
@@ -44,8 +44,8 @@ struct conversion {
     uint32_t busiest_name;
 };
 
-static enum status append(struct conversion *c, struct trace_event event,
-                          const struct trace_attributes *keys, const char *text)
+static enum ar_status append(struct conversion *c, struct trace_event event,
+                             const struct trace_attributes *keys, const char *text)
 {
     return trace_memory_append(c->memory, &event, keys, text, c->error);
 }
@@ -93,7 +93,7 @@ static void sort_rows(struct conversion *c)
 /* Streams. */
 
 /* Numbers the streams of kernels in the order in which they appear, and finds the busiest. */
-static enum status find_streams(struct conversion *c)
+static enum ar_status find_streams(struct conversion *c)
 {
     uint64_t kernels[STREAM_LIMIT] = {0}, number;
     for (size_t i = 0; i < c->rows.count; i++) {
@@ -103,17 +103,17 @@ static enum status find_streams(struct conversion *c)
         if (!id_map_get(&c->streams, row->stream, &number)) {
             number = c->streams.count;
             if (number == STREAM_LIMIT)
-                return error_set(c->error, STATUS_INVALID, "more than %d streams in one trace",
-                                 STREAM_LIMIT);
+                return ar_error_set(c->error, AR_INVALID, "more than %d streams in one trace",
+                                    STREAM_LIMIT);
             if (id_map_put(&c->streams, row->stream, number))
-                return error_set(c->error, STATUS_HOST_MEMORY, "no host memory for streams");
+                return ar_error_set(c->error, AR_HOST_MEMORY, "no host memory for streams");
         }
         if (++kernels[number] > kernels[c->busiest] || number == c->busiest) {
             c->busiest = number;
             c->busiest_name = row->stream;
         }
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The busiest first, the others in the order of their numbers. */
@@ -126,43 +126,44 @@ static uint32_t ordinal_of(const struct conversion *c, uint32_t stream)
 
 /* Events. */
 
-static enum status append_time(struct conversion *c, size_t at)
+static enum ar_status append_time(struct conversion *c, size_t at)
 {
     uint64_t now = (uint64_t)(c->rows.items[at].time_ns - c->rows.items[0].time_ns);
     if (at && now == c->time_ns)
-        return STATUS_OK;
+        return AR_OK;
     c->time_ns = now;
     return append(c, (struct trace_event){.kind = TRACE_TIME, .value = now}, NULL, NULL);
 }
 
 /* A request, and where it was placed where that is known. */
-static enum status append_block(struct conversion *c, struct kineto_row *row, uint64_t bytes,
-                                bool initial)
+static enum ar_status append_block(struct conversion *c, struct kineto_row *row, uint64_t bytes,
+                                   bool initial)
 {
     char text[32];
     struct trace_attributes keys = {.device = row->device, .rest = initial ? "initial=yes" : NULL};
     struct trace_event event = {.kind = TRACE_ALLOC, .id = c->next_id, .value = bytes};
     row->id = c->next_id++;
-    enum status status = append(c, event, &keys, NULL);
+    enum ar_status status = append(c, event, &keys, NULL);
     if (status || !row->address)
         return status;
     (void)snprintf(text, sizeof text, "alloc,%" PRIu64, row->address);
     return append(c, (struct trace_event){.kind = TRACE_NOTE}, NULL, text);
 }
 
-static enum status append_free(struct conversion *c, const struct kineto_row *row)
+static enum ar_status append_free(struct conversion *c, const struct kineto_row *row)
 {
     uint64_t id = row->mark == KINETO_INITIAL ? row->id : c->rows.items[row->pair].id;
     return append(c, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = id}, NULL, NULL);
 }
 
-static enum status append_failure(struct conversion *c, const struct kineto_row *row, bool lives_on)
+static enum ar_status append_failure(struct conversion *c, const struct kineto_row *row,
+                                     bool lives_on)
 {
     struct trace_attributes keys = {.device = row->device};
     struct trace_event event = {.kind = lives_on ? TRACE_PROBE : TRACE_ALLOC,
                                 .id = c->next_id++,
                                 .value = (uint64_t)row->bytes};
-    enum status status = append(c, event, &keys, NULL);
+    enum ar_status status = append(c, event, &keys, NULL);
     if (!status)
         status = append(c, (struct trace_event){.kind = TRACE_NOTE}, NULL, "oom");
     event.kind = TRACE_FREE_REQUESTED;
@@ -171,23 +172,23 @@ static enum status append_failure(struct conversion *c, const struct kineto_row 
     return status ? status : append(c, event, NULL, NULL);
 }
 
-static enum status append_memory(struct conversion *c, struct kineto_row *row)
+static enum ar_status append_memory(struct conversion *c, struct kineto_row *row)
 {
     if (row->mark == KINETO_TWICE)
-        return STATUS_OK;
+        return AR_OK;
     if (row->bytes < 0)
         return append_free(c, row);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (row->mark == KINETO_AGAIN)
         status = append_free(c, row);
     return status ? status : append_block(c, row, (uint64_t)row->bytes, false);
 }
 
-static enum status append_row(struct conversion *c, size_t at)
+static enum ar_status append_row(struct conversion *c, size_t at)
 {
     struct kineto_row *row = &c->rows.items[at];
     struct trace_attributes keys = {.device = row->device};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (row->kind != KINETO_KERNEL) /* nothing is ever said of these */
         status = trace_memory_line(c->memory, row->line, c->error);
     if (!status)
@@ -210,9 +211,9 @@ static enum status append_row(struct conversion *c, size_t at)
     }
 }
 
-static enum status append_all(struct conversion *c)
+static enum ar_status append_all(struct conversion *c)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < c->rows.count && !status; i++) {
         struct kineto_row *row = &c->rows.items[i];
         if (row->mark != KINETO_INITIAL)
@@ -337,19 +338,20 @@ static void tell(struct conversion *c)
 
 /* The reader. */
 
-static enum status convert(struct conversion *c, const struct trace_info *info)
+static enum ar_status convert(struct conversion *c, const struct trace_info *info)
 {
     sort_rows(c);
     if (!c->memory_rows && c->rows.unusable)
-        return error_set(c->error, STATUS_FORMAT,
-                         "no event of GPU memory has a time and a size that can be used; the first "
-                         "without is in line %" PRIu64,
-                         c->rows.first_unusable);
+        return ar_error_set(
+            c->error, AR_FORMAT,
+            "no event of GPU memory has a time and a size that can be used; the first "
+            "without is in line %" PRIu64,
+            c->rows.first_unusable);
     if (!c->memory_rows)
-        return error_set(c->error, STATUS_FORMAT,
-                         "the profile holds no events of GPU memory; profile with "
-                         "profile_memory=True");
-    enum status status = kineto_pair(&c->rows, &c->pairs, c->error);
+        return ar_error_set(c->error, AR_FORMAT,
+                            "the profile holds no events of GPU memory; profile with "
+                            "profile_memory=True");
+    enum ar_status status = kineto_pair(&c->rows, &c->pairs, c->error);
     if (!status)
         status = find_streams(c);
     if (status)
@@ -359,25 +361,25 @@ static enum status convert(struct conversion *c, const struct trace_info *info)
     described.complete = !c->report->ends_in_failure;
     c->memory = trace_memory_create(&described);
     if (!c->memory)
-        return error_set(c->error, STATUS_HOST_MEMORY, "no host memory for a trace");
+        return ar_error_set(c->error, AR_HOST_MEMORY, "no host memory for a trace");
     return append_all(c);
 }
 
-static enum status kineto_open(struct trace_input *input, bool lenient, struct trace_source **out,
-                               struct error *error)
+static enum ar_status kineto_open(struct trace_input *input, bool lenient,
+                                  struct trace_source **out, struct ar_error *error)
 {
     (void)lenient;
     struct conversion c = {.error = error};
     struct trace_info info = {.recorder = "kineto", .format = "kineto"};
     trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
     c.report = calloc(1, sizeof *c.report);
-    enum status status =
+    enum ar_status status =
         c.report ? kineto_rows_read(input, &c.rows, &info, error)
-                 : error_set(error, STATUS_HOST_MEMORY, "no host memory to read a Kineto trace");
+                 : ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a Kineto trace");
     if (!status) {
         status = convert(&c, &info);
         if (status)
-            error_prefix(error, status, "%s", trace_input_path(input));
+            ar_error_prefix(error, status, "%s", trace_input_path(input));
     }
     kineto_rows_close(&c.rows);
     status = rows_hand_over(status, c.memory, c.report, out, error);

@@ -25,7 +25,7 @@ static uint64_t key_of(uint64_t value, uint32_t device)
     return key == UINT64_MAX ? 0 : key; /* the map's own */
 }
 
-static enum status make_at(struct pairing *pairing, uint32_t at)
+static enum ar_status make_at(struct pairing *pairing, uint32_t at)
 {
     struct kineto_row *row = &pairing->rows[at];
     uint64_t key = key_of(row->address, row->device), found;
@@ -37,7 +37,7 @@ static enum status make_at(struct pairing *pairing, uint32_t at)
     return id_map_put(&pairing->by_address, key, at);
 }
 
-static enum status free_at(struct pairing *pairing, uint32_t at)
+static enum ar_status free_at(struct pairing *pairing, uint32_t at)
 {
     struct kineto_row *row = &pairing->rows[at];
     uint64_t key = key_of(row->address, row->device), found;
@@ -49,14 +49,14 @@ static enum status free_at(struct pairing *pairing, uint32_t at)
     if (found & FREED) {
         row->mark = KINETO_TWICE;
         pairing->out->twice++;
-        return STATUS_OK;
+        return AR_OK;
     }
     row->pair = (uint32_t)found;
     pairing->out->other_sizes += pairing->rows[found].bytes != -row->bytes;
     return id_map_put(&pairing->by_address, key, found | FREED);
 }
 
-static enum status make_of_size(struct pairing *pairing, uint32_t at)
+static enum ar_status make_of_size(struct pairing *pairing, uint32_t at)
 {
     struct kineto_row *row = &pairing->rows[at];
     uint64_t key = key_of((uint64_t)row->bytes, row->device), found;
@@ -64,27 +64,28 @@ static enum status make_of_size(struct pairing *pairing, uint32_t at)
     return id_map_put(&pairing->by_size, key, at);
 }
 
-static enum status free_of_size(struct pairing *pairing, uint32_t at)
+static enum ar_status free_of_size(struct pairing *pairing, uint32_t at)
 {
     struct kineto_row *row = &pairing->rows[at];
     uint64_t key = key_of((uint64_t)-row->bytes, row->device), found;
     if (!id_map_get(&pairing->by_size, key, &found) || pairing->rows[found].bytes != -row->bytes) {
         row->mark = KINETO_INITIAL;
         pairing->out->initial++;
-        return STATUS_OK;
+        return AR_OK;
     }
     row->pair = (uint32_t)found;
     pairing->out->by_size++;
     if (pairing->rows[found].pair != KINETO_NONE)
         return id_map_put(&pairing->by_size, key, pairing->rows[found].pair);
     id_map_remove(&pairing->by_size, key);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status kineto_pair(struct kineto_rows *rows, struct kineto_pairs *out, struct error *error)
+enum ar_status kineto_pair(struct kineto_rows *rows, struct kineto_pairs *out,
+                           struct ar_error *error)
 {
     struct pairing pairing = {.rows = rows->items, .out = out};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (uint32_t at = 0; at < rows->count && !status; at++) {
         const struct kineto_row *row = &rows->items[at];
         if (row->kind != KINETO_MEMORY)
@@ -96,5 +97,6 @@ enum status kineto_pair(struct kineto_rows *rows, struct kineto_pairs *out, stru
     }
     id_map_close(&pairing.by_address);
     id_map_close(&pairing.by_size);
-    return status ? error_set(error, status, "no host memory to pair frees with blocks") : status;
+    return status ? ar_error_set(error, status, "no host memory to pair frees with blocks")
+                  : status;
 }

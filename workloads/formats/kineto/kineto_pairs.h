@@ -19,7 +19,7 @@ struct kineto_pairs {
 };
 
 /* Sets `mark` and `pair` of all memory rows, which lie in the order of time. HOST_MEMORY. */
-enum status kineto_pair(struct kineto_rows *rows, struct kineto_pairs *out,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status kineto_pair(struct kineto_rows *rows, struct kineto_pairs *out,
+                           struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -56,10 +56,10 @@ struct reading {
     struct json_pull *pull;
     struct kineto_rows *rows;
     struct trace_info *info;
-    struct error *error;
+    struct ar_error *error;
 };
 
-static enum status next(struct reading *reading, struct json_token *token)
+static enum ar_status next(struct reading *reading, struct json_token *token)
 {
     return json_pull_next(reading->pull, token, reading->error);
 }
@@ -133,21 +133,21 @@ static enum kineto_kind kind_of(const struct event *event, bool *decided)
 /* Fields. */
 
 /* The value of a field that is wanted: kept where it is a number. */
-static enum status take_number(struct reading *reading, struct event *event, enum field field,
-                               int digits)
+static enum ar_status take_number(struct reading *reading, struct event *event, enum field field,
+                                  int digits)
 {
     struct json_token token;
-    enum status status = next(reading, &token);
+    enum ar_status status = next(reading, &token);
     if (status)
         return status;
     if (token.kind == JSON_OBJECT || token.kind == JSON_ARRAY)
         return json_pull_leave(reading->pull, reading->error);
     if (json_number_of(&token, digits, &event->fields[field]))
         event->has |= 1u << field;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status read_arguments(struct reading *reading, struct event *event)
+static enum ar_status read_arguments(struct reading *reading, struct event *event)
 {
     static const struct {
         const char *key;
@@ -164,11 +164,11 @@ static enum status read_arguments(struct reading *reading, struct event *event)
     };
     enum { COUNT = sizeof wanted / sizeof wanted[0] };
     struct json_token token;
-    enum status status = next(reading, &token);
+    enum ar_status status = next(reading, &token);
     if (status || token.kind == JSON_ARRAY)
         return status ? status : json_pull_leave(reading->pull, reading->error);
     if (token.kind != JSON_OBJECT)
-        return STATUS_OK;
+        return AR_OK;
     while (!(status = next(reading, &token)) && token.kind == JSON_KEY) {
         size_t i = 0;
         while (i < COUNT && !json_is(&token, wanted[i].key))
@@ -182,10 +182,10 @@ static enum status read_arguments(struct reading *reading, struct event *event)
 }
 
 /* The category or the name; whatever is no string counts as another's. */
-static enum status take_word(struct reading *reading, struct event *event, bool is_name)
+static enum ar_status take_word(struct reading *reading, struct event *event, bool is_name)
 {
     struct json_token token;
-    enum status status = next(reading, &token);
+    enum ar_status status = next(reading, &token);
     if (!status && (token.kind == JSON_OBJECT || token.kind == JSON_ARRAY)) {
         status = json_pull_leave(reading->pull, reading->error);
         token.kind = JSON_NULL;
@@ -198,8 +198,8 @@ static enum status take_word(struct reading *reading, struct event *event, bool 
     return status;
 }
 
-static enum status take_field(struct reading *reading, struct event *event,
-                              const struct json_token *key)
+static enum ar_status take_field(struct reading *reading, struct event *event,
+                                 const struct json_token *key)
 {
     if (json_is(key, "cat"))
         return take_word(reading, event, false);
@@ -246,37 +246,37 @@ static uint32_t small_number(const struct event *event, enum field field, uint32
     return value > 0 && value < limit ? (uint32_t)value : 0;
 }
 
-static enum status append(struct kineto_rows *rows, const struct kineto_row *row,
-                          struct error *error)
+static enum ar_status append(struct kineto_rows *rows, const struct kineto_row *row,
+                             struct ar_error *error)
 {
     if (rows->count == rows->capacity) {
         size_t capacity = rows->capacity ? rows->capacity * 2 : 1024;
         struct kineto_row *items =
             capacity < KINETO_NONE ? realloc(rows->items, capacity * sizeof *items) : NULL;
         if (!items)
-            return error_set(error, STATUS_HOST_MEMORY,
-                             "no host memory for the events of a Kineto trace");
+            return ar_error_set(error, AR_HOST_MEMORY,
+                                "no host memory for the events of a Kineto trace");
         rows->items = items;
         rows->capacity = capacity;
     }
     rows->items[rows->count++] = *row;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status unusable(struct kineto_rows *rows, const struct event *event)
+static enum ar_status unusable(struct kineto_rows *rows, const struct event *event)
 {
     rows->first_unusable = rows->unusable++ ? rows->first_unusable : event->line;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status keep_memory(struct reading *reading, const struct event *event,
-                               struct kineto_row *row)
+static enum ar_status keep_memory(struct reading *reading, const struct event *event,
+                                  struct kineto_row *row)
 {
     struct kineto_rows *rows = reading->rows;
     if (has(event, 1u << FIELD_DEVICE_TYPE) &&
         number(event, FIELD_DEVICE_TYPE) != DEVICE_TYPE_CUDA) {
         rows->other_devices++;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (!has_time(event, false) || !has(event, 1u << FIELD_BYTES) || !number(event, FIELD_BYTES))
         return unusable(rows, event);
@@ -295,8 +295,8 @@ static enum status keep_memory(struct reading *reading, const struct event *even
     return append(rows, row, reading->error);
 }
 
-static enum status keep_kernel(struct reading *reading, const struct event *event,
-                               struct kineto_row *row)
+static enum ar_status keep_kernel(struct reading *reading, const struct event *event,
+                                  struct kineto_row *row)
 {
     if (!has_time(event, true))
         return unusable(reading->rows, event);
@@ -308,19 +308,21 @@ static enum status keep_kernel(struct reading *reading, const struct event *even
     return append(reading->rows, row, reading->error);
 }
 
-static enum status keep_launch(struct reading *reading, const struct event *event)
+static enum ar_status keep_launch(struct reading *reading, const struct event *event)
 {
     if (!has_time(event, false) || !has(event, 1u << FIELD_CORRELATION))
-        return STATUS_OK;
+        return AR_OK;
     uint64_t correlation = (uint64_t)number(event, FIELD_CORRELATION);
     if (correlation == UINT64_MAX)
-        return STATUS_OK;
-    enum status status =
+        return AR_OK;
+    enum ar_status status =
         id_map_put(&reading->rows->launches, correlation, (uint64_t)number(event, FIELD_TIME));
-    return status ? error_set(reading->error, status, "no host memory for a Kineto trace") : status;
+    return status ? ar_error_set(reading->error, status, "no host memory for a Kineto trace")
+                  : status;
 }
 
-static enum status keep(struct reading *reading, const struct event *event, enum kineto_kind kind)
+static enum ar_status keep(struct reading *reading, const struct event *event,
+                           enum kineto_kind kind)
 {
     struct kineto_row row = {
         .time_ns = number(event, FIELD_TIME),
@@ -340,20 +342,20 @@ static enum status keep(struct reading *reading, const struct event *event, enum
         return keep_launch(reading, event);
     case KINETO_STEP:
         if (!has_time(event, true))
-            return STATUS_OK; /* the begin of a pair, or a counter */
+            return AR_OK; /* the begin of a pair, or a counter */
         row.time_ns += number(event, FIELD_DURATION);
         return append(reading->rows, &row, reading->error);
     default:
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
 /* An event, after its opening bracket. */
-static enum status read_event(struct reading *reading)
+static enum ar_status read_event(struct reading *reading)
 {
     struct event event = {.line = json_pull_line(reading->pull)};
     struct json_token key;
-    enum status status;
+    enum ar_status status;
     bool decided;
     reading->rows->events++;
     while (!(status = next(reading, &key)) && key.kind == JSON_KEY) {
@@ -369,10 +371,10 @@ static enum status read_event(struct reading *reading)
 /* The file. */
 
 /* After the opening bracket. */
-static enum status read_events(struct reading *reading)
+static enum ar_status read_events(struct reading *reading)
 {
     struct json_token token;
-    enum status status;
+    enum ar_status status;
     while (!(status = next(reading, &token)) && token.kind != JSON_ARRAY_END) {
         if (token.kind == JSON_OBJECT)
             status = read_event(reading);
@@ -389,7 +391,7 @@ static void take_text(const char *from, char *text, size_t room)
 {
     (void)snprintf(text, room, "%s", from);
     for (char *at = text; *at;) {
-        size_t bytes = utf8_bytes(at);
+        size_t bytes = ar_utf8_bytes(at);
         if (!bytes || (unsigned char)*at < 0x20 || *at == 0x7f)
             *at = '_';
         at += bytes ? bytes : 1;
@@ -397,10 +399,10 @@ static void take_text(const char *from, char *text, size_t room)
 }
 
 /* One of "deviceProperties", after its bracket: the first gives the card its name and size. */
-static enum status read_device(struct reading *reading)
+static enum ar_status read_device(struct reading *reading)
 {
     struct json_token token;
-    enum status status;
+    enum ar_status status;
     while (!(status = next(reading, &token)) && token.kind == JSON_KEY) {
         bool is_name = json_is(&token, "name");
         bool is_memory = json_is(&token, "totalGlobalMem");
@@ -422,10 +424,10 @@ static enum status read_device(struct reading *reading)
     return status;
 }
 
-static enum status read_devices(struct reading *reading)
+static enum ar_status read_devices(struct reading *reading)
 {
     struct json_token token;
-    enum status status = next(reading, &token);
+    enum ar_status status = next(reading, &token);
     if (status || token.kind != JSON_ARRAY)
         return status || token.kind != JSON_OBJECT ? status
                                                    : json_pull_leave(reading->pull, reading->error);
@@ -441,10 +443,10 @@ static enum status read_devices(struct reading *reading)
 }
 
 /* The object of the file, after its opening bracket. */
-static enum status read_object(struct reading *reading)
+static enum ar_status read_object(struct reading *reading)
 {
     struct json_token token;
-    enum status status;
+    enum ar_status status;
     while (!(status = next(reading, &token)) && token.kind == JSON_KEY) {
         if (json_is(&token, "deviceProperties")) {
             status = read_devices(reading);
@@ -464,12 +466,12 @@ static enum status read_object(struct reading *reading)
     return status;
 }
 
-enum status kineto_rows_read(struct trace_input *input, struct kineto_rows *out,
-                             struct trace_info *info, struct error *error)
+enum ar_status kineto_rows_read(struct trace_input *input, struct kineto_rows *out,
+                                struct trace_info *info, struct ar_error *error)
 {
     struct reading reading = {.rows = out, .info = info, .error = error};
     struct json_token token;
-    enum status status = json_pull_open(input, &reading.pull, error);
+    enum ar_status status = json_pull_open(input, &reading.pull, error);
     if (status)
         return status;
     status = next(&reading, &token);

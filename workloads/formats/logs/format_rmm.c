@@ -62,60 +62,61 @@ static uint64_t passed_ns(struct reading *r, uint64_t time_ns)
     return r->time_ns + ahead_ns;
 }
 
-static enum status parse_thread(struct reading *r, const char *text, uint32_t *thread,
-                                struct error *error)
+static enum ar_status parse_thread(struct reading *r, const char *text, uint32_t *thread,
+                                   struct ar_error *error)
 {
     uint64_t number, place;
-    struct error ignored;
-    if (count_parse(text, &number, &ignored) && field_pointer(text, &number, &ignored))
-        return error_set(error, STATUS_INVALID, "Thread: \"%.40s\" is no number", text);
+    struct ar_error ignored;
+    if (ar_count_parse(text, &number, &ignored) && field_pointer(text, &number, &ignored))
+        return ar_error_set(error, AR_INVALID, "Thread: \"%.40s\" is no number", text);
     if (number <= UINT32_MAX) {
         *thread = (uint32_t)number;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (!id_map_get(&r->threads, number, &place)) {
         place = r->threads.count + 1;
         if (number == UINT64_MAX || id_map_put(&r->threads, number, place))
-            return error_set(error, STATUS_INVALID, "Thread: %.40s is too large", text);
+            return ar_error_set(error, AR_INVALID, "Thread: %.40s is too large", text);
     }
     *thread = (uint32_t)place;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status parse_action(const char *text, uint8_t *action, struct error *error)
+static enum ar_status parse_action(const char *text, uint8_t *action, struct ar_error *error)
 {
     for (size_t i = 0; i < sizeof action_names / sizeof action_names[0]; i++)
         if (strcmp(action_names[i].name, text) == 0) {
             *action = action_names[i].action;
-            return STATUS_OK;
+            return AR_OK;
         }
-    return error_set(
-        error, STATUS_INVALID,
+    return ar_error_set(
+        error, AR_INVALID,
         "Action: \"%.40s\" is not known; there are allocate, allocate failure and free", text);
 }
 
-static enum status parse_time(struct reading *r, const char *text, uint64_t *time_ns,
-                              struct error *error)
+static enum ar_status parse_time(struct reading *r, const char *text, uint64_t *time_ns,
+                                 struct ar_error *error)
 {
     bool dated;
-    enum status status = field_time(text, time_ns, &dated, error);
+    enum ar_status status = field_time(text, time_ns, &dated, error);
     if (status)
-        return error_prefix(error, status, "Time");
+        return ar_error_prefix(error, status, "Time");
     if (!dated)
         *time_ns = passed_ns(r, *time_ns);
     r->time_ns = r->timed && *time_ns < r->time_ns ? r->time_ns : *time_ns;
     r->timed = true;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status parse_row(struct reading *r, char *line, struct row *row, struct error *error)
+static enum ar_status parse_row(struct reading *r, char *line, struct row *row,
+                                struct ar_error *error)
 {
     char *fields[COLUMNS];
     size_t count = fields_split(line, ',', fields, COLUMNS);
     if (count != COLUMNS)
-        return error_set(error, STATUS_INVALID, "there are %zu columns where %d are wanted: %s",
-                         count, COLUMNS, HEADER);
-    enum status status = parse_thread(r, fields[THREAD], &row->thread, error);
+        return ar_error_set(error, AR_INVALID, "there are %zu columns where %d are wanted: %s",
+                            count, COLUMNS, HEADER);
+    enum ar_status status = parse_thread(r, fields[THREAD], &row->thread, error);
     if (!status)
         status = parse_time(r, fields[TIME], &row->time_ns, error);
     if (!status)
@@ -123,29 +124,29 @@ static enum status parse_row(struct reading *r, char *line, struct row *row, str
     if (status)
         return status;
     if ((status = field_pointer(fields[POINTER], &row->address, error)))
-        return error_prefix(error, status, "Pointer");
-    if ((status = count_parse(fields[SIZE], &row->bytes, error)))
-        return error_prefix(error, status, "Size");
+        return ar_error_prefix(error, status, "Pointer");
+    if ((status = ar_count_parse(fields[SIZE], &row->bytes, error)))
+        return ar_error_prefix(error, status, "Size");
     if ((status = field_pointer(fields[STREAM], &row->stream, error)))
-        return error_prefix(error, status, "Stream");
+        return ar_error_prefix(error, status, "Stream");
     if (row->stream == 2) {
         row->stream = THREAD_STREAM | row->thread;
         r->thread_streams++;
     } else if (row->stream == 1) {
         row->stream = 0;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_line(void *self, char *line, uint64_t number, struct error *error)
+static enum ar_status take_line(void *self, char *line, uint64_t number, struct ar_error *error)
 {
     struct reading *r = self;
     struct row row = {.place = number};
     if (strcmp(line, HEADER) == 0) {
         r->headers++;
-        return STATUS_OK;
+        return AR_OK;
     }
-    enum status status = parse_row(r, line, &row, error);
+    enum ar_status status = parse_row(r, line, &row, error);
     return status ? status : rows_add(&r->rows, &row, error);
 }
 
@@ -166,8 +167,8 @@ static void say_guesses(struct reading *r)
                      r->threads.count);
 }
 
-static enum status open_rmm(struct trace_input *input, bool lenient, struct trace_source **out,
-                            struct error *error)
+static enum ar_status open_rmm(struct trace_input *input, bool lenient, struct trace_source **out,
+                               struct ar_error *error)
 {
     struct trace_info info = {.complete = true, .recorder = "rmm", .format = "rmm"};
     struct reading r = {0};
@@ -175,9 +176,9 @@ static enum status open_rmm(struct trace_input *input, bool lenient, struct trac
     rows_start(&r.rows, trace_input_path(input), ":");
     r.rows.has_times = true;
     trace_name_from_path(r.rows.path, info.name, sizeof info.name);
-    enum status status = fields_lines(input, take_line, &r, error);
+    enum ar_status status = fields_lines(input, take_line, &r, error);
     if (!status && !r.rows.count)
-        status = error_set(error, STATUS_FORMAT, "%s: the log holds no rows", r.rows.path);
+        status = ar_error_set(error, AR_FORMAT, "%s: the log holds no rows", r.rows.path);
     say_guesses(&r);
     if (!status)
         status = rows_open(&r.rows, &info, out, error);
@@ -191,7 +192,7 @@ static enum status open_rmm(struct trace_input *input, bool lenient, struct trac
 static bool begins_with_row(const char *head, size_t length)
 {
     char line[128], *fields[COLUMNS];
-    struct error ignored;
+    struct ar_error ignored;
     uint64_t number;
     uint8_t action;
     bool dated;

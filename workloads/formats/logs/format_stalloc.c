@@ -38,32 +38,32 @@ static bool is_place(const char *line)
     return strstr(line, "->") && strstr(line, "Layer");
 }
 
-static enum status parse_row(char *line, struct row *row, struct error *error)
+static enum ar_status parse_row(char *line, struct row *row, struct ar_error *error)
 {
     char *fields[COLUMNS];
     size_t count = fields_split(line, ' ', fields, COLUMNS);
     if (count != COLUMNS)
-        return error_set(error, STATUS_INVALID,
-                         "there are %zu words where 4 are wanted: 1 or 0, address, size, stream",
-                         count);
+        return ar_error_set(error, AR_INVALID,
+                            "there are %zu words where 4 are wanted: 1 or 0, address, size, stream",
+                            count);
     if (strcmp(fields[ACTION], "0") != 0 && strcmp(fields[ACTION], "1") != 0)
-        return error_set(error, STATUS_INVALID, "\"%.40s\" is neither 1 (a request) nor 0 (a free)",
-                         fields[ACTION]);
+        return ar_error_set(error, AR_INVALID, "\"%.40s\" is neither 1 (a request) nor 0 (a free)",
+                            fields[ACTION]);
     row->action = fields[ACTION][0] == '1' ? ROW_ALLOC : ROW_FREE;
-    enum status status = field_pointer(fields[POINTER], &row->address, error);
+    enum ar_status status = field_pointer(fields[POINTER], &row->address, error);
     if (status)
-        return error_prefix(error, status, "address");
-    if ((status = count_parse(fields[SIZE], &row->bytes, error)))
-        return error_prefix(error, status, "size");
+        return ar_error_prefix(error, status, "address");
+    if ((status = ar_count_parse(fields[SIZE], &row->bytes, error)))
+        return ar_error_prefix(error, status, "size");
     status = field_pointer(fields[STREAM], &row->stream, error);
-    return status ? error_prefix(error, status, "stream") : STATUS_OK;
+    return status ? ar_error_prefix(error, status, "stream") : AR_OK;
 }
 
 static bool matches_stalloc(const char *head, size_t count)
 {
     char line[256];
     struct row row;
-    struct error ignored;
+    struct ar_error ignored;
     const char *end;
     for (; count && (end = memchr(head, '\n', count));
          count -= (size_t)(end + 1 - head), head = end + 1) {
@@ -74,7 +74,7 @@ static bool matches_stalloc(const char *head, size_t count)
         line[length] = 0;
         line[strcspn(line, "\r")] = 0;
         if (!is_place(line))
-            return parse_row(line, &row, &ignored) == STATUS_OK;
+            return parse_row(line, &row, &ignored) == AR_OK;
     }
     return false;
 }
@@ -96,7 +96,8 @@ static void make_label(char *line)
     *to = 0;
 }
 
-static enum status take_place(struct reading *r, char *line, struct row *row, struct error *error)
+static enum ar_status take_place(struct reading *r, char *line, struct row *row,
+                                 struct ar_error *error)
 {
     if (strncmp(line, ITERATION, strlen(ITERATION)) == 0) {
         const char *index = strchr(line, ':') + 1;
@@ -104,35 +105,35 @@ static enum status take_place(struct reading *r, char *line, struct row *row, st
         index += strspn(index, " ");
         r->in_step = *index >= '0' && *index <= '9';
         row->action = ROW_STEP;
-        return ends ? rows_add(&r->rows, row, error) : STATUS_OK;
+        return ends ? rows_add(&r->rows, row, error) : AR_OK;
     }
     make_label(line);
     row->action = ROW_MARK;
-    enum status status = texts_intern(&r->rows.texts, line, strlen(line), &row->text, error);
+    enum ar_status status = texts_intern(&r->rows.texts, line, strlen(line), &row->text, error);
     row->text++;
     return status ? status : rows_add(&r->rows, row, error);
 }
 
-static enum status take_line(void *self, char *line, uint64_t number, struct error *error)
+static enum ar_status take_line(void *self, char *line, uint64_t number, struct ar_error *error)
 {
     struct reading *r = self;
     struct row row = {.place = number};
     if (is_place(line))
         return take_place(r, line, &row, error);
-    enum status status = parse_row(line, &row, error);
+    enum ar_status status = parse_row(line, &row, error);
     r->rows.report.records += !status;
     return status ? status : rows_add(&r->rows, &row, error);
 }
 
-static enum status open_stalloc(struct trace_input *input, bool lenient, struct trace_source **out,
-                                struct error *error)
+static enum ar_status open_stalloc(struct trace_input *input, bool lenient,
+                                   struct trace_source **out, struct ar_error *error)
 {
     struct trace_info info = {.complete = true, .recorder = "stalloc", .format = "stalloc"};
     struct reading r = {0};
     (void)lenient; /* rows that contradict each other are told in the report */
     rows_start(&r.rows, trace_input_path(input), ":");
     trace_name_from_path(r.rows.path, info.name, sizeof info.name);
-    enum status status = fields_lines(input, take_line, &r, error);
+    enum ar_status status = fields_lines(input, take_line, &r, error);
     if (!status)
         status = rows_open(&r.rows, &info, out, error);
     rows_close(&r.rows);

@@ -53,9 +53,9 @@ struct reading {
     char version[32];
 };
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a log");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a log");
 }
 
 /* ---- allocators -------------------------------------------------------------------------- */
@@ -98,8 +98,8 @@ static const struct allocator *allocator_named(const struct reading *r, const ch
 }
 
 /* The name as a tag: without commas and control bytes. */
-static enum status intern_name(struct reading *r, const char *name, uint32_t *text,
-                               struct error *error)
+static enum ar_status intern_name(struct reading *r, const char *name, uint32_t *text,
+                                  struct ar_error *error)
 {
     char tag[128];
     size_t length = plain_length(name);
@@ -109,8 +109,8 @@ static enum status intern_name(struct reading *r, const char *name, uint32_t *te
     return texts_intern(&r->rows.texts, tag, length, text, error);
 }
 
-static enum status add_allocator(struct reading *r, const struct umpire_line *line,
-                                 struct error *error)
+static enum ar_status add_allocator(struct reading *r, const struct umpire_line *line,
+                                    struct ar_error *error)
 {
     const struct allocator *parent = NULL;
     struct allocator new = resource_of(line->name);
@@ -120,10 +120,10 @@ static enum status add_allocator(struct reading *r, const struct umpire_line *li
         new = parent ? *parent : line->argument_count ? resource_of(line->arguments[0]) : new;
     }
     if (!line->has_allocator)
-        return STATUS_OK; /* the intent */
+        return AR_OK; /* the intent */
     if (r->allocator_count >= 65536)
-        return error_set(error, STATUS_INVALID, "there are more than 65536 allocators");
-    enum status status = intern_name(r, line->name, &new.text, error);
+        return ar_error_set(error, AR_INVALID, "there are more than 65536 allocators");
+    enum ar_status status = intern_name(r, line->name, &new.text, error);
     if (status)
         return status;
     new.text++;
@@ -134,7 +134,7 @@ static enum status add_allocator(struct reading *r, const struct umpire_line *li
     if (id_map_put(&r->refs, line->allocator, r->allocator_count))
         return no_memory(error);
     r->allocators[r->allocator_count++] = new;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static struct allocator allocator_at(struct reading *r, const struct umpire_line *line)
@@ -148,8 +148,9 @@ static struct allocator allocator_at(struct reading *r, const struct umpire_line
 
 /* ---- requests and frees ------------------------------------------------------------------ */
 
-static enum status add_row(struct reading *r, const struct umpire_line *line, uint8_t action,
-                           uint64_t address, const struct allocator *allocator, struct error *error)
+static enum ar_status add_row(struct reading *r, const struct umpire_line *line, uint8_t action,
+                              uint64_t address, const struct allocator *allocator,
+                              struct ar_error *error)
 {
     struct row row = {.action = action,
                       .address = address,
@@ -169,14 +170,15 @@ static enum status add_row(struct reading *r, const struct umpire_line *line, ui
 
 /* A request without its result: a failure until that comes. Of very many the earliest will not
  * get theirs any more. */
-static enum status add_intent(struct reading *r, const struct umpire_line *line,
-                              const struct allocator *allocator, struct error *error)
+static enum ar_status add_intent(struct reading *r, const struct umpire_line *line,
+                                 const struct allocator *allocator, struct ar_error *error)
 {
     if (line->final)
         return add_row(r, line, ROW_FAILURE, 0, allocator, error);
     if (r->intent_count == INTENTS_MOST)
         memmove(r->intents, r->intents + 1, --r->intent_count * sizeof *r->intents);
-    size_t *intents = array_grow(r->intents, r->intent_count, &r->intent_capacity, sizeof *intents);
+    size_t *intents =
+        ar_array_grow(r->intents, r->intent_count, &r->intent_capacity, sizeof *intents);
     if (!intents)
         return no_memory(error);
     r->intents = intents;
@@ -200,15 +202,15 @@ static void settle_intent(struct reading *r, const struct umpire_line *line,
     }
 }
 
-static enum status take_reallocation(struct reading *r, const struct umpire_line *line,
-                                     struct error *error)
+static enum ar_status take_reallocation(struct reading *r, const struct umpire_line *line,
+                                        struct ar_error *error)
 {
     uint64_t old = 0, new = 0;
     if (!line->has_result)
-        return STATUS_OK; /* the intent; a failure leaves the old block as it was */
+        return AR_OK; /* the intent; a failure leaves the old block as it was */
     if (id_map_get(&r->open, line->address, &new) && r->rows.items[new].bytes == line->bytes &&
         line->address != line->old_address)
-        return STATUS_OK; /* the log has the request besides, and the free */
+        return AR_OK; /* the log has the request besides, and the free */
     struct allocator allocator = {0};
     bool known = line->old_address && id_map_get(&r->open, line->old_address, &old);
     if (known)
@@ -216,20 +218,20 @@ static enum status take_reallocation(struct reading *r, const struct umpire_line
                                        r->rows.items[old].space};
     else
         allocator = allocator_at(r, line);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (known)
         status = add_row(r, line, ROW_FREE, line->old_address, &allocator, error);
     return status ? status : add_row(r, line, ROW_ALLOC, line->address, &allocator, error);
 }
 
-static enum status take_event(struct reading *r, const struct umpire_line *line,
-                              struct error *error)
+static enum ar_status take_event(struct reading *r, const struct umpire_line *line,
+                                 struct ar_error *error)
 {
     struct allocator allocator;
     switch (line->event) {
     case UMPIRE_VERSION:
         snprintf(r->version, sizeof r->version, "%s", line->name);
-        return STATUS_OK;
+        return AR_OK;
     case UMPIRE_RESOURCE:
     case UMPIRE_ALLOCATOR:
         return add_allocator(r, line, error);
@@ -251,16 +253,16 @@ static enum status take_event(struct reading *r, const struct umpire_line *line,
         break;
     }
     r->rows.report.left_out++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_line(void *self, char *text, uint64_t number, struct error *error)
+static enum ar_status take_line(void *self, char *text, uint64_t number, struct ar_error *error)
 {
     struct reading *r = self;
     struct umpire_line line = {.number = number};
     if (*text == '#')
-        return STATUS_OK;
-    enum status status = umpire_line_parse(text, &line, error);
+        return AR_OK;
+    enum ar_status status = umpire_line_parse(text, &line, error);
     if (!status) {
         r->rows.report.records++;
         if (!r->has_process)
@@ -320,8 +322,8 @@ static bool matches_umpire(const char *head, size_t count)
     return end && *head == '{' && umpire_line_looks(head, (size_t)(end - head));
 }
 
-static enum status open_umpire(struct trace_input *input, bool lenient, struct trace_source **out,
-                               struct error *error)
+static enum ar_status open_umpire(struct trace_input *input, bool lenient,
+                                  struct trace_source **out, struct ar_error *error)
 {
     struct trace_info info = {.complete = true, .format = "umpire"};
     struct reading r = {0};
@@ -329,7 +331,7 @@ static enum status open_umpire(struct trace_input *input, bool lenient, struct t
     rows_start(&r.rows, trace_input_path(input), ":");
     r.rows.has_times = true;
     trace_name_from_path(r.rows.path, info.name, sizeof info.name);
-    enum status status = fields_lines(input, take_line, &r, error);
+    enum ar_status status = fields_lines(input, take_line, &r, error);
     choose_places(&r);
     snprintf(info.recorder, sizeof info.recorder, "umpire%s%s", *r.version ? " " : "", r.version);
     if (!status)

@@ -66,8 +66,8 @@ static const char *text_of(const json_t *object, const char *key)
 }
 
 /* A handle under the first of the keys that is there; 0 where none is. */
-static enum status handle_of(const json_t *object, const char *const *keys, uint64_t *handle,
-                             bool *found, struct error *error)
+static enum ar_status handle_of(const json_t *object, const char *const *keys, uint64_t *handle,
+                                bool *found, struct ar_error *error)
 {
     *handle = 0;
     *found = false;
@@ -75,19 +75,19 @@ static enum status handle_of(const json_t *object, const char *const *keys, uint
         const char *text = text_of(object, *keys);
         if (!text)
             continue;
-        enum status status = field_pointer(text, handle, error);
+        enum ar_status status = field_pointer(text, handle, error);
         *found = true;
-        return status ? error_prefix(error, status, "%s", *keys) : STATUS_OK;
+        return status ? ar_error_prefix(error, status, "%s", *keys) : AR_OK;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status size_of(const json_t *value, uint64_t *bytes, struct error *error)
+static enum ar_status size_of(const json_t *value, uint64_t *bytes, struct ar_error *error)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0)
-        return error_set(error, STATUS_INVALID, "size: a whole number of bytes is wanted");
+        return ar_error_set(error, AR_INVALID, "size: a whole number of bytes is wanted");
     *bytes = (uint64_t)json_integer_value(value);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void take_arguments(const json_t *list, struct umpire_line *line)
@@ -108,7 +108,8 @@ static void take_version(const json_t *numbers, struct umpire_line *line)
     line->name = line->version;
 }
 
-static enum status take_first(const json_t *object, struct umpire_line *line, struct error *error)
+static enum ar_status take_first(const json_t *object, struct umpire_line *line,
+                                 struct ar_error *error)
 {
     static const char *const allocator[] = {"allocator_ref", NULL};
     static const char *const pointer[] = {"memory_ptr", NULL};
@@ -123,13 +124,13 @@ static enum status take_first(const json_t *object, struct umpire_line *line, st
         take_version(payload, line);
     if (line->event == UMPIRE_RESOURCE) {
         if (!json_is_string(result))
-            return STATUS_OK;
+            return AR_OK;
         line->has_allocator = true;
         return field_pointer(json_string_value(result), &line->allocator, error);
     }
     take_arguments(json_object_get(payload, "args"), line);
-    enum status status = handle_of(line->event == UMPIRE_ALLOCATOR ? result : payload, allocator,
-                                   &line->allocator, &line->has_allocator, error);
+    enum ar_status status = handle_of(line->event == UMPIRE_ALLOCATOR ? result : payload, allocator,
+                                      &line->allocator, &line->has_allocator, error);
     if (!status && line->event == UMPIRE_REALLOCATE)
         status = handle_of(payload, old, &line->old_address, &found, error);
     if (!status)
@@ -140,7 +141,8 @@ static enum status take_first(const json_t *object, struct umpire_line *line, st
     return status;
 }
 
-static enum status take_second(const json_t *object, struct umpire_line *line, struct error *error)
+static enum ar_status take_second(const json_t *object, struct umpire_line *line,
+                                  struct ar_error *error)
 {
     static const char *const allocator[] = {"allocator_ref", NULL};
     static const char *const pointer[] = {"pointer", "new_ptr", "ptr", NULL};
@@ -161,7 +163,8 @@ static enum status take_second(const json_t *object, struct umpire_line *line, s
                                                strncmp(key, "arg", 3) == 0 &&
                                                line->argument_count < UMPIRE_ARGUMENTS)
         line->arguments[line->argument_count++] = json_string_value(value);
-    enum status status = handle_of(texts, allocator, &line->allocator, &line->has_allocator, error);
+    enum ar_status status =
+        handle_of(texts, allocator, &line->allocator, &line->has_allocator, error);
     if (!status)
         status = handle_of(texts, pointer, &line->address, &found, error);
     if (!status && line->event == UMPIRE_REALLOCATE)
@@ -173,26 +176,26 @@ static enum status take_second(const json_t *object, struct umpire_line *line, s
     return status;
 }
 
-enum status umpire_line_parse(const char *text, struct umpire_line *line, struct error *error)
+enum ar_status umpire_line_parse(const char *text, struct umpire_line *line, struct ar_error *error)
 {
     json_error_t why;
     json_t *object = json_loads(text, 0, &why);
     line->json = object;
     line->name = "";
     if (!object)
-        return error_set(error, STATUS_FORMAT, "this is no JSON: %s (column %d)", why.text,
-                         why.column);
+        return ar_error_set(error, AR_FORMAT, "this is no JSON: %s (column %d)", why.text,
+                            why.column);
     const char *event = text_of(object, "event");
     const char *name = event ? event : text_of(object, "name");
     if (!json_is_object(object) || !name)
-        return error_set(error, STATUS_FORMAT, "there is neither an event nor a name");
+        return ar_error_set(error, AR_FORMAT, "there is neither an event nor a name");
     const json_t *time = json_object_get(object, "timestamp");
     if (json_is_integer(time) && json_integer_value(time) > 0)
         line->time_ns = (uint64_t)json_integer_value(time);
     line->process = (int64_t)json_integer_value(json_object_get(object, "uid"));
     line->event = event_of(name);
     if (line->event == UMPIRE_OTHER)
-        return STATUS_OK;
+        return AR_OK;
     return event ? take_first(object, line, error) : take_second(object, line, error);
 }
 
@@ -204,13 +207,13 @@ void umpire_line_close(struct umpire_line *line)
 
 #else
 
-enum status umpire_line_parse(const char *text, struct umpire_line *line, struct error *error)
+enum ar_status umpire_line_parse(const char *text, struct umpire_line *line, struct ar_error *error)
 {
     (void)text;
     line->name = "";
-    return error_set(error, STATUS_UNSUPPORTED,
-                     "this program was built without jansson, which reads JSON; \"make deps\" "
-                     "installs it, then build again");
+    return ar_error_set(error, AR_UNSUPPORTED,
+                        "this program was built without jansson, which reads JSON; \"make deps\" "
+                        "installs it, then build again");
 }
 
 void umpire_line_close(struct umpire_line *line)

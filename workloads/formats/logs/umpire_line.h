@@ -41,8 +41,8 @@ bool umpire_line_looks(const char *line, size_t length);
 
 /* INVALID or FORMAT with a sentence; UNSUPPORTED where the program was built without jansson.
  * `line` is closed by the caller in any case. */
-enum status umpire_line_parse(const char *text, struct umpire_line *line,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status umpire_line_parse(const char *text, struct umpire_line *line,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 void umpire_line_close(struct umpire_line *line);
 
 #endif

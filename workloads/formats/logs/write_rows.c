@@ -12,11 +12,11 @@
 #include "workloads/formats/writers.h"
 #include "workloads/io/output.h"
 
-static enum status write_line(struct trace_output *output, struct error *error, const char *format,
-                              ...) __attribute__((format(printf, 3, 4)));
+static enum ar_status write_line(struct trace_output *output, struct ar_error *error,
+                                 const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-static enum status write_line(struct trace_output *output, struct error *error, const char *format,
-                              ...)
+static enum ar_status write_line(struct trace_output *output, struct ar_error *error,
+                                 const char *format, ...)
 {
     char line[256];
     va_list arguments;
@@ -26,13 +26,13 @@ static enum status write_line(struct trace_output *output, struct error *error, 
     return trace_output_write(output, line, (size_t)length, error);
 }
 
-static enum status rmm_row(void *output, struct request_moment *moment, struct error *error)
+static enum ar_status rmm_row(void *output, struct request_moment *moment, struct ar_error *error)
 {
     static const char *const actions[] = {[REQUEST_SERVED] = "allocate",
                                           [REQUEST_FAILED] = "allocate failure",
                                           [REQUEST_FREE_REQUESTED] = "free"};
     if (moment->kind > REQUEST_FREE_REQUESTED || moment->block->pinned)
-        return STATUS_OK;
+        return AR_OK;
     const struct request_block *block = moment->block;
     uint64_t microseconds = moment->time_ns / 1000, seconds = microseconds / 1000000;
     char pointer[24] = "(nil)";
@@ -46,29 +46,30 @@ static enum status rmm_row(void *output, struct request_moment *moment, struct e
                       moment->stream ? (uint64_t)moment->stream + 2 : 0);
 }
 
-static enum status oracle_row(void *output, struct request_moment *moment, struct error *error)
+static enum ar_status oracle_row(void *output, struct request_moment *moment,
+                                 struct ar_error *error)
 {
     const struct request_block *block = moment->block;
     if (moment->kind == REQUEST_SERVED || moment->kind == REQUEST_FAILED) {
         char stream[16] = "";
         if (block->stream)
             (void)snprintf(stream, sizeof stream, ",%" PRIu32, block->stream);
-        enum status status = write_line(output, error, "a,%" PRIu64 ",%" PRIu64 "%s\n", block->id,
-                                        block->bytes, stream);
+        enum ar_status status = write_line(output, error, "a,%" PRIu64 ",%" PRIu64 "%s\n",
+                                           block->id, block->bytes, stream);
         return status || moment->kind == REQUEST_SERVED
                    ? status
                    : write_line(output, error, "f,%" PRIu64 "\n", block->id);
     }
     return moment->kind == REQUEST_COMPLETE
                ? write_line(output, error, "f,%" PRIu64 "\n", block->id)
-               : STATUS_OK;
+               : AR_OK;
 }
 
-static enum status write_rows(struct trace_source *source, const char *path, bool compress,
-                              const char *header, request_take *row, struct error *error)
+static enum ar_status write_rows(struct trace_source *source, const char *path, bool compress,
+                                 const char *header, request_take *row, struct ar_error *error)
 {
     struct trace_output *output;
-    enum status status = trace_output_open(path, compress, &output, error);
+    enum ar_status status = trace_output_open(path, compress, &output, error);
     if (status)
         return status;
     status = trace_output_write(output, header, strlen(header), error);
@@ -80,15 +81,15 @@ static enum status write_rows(struct trace_source *source, const char *path, boo
     return status;
 }
 
-static enum status write_rmm(struct trace_source *source, const char *path, bool compress,
-                             struct error *error)
+static enum ar_status write_rmm(struct trace_source *source, const char *path, bool compress,
+                                struct ar_error *error)
 {
     return write_rows(source, path, compress, "Thread,Time,Action,Pointer,Size,Stream\n", rmm_row,
                       error);
 }
 
-static enum status write_oracle(struct trace_source *source, const char *path, bool compress,
-                                struct error *error)
+static enum ar_status write_oracle(struct trace_source *source, const char *path, bool compress,
+                                   struct ar_error *error)
 {
     return write_rows(source, path, compress, "", oracle_row, error);
 }

@@ -67,18 +67,18 @@ struct reading {
     bool card_is_its;
 };
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a database");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a database");
 }
 
 /* Reads a table that may not be there. */
-static enum status read_table(struct reading *r, const char *table, const char *const *columns,
-                              enum status (*take)(void *, const struct sqlite_value *, uint64_t,
-                                                  struct error *),
-                              bool *has, struct error *error)
+static enum ar_status read_table(struct reading *r, const char *table, const char *const *columns,
+                                 enum ar_status (*take)(void *, const struct sqlite_value *,
+                                                        uint64_t, struct ar_error *),
+                                 bool *has, struct ar_error *error)
 {
-    enum status status = sqlite_file_has(r->file, table, has, error);
+    enum ar_status status = sqlite_file_has(r->file, table, has, error);
     if (status || !*has)
         return status;
     return sqlite_file_rows(r->file, table, columns, take, r, error);
@@ -92,8 +92,8 @@ static bool ends_with(const char *text, const char *ending)
     return length >= size && strcmp(text + length - size, ending) == 0;
 }
 
-static enum status take_kind(void *self, const struct sqlite_value *values, uint64_t row,
-                             struct error *error)
+static enum ar_status take_kind(void *self, const struct sqlite_value *values, uint64_t row,
+                                struct ar_error *error)
 {
     static const char *const endings[KINDS] = {
         "KIND_PAGEABLE", "KIND_PINNED",        "KIND_DEVICE",         "KIND_ARRAY",
@@ -103,66 +103,64 @@ static enum status take_kind(void *self, const struct sqlite_value *values, uint
     for (uint64_t kind = 0; kind < KINDS; kind++)
         if (!values[0].is_null && values[0].number >= 0 && ends_with(values[1].text, endings[kind]))
             return id_map_put(&r->kinds, (uint64_t)values[0].number, kind) ? no_memory(error)
-                                                                           : STATUS_OK;
-    return STATUS_OK;
+                                                                           : AR_OK;
+    return AR_OK;
 }
 
-static enum status take_operation(void *self, const struct sqlite_value *values, uint64_t row,
-                                  struct error *error)
+static enum ar_status take_operation(void *self, const struct sqlite_value *values, uint64_t row,
+                                     struct ar_error *error)
 {
     struct reading *r = self;
     bool frees = ends_with(values[1].text, "DEALLOCATION");
     (void)row;
     if (values[0].is_null || values[0].number < 0 || !ends_with(values[1].text, "ALLOCATION"))
-        return STATUS_OK;
-    return id_map_put(&r->operations, (uint64_t)values[0].number, frees) ? no_memory(error)
-                                                                         : STATUS_OK;
+        return AR_OK;
+    return id_map_put(&r->operations, (uint64_t)values[0].number, frees) ? no_memory(error) : AR_OK;
 }
 
-static enum status take_null_stream(void *self, const struct sqlite_value *values, uint64_t row,
-                                    struct error *error)
+static enum ar_status take_null_stream(void *self, const struct sqlite_value *values, uint64_t row,
+                                       struct ar_error *error)
 {
     struct reading *r = self;
     (void)row;
     if (values[0].is_null || values[0].number < 0)
-        return STATUS_OK;
-    return id_map_put(&r->null_streams, (uint64_t)values[0].number, 0) ? no_memory(error)
-                                                                       : STATUS_OK;
+        return AR_OK;
+    return id_map_put(&r->null_streams, (uint64_t)values[0].number, 0) ? no_memory(error) : AR_OK;
 }
 
-static enum status take_export(void *self, const struct sqlite_value *values, uint64_t row,
-                               struct error *error)
+static enum ar_status take_export(void *self, const struct sqlite_value *values, uint64_t row,
+                                  struct ar_error *error)
 {
     struct reading *r = self;
     (void)row, (void)error;
     if (strcmp(values[0].text, "EXPORT_PRODUCT_VERSION") == 0)
         field_text(values[1].text, r->version, sizeof r->version);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The first card, unless there is that of the first request. */
-static enum status take_card(void *self, const struct sqlite_value *values, uint64_t row,
-                             struct error *error)
+static enum ar_status take_card(void *self, const struct sqlite_value *values, uint64_t row,
+                                struct ar_error *error)
 {
     struct reading *r = self;
     const struct sqlite_value *id = values[3].is_null ? &values[0] : &values[3];
     bool its = !id->is_null && id->number == r->device;
     (void)error;
     if ((row > 1 && !its) || r->card_is_its)
-        return STATUS_OK;
+        return AR_OK;
     r->card_is_its = its;
     field_text(values[1].text, r->card, sizeof r->card);
     r->capacity_bytes = values[2].is_null || values[2].number < 0 ? 0 : (uint64_t)values[2].number;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status read_meanings(struct reading *r, struct error *error)
+static enum ar_status read_meanings(struct reading *r, struct ar_error *error)
 {
     static const char *const names[] = {"id", "name", NULL};
     static const char *const streams[] = {"streamId", NULL};
     static const char *const exports[] = {"name", "value", NULL};
     bool has;
-    enum status status = read_table(r, "ENUM_CUDA_MEM_KIND", names, take_kind, &has, error);
+    enum ar_status status = read_table(r, "ENUM_CUDA_MEM_KIND", names, take_kind, &has, error);
     if (!status)
         status = read_table(r, "ENUM_CUDA_DEV_MEM_EVENT_OPER", names, take_operation, &has, error);
     if (!status)
@@ -204,11 +202,11 @@ static int64_t process_of(const struct sqlite_value *global)
     return global->is_null ? 0 : global->number >> 24 & 0xffffff;
 }
 
-static enum status add_row(struct reading *r, const struct row *row, int64_t process,
-                           struct error *error)
+static enum ar_status add_row(struct reading *r, const struct row *row, int64_t process,
+                              struct ar_error *error)
 {
     int64_t *processes =
-        array_grow(r->processes, r->rows.count, &r->process_room, sizeof *processes);
+        ar_array_grow(r->processes, r->rows.count, &r->process_room, sizeof *processes);
     if (!processes)
         return no_memory(error);
     r->processes = processes;
@@ -217,13 +215,13 @@ static enum status add_row(struct reading *r, const struct row *row, int64_t pro
 }
 
 /* A time or a size: a whole number from 0 up. */
-static enum status take_number(const struct sqlite_value *value, const char *what, uint64_t *out,
-                               struct error *error)
+static enum ar_status take_number(const struct sqlite_value *value, const char *what, uint64_t *out,
+                                  struct ar_error *error)
 {
     if (value->is_null || value->number < 0 || value->number >= INT64_MAX / 2)
-        return error_set(error, STATUS_INVALID, "%s is no number from 0 up", what);
+        return ar_error_set(error, AR_INVALID, "%s is no number from 0 up", what);
     *out = (uint64_t)value->number;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static const char *const memory_columns[] = {"start",   "bytes",     "memoryOperationType",
@@ -232,14 +230,14 @@ static const char *const memory_columns[] = {"start",   "bytes",     "memoryOper
 #define MEMORY_WANTED 0xfu /* the first four */
 #define MEMORY_KIND   0x40u
 
-static enum status take_memory(void *self, const struct sqlite_value *values, uint64_t number,
-                               struct error *error)
+static enum ar_status take_memory(void *self, const struct sqlite_value *values, uint64_t number,
+                                  struct ar_error *error)
 {
     struct reading *r = self;
     struct row row = {.place = number};
     uint64_t frees;
     enum kind kind = kind_of(r, &values[6]);
-    enum status status = take_number(&values[0], "start", &row.time_ns, error);
+    enum ar_status status = take_number(&values[0], "start", &row.time_ns, error);
     if (!status)
         status = take_number(&values[1], "bytes", &row.bytes, error);
     if (!status &&
@@ -247,7 +245,7 @@ static enum status take_memory(void *self, const struct sqlite_value *values, ui
          (r->operations.count ? !id_map_get(&r->operations, (uint64_t)values[2].number, &frees)
                               : (frees = (uint64_t)values[2].number) > 1)))
         status =
-            error_set(error, STATUS_INVALID, "memoryOperationType is neither a request nor a free");
+            ar_error_set(error, AR_INVALID, "memoryOperationType is neither a request nor a free");
     if (status)
         return status;
     row.action = frees ? ROW_FREE : ROW_ALLOC;
@@ -258,7 +256,7 @@ static enum status take_memory(void *self, const struct sqlite_value *values, ui
     r->at_kind[kind] += !frees;
     if ((kind != DEVICE && kind != ARRAY) || row.address == UINT64_MAX) {
         r->rows.report.left_out++;
-        return STATUS_OK;
+        return AR_OK;
     }
     return add_row(r, &row, process_of(&values[4]), error);
 }
@@ -267,17 +265,17 @@ static const char *const kernel_columns[] = {"start",         "end",       "stre
                                              "correlationId", "globalPid", NULL};
 
 /* `address` of a kernel's row holds when it began, `text` its correlation: until it is placed. */
-static enum status take_kernel(void *self, const struct sqlite_value *values, uint64_t number,
-                               struct error *error)
+static enum ar_status take_kernel(void *self, const struct sqlite_value *values, uint64_t number,
+                                  struct ar_error *error)
 {
     struct reading *r = self;
     struct row row = {.action = ROW_KERNEL, .place = number};
     uint64_t end = 0;
-    enum status status = take_number(&values[0], "start", &row.time_ns, error);
+    enum ar_status status = take_number(&values[0], "start", &row.time_ns, error);
     if (!status)
         status = take_number(&values[1], "end", &end, error);
     if (!status && end < row.time_ns)
-        status = error_set(error, STATUS_INVALID, "the kernel ends before it begins");
+        status = ar_error_set(error, AR_INVALID, "the kernel ends before it begins");
     if (status)
         return status;
     row.bytes = end - row.time_ns;
@@ -291,25 +289,25 @@ static enum status take_kernel(void *self, const struct sqlite_value *values, ui
 }
 
 /* A call of the runtime: where the kernels of its correlation were launched. */
-static enum status take_call(void *self, const struct sqlite_value *values, uint64_t number,
-                             struct error *error)
+static enum ar_status take_call(void *self, const struct sqlite_value *values, uint64_t number,
+                                struct ar_error *error)
 {
     struct reading *r = self;
     uint64_t begun;
     (void)number;
     if (values[0].is_null || values[0].number < 0 || values[1].is_null ||
         (!values[2].is_null && process_of(&values[2]) != r->chosen.id))
-        return STATUS_OK;
+        return AR_OK;
     if (id_map_get(&r->launches, (uint32_t)values[1].number, &begun) &&
         id_map_put(&r->launches, (uint32_t)values[1].number, (uint64_t)values[0].number))
         return no_memory(error);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status choose_process(struct reading *r, struct error *error)
+static enum ar_status choose_process(struct reading *r, struct ar_error *error)
 {
     struct id_map counts = {0};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < r->rows.count && !status; i++) {
         uint64_t count = 0, id = (uint64_t)r->processes[i];
         if (!id_map_get(&counts, id, &count))
@@ -321,32 +319,32 @@ static enum status choose_process(struct reading *r, struct error *error)
     }
     r->several_processes = counts.count > 1;
     id_map_close(&counts);
-    return status ? no_memory(error) : STATUS_OK;
+    return status ? no_memory(error) : AR_OK;
 }
 
-static enum status read_memory(struct reading *r, struct error *error)
+static enum ar_status read_memory(struct reading *r, struct ar_error *error)
 {
     unsigned missing = 0;
     bool has = false;
-    enum status status = sqlite_file_has(r->file, MEMORY, &has, error);
+    enum ar_status status = sqlite_file_has(r->file, MEMORY, &has, error);
     if (!status && !has)
-        return error_set(error, STATUS_FORMAT,
-                         "%s: the database has no table " MEMORY
-                         ": profile with --cuda-memory-usage=true",
-                         r->rows.path);
+        return ar_error_set(error, AR_FORMAT,
+                            "%s: the database has no table " MEMORY
+                            ": profile with --cuda-memory-usage=true",
+                            r->rows.path);
     if (!status)
         status = sqlite_file_lacks(r->file, MEMORY, memory_columns, &missing, error);
     if (!status && missing & MEMORY_WANTED)
-        return error_set(error, STATUS_FORMAT,
-                         "%s: " MEMORY " lacks one of the columns start, bytes, "
-                         "memoryOperationType and address",
-                         r->rows.path);
+        return ar_error_set(error, AR_FORMAT,
+                            "%s: " MEMORY " lacks one of the columns start, bytes, "
+                            "memoryOperationType and address",
+                            r->rows.path);
     r->has_kinds = !(missing & MEMORY_KIND);
     if (!status)
         status = sqlite_file_rows(r->file, MEMORY, memory_columns, take_memory, r, error);
     if (!status && !r->rows.count)
-        status = error_set(error, STATUS_FORMAT, "%s: " MEMORY " has no rows of device memory",
-                           r->rows.path);
+        status = ar_error_set(error, AR_FORMAT, "%s: " MEMORY " has no rows of device memory",
+                              r->rows.path);
     return status ? status : choose_process(r, error);
 }
 
@@ -388,7 +386,7 @@ static void order_rows(struct reading *r)
             r->rows.items[i].address = 0;
 }
 
-static enum status read_kernels(struct reading *r, struct error *error)
+static enum ar_status read_kernels(struct reading *r, struct ar_error *error)
 {
     static const char *const calls[] = {"start", "correlationId", "globalTid", NULL};
     static const char *const cards[] = {"id", "name", "totalMemory", "cuDevId", NULL};
@@ -396,7 +394,7 @@ static enum status read_kernels(struct reading *r, struct error *error)
     for (size_t i = r->rows.count; i-- > 0;)
         if (r->processes[i] == r->chosen.id)
             r->device = r->rows.items[i].device;
-    enum status status = read_table(r, "TARGET_INFO_GPU", cards, take_card, &has, error);
+    enum ar_status status = read_table(r, "TARGET_INFO_GPU", cards, take_card, &has, error);
     if (!status)
         status = read_table(r, KERNELS, kernel_columns, take_kernel, &has, error);
     if (!status && r->launches.count)
@@ -424,9 +422,9 @@ static void say_guesses(struct reading *r)
         import_guess(report, "the export does not tell launches: kernels stand where they began");
 }
 
-static enum status read_all(struct reading *r, struct error *error)
+static enum ar_status read_all(struct reading *r, struct ar_error *error)
 {
-    enum status status = read_meanings(r, error);
+    enum ar_status status = read_meanings(r, error);
     if (!status)
         status = read_memory(r, error);
     if (!status)
@@ -436,8 +434,8 @@ static enum status read_all(struct reading *r, struct error *error)
     return status;
 }
 
-static enum status open_nsys(struct trace_input *input, bool lenient, struct trace_source **out,
-                             struct error *error)
+static enum ar_status open_nsys(struct trace_input *input, bool lenient, struct trace_source **out,
+                                struct ar_error *error)
 {
     struct trace_info info = {.complete = true, .format = "nsys"};
     struct reading r = {0};
@@ -445,7 +443,7 @@ static enum status open_nsys(struct trace_input *input, bool lenient, struct tra
     rows_start(&r.rows, trace_input_path(input), ": row ");
     r.rows.has_times = true;
     trace_name_from_path(r.rows.path, info.name, sizeof info.name);
-    enum status status = sqlite_file_open(input, &r.file, error);
+    enum ar_status status = sqlite_file_open(input, &r.file, error);
     if (!status)
         status = read_all(&r, error);
     sqlite_file_close(r.file);

@@ -103,34 +103,35 @@ static bool matches_minimalloc(const char *head, size_t count)
 }
 
 /* A whole number with or without a sign, far from the ends of its type. */
-static enum status parse_moment(const char *text, const char *what, int64_t *value,
-                                struct error *error)
+static enum ar_status parse_moment(const char *text, const char *what, int64_t *value,
+                                   struct ar_error *error)
 {
     uint64_t number;
     bool below = *text == '-';
-    enum status status = count_parse(text + below, &number, error);
+    enum ar_status status = ar_count_parse(text + below, &number, error);
     if (!status && number >= UINT64_C(1) << 62)
-        status = error_set(error, STATUS_INVALID, "%.40s is too large", text);
+        status = ar_error_set(error, AR_INVALID, "%.40s is too large", text);
     if (status)
-        return error_prefix(error, status, "%s", what);
+        return ar_error_prefix(error, status, "%s", what);
     *value = below ? -(int64_t)number : (int64_t)number;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status parse_optional(struct reading *r, char *const *fields, struct buffer *buffer,
-                                  struct error *error)
+static enum ar_status parse_optional(struct reading *r, char *const *fields, struct buffer *buffer,
+                                     struct ar_error *error)
 {
     const int *place = r->layout.place;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     buffer->offset = UINT64_MAX;
     if (place[ALIGNMENT] >= 0 &&
-        (status = count_parse(fields[place[ALIGNMENT]], &buffer->alignment, error)))
-        return error_prefix(error, status, "alignment");
-    if (place[OFFSET] >= 0 && (status = count_parse(fields[place[OFFSET]], &buffer->offset, error)))
-        return error_prefix(error, status, "offset");
-    if (buffer->alignment > 1 && !size_is_power_of_two(buffer->alignment))
+        (status = ar_count_parse(fields[place[ALIGNMENT]], &buffer->alignment, error)))
+        return ar_error_prefix(error, status, "alignment");
+    if (place[OFFSET] >= 0 &&
+        (status = ar_count_parse(fields[place[OFFSET]], &buffer->offset, error)))
+        return ar_error_prefix(error, status, "offset");
+    if (buffer->alignment > 1 && !ar_size_is_power_of_two(buffer->alignment))
         r->odd_alignments++;
-    if (buffer->alignment == 1 || !size_is_power_of_two(buffer->alignment))
+    if (buffer->alignment == 1 || !ar_size_is_power_of_two(buffer->alignment))
         buffer->alignment = 0;
     int64_t hint = -1;
     if (place[HINT] >= 0 && (status = parse_moment(fields[place[HINT]], "hint", &hint, error)))
@@ -138,58 +139,58 @@ static enum status parse_optional(struct reading *r, char *const *fields, struct
     r->with_hints += hint >= 0;
     if (place[GAPS] >= 0)
         r->with_gaps += fields[place[GAPS]][strspn(fields[place[GAPS]], " ")] != 0;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status parse_row(struct reading *r, char *line, struct buffer *buffer,
-                             struct error *error)
+static enum ar_status parse_row(struct reading *r, char *line, struct buffer *buffer,
+                                struct ar_error *error)
 {
     char *fields[COLUMNS];
     const int *place = r->layout.place;
     size_t count = fields_split(line, ',', fields, COLUMNS);
     if (count != (size_t)r->layout.count)
-        return error_set(error, STATUS_INVALID,
-                         "there are %zu columns where the first line names %d", count,
-                         r->layout.count);
-    enum status status = parse_moment(fields[place[LOWER]], "lower", &buffer->lower, error);
+        return ar_error_set(error, AR_INVALID,
+                            "there are %zu columns where the first line names %d", count,
+                            r->layout.count);
+    enum ar_status status = parse_moment(fields[place[LOWER]], "lower", &buffer->lower, error);
     if (!status)
         status = parse_moment(fields[place[UPPER]], "upper", &buffer->upper, error);
     if (status)
         return status;
-    if ((status = count_parse(fields[place[SIZE]], &buffer->size, error)))
-        return error_prefix(error, status, "size");
+    if ((status = ar_count_parse(fields[place[SIZE]], &buffer->size, error)))
+        return ar_error_prefix(error, status, "size");
     buffer->upper += r->layout.end_inclusive;
     if (buffer->upper < buffer->lower)
-        return error_set(error, STATUS_INVALID,
-                         "the buffer ends (%" PRId64 ") before it begins (%" PRId64 ")",
-                         buffer->upper, buffer->lower);
+        return ar_error_set(error, AR_INVALID,
+                            "the buffer ends (%" PRId64 ") before it begins (%" PRId64 ")",
+                            buffer->upper, buffer->lower);
     if (buffer->size >= TRACE_BYTES_LIMIT)
-        return error_set(error, STATUS_INVALID, "a buffer of %" PRIu64 " bytes cannot be",
-                         buffer->size);
+        return ar_error_set(error, AR_INVALID, "a buffer of %" PRIu64 " bytes cannot be",
+                            buffer->size);
     status = parse_optional(r, fields, buffer, error);
     char id[256];
     field_text(fields[place[ID]], id, sizeof id);
     return status ? status : texts_intern(&r->ids, id, strlen(id), &buffer->text, error);
 }
 
-static enum status take_line(void *self, char *line, uint64_t number, struct error *error)
+static enum ar_status take_line(void *self, char *line, uint64_t number, struct ar_error *error)
 {
     struct reading *r = self;
     struct buffer buffer = {.line = number};
     if (!r->layout.count)
         return layout_read(line, &r->layout)
-                   ? STATUS_OK
-                   : error_set(error, STATUS_FORMAT,
-                               "the columns id, lower, upper, size are wanted");
-    enum status status = parse_row(r, line, &buffer, error);
+                   ? AR_OK
+                   : ar_error_set(error, AR_FORMAT,
+                                  "the columns id, lower, upper, size are wanted");
+    enum ar_status status = parse_row(r, line, &buffer, error);
     if (status)
         return status;
-    struct buffer *buffers = array_grow(r->buffers, r->count, &r->capacity, sizeof *buffers);
+    struct buffer *buffers = ar_array_grow(r->buffers, r->count, &r->capacity, sizeof *buffers);
     if (!buffers)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a file");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a file");
     r->buffers = buffers;
     r->buffers[r->count++] = buffer;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static int compare_moments(const void *left, const void *right)
@@ -217,8 +218,8 @@ static struct moment *sort_moments(const struct reading *r, size_t *count)
     return moments;
 }
 
-static enum status append_request(const struct reading *r, struct trace_memory *memory, size_t at,
-                                  uint64_t id, struct error *error)
+static enum ar_status append_request(const struct reading *r, struct trace_memory *memory,
+                                     size_t at, uint64_t id, struct ar_error *error)
 {
     const struct buffer *buffer = &r->buffers[at];
     const char *name = r->ids.items[buffer->text];
@@ -229,7 +230,7 @@ static enum status append_request(const struct reading *r, struct trace_memory *
                                     .tag = strcmp(number, name) == 0 || !*name ? NULL : name,
                                     .rest = life};
     struct trace_event event = {.kind = TRACE_ALLOC, .id = id, .value = buffer->size};
-    enum status status = trace_memory_append(memory, &event, &keys, NULL, error);
+    enum ar_status status = trace_memory_append(memory, &event, &keys, NULL, error);
     if (!status && buffer->offset != UINT64_MAX) {
         snprintf(number, sizeof number, "alloc,%" PRIu64, buffer->offset);
         event = (struct trace_event){.kind = TRACE_NOTE};
@@ -241,13 +242,13 @@ static enum status append_request(const struct reading *r, struct trace_memory *
     return status;
 }
 
-static enum status append_all(const struct reading *r, struct trace_memory *memory,
-                              const struct moment *moments, size_t count, struct error *error)
+static enum ar_status append_all(const struct reading *r, struct trace_memory *memory,
+                                 const struct moment *moments, size_t count, struct ar_error *error)
 {
     uint64_t next_id = 0;
     uint64_t *ids = calloc(r->count + 1, sizeof *ids);
-    enum status status =
-        ids ? STATUS_OK : error_set(error, STATUS_HOST_MEMORY, "no host memory to read a file");
+    enum ar_status status =
+        ids ? AR_OK : ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a file");
     for (size_t i = 0; i < count && !status; i++) {
         size_t at = moments[i].buffer;
         status = trace_memory_line(memory, r->buffers[at].line, error);
@@ -259,13 +260,14 @@ static enum status append_all(const struct reading *r, struct trace_memory *memo
             status = trace_memory_append(memory, &event, NULL, NULL, error);
         }
         if (status)
-            error_prefix(error, status, "%s:%" PRIu64, r->path, r->buffers[at].line);
+            ar_error_prefix(error, status, "%s:%" PRIu64, r->path, r->buffers[at].line);
     }
     free(ids);
     return status;
 }
 
-static enum status make_trace(struct reading *r, struct trace_source **out, struct error *error)
+static enum ar_status make_trace(struct reading *r, struct trace_source **out,
+                                 struct ar_error *error)
 {
     struct trace_info info = {.complete = true, .format = "minimalloc"};
     trace_name_from_path(r->path, info.name, sizeof info.name);
@@ -273,9 +275,9 @@ static enum status make_trace(struct reading *r, struct trace_source **out, stru
     struct trace_source *source = NULL;
     struct moment *moments = sort_moments(r, &count);
     struct trace_memory *memory = trace_memory_create(&info);
-    enum status status = moments && memory
-                             ? append_all(r, memory, moments, count, error)
-                             : error_set(error, STATUS_HOST_MEMORY, "no host memory for a trace");
+    enum ar_status status = moments && memory
+                                ? append_all(r, memory, moments, count, error)
+                                : ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
     free(moments);
     if (status) {
         trace_memory_discard(memory);
@@ -303,14 +305,14 @@ static void say_guesses(struct reading *r)
                      r->odd_alignments);
 }
 
-static enum status open_minimalloc(struct trace_input *input, bool lenient,
-                                   struct trace_source **out, struct error *error)
+static enum ar_status open_minimalloc(struct trace_input *input, bool lenient,
+                                      struct trace_source **out, struct ar_error *error)
 {
     struct reading r = {.path = trace_input_path(input)};
     (void)lenient;
-    enum status status = fields_lines(input, take_line, &r, error);
+    enum ar_status status = fields_lines(input, take_line, &r, error);
     if (!status && !r.count)
-        status = error_set(error, STATUS_FORMAT, "%s: the file holds no buffers", r.path);
+        status = ar_error_set(error, AR_FORMAT, "%s: the file holds no buffers", r.path);
     say_guesses(&r);
     if (!status)
         status = make_trace(&r, out, error);

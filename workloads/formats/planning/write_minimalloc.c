@@ -22,13 +22,13 @@ struct lifetimes {
     bool aligned;
 };
 
-static enum status add(struct lifetimes *self, const struct request_moment *moment,
-                       struct error *error)
+static enum ar_status add(struct lifetimes *self, const struct request_moment *moment,
+                          struct ar_error *error)
 {
     struct request_block *block = moment->block;
-    struct lifetime *items = array_grow(self->items, self->count, &self->room, sizeof *items);
+    struct lifetime *items = ar_array_grow(self->items, self->count, &self->room, sizeof *items);
     if (!items)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for lifetimes");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for lifetimes");
     self->items = items;
     uint64_t align = 0;
     if (moment->event->attributes)
@@ -40,30 +40,30 @@ static enum status add(struct lifetimes *self, const struct request_moment *mome
                                                    .bytes = block->bytes,
                                                    .align = align ? align : 1};
     block->user = (uint32_t)self->count;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take(void *argument, struct request_moment *moment, struct error *error)
+static enum ar_status take(void *argument, struct request_moment *moment, struct ar_error *error)
 {
     struct lifetimes *self = argument;
     const struct request_block *block = moment->block;
     if (moment->kind == REQUEST_SERVED && block->bytes && !block->pinned) {
         if (self->count == UINT32_MAX)
-            return error_set(error, STATUS_INVALID, "there are more than 2^32 - 1 requests");
+            return ar_error_set(error, AR_INVALID, "there are more than 2^32 - 1 requests");
         return add(self, moment, error);
     }
     if (moment->kind == REQUEST_COMPLETE && block->user)
         self->items[block->user - 1].upper = self->now++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status write_items(const struct lifetimes *self, struct trace_output *output,
-                               struct error *error)
+static enum ar_status write_items(const struct lifetimes *self, struct trace_output *output,
+                                  struct ar_error *error)
 {
     char line[128];
     int length =
         snprintf(line, sizeof line, "id,lower,upper,size%s\n", self->aligned ? ",alignment" : "");
-    enum status status = trace_output_write(output, line, (size_t)length, error);
+    enum ar_status status = trace_output_write(output, line, (size_t)length, error);
     for (size_t i = 0; i < self->count && !status; i++) {
         const struct lifetime *item = &self->items[i];
         uint64_t upper = item->upper < self->now ? item->upper : self->now;
@@ -78,12 +78,12 @@ static enum status write_items(const struct lifetimes *self, struct trace_output
     return status;
 }
 
-static enum status write_minimalloc(struct trace_source *source, const char *path, bool compress,
-                                    struct error *error)
+static enum ar_status write_minimalloc(struct trace_source *source, const char *path, bool compress,
+                                       struct ar_error *error)
 {
     struct lifetimes self = {.source = source};
     struct trace_output *output = NULL;
-    enum status status = requests_read(source, take, &self, error);
+    enum ar_status status = requests_read(source, take, &self, error);
     if (!status)
         status = trace_output_open(path, compress, &output, error);
     if (!status)

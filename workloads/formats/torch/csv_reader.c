@@ -54,9 +54,9 @@ struct conversion {
     size_t segment_count, segments_made;
 };
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a recording");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a recording");
 }
 
 /* Blocks by address. */
@@ -70,8 +70,8 @@ static size_t place_of(const struct conversion *c, uint64_t address)
     return at;
 }
 
-static enum status put_place(struct conversion *c, uint64_t address, uint64_t id,
-                             struct error *error)
+static enum ar_status put_place(struct conversion *c, uint64_t address, uint64_t id,
+                                struct ar_error *error)
 {
     if (2 * (c->place_count + 1) > c->place_capacity) {
         size_t old_capacity = c->place_capacity;
@@ -92,7 +92,7 @@ static enum status put_place(struct conversion *c, uint64_t address, uint64_t id
     struct place *place = &c->places[place_of(c, address)];
     c->place_count += place->id == NO_ID;
     *place = (struct place){address, id, false};
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static uint64_t find_place(const struct conversion *c, uint64_t address)
@@ -117,24 +117,25 @@ static void take_place(struct conversion *c, uint64_t address)
 
 /* Streams. */
 
-static enum status add_stream(uint64_t **list, size_t *count, uint64_t stream, struct error *error)
+static enum ar_status add_stream(uint64_t **list, size_t *count, uint64_t stream,
+                                 struct ar_error *error)
 {
     for (size_t i = 0; i < *count; i++)
         if ((*list)[i] == stream)
-            return STATUS_OK;
+            return AR_OK;
     if (*count >= 4096)
-        return error_set(error, STATUS_INVALID, "more than 4096 streams in one recording");
+        return ar_error_set(error, AR_INVALID, "more than 4096 streams in one recording");
     uint64_t *longer = realloc(*list, (*count + 1) * sizeof *longer);
     if (!longer)
         return no_memory(error);
     *list = longer;
     longer[(*count)++] = stream;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status find_streams(struct conversion *c, struct error *error)
+static enum ar_status find_streams(struct conversion *c, struct ar_error *error)
 {
-    enum status status = add_stream(&c->streams, &c->stream_count, 0, error);
+    enum ar_status status = add_stream(&c->streams, &c->stream_count, 0, error);
     for (size_t i = 0; i < c->rows.count && !status; i++) {
         enum csv_action action = c->rows.items[i].action;
         if (action != CSV_KERNEL && action != CSV_MARK && action != CSV_SNAPSHOT)
@@ -151,52 +152,54 @@ static uint32_t stream_ordinal(const struct conversion *c, uint64_t stream)
     return ordinal;
 }
 
-static enum status kernel_ordinal(struct conversion *c, uint64_t profiler, uint32_t *ordinal,
-                                  struct error *error)
+static enum ar_status kernel_ordinal(struct conversion *c, uint64_t profiler, uint32_t *ordinal,
+                                     struct ar_error *error)
 {
     for (size_t i = 0; i < c->sidecar.stream_count; i++) {
         *ordinal = stream_ordinal(c, c->sidecar.streams[i].allocator);
         if (c->sidecar.streams[i].profiler == profiler && *ordinal < c->stream_count)
-            return STATUS_OK;
+            return AR_OK;
     }
-    enum status status = add_stream(&c->kernel_streams, &c->kernel_stream_count, profiler, error);
+    enum ar_status status =
+        add_stream(&c->kernel_streams, &c->kernel_stream_count, profiler, error);
     *ordinal = (uint32_t)c->stream_count;
     for (size_t i = 0; i < c->kernel_stream_count && c->kernel_streams[i] != profiler; i++)
         ++*ordinal;
     return status;
 }
 
-static enum status append(struct conversion *c, struct trace_event event, const char *text,
-                          struct error *error)
+static enum ar_status append(struct conversion *c, struct trace_event event, const char *text,
+                             struct ar_error *error)
 {
     return trace_memory_append(c->memory, &event, NULL, text, error);
 }
 
 /* The row in hand cannot be. */
-static enum status contradiction(struct conversion *c, enum status status, const char *text,
-                                 struct error *error)
+static enum ar_status contradiction(struct conversion *c, enum ar_status status, const char *text,
+                                    struct ar_error *error)
 {
     char note[192];
     if (!c->lenient)
-        return error_set(error, status, "%s", text);
+        return ar_error_set(error, status, "%s", text);
     snprintf(note, sizeof note, "contradiction,%s", text);
     return append(c, (struct trace_event){.kind = TRACE_NOTE}, note, error);
 }
 
-static enum status contradiction_at(struct conversion *c, const char *what, struct error *error)
+static enum ar_status contradiction_at(struct conversion *c, const char *what,
+                                       struct ar_error *error)
 {
     char text[128];
     snprintf(text, sizeof text, "address %" PRIu64 " %s", c->rows.items[c->at].address, what);
-    return contradiction(c, STATUS_INVALID, text, error);
+    return contradiction(c, AR_INVALID, text, error);
 }
 
 /* Segments and the pools they belong to. */
 
-static enum status follow_segment(struct conversion *c, const struct csv_row *row,
-                                  struct error *error)
+static enum ar_status follow_segment(struct conversion *c, const struct csv_row *row,
+                                     struct ar_error *error)
 {
     if (!c->sidecar.segment_count)
-        return STATUS_OK;
+        return AR_OK;
     if (row->action == CSV_SEGMENT_ALLOC) {
         if (c->segments_made >= c->sidecar.segment_count ||
             c->sidecar.segments[c->segments_made].address != row->address) {
@@ -206,7 +209,7 @@ static enum status follow_segment(struct conversion *c, const struct csv_row *ro
                      "belong together?",
                      c->segments_made);
             c->sidecar.segment_count = 0; /* nothing more can be known of pools */
-            return contradiction(c, STATUS_FORMAT, text, error);
+            return contradiction(c, AR_FORMAT, text, error);
         }
         c->segments[c->segment_count++] = (struct segment){
             row->address, row->address + row->size, c->sidecar.segments[c->segments_made].pool};
@@ -218,7 +221,7 @@ static enum status follow_segment(struct conversion *c, const struct csv_row *ro
                 break;
             }
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static uint32_t pool_at(const struct conversion *c, uint64_t address)
@@ -231,23 +234,23 @@ static uint32_t pool_at(const struct conversion *c, uint64_t address)
 
 /* Events. */
 
-static enum status append_time(struct conversion *c, struct error *error)
+static enum ar_status append_time(struct conversion *c, struct ar_error *error)
 {
     uint64_t begin = c->rows.items[0].time_us, now = c->rows.items[c->at].time_us;
     if (now < begin || now - begin > UINT64_C(1) << 50)
-        return error_set(error, STATUS_INVALID,
-                         "time_us %" PRIu64 " lies before the first row's "
-                         "or far after it",
-                         now);
+        return ar_error_set(error, AR_INVALID,
+                            "time_us %" PRIu64 " lies before the first row's "
+                            "or far after it",
+                            now);
     uint64_t time_ns = (now - begin) * 1000;
     if (time_ns == c->time_ns && c->at)
-        return STATUS_OK;
+        return AR_OK;
     c->time_ns = time_ns;
     return append(c, (struct trace_event){.kind = TRACE_TIME, .value = time_ns}, NULL, error);
 }
 
-static enum status append_note(struct conversion *c, const char *what, const uint64_t *numbers,
-                               size_t count, struct error *error)
+static enum ar_status append_note(struct conversion *c, const char *what, const uint64_t *numbers,
+                                  size_t count, struct ar_error *error)
 {
     char text[128];
     int used = snprintf(text, sizeof text, "%s", what);
@@ -257,17 +260,16 @@ static enum status append_note(struct conversion *c, const char *what, const uin
 }
 
 /* A request and where it was placed. */
-static enum status append_block(struct conversion *c, const struct csv_row *row, bool initial,
-                                struct error *error)
+static enum ar_status append_block(struct conversion *c, const struct csv_row *row, bool initial,
+                                   struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (find_place(c, row->address) != NO_ID)
         status = contradiction_at(c, "is given out while it is in use", error);
     if (status)
         return status;
     if (row->size >= TRACE_BYTES_LIMIT)
-        return error_set(error, STATUS_INVALID, "a block of %" PRIu64 " bytes cannot be",
-                         row->size);
+        return ar_error_set(error, AR_INVALID, "a block of %" PRIu64 " bytes cannot be", row->size);
     struct trace_attributes keys = {.pool = pool_at(c, row->address),
                                     .rest = initial ? "initial=yes" : NULL};
     struct trace_event event = {.kind = TRACE_ALLOC,
@@ -303,7 +305,8 @@ static bool more_requests_follow(const struct conversion *c)
     return false;
 }
 
-static enum status append_free(struct conversion *c, const struct csv_row *row, struct error *error)
+static enum ar_status append_free(struct conversion *c, const struct csv_row *row,
+                                  struct ar_error *error)
 {
     uint64_t id = find_place(c, row->address);
     if (id == NO_ID)
@@ -327,30 +330,31 @@ static enum status append_free(struct conversion *c, const struct csv_row *row, 
     take_place(c, row->address);
     if (before && c->rows.items[before - 1].action == CSV_FREE_REQUESTED &&
         c->rows.items[before - 1].address == row->address)
-        return STATUS_OK;
+        return AR_OK;
     return append(c, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = id}, NULL, error);
 }
 
-static enum status append_oom(struct conversion *c, const struct csv_row *row, struct error *error)
+static enum ar_status append_oom(struct conversion *c, const struct csv_row *row,
+                                 struct ar_error *error)
 {
     bool lives_on = more_requests_follow(c);
     struct trace_event event = {.kind = lives_on ? TRACE_PROBE : TRACE_ALLOC,
                                 .id = c->next_id++,
                                 .value = row->size,
                                 .stream = stream_ordinal(c, row->stream)};
-    enum status status = append(c, event, NULL, error);
+    enum ar_status status = append(c, event, NULL, error);
     if (!status)
         status = append_note(c, "oom", &row->address, 1, error);
     event.kind = TRACE_FREE_REQUESTED;
     return status ? status : append(c, event, NULL, error);
 }
 
-static enum status append_row(struct conversion *c, struct error *error)
+static enum ar_status append_row(struct conversion *c, struct ar_error *error)
 {
     const struct csv_row *row = &c->rows.items[c->at];
     struct trace_event kernel = {.kind = TRACE_KERNEL, .value = row->size};
     const uint64_t numbers[] = {row->address, row->size, stream_ordinal(c, row->stream)};
-    enum status status = trace_memory_line(c->memory, c->at + 2, error);
+    enum ar_status status = trace_memory_line(c->memory, c->at + 2, error);
     if (!status)
         status = append_time(c, error);
     if (status)
@@ -378,10 +382,10 @@ static enum status append_row(struct conversion *c, struct error *error)
 
 /* The blocks that were there before the recording began: where the first row of an address
  * frees it. */
-static enum status append_initial(struct conversion *c, struct error *error)
+static enum ar_status append_initial(struct conversion *c, struct ar_error *error)
 {
     struct conversion seen = {0}; /* only its places are used */
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (c->at = 0; c->at < c->rows.count && !status; c->at++) {
         const struct csv_row *row = &c->rows.items[c->at];
         bool frees = row->action == CSV_FREE_REQUESTED || row->action == CSV_FREE_COMPLETED;
@@ -403,16 +407,16 @@ static enum status append_initial(struct conversion *c, struct error *error)
     return status;
 }
 
-static enum status convert(struct conversion *c, struct error *error)
+static enum ar_status convert(struct conversion *c, struct ar_error *error)
 {
-    enum status status = find_streams(c, error);
+    enum ar_status status = find_streams(c, error);
     if (!status && c->sidecar.segment_count) {
         c->segments = calloc(c->sidecar.segment_count, sizeof *c->segments);
         if (!c->segments)
             status = no_memory(error);
     }
     if (status)
-        return error_prefix(error, status, "%s", c->path);
+        return ar_error_prefix(error, status, "%s", c->path);
     c->at = 0;
     status = append_initial(c, error);
     if (!status)
@@ -421,29 +425,30 @@ static enum status convert(struct conversion *c, struct error *error)
             if (status)
                 break;
         }
-    return status ? error_prefix(error, status, "%s:%zu", c->path, c->at + 2) : STATUS_OK;
+    return status ? ar_error_prefix(error, status, "%s:%zu", c->path, c->at + 2) : AR_OK;
 }
 
-static enum status read_all(struct conversion *c, struct trace_input *input, struct error *error)
+static enum ar_status read_all(struct conversion *c, struct trace_input *input,
+                               struct ar_error *error)
 {
     struct trace_info info = {.complete = true, .recorder = "torch", .format = "csv"};
     trace_name_from_path(c->path, info.name, sizeof info.name);
-    enum status status = sidecar_read(c->path, &info, &c->sidecar, error);
+    enum ar_status status = sidecar_read(c->path, &info, &c->sidecar, error);
     if (!status)
         status = csv_rows_read(input, &c->rows, error);
     if (status)
         return status;
     if (!c->rows.count)
-        return error_set(error, STATUS_FORMAT, "%s: the recording holds no rows", c->path);
+        return ar_error_set(error, AR_FORMAT, "%s: the recording holds no rows", c->path);
     c->memory = trace_memory_create(&info);
     return c->memory ? convert(c, error) : no_memory(error);
 }
 
-enum status trace_csv_open(struct trace_input *input, bool lenient, struct trace_source **out,
-                           struct error *error)
+enum ar_status trace_csv_open(struct trace_input *input, bool lenient, struct trace_source **out,
+                              struct ar_error *error)
 {
     struct conversion c = {.path = trace_input_path(input), .lenient = lenient};
-    enum status status = read_all(&c, input, error);
+    enum ar_status status = read_all(&c, input, error);
     if (status)
         trace_memory_discard(c.memory);
     else

@@ -36,15 +36,15 @@ struct csv_rows {
 const char *csv_action_name(enum csv_action action);
 
 /* Reads all rows after the first line. The caller closes `out`, also after a failure. */
-enum status csv_rows_read(struct trace_input *input, struct csv_rows *out,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status csv_rows_read(struct trace_input *input, struct csv_rows *out,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 void csv_rows_close(struct csv_rows *rows);
 
 #define TRACE_CSV_FIRST_LINE "action,addr,size,stream,time_us"
 
 /* Takes the input, which stands at its start, over: also where it fails. `lenient`: see
  * trace_open_recording. */
-enum status trace_csv_open(struct trace_input *input, bool lenient, struct trace_source **out,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status trace_csv_open(struct trace_input *input, bool lenient, struct trace_source **out,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

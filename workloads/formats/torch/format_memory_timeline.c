@@ -55,19 +55,19 @@ struct conversion {
     struct trace_memory *memory;
     struct import_report *report;
     struct json_pull *pull;
-    struct error *error;
+    struct ar_error *error;
     uint64_t next_id, paired, other_categories;
     int64_t begin, scale; /* the first time; nanoseconds in a unit */
 };
 
-static enum status no_memory(struct conversion *c)
+static enum ar_status no_memory(struct conversion *c)
 {
-    return error_set(c->error, STATUS_HOST_MEMORY, "no host memory for a memory timeline");
+    return ar_error_set(c->error, AR_HOST_MEMORY, "no host memory for a memory timeline");
 }
 
 /* Reading. */
 
-static enum status add_row(struct conversion *c, const struct timeline_row *row)
+static enum ar_status add_row(struct conversion *c, const struct timeline_row *row)
 {
     if (c->count == c->capacity) {
         size_t capacity = c->capacity ? c->capacity * 2 : 1024;
@@ -79,16 +79,16 @@ static enum status add_row(struct conversion *c, const struct timeline_row *row)
         c->capacity = capacity;
     }
     c->rows[c->count++] = *row;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A row, after its opening bracket. */
-static enum status read_row(struct conversion *c)
+static enum ar_status read_row(struct conversion *c)
 {
     struct json_token token;
     int64_t numbers[4];
     size_t count = 0;
-    enum status status;
+    enum ar_status status;
     uint64_t line = json_pull_line(c->pull);
     while (!(status = json_pull_next(c->pull, &token, c->error)) && token.kind != JSON_ARRAY_END) {
         if (count == 4 || !json_integer_of(&token, 0, &numbers[count]))
@@ -126,10 +126,10 @@ static enum status read_row(struct conversion *c)
                                              .category = (uint8_t)numbers[3]});
 }
 
-static enum status read_rows(struct conversion *c)
+static enum ar_status read_rows(struct conversion *c)
 {
     struct json_token token;
-    enum status status = json_pull_next(c->pull, &token, c->error);
+    enum ar_status status = json_pull_next(c->pull, &token, c->error);
     while (!status && !(status = json_pull_next(c->pull, &token, c->error)) &&
            token.kind != JSON_ARRAY_END)
         status = token.kind == JSON_ARRAY
@@ -149,31 +149,31 @@ static uint64_t key_of(int64_t bytes, unsigned category)
     return (uint64_t)bytes * CATEGORIES + category;
 }
 
-static enum status push(struct conversion *c, uint32_t at, int64_t bytes, unsigned category)
+static enum ar_status push(struct conversion *c, uint32_t at, int64_t bytes, unsigned category)
 {
     uint64_t top;
     c->rows[at].next = id_map_get(&c->stacks, key_of(bytes, category), &top) ? (uint32_t)top : NONE;
-    return id_map_put(&c->stacks, key_of(bytes, category), at) ? no_memory(c) : STATUS_OK;
+    return id_map_put(&c->stacks, key_of(bytes, category), at) ? no_memory(c) : AR_OK;
 }
 
 /* Takes the top of a stack, NONE where it is empty. */
-static enum status pop_of(struct conversion *c, int64_t bytes, unsigned category, uint32_t *at)
+static enum ar_status pop_of(struct conversion *c, int64_t bytes, unsigned category, uint32_t *at)
 {
     uint64_t key = key_of(bytes, category), top;
     *at = NONE;
     if (!id_map_get(&c->stacks, key, &top))
-        return STATUS_OK;
+        return AR_OK;
     *at = (uint32_t)top;
     if (c->rows[top].next != NONE)
-        return id_map_put(&c->stacks, key, c->rows[top].next) ? no_memory(c) : STATUS_OK;
+        return id_map_put(&c->stacks, key, c->rows[top].next) ? no_memory(c) : AR_OK;
     id_map_remove(&c->stacks, key);
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The tensor of a size that is meant by a category, or else by none. */
-static enum status pop(struct conversion *c, int64_t bytes, unsigned category, uint32_t *at)
+static enum ar_status pop(struct conversion *c, int64_t bytes, unsigned category, uint32_t *at)
 {
-    enum status status = pop_of(c, bytes, category, at);
+    enum ar_status status = pop_of(c, bytes, category, at);
     c->paired += *at != NONE;
     for (unsigned other = 0; other < CATEGORIES && !status && *at == NONE; other++) {
         status = pop_of(c, bytes, other, at);
@@ -184,17 +184,17 @@ static enum status pop(struct conversion *c, int64_t bytes, unsigned category, u
 
 /* The two rows of a write: the tensor changes its stack. A row without its other half, or without
  * a tensor, is left out. */
-static enum status pair_write(struct conversion *c, uint32_t *at)
+static enum ar_status pair_write(struct conversion *c, uint32_t *at)
 {
     const struct timeline_row *row = &c->rows[*at];
     const struct timeline_row *other = *at + 1 < c->count ? row + 1 : NULL;
     uint32_t tensor = NONE;
     if (!other || other->action != ACTION_WRITE || other->bytes != -row->bytes || row->bytes > 0) {
         c->report->left_out++;
-        return STATUS_OK;
+        return AR_OK;
     }
     ++*at;
-    enum status status = pop(c, other->bytes, row->category, &tensor);
+    enum ar_status status = pop(c, other->bytes, row->category, &tensor);
     if (tensor == NONE)
         c->report->left_out += 2;
     else if (!status)
@@ -202,9 +202,9 @@ static enum status pair_write(struct conversion *c, uint32_t *at)
     return status;
 }
 
-static enum status pair_all(struct conversion *c)
+static enum ar_status pair_all(struct conversion *c)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (uint32_t at = 0; at < c->count && !status; at++) {
         struct timeline_row *row = &c->rows[at];
         switch (row->action) {
@@ -230,13 +230,13 @@ static enum status pair_all(struct conversion *c)
 
 /* Events. */
 
-static enum status append(struct conversion *c, struct trace_event event,
-                          const struct trace_attributes *keys)
+static enum ar_status append(struct conversion *c, struct trace_event event,
+                             const struct trace_attributes *keys)
 {
     return trace_memory_append(c->memory, &event, keys, NULL, c->error);
 }
 
-static enum status append_block(struct conversion *c, struct timeline_row *row)
+static enum ar_status append_block(struct conversion *c, struct timeline_row *row)
 {
     const struct trace_attributes keys = {.tag = categories[row->category],
                                           .rest = row->initial ? "initial=yes" : NULL};
@@ -261,18 +261,18 @@ static void find_begin(struct conversion *c)
         import_guess(c->report, "times are taken for microseconds since 1970");
 }
 
-static enum status append_row(struct conversion *c, struct timeline_row *row, uint64_t *now_ns)
+static enum ar_status append_row(struct conversion *c, struct timeline_row *row, uint64_t *now_ns)
 {
     uint64_t time_ns;
     if (row->action == ACTION_BEFORE || row->action == ACTION_WRITE)
-        return STATUS_OK;
-    enum status status = trace_memory_line(c->memory, row->line, c->error);
+        return AR_OK;
+    enum ar_status status = trace_memory_line(c->memory, row->line, c->error);
     if (status)
         return status;
     if (__builtin_mul_overflow((uint64_t)(row->time - c->begin), (uint64_t)c->scale, &time_ns) ||
         time_ns >= UINT64_C(1) << 62)
-        return error_set(c->error, STATUS_INVALID, "the time in line %" PRIu64 " lies too far on",
-                         row->line);
+        return ar_error_set(c->error, AR_INVALID, "the time in line %" PRIu64 " lies too far on",
+                            row->line);
     if (time_ns > *now_ns || *now_ns == UINT64_MAX) {
         *now_ns = time_ns;
         status = append(c, (struct trace_event){.kind = TRACE_TIME, .value = time_ns}, NULL);
@@ -285,10 +285,10 @@ static enum status append_row(struct conversion *c, struct timeline_row *row, ui
     return append(c, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = id}, NULL);
 }
 
-static enum status append_all(struct conversion *c)
+static enum ar_status append_all(struct conversion *c)
 {
     uint64_t now_ns = UINT64_MAX;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < c->count && !status; i++)
         if (c->rows[i].initial) {
             status = trace_memory_line(c->memory, c->rows[i].line, c->error);
@@ -300,9 +300,9 @@ static enum status append_all(struct conversion *c)
     return status;
 }
 
-static enum status convert(struct conversion *c, const struct trace_info *info)
+static enum ar_status convert(struct conversion *c, const struct trace_info *info)
 {
-    enum status status = pair_all(c);
+    enum ar_status status = pair_all(c);
     if (status)
         return status;
     find_begin(c);
@@ -322,8 +322,8 @@ static enum status convert(struct conversion *c, const struct trace_info *info)
     return c->memory ? append_all(c) : no_memory(c);
 }
 
-static enum status timeline_open(struct trace_input *input, bool lenient, struct trace_source **out,
-                                 struct error *error)
+static enum ar_status timeline_open(struct trace_input *input, bool lenient,
+                                    struct trace_source **out, struct ar_error *error)
 {
     (void)lenient;
     struct conversion c = {.error = error};
@@ -331,13 +331,13 @@ static enum status timeline_open(struct trace_input *input, bool lenient, struct
         .recorder = "torch.profiler", .format = "memory_timeline", .complete = true};
     trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
     c.report = calloc(1, sizeof *c.report);
-    enum status status = c.report ? json_pull_open(input, &c.pull, error) : no_memory(&c);
+    enum ar_status status = c.report ? json_pull_open(input, &c.pull, error) : no_memory(&c);
     if (!status)
         status = read_rows(&c);
     if (!status) {
         status = convert(&c, &info);
         if (status)
-            error_prefix(error, status, "%s", trace_input_path(input));
+            ar_error_prefix(error, status, "%s", trace_input_path(input));
     }
     status = rows_hand_over(status, c.memory, c.report, out, error);
     json_pull_close(c.pull);

@@ -34,7 +34,7 @@ struct reading {
 };
 
 /* Finds the parts. A list holds the segments alone, or one snapshot. */
-static enum status find_parts(struct reading *reading, struct error *error)
+static enum ar_status find_parts(struct reading *reading, struct ar_error *error)
 {
     const struct snapshot_tree *tree = &reading->tree;
     uint64_t root = tree->root;
@@ -50,24 +50,24 @@ static enum status find_parts(struct reading *reading, struct error *error)
     if (pickle_kind_of(root) == PICKLE_LIST) {
         reading->segments = root;
         import_guess(&reading->report, "it holds segments alone: a state, without a history");
-        return STATUS_OK;
+        return AR_OK;
     }
     reading->segments = snapshot_get(tree, root, SNAPSHOT_KEY_segments);
     reading->traces = snapshot_get(tree, root, SNAPSHOT_KEY_device_traces);
     reading->settings = snapshot_get(tree, root, SNAPSHOT_KEY_allocator_settings);
     reading->annotations = snapshot_get(tree, root, SNAPSHOT_KEY_external_annotations);
     if (pickle_kind_of(root) == PICKLE_OTHER)
-        return error_set(error, STATUS_FORMAT,
-                         "a file of torch.save in its old form, several pickles one behind the "
-                         "other: save the snapshot with pickle.dump");
+        return ar_error_set(error, AR_FORMAT,
+                            "a file of torch.save in its old form, several pickles one behind the "
+                            "other: save the snapshot with pickle.dump");
     if (reading->segments == SNAPSHOT_ABSENT && reading->traces == SNAPSHOT_ABSENT)
-        return error_set(error, STATUS_FORMAT,
-                         "a pickle without \"segments\" and \"device_traces\": it is no memory "
-                         "snapshot of PyTorch");
-    return STATUS_OK;
+        return ar_error_set(error, AR_FORMAT,
+                            "a pickle without \"segments\" and \"device_traces\": it is no memory "
+                            "snapshot of PyTorch");
+    return AR_OK;
 }
 
-static enum status take_segments(struct reading *reading, struct error *error)
+static enum ar_status take_segments(struct reading *reading, struct ar_error *error)
 {
     size_t count;
     const uint64_t *segments = snapshot_items(&reading->tree, reading->segments, &count);
@@ -77,25 +77,25 @@ static enum status take_segments(struct reading *reading, struct error *error)
                               snapshot_get(&reading->tree, segments[i], SNAPSHOT_KEY_device),
                               &device);
         if (device >= DEVICES_MOST)
-            return error_set(error, STATUS_INVALID,
-                             "segment %zu is of device %" PRIu64 "; up to %d can be read", i,
-                             device, DEVICES_MOST - 1);
-        enum status status =
+            return ar_error_set(error, AR_INVALID,
+                                "segment %zu is of device %" PRIu64 "; up to %d can be read", i,
+                                device, DEVICES_MOST - 1);
+        enum ar_status status =
             snapshot_world_segment(&reading->worlds[device], &reading->tree, segments[i], error);
         if (status)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_traces(struct reading *reading, struct error *error)
+static enum ar_status take_traces(struct reading *reading, struct ar_error *error)
 {
     size_t count;
     const uint64_t *traces = snapshot_items(&reading->tree, reading->traces, &count);
     if (count > DEVICES_MOST)
-        return error_set(error, STATUS_INVALID, "it tells of %zu devices; up to %d can be read",
-                         count, DEVICES_MOST);
-    enum status status = STATUS_OK;
+        return ar_error_set(error, AR_INVALID, "it tells of %zu devices; up to %d can be read",
+                            count, DEVICES_MOST);
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < count && !status; i++) {
         reading->worlds[i].device = i;
         status = snapshot_world_events(&reading->worlds[i], &reading->tree, traces[i], error);
@@ -135,23 +135,23 @@ static void guess_pages(struct reading *reading, size_t count, char *conf, size_
                                    "that grow: taken for expandable_segments:True");
 }
 
-static enum status convert(struct reading *reading, struct trace_input *input,
-                           struct trace_memory **memory, struct error *error)
+static enum ar_status convert(struct reading *reading, struct trace_input *input,
+                              struct trace_memory **memory, struct ar_error *error)
 {
     struct trace_info info = {.complete = true, .recorder = "torch", .format = "snapshot"};
-    enum status status = find_parts(reading, error);
+    enum ar_status status = find_parts(reading, error);
     if (!status)
         status = take_segments(reading, error);
     if (!status)
         status = take_traces(reading, error);
     size_t count = status ? 0 : pack_worlds(reading);
     if (!status && !count && reading->device)
-        return error_set(error, STATUS_INVALID, "nothing in it is of device %" PRIu32,
-                         *reading->device);
+        return ar_error_set(error, AR_INVALID, "nothing in it is of device %" PRIu32,
+                            *reading->device);
     if (!status && !count)
-        return error_set(error, STATUS_FORMAT,
-                         "the snapshot is empty: no segments, and no history; was it taken on a "
-                         "device that was used, after _record_memory_history?");
+        return ar_error_set(error, AR_FORMAT,
+                            "the snapshot is empty: no segments, and no history; was it taken on a "
+                            "device that was used, after _record_memory_history?");
     if (status)
         return status;
     trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
@@ -171,16 +171,16 @@ static enum status convert(struct reading *reading, struct trace_input *input,
     *memory = trace_memory_create(&info);
     return *memory ? snapshot_trace(&reading->tree, reading->worlds, count, &reading->marks,
                                     *memory, &reading->report, error)
-                   : error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+                   : ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
 }
 
 /* ---- the file -------------------------------------------------------------------------- */
 
-static enum status read_some(struct trace_input *input, unsigned char *bytes, size_t count,
-                             size_t *got, struct error *error)
+static enum ar_status read_some(struct trace_input *input, unsigned char *bytes, size_t count,
+                                size_t *got, struct ar_error *error)
 {
     size_t more = 1;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (*got = 0; *got < count && more && !status; *got += status ? 0 : more)
         status = trace_input_read(input, bytes + *got, count - *got, &more, error);
     return status;
@@ -188,16 +188,16 @@ static enum status read_some(struct trace_input *input, unsigned char *bytes, si
 
 /* Goes to the pickle in a file of torch.save: an archive whose first member is NAME/data.pkl and is
  * not packed. */
-static enum status enter_archive(struct trace_input *input, struct error *error)
+static enum ar_status enter_archive(struct trace_input *input, struct ar_error *error)
 {
     unsigned char head[ZIP_HEAD_BYTES], rest[ZIP_NAMES_MOST];
     size_t got, name = 0, more = 0;
-    enum status status = read_some(input, head, sizeof head, &got, error);
+    enum ar_status status = read_some(input, head, sizeof head, &got, error);
     if (!status && got == sizeof head) {
         name = head[26] | (size_t)head[27] << 8;
         more = head[28] | (size_t)head[29] << 8;
-        status = name + more <= sizeof rest ? read_some(input, rest, name + more, &got, error)
-                                            : STATUS_OK;
+        status =
+            name + more <= sizeof rest ? read_some(input, rest, name + more, &got, error) : AR_OK;
     }
     if (status)
         return status;
@@ -205,20 +205,21 @@ static enum status enter_archive(struct trace_input *input, struct error *error)
     size_t length = sizeof member - 1;
     if (name < length || name + more > sizeof rest || got < name + more || head[8] || head[9] ||
         memcmp(rest + name - length, member, length) != 0)
-        return error_set(error, STATUS_FORMAT,
-                         "%s: a zip archive whose first member is not the data.pkl that torch.save "
-                         "writes: unpack the snapshot first",
-                         trace_input_path(input));
-    return STATUS_OK;
+        return ar_error_set(
+            error, AR_FORMAT,
+            "%s: a zip archive whose first member is not the data.pkl that torch.save "
+            "writes: unpack the snapshot first",
+            trace_input_path(input));
+    return AR_OK;
 }
 
 /* Reads the values, whatever they are written in. */
-static enum status read_values(struct trace_input *input, struct snapshot_tree *tree,
-                               struct error *error)
+static enum ar_status read_values(struct trace_input *input, struct snapshot_tree *tree,
+                                  struct ar_error *error)
 {
     unsigned char head[4];
     size_t got;
-    enum status status = read_some(input, head, sizeof head, &got, error);
+    enum ar_status status = read_some(input, head, sizeof head, &got, error);
     if (!status)
         status = trace_input_rewind(input, error);
     bool is_archive = got == sizeof head && memcmp(head, ZIP_MAGIC, sizeof head) == 0;
@@ -228,22 +229,22 @@ static enum status read_values(struct trace_input *input, struct snapshot_tree *
     return status ? status : snapshot_tree_read(input, is_json, tree, error);
 }
 
-static enum status open_some(struct trace_input *input, const uint32_t *device,
-                             struct trace_source **out, struct error *error)
+static enum ar_status open_some(struct trace_input *input, const uint32_t *device,
+                                struct trace_source **out, struct ar_error *error)
 {
     struct reading *reading = calloc(1, sizeof *reading);
     struct trace_memory *memory = NULL;
     struct trace_source *source = NULL;
     if (!reading) {
         trace_input_close(input);
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
     }
     reading->device = device;
-    enum status status = read_values(input, &reading->tree, error);
+    enum ar_status status = read_values(input, &reading->tree, error);
     if (!status) {
         status = convert(reading, input, &memory, error);
         if (status)
-            error_prefix(error, status, "%s", trace_input_path(input));
+            ar_error_prefix(error, status, "%s", trace_input_path(input));
     }
     for (size_t i = 0; i < DEVICES_MOST; i++)
         snapshot_world_close(&reading->worlds[i]);
@@ -262,15 +263,15 @@ static enum status open_some(struct trace_input *input, const uint32_t *device,
     return status;
 }
 
-static enum status open_all(struct trace_input *input, bool lenient, struct trace_source **out,
-                            struct error *error)
+static enum ar_status open_all(struct trace_input *input, bool lenient, struct trace_source **out,
+                               struct ar_error *error)
 {
     (void)lenient; /* a snapshot that contradicts itself is read, and the report says so */
     return open_some(input, NULL, out, error);
 }
 
-static enum status open_device(struct trace_input *input, uint32_t device,
-                               struct trace_source **out, struct error *error)
+static enum ar_status open_device(struct trace_input *input, uint32_t device,
+                                  struct trace_source **out, struct ar_error *error)
 {
     return open_some(input, &device, out, error);
 }

@@ -24,7 +24,7 @@ enum {
 
 struct opcode {
     const char *name;
-    enum status (*act)(struct pickle *self, uint64_t operand, struct error *error);
+    enum ar_status (*act)(struct pickle *self, uint64_t operand, struct ar_error *error);
     unsigned operand_bytes; /* little-endian, before anything else that follows */
 };
 
@@ -35,20 +35,20 @@ const char *pickle_opcode_name(const struct pickle *self)
     return opcodes[self->opcode].name ? opcodes[self->opcode].name : "?";
 }
 
-enum status pickle_no_memory(struct error *error)
+enum ar_status pickle_no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a pickle");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a pickle");
 }
 
-enum status pickle_wrong(const struct pickle *self, const char *what, struct error *error)
+enum ar_status pickle_wrong(const struct pickle *self, const char *what, struct ar_error *error)
 {
-    return error_set(error, STATUS_FORMAT, "%s %s", pickle_opcode_name(self), what);
+    return ar_error_set(error, AR_FORMAT, "%s %s", pickle_opcode_name(self), what);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------- */
 
 /* Reads on, so that at least `count` bytes lie in the buffer, or all that are left. */
-static enum status fill(struct pickle *self, size_t count, struct error *error)
+static enum ar_status fill(struct pickle *self, size_t count, struct ar_error *error)
 {
     memmove(self->buffer, self->buffer + self->at, self->filled - self->at);
     self->before += self->at;
@@ -56,27 +56,27 @@ static enum status fill(struct pickle *self, size_t count, struct error *error)
     self->at = 0;
     while (!self->ended && self->filled < count) {
         size_t got;
-        enum status status = trace_input_read(self->input, self->buffer + self->filled,
-                                              PICKLE_BUFFER_BYTES - self->filled, &got, error);
-        self->unread = status != STATUS_OK;
+        enum ar_status status = trace_input_read(self->input, self->buffer + self->filled,
+                                                 PICKLE_BUFFER_BYTES - self->filled, &got, error);
+        self->unread = status != AR_OK;
         if (status)
             return self->failed = status;
         self->filled += got;
         self->ended = !got;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The next `count` bytes, at most PICKLE_BUFFER_BYTES; NULL with an error where they are not there. */
-const unsigned char *pickle_take(struct pickle *self, size_t count, struct error *error)
+const unsigned char *pickle_take(struct pickle *self, size_t count, struct ar_error *error)
 {
     if (self->filled - self->at < count) {
         if (fill(self, count, error))
             return NULL;
         if (self->filled < count) {
             self->failed =
-                error_set(error, STATUS_FORMAT,
-                          "the file ends in the middle of the pickle: copy it or make it again");
+                ar_error_set(error, AR_FORMAT,
+                             "the file ends in the middle of the pickle: copy it or make it again");
             return NULL;
         }
     }
@@ -84,7 +84,7 @@ const unsigned char *pickle_take(struct pickle *self, size_t count, struct error
     return self->buffer + self->at - count;
 }
 
-enum status pickle_skip(struct pickle *self, uint64_t count, struct error *error)
+enum ar_status pickle_skip(struct pickle *self, uint64_t count, struct ar_error *error)
 {
     while (count) {
         size_t part = count < PICKLE_BUFFER_BYTES ? (size_t)count : PICKLE_BUFFER_BYTES;
@@ -92,11 +92,11 @@ enum status pickle_skip(struct pickle *self, uint64_t count, struct error *error
             return self->failed;
         count -= part;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* A line without its end. */
-const char *pickle_take_line(struct pickle *self, size_t *length, struct error *error)
+const char *pickle_take_line(struct pickle *self, size_t *length, struct ar_error *error)
 {
     for (size_t seen = 0;; seen++) {
         if (seen == LINE_MOST) {
@@ -128,7 +128,7 @@ uint64_t pickle_little_endian(const unsigned char *bytes, size_t count)
 
 /* ---- stack and memo -------------------------------------------------------------------- */
 
-enum status pickle_push(struct pickle *self, uint64_t value, struct error *error)
+enum ar_status pickle_push(struct pickle *self, uint64_t value, struct ar_error *error)
 {
     if (self->depth == self->room) {
         size_t room = self->room * 2;
@@ -142,7 +142,7 @@ enum status pickle_push(struct pickle *self, uint64_t value, struct error *error
     }
     self->stack[self->depth++] = value;
     self->made++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Values above the last mark are all that an opcode may take. */
@@ -151,68 +151,68 @@ size_t pickle_floor(const struct pickle *self)
     return self->mark_count ? self->marks[self->mark_count - 1] : 0;
 }
 
-enum status pickle_need(const struct pickle *self, size_t count, struct error *error)
+enum ar_status pickle_need(const struct pickle *self, size_t count, struct ar_error *error)
 {
     return self->depth - pickle_floor(self) < count
                ? pickle_wrong(self, "finds too few values", error)
-               : STATUS_OK;
+               : AR_OK;
 }
 
-static enum status act_mark(struct pickle *self, uint64_t operand, struct error *error)
+static enum ar_status act_mark(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     (void)operand;
     if (self->mark_count == PICKLE_MARKS_MOST)
-        return error_set(error, STATUS_FORMAT, "it nests more than %d deep", PICKLE_MARKS_MOST);
+        return ar_error_set(error, AR_FORMAT, "it nests more than %d deep", PICKLE_MARKS_MOST);
     self->marks[self->mark_count++] = self->depth;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Takes the last mark away; `*first`: the value behind it. */
-enum status pickle_unmark(struct pickle *self, size_t *first, struct error *error)
+enum ar_status pickle_unmark(struct pickle *self, size_t *first, struct ar_error *error)
 {
     if (!self->mark_count)
         return pickle_wrong(self, "finds no mark", error);
     *first = self->marks[--self->mark_count];
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status act_pop(struct pickle *self, uint64_t operand, struct error *error)
+static enum ar_status act_pop(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     (void)operand;
     if (self->mark_count && self->marks[self->mark_count - 1] == self->depth) {
         self->mark_count--;
-        return STATUS_OK;
+        return AR_OK;
     }
-    enum status status = pickle_need(self, 1, error);
+    enum ar_status status = pickle_need(self, 1, error);
     self->depth -= !status;
     return status;
 }
 
-static enum status act_pop_mark(struct pickle *self, uint64_t operand, struct error *error)
+static enum ar_status act_pop_mark(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     (void)operand;
     return pickle_unmark(self, &self->depth, error);
 }
 
-static enum status act_dup(struct pickle *self, uint64_t operand, struct error *error)
+static enum ar_status act_dup(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     (void)operand;
-    enum status status = pickle_need(self, 1, error);
+    enum ar_status status = pickle_need(self, 1, error);
     if (status)
         return status;
     self->made--;
     return pickle_push(self, self->stack[self->depth - 1], error);
 }
 
-static enum status act_put(struct pickle *self, uint64_t index, struct error *error)
+static enum ar_status act_put(struct pickle *self, uint64_t index, struct ar_error *error)
 {
-    enum status status = pickle_need(self, 1, error);
+    enum ar_status status = pickle_need(self, 1, error);
     if (status)
         return status;
     if (index > self->memo_count + MEMO_AHEAD || index >= MEMO_MOST)
-        return error_set(error, STATUS_FORMAT,
-                         "%s %" PRIu64 ": numbers of the memo come up one by one, up to %d",
-                         pickle_opcode_name(self), index, MEMO_MOST - 1);
+        return ar_error_set(error, AR_FORMAT,
+                            "%s %" PRIu64 ": numbers of the memo come up one by one, up to %d",
+                            pickle_opcode_name(self), index, MEMO_MOST - 1);
     if (index > self->made + MEMO_AHEAD)
         return pickle_wrong(self, "remembers more values than there are", error);
     if (index >= self->memo_room) {
@@ -226,26 +226,26 @@ static enum status act_put(struct pickle *self, uint64_t index, struct error *er
     while (self->memo_count <= index)
         self->memo[self->memo_count++] = UINT64_MAX;
     self->memo[index] = self->stack[self->depth - 1];
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status act_memoize(struct pickle *self, uint64_t operand, struct error *error)
+static enum ar_status act_memoize(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     (void)operand;
     return act_put(self, self->memo_count, error);
 }
 
-static enum status act_get(struct pickle *self, uint64_t index, struct error *error)
+static enum ar_status act_get(struct pickle *self, uint64_t index, struct ar_error *error)
 {
     if (index >= self->memo_count || self->memo[index] == UINT64_MAX)
-        return error_set(error, STATUS_FORMAT, "%s %" PRIu64 " is not in the memo",
-                         pickle_opcode_name(self), index);
+        return ar_error_set(error, AR_FORMAT, "%s %" PRIu64 " is not in the memo",
+                            pickle_opcode_name(self), index);
     self->made--;
     return pickle_push(self, self->memo[index], error);
 }
 
 /* The whole number, not negative, of a line. */
-static enum status line_number(struct pickle *self, uint64_t *number, struct error *error)
+static enum ar_status line_number(struct pickle *self, uint64_t *number, struct ar_error *error)
 {
     size_t length;
     const char *line = pickle_take_line(self, &length, error);
@@ -257,49 +257,50 @@ static enum status line_number(struct pickle *self, uint64_t *number, struct err
             return pickle_wrong(self, "is followed by no number", error);
         *number = *number * 10 + (uint64_t)(line[i] - '0');
     }
-    return length ? STATUS_OK : pickle_wrong(self, "is followed by no number", error);
+    return length ? AR_OK : pickle_wrong(self, "is followed by no number", error);
 }
 
-static enum status act_put_line(struct pickle *self, uint64_t operand, struct error *error)
+static enum ar_status act_put_line(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
-    enum status status = line_number(self, &operand, error);
+    enum ar_status status = line_number(self, &operand, error);
     return status ? status : act_put(self, operand, error);
 }
 
-static enum status act_get_line(struct pickle *self, uint64_t operand, struct error *error)
+static enum ar_status act_get_line(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
-    enum status status = line_number(self, &operand, error);
+    enum ar_status status = line_number(self, &operand, error);
     return status ? status : act_get(self, operand, error);
 }
 
 /* ---- what frames the rest -------------------------------------------------------------- */
 
-static enum status act_proto(struct pickle *self, uint64_t protocol, struct error *error)
+static enum ar_status act_proto(struct pickle *self, uint64_t protocol, struct ar_error *error)
 {
     (void)self;
-    return protocol > 5 ? error_set(error, STATUS_FORMAT,
-                                    "protocol %" PRIu64 " is unknown; 0 to 5 can be read", protocol)
-                        : STATUS_OK;
+    return protocol > 5
+               ? ar_error_set(error, AR_FORMAT,
+                              "protocol %" PRIu64 " is unknown; 0 to 5 can be read", protocol)
+               : AR_OK;
 }
 
-static enum status act_nothing(struct pickle *self, uint64_t operand, struct error *error)
+static enum ar_status act_nothing(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     (void)self;
     (void)operand;
     (void)error;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status act_stop(struct pickle *self, uint64_t operand, struct error *error)
+static enum ar_status act_stop(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     (void)operand;
     if (self->mark_count || self->depth != 1)
         return pickle_wrong(self, "finds not exactly one value", error);
     self->stopped = true;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status act_refuse(struct pickle *self, uint64_t operand, struct error *error)
+static enum ar_status act_refuse(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     char named[96] = "";
     (void)operand;
@@ -315,10 +316,10 @@ static enum status act_refuse(struct pickle *self, uint64_t operand, struct erro
         }
         named[used] = '\0';
     }
-    return error_set(error, STATUS_FORMAT,
-                     "%s%s: it asks for more than data, which could run code, and is refused; a "
-                     "snapshot holds numbers, texts, lists and dictionaries only",
-                     pickle_opcode_name(self), named);
+    return ar_error_set(error, AR_FORMAT,
+                        "%s%s: it asks for more than data, which could run code, and is refused; a "
+                        "snapshot holds numbers, texts, lists and dictionaries only",
+                        pickle_opcode_name(self), named);
 }
 
 static const struct opcode opcodes[256] = {
@@ -392,7 +393,7 @@ static const struct opcode opcodes[256] = {
     [0x98] = {"READONLY_BUFFER", act_refuse, 0},
 };
 
-static enum status run(struct pickle *self, struct error *error)
+static enum ar_status run(struct pickle *self, struct ar_error *error)
 {
     while (!self->stopped) {
         self->opcode_byte = self->before + self->at;
@@ -402,7 +403,7 @@ static enum status run(struct pickle *self, struct error *error)
         self->opcode = *byte;
         const struct opcode *opcode = &opcodes[self->opcode];
         if (!opcode->act)
-            return error_set(error, STATUS_FORMAT, "%u is no opcode of a pickle", self->opcode);
+            return ar_error_set(error, AR_FORMAT, "%u is no opcode of a pickle", self->opcode);
         uint64_t operand = 0;
         if (opcode->operand_bytes) {
             const unsigned char *bytes = pickle_take(self, opcode->operand_bytes, error);
@@ -410,24 +411,25 @@ static enum status run(struct pickle *self, struct error *error)
                 return self->failed;
             operand = pickle_little_endian(bytes, opcode->operand_bytes);
         }
-        enum status status = opcode->act(self, operand, error);
+        enum ar_status status = opcode->act(self, operand, error);
         if (status)
             return status;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status pickle_read(struct trace_input *input, const struct pickle_sink *sink, uint64_t *value,
-                        struct error *error)
+enum ar_status pickle_read(struct trace_input *input, const struct pickle_sink *sink,
+                           uint64_t *value, struct ar_error *error)
 {
     struct pickle self = {.input = input,
                           .sink = sink,
                           .buffer = malloc(PICKLE_BUFFER_BYTES),
                           .stack = malloc(STACK_ROOM * sizeof(uint64_t)),
                           .room = STACK_ROOM};
-    enum status status = self.buffer && self.stack ? run(&self, error) : pickle_no_memory(error);
+    enum ar_status status = self.buffer && self.stack ? run(&self, error) : pickle_no_memory(error);
     if (status && !self.unread)
-        error_prefix(error, status, "%s: byte %" PRIu64, trace_input_path(input), self.opcode_byte);
+        ar_error_prefix(error, status, "%s: byte %" PRIu64, trace_input_path(input),
+                        self.opcode_byte);
     if (!status)
         *value = self.stack[0];
     free(self.buffer);

@@ -54,19 +54,19 @@ double pickle_float_of(uint64_t value);
 /* The owner of what a pickle holds. Indexes are 60 bits wide. An error ends the reading; it is
  * prefixed with file and byte. */
 struct pickle_sink {
-    enum status (*make_list)(void *argument, uint64_t *index, struct error *error);
-    enum status (*make_dict)(void *argument, uint64_t *index, struct error *error);
-    enum status (*append)(void *argument, uint64_t list, const uint64_t *items, size_t count,
-                          struct error *error);
+    enum ar_status (*make_list)(void *argument, uint64_t *index, struct ar_error *error);
+    enum ar_status (*make_dict)(void *argument, uint64_t *index, struct ar_error *error);
+    enum ar_status (*append)(void *argument, uint64_t list, const uint64_t *items, size_t count,
+                             struct ar_error *error);
     /* `count` pairs of key and value. */
-    enum status (*put)(void *argument, uint64_t dict, const uint64_t *pairs, size_t count,
-                       struct error *error);
+    enum ar_status (*put)(void *argument, uint64_t dict, const uint64_t *pairs, size_t count,
+                          struct ar_error *error);
     /* Bytes that need not be text; they are not kept for it. */
-    enum status (*text)(void *argument, const char *bytes, size_t length, uint64_t *index,
-                        struct error *error);
+    enum ar_status (*text)(void *argument, const char *bytes, size_t length, uint64_t *index,
+                           struct ar_error *error);
     /* A whole number as its 64 bits; `negative` says how they are meant. */
-    enum status (*wide)(void *argument, uint64_t bits, bool negative, uint64_t *index,
-                        struct error *error);
+    enum ar_status (*wide)(void *argument, uint64_t bits, bool negative, uint64_t *index,
+                           struct ar_error *error);
     void *argument;
 };
 
@@ -75,7 +75,7 @@ bool pickle_matches(const char *head, size_t count);
 
 /* Reads one pickle from where `input` stands; what follows it is not looked at. FORMAT with file
  * and byte for what is damaged, too deep, too long or no data. */
-enum status pickle_read(struct trace_input *input, const struct pickle_sink *sink, uint64_t *value,
-                        struct error *error) STATUS_CHECKED;
+enum ar_status pickle_read(struct trace_input *input, const struct pickle_sink *sink,
+                           uint64_t *value, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

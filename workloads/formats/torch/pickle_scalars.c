@@ -20,42 +20,42 @@ double pickle_float_of(uint64_t value)
 
 /* ---- numbers --------------------------------------------------------------------------- */
 
-enum status pickle_act_none(struct pickle *self, uint64_t operand, struct error *error)
+enum ar_status pickle_act_none(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     (void)operand;
     return pickle_push(self, pickle_make(PICKLE_NONE, 0), error);
 }
 
-enum status pickle_act_true(struct pickle *self, uint64_t operand, struct error *error)
+enum ar_status pickle_act_true(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     (void)operand;
     return pickle_push(self, pickle_make(PICKLE_BOOL, 1), error);
 }
 
-enum status pickle_act_false(struct pickle *self, uint64_t operand, struct error *error)
+enum ar_status pickle_act_false(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     (void)operand;
     return pickle_push(self, pickle_make(PICKLE_BOOL, 0), error);
 }
 
 /* Up to four bytes without sign. */
-enum status pickle_act_small(struct pickle *self, uint64_t operand, struct error *error)
+enum ar_status pickle_act_small(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     return pickle_push(self, pickle_make(PICKLE_INT, operand), error);
 }
 
-static enum status push_number(struct pickle *self, uint64_t bits, bool negative,
-                               struct error *error)
+static enum ar_status push_number(struct pickle *self, uint64_t bits, bool negative,
+                                  struct ar_error *error)
 {
     uint64_t index;
     int64_t top = (int64_t)bits >> 59;
     if (negative ? top == -1 : top == 0)
         return pickle_push(self, pickle_make(PICKLE_INT, bits), error);
-    enum status status = self->sink->wide(self->sink->argument, bits, negative, &index, error);
+    enum ar_status status = self->sink->wide(self->sink->argument, bits, negative, &index, error);
     return status ? status : pickle_push(self, pickle_make(PICKLE_WIDE, index), error);
 }
 
-enum status pickle_act_int4(struct pickle *self, uint64_t operand, struct error *error)
+enum ar_status pickle_act_int4(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     bool negative = operand >> 31;
     return push_number(self, negative ? operand | UINT64_C(0xffffffff00000000) : operand, negative,
@@ -63,11 +63,11 @@ enum status pickle_act_int4(struct pickle *self, uint64_t operand, struct error 
 }
 
 /* A number of so many bytes, two's complement. */
-enum status pickle_act_long(struct pickle *self, uint64_t length, struct error *error)
+enum ar_status pickle_act_long(struct pickle *self, uint64_t length, struct ar_error *error)
 {
     if (length > NUMBER_MOST)
-        return error_set(error, STATUS_FORMAT, "%s of %" PRIu64 " bytes: no number is that long",
-                         pickle_opcode_name(self), length);
+        return ar_error_set(error, AR_FORMAT, "%s of %" PRIu64 " bytes: no number is that long",
+                            pickle_opcode_name(self), length);
     const unsigned char *bytes = pickle_take(self, (size_t)length, error);
     if (!bytes)
         return self->failed;
@@ -85,7 +85,7 @@ enum status pickle_act_long(struct pickle *self, uint64_t length, struct error *
 }
 
 /* "12", "-3", "12L"; "00" and "01" of the opcode INT are truth values. */
-enum status pickle_act_number_line(struct pickle *self, uint64_t operand, struct error *error)
+enum ar_status pickle_act_number_line(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     size_t length;
     const char *line = pickle_take_line(self, &length, error);
@@ -113,18 +113,18 @@ enum status pickle_act_number_line(struct pickle *self, uint64_t operand, struct
     return push_number(self, negative ? -number : number, negative && number, error);
 }
 
-static enum status push_float(struct pickle *self, uint64_t bits, struct error *error)
+static enum ar_status push_float(struct pickle *self, uint64_t bits, struct ar_error *error)
 {
     return pickle_push(self, (bits & ~UINT64_C(15)) | PICKLE_FLOAT, error);
 }
 
 /* Eight bytes, the highest first. */
-enum status pickle_act_float(struct pickle *self, uint64_t operand, struct error *error)
+enum ar_status pickle_act_float(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     return push_float(self, __builtin_bswap64(operand), error);
 }
 
-enum status pickle_act_float_line(struct pickle *self, uint64_t operand, struct error *error)
+enum ar_status pickle_act_float_line(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     size_t length;
     const char *line = pickle_take_line(self, &length, error);
@@ -145,21 +145,21 @@ enum status pickle_act_float_line(struct pickle *self, uint64_t operand, struct 
 
 /* ---- texts ----------------------------------------------------------------------------- */
 
-static enum status push_text(struct pickle *self, const char *bytes, size_t length,
-                             struct error *error)
+static enum ar_status push_text(struct pickle *self, const char *bytes, size_t length,
+                                struct ar_error *error)
 {
     uint64_t index;
-    enum status status = self->sink->text(self->sink->argument, bytes, length, &index, error);
+    enum ar_status status = self->sink->text(self->sink->argument, bytes, length, &index, error);
     return status ? status : pickle_push(self, pickle_make(PICKLE_TEXT, index), error);
 }
 
-enum status pickle_act_text(struct pickle *self, uint64_t length, struct error *error)
+enum ar_status pickle_act_text(struct pickle *self, uint64_t length, struct ar_error *error)
 {
     if (length > TEXT_MOST)
-        return error_set(error, STATUS_FORMAT, "%s of %" PRIu64 " bytes: no text is that long",
-                         pickle_opcode_name(self), length);
+        return ar_error_set(error, AR_FORMAT, "%s of %" PRIu64 " bytes: no text is that long",
+                            pickle_opcode_name(self), length);
     if (length > TEXT_KEPT) {
-        enum status status = pickle_skip(self, length, error);
+        enum ar_status status = pickle_skip(self, length, error);
         return status ? status : pickle_push(self, pickle_make(PICKLE_OTHER, 0), error);
     }
     const unsigned char *bytes = pickle_take(self, (size_t)length, error);
@@ -167,7 +167,7 @@ enum status pickle_act_text(struct pickle *self, uint64_t length, struct error *
 }
 
 /* Text without quotes, its escapes as they stand: no name that is looked for has any. */
-enum status pickle_act_text_line(struct pickle *self, uint64_t operand, struct error *error)
+enum ar_status pickle_act_text_line(struct pickle *self, uint64_t operand, struct ar_error *error)
 {
     size_t length;
     const char *line = pickle_take_line(self, &length, error);

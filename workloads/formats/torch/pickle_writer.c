@@ -34,7 +34,7 @@ enum opcode {
 
 enum { PROTOCOL = 4, BATCH = 1000 };
 
-static void fail(struct pickle_writer *self, enum status status)
+static void fail(struct pickle_writer *self, enum ar_status status)
 {
     if (!self->status)
         self->status = status;
@@ -68,14 +68,14 @@ static void put_little(struct pickle_writer *self, uint64_t number, unsigned cou
 }
 
 void pickle_begin(struct pickle_writer *self, pickle_sink *sink, void *argument,
-                  struct error *error)
+                  struct ar_error *error)
 {
     *self = (struct pickle_writer){.sink = sink, .argument = argument, .error = error};
     put_byte(self, OP_PROTO);
     put_byte(self, PROTOCOL);
 }
 
-enum status pickle_end(struct pickle_writer *self)
+enum ar_status pickle_end(struct pickle_writer *self)
 {
     put_byte(self, OP_STOP);
     flush(self);
@@ -156,8 +156,8 @@ static size_t readable_bytes(const char *text)
 {
     size_t count = 0;
     for (size_t bytes; *text; text += bytes ? bytes : 1) {
-        bytes = utf8_bytes(text);
-        count += bytes ? bytes : sizeof UTF8_REPLACEMENT - 1;
+        bytes = ar_utf8_bytes(text);
+        count += bytes ? bytes : sizeof AR_UTF8_REPLACEMENT - 1;
     }
     return count;
 }
@@ -168,11 +168,11 @@ static void write_text(struct pickle_writer *self, const char *text)
     put_byte(self, count <= 0xff ? OP_SHORT_BINUNICODE : OP_BINUNICODE);
     put_little(self, count, count <= 0xff ? 1 : 4);
     for (size_t bytes; *text; text += bytes ? bytes : 1) {
-        bytes = utf8_bytes(text);
+        bytes = ar_utf8_bytes(text);
         if (bytes)
             put_bytes(self, text, bytes);
         else
-            put_bytes(self, UTF8_REPLACEMENT, sizeof UTF8_REPLACEMENT - 1);
+            put_bytes(self, AR_UTF8_REPLACEMENT, sizeof AR_UTF8_REPLACEMENT - 1);
     }
 }
 
@@ -196,13 +196,13 @@ void pickle_put_text(struct pickle_writer *self, const char *text)
     if (self->status)
         return;
     size_t before = self->texts.count;
-    enum status status = texts_intern(&self->texts, text, strlen(text), &index, self->error);
+    enum ar_status status = texts_intern(&self->texts, text, strlen(text), &index, self->error);
     if (status) {
         fail(self, status);
     } else if (index < before) {
         pickle_put_again(self, self->places[index]);
     } else if (!grow_places(self)) {
-        fail(self, error_set(self->error, STATUS_HOST_MEMORY, "no host memory to write a pickle"));
+        fail(self, ar_error_set(self->error, AR_HOST_MEMORY, "no host memory to write a pickle"));
     } else {
         write_text(self, text);
         self->places[index] = pickle_remember(self);
@@ -220,7 +220,7 @@ void pickle_begin_list(struct pickle_writer *self)
     if (self->status)
         return;
     if (self->depth == PICKLE_DEPTH)
-        fail(self, error_set(self->error, STATUS_CORRUPT, "a pickle's lists are nested too deep"));
+        fail(self, ar_error_set(self->error, AR_CORRUPT, "a pickle's lists are nested too deep"));
     else
         self->items[self->depth++] = 0;
 }

@@ -14,18 +14,18 @@
 #include "workloads/trace/texts.h"
 
 /* Where the bytes go. */
-typedef enum status pickle_sink(void *argument, const void *bytes, size_t count,
-                                struct error *error);
+typedef enum ar_status pickle_sink(void *argument, const void *bytes, size_t count,
+                                   struct ar_error *error);
 
 enum { PICKLE_DEPTH = 16, PICKLE_BUFFER = 1 << 14 };
 
 struct pickle_writer {
     pickle_sink *sink;
     void *argument;
-    struct error *error;
-    enum status status; /* the first that went wrong; nothing is written from then on */
-    struct texts texts; /* those in the memo */
-    uint32_t *places;   /* of a text in the memo */
+    struct ar_error *error;
+    enum ar_status status; /* the first that went wrong; nothing is written from then on */
+    struct texts texts;    /* those in the memo */
+    uint32_t *places;      /* of a text in the memo */
     size_t place_room;
     uint32_t memo_count;
     unsigned depth;
@@ -36,9 +36,9 @@ struct pickle_writer {
 
 /* Begins a pickle. `error` gets the sentence of what goes wrong, which pickle_end returns. */
 void pickle_begin(struct pickle_writer *self, pickle_sink *sink, void *argument,
-                  struct error *error);
+                  struct ar_error *error);
 /* Ends it and frees what it remembered; also after a failure. */
-enum status pickle_end(struct pickle_writer *self) STATUS_CHECKED;
+enum ar_status pickle_end(struct pickle_writer *self) AR_STATUS_CHECKED;
 
 void pickle_put_integer(struct pickle_writer *self, int64_t integer);
 void pickle_put_unsigned(struct pickle_writer *self, uint64_t integer);

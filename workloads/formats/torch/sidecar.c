@@ -48,17 +48,17 @@ static char *path_beside(const char *csv_path)
 }
 
 #if HAVE_JANSSON
-static enum status wrong(const char *what, struct error *error)
+static enum ar_status wrong(const char *what, struct ar_error *error)
 {
-    return error_set(error, STATUS_FORMAT, "\"%s\" is not what a recorder writes there", what);
+    return ar_error_set(error, AR_FORMAT, "\"%s\" is not what a recorder writes there", what);
 }
 
-static enum status take_text(const json_t *root, const char *key, char *out, size_t room,
-                             struct error *error)
+static enum ar_status take_text(const json_t *root, const char *key, char *out, size_t room,
+                                struct ar_error *error)
 {
     const json_t *value = json_object_get(root, key);
     if (!value || json_is_null(value))
-        return STATUS_OK;
+        return AR_OK;
     const char *text = json_string_value(value);
     if (!text || strlen(text) >= room)
         return wrong(key, error);
@@ -66,13 +66,13 @@ static enum status take_text(const json_t *root, const char *key, char *out, siz
         if ((unsigned char)*at < 0x20 || *at == 0x7f)
             return wrong(key, error);
     memcpy(out, text, strlen(text) + 1);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_info(const json_t *root, struct trace_info *info, struct error *error)
+static enum ar_status take_info(const json_t *root, struct trace_info *info, struct ar_error *error)
 {
     char version[sizeof info->recorder - sizeof "torch "] = "";
-    enum status status = take_text(root, "torch", version, sizeof version, error);
+    enum ar_status status = take_text(root, "torch", version, sizeof version, error);
     if (status)
         return status;
     (void)snprintf(info->recorder, sizeof info->recorder, "torch%s%s", *version ? " " : "",
@@ -88,32 +88,32 @@ static enum status take_info(const json_t *root, struct trace_info *info, struct
     info->limit_bytes = limit ? (uint64_t)json_integer_value(limit) : 0;
     const char *failed = json_string_value(json_object_get(root, "failed"));
     info->complete = !failed || !*failed;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status take_streams(const json_t *root, struct sidecar *out, struct error *error)
+static enum ar_status take_streams(const json_t *root, struct sidecar *out, struct ar_error *error)
 {
     static const char key[] = "kernel_stream_of_stream";
     json_t *map = json_object_get(root, key);
     if (!map || json_is_null(map))
-        return STATUS_OK;
+        return AR_OK;
     if (!json_is_object(map))
         return wrong(key, error);
     out->streams = calloc(json_object_size(map) + 1, sizeof *out->streams);
     if (!out->streams)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read it");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read it");
     const char *name;
     json_t *number;
     json_object_foreach(map, name, number)
     {
         struct sidecar_stream *stream = &out->streams[out->stream_count];
-        if (count_parse(name, &stream->allocator, NULL) || !json_is_integer(number) ||
+        if (ar_count_parse(name, &stream->allocator, NULL) || !json_is_integer(number) ||
             json_integer_value(number) < 0)
             return wrong(key, error);
         stream->profiler = (uint64_t)json_integer_value(number);
         out->stream_count++;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* The ordinal of a pool, which the recording names by a pair of numbers. */
@@ -125,21 +125,21 @@ static uint32_t pool_ordinal(json_t *const *pools, size_t count, const json_t *p
     return ordinal;
 }
 
-static enum status take_segments(const json_t *root, struct sidecar *out, struct error *error)
+static enum ar_status take_segments(const json_t *root, struct sidecar *out, struct ar_error *error)
 {
     static const char key[] = "segments_made";
     const json_t *made = json_object_get(root, key);
     if (!made || json_is_null(made))
-        return STATUS_OK;
+        return AR_OK;
     if (!json_is_array(made))
         return wrong(key, error);
     size_t count = json_array_size(made), pool_count = 1;
     out->segments = calloc(count + 1, sizeof *out->segments);
     json_t **pools = calloc(count + 1, sizeof *pools);
     json_t *common = json_pack("[ii]", 0, 0);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!out->segments || !pools || !common)
-        status = error_set(error, STATUS_HOST_MEMORY, "no host memory to read it");
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory to read it");
     else
         pools[0] = common;
     for (size_t i = 0; i < count && !status; i++) {
@@ -161,22 +161,22 @@ static enum status take_segments(const json_t *root, struct sidecar *out, struct
     return status;
 }
 
-static enum status load(const char *path, json_t **root, struct error *error)
+static enum ar_status load(const char *path, json_t **root, struct ar_error *error)
 {
     json_error_t why;
     *root = json_load_file(path, 0, &why);
     if (!*root)
-        return error_set(error, STATUS_FORMAT, "line %d: %s", why.line, why.text);
-    return json_is_object(*root) ? STATUS_OK
-                                 : error_set(error, STATUS_FORMAT, "a JSON object was wanted");
+        return ar_error_set(error, AR_FORMAT, "line %d: %s", why.line, why.text);
+    return json_is_object(*root) ? AR_OK
+                                 : ar_error_set(error, AR_FORMAT, "a JSON object was wanted");
 }
 
-static enum status take_stats(const char *path, struct trace_stats *out, struct error *error)
+static enum ar_status take_stats(const char *path, struct trace_stats *out, struct ar_error *error)
 {
     json_t *root;
     const char *name;
     json_t *value;
-    enum status status = load(path, &root, error);
+    enum ar_status status = load(path, &root, error);
     json_t *stats = status ? NULL : json_object_get(root, "stats");
     if (stats && !json_is_null(stats) && !json_is_object(stats))
         status = wrong("stats", error);
@@ -195,11 +195,11 @@ static enum status take_stats(const char *path, struct trace_stats *out, struct 
     return status;
 }
 
-static enum status read_file(const char *path, struct trace_info *info, struct sidecar *out,
-                             struct error *error)
+static enum ar_status read_file(const char *path, struct trace_info *info, struct sidecar *out,
+                                struct ar_error *error)
 {
     json_t *root;
-    enum status status = load(path, &root, error);
+    enum ar_status status = load(path, &root, error);
     if (!status)
         status = take_info(root, info, error);
     if (!status)
@@ -210,16 +210,17 @@ static enum status read_file(const char *path, struct trace_info *info, struct s
     return status;
 }
 #else
-static enum status read_file(const char *path, struct trace_info *info, struct sidecar *out,
-                             struct error *error)
+static enum ar_status read_file(const char *path, struct trace_info *info, struct sidecar *out,
+                                struct ar_error *error)
 {
     (void)path, (void)info, (void)out;
-    return error_set(error, STATUS_MISSING,
-                     "this build has no jansson, which reading it needs: install its development "
-                     "package (`make deps`) and build again");
+    return ar_error_set(
+        error, AR_MISSING,
+        "this build has no jansson, which reading it needs: install its development "
+        "package (`make deps`) and build again");
 }
 
-static enum status take_stats(const char *path, struct trace_stats *out, struct error *error)
+static enum ar_status take_stats(const char *path, struct trace_stats *out, struct ar_error *error)
 {
     struct trace_info info;
     (void)out;
@@ -227,32 +228,33 @@ static enum status take_stats(const char *path, struct trace_stats *out, struct 
 }
 #endif
 
-enum status sidecar_stats_read(const char *csv_path, struct trace_stats *out, struct error *error)
+enum ar_status sidecar_stats_read(const char *csv_path, struct trace_stats *out,
+                                  struct ar_error *error)
 {
     *out = (struct trace_stats){0};
     char *path = path_beside(csv_path);
     if (!path)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read it", csv_path);
-    enum status status = STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it", csv_path);
+    enum ar_status status = AR_OK;
     if (access(path, F_OK) == 0)
         status = take_stats(path, out, error);
     if (status)
-        error_prefix(error, status, "%s (beside %s)", path, csv_path);
+        ar_error_prefix(error, status, "%s (beside %s)", path, csv_path);
     free(path);
     return status;
 }
 
-enum status sidecar_read(const char *csv_path, struct trace_info *info, struct sidecar *out,
-                         struct error *error)
+enum ar_status sidecar_read(const char *csv_path, struct trace_info *info, struct sidecar *out,
+                            struct ar_error *error)
 {
     char *path = path_beside(csv_path);
     if (!path)
-        return error_set(error, STATUS_HOST_MEMORY, "%s: no host memory to read it", csv_path);
-    enum status status = STATUS_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it", csv_path);
+    enum ar_status status = AR_OK;
     if (access(path, F_OK) == 0)
         status = read_file(path, info, out, error);
     if (status)
-        error_prefix(error, status, "%s (beside %s)", path, csv_path);
+        ar_error_prefix(error, status, "%s (beside %s)", path, csv_path);
     free(path);
     return status;
 }

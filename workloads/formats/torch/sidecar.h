@@ -28,13 +28,13 @@ struct sidecar {
 
 /* Reads the file beside `csv_path` into `info` and `out`; no file leaves both as they are.
  * FORMAT where it is no such file. The caller closes `out`. */
-enum status sidecar_read(const char *csv_path, struct trace_info *info, struct sidecar *out,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status sidecar_read(const char *csv_path, struct trace_info *info, struct sidecar *out,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 void sidecar_close(struct sidecar *sidecar);
 
 /* The whole numbers in `stats` of the file beside `csv_path`; none where there is no such file.
  * FORMAT. The caller closes `out`, also after a failure. */
-enum status sidecar_stats_read(const char *csv_path, struct trace_stats *out,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status sidecar_stats_read(const char *csv_path, struct trace_stats *out,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

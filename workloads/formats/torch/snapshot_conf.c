@@ -158,9 +158,9 @@ void snapshot_conf(const struct snapshot_tree *tree, uint64_t settings, char *te
     if (is_true(value) && !said.expandable_segments)
         add(&conf, "expandable_segments:True");
     value = snapshot_get(tree, settings, SNAPSHOT_KEY_max_split_size);
-    if (snapshot_number(tree, value, &number) && number >= MIB && number < UINT64_C(1) << 42 &&
+    if (snapshot_number(tree, value, &number) && number >= AR_MIB && number < UINT64_C(1) << 42 &&
         (int64_t)number != said.max_split_bytes)
-        add(&conf, "max_split_size_mb:%" PRIu64, number / MIB);
+        add(&conf, "max_split_size_mb:%" PRIu64, number / AR_MIB);
     value = snapshot_get(tree, settings, SNAPSHOT_KEY_garbage_collection_threshold);
     double threshold = value != SNAPSHOT_ABSENT && pickle_kind_of(value) == PICKLE_FLOAT
                            ? pickle_float_of(value)

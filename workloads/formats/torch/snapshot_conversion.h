@@ -27,7 +27,7 @@ struct conversion {
     uint64_t early_marks, unplaced_marks; /* before the first entry; without a place */
 };
 
-enum status conversion_no_memory(struct error *error);
+enum ar_status conversion_no_memory(struct ar_error *error);
 
 /* Which of the devices is in hand, and the map of its blocks. */
 size_t conversion_world(const struct conversion *c);
@@ -40,16 +40,17 @@ uint32_t conversion_pool(struct conversion *c, unsigned pool);
 /* The keys of a request. */
 struct trace_attributes conversion_keys(struct conversion *c, unsigned pool, uint32_t tag);
 
-enum status conversion_append(struct conversion *c, struct trace_event event, const char *text,
-                              struct error *error) STATUS_CHECKED;
-enum status conversion_note(struct conversion *c, const char *text,
-                            struct error *error) STATUS_CHECKED;
+enum ar_status conversion_append(struct conversion *c, struct trace_event event, const char *text,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status conversion_note(struct conversion *c, const char *text,
+                               struct ar_error *error) AR_STATUS_CHECKED;
 /* "verb,1,2,3" */
-enum status conversion_note_numbers(struct conversion *c, const char *verb, const uint64_t *numbers,
-                                    size_t count, struct error *error) STATUS_CHECKED;
+enum ar_status conversion_note_numbers(struct conversion *c, const char *verb,
+                                       const uint64_t *numbers, size_t count,
+                                       struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Appends all entries of all devices, and the marks. */
-enum status conversion_events(struct conversion *c, struct error *error) STATUS_CHECKED;
+enum ar_status conversion_events(struct conversion *c, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Once, after all else: what was guessed goes to the report, with the counts of the devices. */
 void conversion_say_guesses(const struct conversion *c);

@@ -19,15 +19,14 @@ static const struct snapshot_record *record_at(const struct conversion *c, size_
 }
 
 /* It is so late now; time never goes back. The first time is the beginning. */
-static enum status pass_time(struct conversion *c, uint64_t time_us, struct error *error)
+static enum ar_status pass_time(struct conversion *c, uint64_t time_us, struct ar_error *error)
 {
     if (!c->timed)
         c->begun_us = time_us;
     else if (time_us <= c->now_us)
-        return STATUS_OK;
+        return AR_OK;
     if (time_us - c->begun_us > UINT64_C(1) << 50)
-        return error_set(error, STATUS_INVALID,
-                         "an entry lies more than 35 years behind the first");
+        return ar_error_set(error, AR_INVALID, "an entry lies more than 35 years behind the first");
     c->timed = true;
     c->now_us = time_us;
     return conversion_append(
@@ -35,19 +34,19 @@ static enum status pass_time(struct conversion *c, uint64_t time_us, struct erro
         NULL, error);
 }
 
-static enum status append_time(struct conversion *c, const struct snapshot_record *record,
-                               struct error *error)
+static enum ar_status append_time(struct conversion *c, const struct snapshot_record *record,
+                                  struct ar_error *error)
 {
     if (!record->has_time && c->timed)
-        return STATUS_OK;
+        return AR_OK;
     c->late += c->timed && record->time_us < c->now_us;
     return pass_time(c, record->has_time ? record->time_us : 0, error);
 }
 
 /* ---- marks ----------------------------------------------------------------------------- */
 
-static enum status append_mark(struct conversion *c, const struct snapshot_mark *mark,
-                               struct error *error)
+static enum ar_status append_mark(struct conversion *c, const struct snapshot_mark *mark,
+                                  struct ar_error *error)
 {
     const char *const *texts = c->tree->texts.items;
     char rest[2 * SNAPSHOT_MARK_BYTES + 16];
@@ -59,7 +58,7 @@ static enum status append_mark(struct conversion *c, const struct snapshot_mark 
                          texts[mark->stage - 1]);
     const struct trace_attributes keys = {.device = (uint32_t)mark->device,
                                           .rest = used ? rest : NULL};
-    enum status status = mark->has_time ? pass_time(c, mark->time_us, error) : STATUS_OK;
+    enum ar_status status = mark->has_time ? pass_time(c, mark->time_us, error) : AR_OK;
     return status ? status
                   : trace_memory_append(c->memory, &(struct trace_event){.kind = TRACE_MARK}, &keys,
                                         texts[mark->label], error);
@@ -89,10 +88,10 @@ static bool is_due(const struct conversion *c, const struct snapshot_mark *mark,
 }
 
 /* Those before an entry. What comes before the first is at its time. */
-static enum status append_marks(struct conversion *c, const struct snapshot_record *record,
-                                struct error *error)
+static enum ar_status append_marks(struct conversion *c, const struct snapshot_record *record,
+                                   struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (; c->next_mark < c->marks->count && !status; c->next_mark++) {
         const struct snapshot_mark *mark = &c->marks->items[c->next_mark];
         if (!is_due(c, mark, record))
@@ -106,9 +105,9 @@ static enum status append_marks(struct conversion *c, const struct snapshot_reco
     return status;
 }
 
-static enum status append_last_marks(struct conversion *c, struct error *error)
+static enum ar_status append_last_marks(struct conversion *c, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (; c->next_mark < c->marks->count && !status; c->next_mark++) {
         const struct snapshot_mark *mark = &c->marks->items[c->next_mark];
         bool placed = mark->entry != UINT64_MAX || (mark->has_time && c->timed);
@@ -120,11 +119,11 @@ static enum status append_last_marks(struct conversion *c, struct error *error)
 
 /* ---- requests and frees ---------------------------------------------------------------- */
 
-static enum status append_alloc(struct conversion *c, const struct snapshot_record *record,
-                                struct error *error)
+static enum ar_status append_alloc(struct conversion *c, const struct snapshot_record *record,
+                                   struct ar_error *error)
 {
     uint64_t value;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (id_map_get(conversion_places(c), record->address, &value)) {
         c->missing_frees++;
         status = conversion_append(
@@ -153,20 +152,20 @@ static bool is_joined(const struct conversion *c, size_t at, const struct snapsh
            other->action == (completed ? SNAPSHOT_FREE_REQUESTED : SNAPSHOT_FREE_COMPLETED);
 }
 
-static enum status append_free(struct conversion *c, size_t at,
-                               const struct snapshot_record *record, struct error *error)
+static enum ar_status append_free(struct conversion *c, size_t at,
+                                  const struct snapshot_record *record, struct ar_error *error)
 {
     uint64_t value;
     bool completed = record->action == SNAPSHOT_FREE_COMPLETED;
     bool joined = is_joined(c, at, record);
     if (!id_map_get(conversion_places(c), record->address, &value) || (!completed && value % 2)) {
         c->report->double_frees += !(completed && joined);
-        return STATUS_OK;
+        return AR_OK;
     }
     struct trace_event event = {.kind = TRACE_FREE_COMPLETED, .id = value / 2};
     if (completed) {
         id_map_remove(conversion_places(c), record->address);
-        return joined && value % 2 ? STATUS_OK : conversion_append(c, event, NULL, error);
+        return joined && value % 2 ? AR_OK : conversion_append(c, event, NULL, error);
     }
     if (id_map_put(conversion_places(c), record->address, value | 1))
         return conversion_no_memory(error);
@@ -175,8 +174,8 @@ static enum status append_free(struct conversion *c, size_t at,
     return conversion_append(c, event, NULL, error);
 }
 
-static enum status append_oom(struct conversion *c, const struct snapshot_record *record,
-                              struct error *error)
+static enum ar_status append_oom(struct conversion *c, const struct snapshot_record *record,
+                                 struct ar_error *error)
 {
     bool lives_on = c->events < c->last_request;
     struct trace_event event = {.kind = lives_on ? TRACE_PROBE : TRACE_ALLOC,
@@ -187,7 +186,7 @@ static enum status append_oom(struct conversion *c, const struct snapshot_record
         conversion_keys(c, record->pool ? record->pool - 1 : 0, record->tag);
     c->report->failures++;
     c->report->ends_in_failure = !lives_on;
-    enum status status = trace_memory_append(c->memory, &event, &keys, NULL, error);
+    enum ar_status status = trace_memory_append(c->memory, &event, &keys, NULL, error);
     if (!status)
         status = conversion_note_numbers(c, "oom", &record->address, 1, error);
     event.kind = TRACE_FREE_REQUESTED;
@@ -196,8 +195,8 @@ static enum status append_oom(struct conversion *c, const struct snapshot_record
 }
 
 /* What the program said of a block in use. */
-static enum status append_annotation(struct conversion *c, const struct snapshot_record *record,
-                                     struct error *error)
+static enum ar_status append_annotation(struct conversion *c, const struct snapshot_record *record,
+                                        struct ar_error *error)
 {
     char text[160];
     snprintf(text, sizeof text, "annotate,%" PRIu64 ",%s", record->address,
@@ -205,8 +204,8 @@ static enum status append_annotation(struct conversion *c, const struct snapshot
     return conversion_note(c, text, error);
 }
 
-static enum status append_record(struct conversion *c, size_t at,
-                                 const struct snapshot_record *record, struct error *error)
+static enum ar_status append_record(struct conversion *c, size_t at,
+                                    const struct snapshot_record *record, struct ar_error *error)
 {
     static const char *const verbs[] = {
 #define X(name, text) text,
@@ -214,7 +213,7 @@ static enum status append_record(struct conversion *c, size_t at,
 #undef X
     };
     bool ends = record->action == SNAPSHOT_FREE_COMPLETED && is_joined(c, at, record);
-    enum status status = ends ? STATUS_OK : append_marks(c, record, error);
+    enum ar_status status = ends ? AR_OK : append_marks(c, record, error);
     if (!status && !ends)
         status = append_time(c, record, error);
     if (status)
@@ -241,7 +240,7 @@ static enum status append_record(struct conversion *c, size_t at,
         return append_annotation(c, record, error);
     default:
         c->report->left_out++;
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
@@ -265,12 +264,13 @@ static struct snapshot_world *next_world(struct conversion *c, const size_t *at)
 }
 
 /* The last request, counted over all devices: where several are merged, of the one that has it. */
-static enum status each_record(struct conversion *c, size_t *at,
-                               enum status (*act)(struct conversion *, size_t,
-                                                  const struct snapshot_record *, struct error *),
-                               bool forget, struct error *error)
+static enum ar_status each_record(struct conversion *c, size_t *at,
+                                  enum ar_status (*act)(struct conversion *, size_t,
+                                                        const struct snapshot_record *,
+                                                        struct ar_error *),
+                                  bool forget, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     memset(at, 0, c->world_count * sizeof *at);
     c->at = at;
     for (c->events = 0; !status && (c->world = next_world(c, at)) != NULL; c->events++) {
@@ -286,24 +286,24 @@ static enum status each_record(struct conversion *c, size_t *at,
     return status;
 }
 
-static enum status note_request(struct conversion *c, size_t at,
-                                const struct snapshot_record *record, struct error *error)
+static enum ar_status note_request(struct conversion *c, size_t at,
+                                   const struct snapshot_record *record, struct ar_error *error)
 {
     (void)at;
     (void)error;
     if (record->action == SNAPSHOT_ALLOC || record->action == SNAPSHOT_OOM)
         c->last_request = c->events;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status conversion_events(struct conversion *c, struct error *error)
+enum ar_status conversion_events(struct conversion *c, struct ar_error *error)
 {
     size_t *at = calloc(c->world_count + 1, sizeof *at);
     bool forget = c->world_count == 1 && !c->worlds[0].records;
     uint64_t left_out = c->report->left_out;
     if (!at)
         return conversion_no_memory(error);
-    enum status status = each_record(c, at, note_request, false, error);
+    enum ar_status status = each_record(c, at, note_request, false, error);
     c->report->left_out = left_out;
     if (!status)
         status = each_record(c, at, append_record, forget, error);

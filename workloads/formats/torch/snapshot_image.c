@@ -16,8 +16,8 @@
 #include "workloads/formats/torch/snapshot_marks.h"
 #include "workloads/trace/id_map.h"
 
-#define SMALL_SEGMENT_BYTES (2 * MIB)
-#define SMALL_BLOCK_BYTES   MIB
+#define SMALL_SEGMENT_BYTES (2 * AR_MIB)
+#define SMALL_BLOCK_BYTES   AR_MIB
 
 void snapshot_image_close(struct snapshot_image *self)
 {
@@ -30,20 +30,21 @@ void snapshot_image_close(struct snapshot_image *self)
 }
 
 /* Room for one more in an array. */
-static enum status grow(void **items, size_t count, size_t *room, size_t bytes, struct error *error)
+static enum ar_status grow(void **items, size_t count, size_t *room, size_t bytes,
+                           struct ar_error *error)
 {
-    void *grown = array_grow(*items, count, room, bytes);
+    void *grown = ar_array_grow(*items, count, room, bytes);
     if (!grown)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a snapshot");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a snapshot");
     *items = grown;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status snapshot_add_entry(struct snapshot_image *self, const struct snapshot_entry *entry,
-                               struct error *error)
+enum ar_status snapshot_add_entry(struct snapshot_image *self, const struct snapshot_entry *entry,
+                                  struct ar_error *error)
 {
     void *items = self->entries;
-    enum status status =
+    enum ar_status status =
         grow(&items, self->entry_count, &self->entry_room, sizeof *self->entries, error);
     self->entries = items;
     if (!status)
@@ -51,11 +52,11 @@ enum status snapshot_add_entry(struct snapshot_image *self, const struct snapsho
     return status;
 }
 
-enum status snapshot_add_block(struct snapshot_image *self, const struct snapshot_block *block,
-                               struct error *error)
+enum ar_status snapshot_add_block(struct snapshot_image *self, const struct snapshot_block *block,
+                                  struct ar_error *error)
 {
     void *items = self->blocks;
-    enum status status =
+    enum ar_status status =
         grow(&items, self->block_count, &self->block_room, sizeof *self->blocks, error);
     self->blocks = items;
     if (!status)
@@ -63,11 +64,11 @@ enum status snapshot_add_block(struct snapshot_image *self, const struct snapsho
     return status;
 }
 
-static enum status add_segment(struct snapshot_image *self, const struct snapshot_segment *segment,
-                               struct error *error)
+static enum ar_status add_segment(struct snapshot_image *self,
+                                  const struct snapshot_segment *segment, struct ar_error *error)
 {
     void *items = self->segments;
-    enum status status =
+    enum ar_status status =
         grow(&items, self->segment_count, &self->segment_room, sizeof *self->segments, error);
     self->segments = items;
     if (!status)
@@ -75,22 +76,22 @@ static enum status add_segment(struct snapshot_image *self, const struct snapsho
     return status;
 }
 
-enum status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
-                         struct error *error)
+enum ar_status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
+                            struct ar_error *error)
 {
-    enum status status = texts_intern(&self->tags, text, strlen(text), tag, error);
+    enum ar_status status = texts_intern(&self->tags, text, strlen(text), tag, error);
     *tag += !status;
     return status;
 }
 
-enum status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
-                              uint16_t device, uint64_t time_us, struct error *error)
+enum ar_status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
+                                 uint16_t device, uint64_t time_us, struct ar_error *error)
 {
     struct snapshot_words words;
     struct snapshot_annotation annotation = {
         .time_us = time_us, .entry = self->entry_count, .device = device};
     snapshot_words_of(label, keys, &words);
-    enum status status = snapshot_tag(self, words.name, &annotation.name, error);
+    enum ar_status status = snapshot_tag(self, words.name, &annotation.name, error);
     if (!status)
         status = snapshot_tag(self, words.stage, &annotation.stage, error);
     void *items = self->annotations;
@@ -120,9 +121,10 @@ struct made {
     struct id_map entries[SNAPSHOT_DEVICES]; /* from address to the entry that made the segment */
 };
 
-static enum status collect_made(struct snapshot_image *self, struct made *made, struct error *error)
+static enum ar_status collect_made(struct snapshot_image *self, struct made *made,
+                                   struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->entry_count && !status; i++) {
         const struct snapshot_entry *entry = &self->entries[i];
         struct id_map *map = &made->entries[entry->device];
@@ -132,7 +134,7 @@ static enum status collect_made(struct snapshot_image *self, struct made *made, 
             id_map_remove(map, entry->address);
     }
     if (status)
-        return error_set(error, status, "no host memory for a snapshot");
+        return ar_error_set(error, status, "no host memory for a snapshot");
     for (size_t i = 0; i < self->entry_count && !status; i++) {
         const struct snapshot_entry *entry = &self->entries[i];
         uint64_t last;
@@ -174,18 +176,18 @@ static size_t above(const struct runs *runs, uint16_t device, uint64_t address)
     return low;
 }
 
-static enum status insert(struct runs *runs, size_t at, struct snapshot_segment run,
-                          struct error *error)
+static enum ar_status insert(struct runs *runs, size_t at, struct snapshot_segment run,
+                             struct ar_error *error)
 {
     void *items = runs->items;
-    enum status status = grow(&items, runs->count, &runs->room, sizeof run, error);
+    enum ar_status status = grow(&items, runs->count, &runs->room, sizeof run, error);
     runs->items = items;
     if (status)
         return status;
     memmove(runs->items + at + 1, runs->items + at, (runs->count - at) * sizeof run);
     runs->items[at] = run;
     runs->count++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void drop(struct runs *runs, size_t at)
@@ -199,10 +201,11 @@ static bool touch(const struct snapshot_segment *left, const struct snapshot_seg
     return left->device == right->device && left->address + left->bytes == right->address;
 }
 
-static enum status map(struct runs *runs, const struct snapshot_entry *entry, struct error *error)
+static enum ar_status map(struct runs *runs, const struct snapshot_entry *entry,
+                          struct ar_error *error)
 {
     size_t at = above(runs, entry->device, entry->address);
-    enum status status = insert(runs, at, segment_of(entry), error);
+    enum ar_status status = insert(runs, at, segment_of(entry), error);
     if (status)
         return status;
     if (at + 1 < runs->count && touch(&runs->items[at], &runs->items[at + 1])) {
@@ -213,11 +216,12 @@ static enum status map(struct runs *runs, const struct snapshot_entry *entry, st
         runs->items[at - 1].bytes += runs->items[at].bytes;
         drop(runs, at);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Takes a stretch out of the runs, whichever it touches. */
-static enum status unmap(struct runs *runs, const struct snapshot_entry *entry, struct error *error)
+static enum ar_status unmap(struct runs *runs, const struct snapshot_entry *entry,
+                            struct ar_error *error)
 {
     uint64_t end = entry->address + entry->bytes;
     size_t at = above(runs, entry->device, entry->address);
@@ -240,13 +244,13 @@ static enum status unmap(struct runs *runs, const struct snapshot_entry *entry, 
         if (rest.bytes)
             return insert(runs, at, rest, error);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status collect_mapped(struct snapshot_image *self, struct error *error)
+static enum ar_status collect_mapped(struct snapshot_image *self, struct ar_error *error)
 {
     struct runs runs = {0};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->entry_count && !status; i++) {
         if (self->entries[i].action == SNAPSHOT_SEGMENT_MAP)
             status = map(&runs, &self->entries[i], error);
@@ -285,10 +289,10 @@ static bool holds(const struct snapshot_segment *segment, const struct snapshot_
 }
 
 /* Rule 3: segments for blocks that lie in none. */
-static enum status house_strays(struct snapshot_image *self, struct error *error)
+static enum ar_status house_strays(struct snapshot_image *self, struct ar_error *error)
 {
     size_t at = 0, known = self->segment_count;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->block_count && !status; i++) {
         const struct snapshot_block *block = &self->blocks[i];
         while (at < known && compare_places(self->segments[at].device,
@@ -314,15 +318,15 @@ static void classify(struct snapshot_segment *segment, uint64_t largest_bytes)
                                          : segment->bytes <= SMALL_SEGMENT_BYTES;
 }
 
-static enum status add_free(struct snapshot_image *out, const struct snapshot_segment *segment,
-                            uint64_t from, uint64_t to, struct error *error)
+static enum ar_status add_free(struct snapshot_image *out, const struct snapshot_segment *segment,
+                               uint64_t from, uint64_t to, struct ar_error *error)
 {
     const struct snapshot_block block = {.address = from,
                                          .bytes = to - from,
                                          .pool = segment->pool,
                                          .device = segment->device,
                                          .state = SNAPSHOT_INACTIVE};
-    return from < to ? snapshot_add_block(out, &block, error) : STATUS_OK;
+    return from < to ? snapshot_add_block(out, &block, error) : AR_OK;
 }
 
 /* PyTorch does not cut off what is left over of a free block where that is little, but in its small
@@ -334,11 +338,11 @@ static bool keeps_rest(const struct snapshot_segment *segment, uint64_t rest_byt
 }
 
 /* Rule 4 for one segment, whose blocks begin at `*next`. They go to `out`. */
-static enum status tile(const struct snapshot_image *self, struct snapshot_segment *segment,
-                        size_t *next, struct snapshot_image *out, struct error *error)
+static enum ar_status tile(const struct snapshot_image *self, struct snapshot_segment *segment,
+                           size_t *next, struct snapshot_image *out, struct ar_error *error)
 {
     uint64_t at = segment->address, end = segment->address + segment->bytes, largest_bytes = 0;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     segment->first_block = out->block_count;
     for (; *next < self->block_count && holds(segment, &self->blocks[*next]) && !status; ++*next) {
         struct snapshot_block block = self->blocks[*next];
@@ -401,11 +405,11 @@ static void take_pools(struct snapshot_image *self)
     }
 }
 
-static enum status tile_all(struct snapshot_image *self, struct error *error)
+static enum ar_status tile_all(struct snapshot_image *self, struct ar_error *error)
 {
     struct snapshot_image out = {0};
     size_t next = 0;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->segment_count && !status; i++)
         status = tile(self, &self->segments[i], &next, &out, error);
     if (status) {
@@ -416,15 +420,15 @@ static enum status tile_all(struct snapshot_image *self, struct error *error)
     self->blocks = out.blocks;
     self->block_count = out.block_count;
     self->block_room = out.block_room;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status snapshot_settle(struct snapshot_image *self, struct error *error)
+enum ar_status snapshot_settle(struct snapshot_image *self, struct ar_error *error)
 {
     struct made *made = calloc(1, sizeof *made);
     if (!made)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for a snapshot");
-    enum status status = collect_made(self, made, error);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a snapshot");
+    enum ar_status status = collect_made(self, made, error);
     for (size_t i = 0; i < SNAPSHOT_DEVICES; i++)
         id_map_close(&made->entries[i]);
     free(made);

@@ -91,20 +91,21 @@ struct snapshot_image {
 void snapshot_image_close(struct snapshot_image *self);
 
 /* HOST_MEMORY. */
-enum status snapshot_add_entry(struct snapshot_image *self, const struct snapshot_entry *entry,
-                               struct error *error) STATUS_CHECKED;
-enum status snapshot_add_block(struct snapshot_image *self, const struct snapshot_block *block,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_add_entry(struct snapshot_image *self, const struct snapshot_entry *entry,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status snapshot_add_block(struct snapshot_image *self, const struct snapshot_block *block,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 /* A mark with its label and its unknown keys, behind the entries there are. HOST_MEMORY. */
-enum status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
-                              uint16_t device, uint64_t time_us,
-                              struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
+                                 uint16_t device, uint64_t time_us,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 /* The number that stands for a tag in entries and blocks. */
-enum status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
-                         struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
+                            struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Works out the segments at the end from the entries, sorts the blocks into them, and fills what
  * they leave with free ones. Once, after the last entry and block. HOST_MEMORY. */
-enum status snapshot_settle(struct snapshot_image *self, struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_settle(struct snapshot_image *self,
+                               struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -12,8 +12,8 @@
 #include "allocators/base/size.h"
 #include "workloads/formats/torch/snapshot_world.h"
 
-#define RANGE_MOST       (256 * GIB) /* 9/8 of the largest card */
-#define LARGE_PAGE_BYTES (20 * MIB)
+#define RANGE_MOST       (256 * AR_GIB) /* 9/8 of the largest card */
+#define LARGE_PAGE_BYTES (20 * AR_MIB)
 
 bool snapshot_world_joins(const struct snapshot_world *world, size_t index)
 {
@@ -21,7 +21,7 @@ bool snapshot_world_joins(const struct snapshot_world *world, size_t index)
     if (!index || !before->expandable || before->stream != area->stream ||
         before->pool != area->pool || before->small != area->small)
         return false;
-    uint64_t most_bytes = world->most_held_bytes > GIB ? world->most_held_bytes : GIB;
+    uint64_t most_bytes = world->most_held_bytes > AR_GIB ? world->most_held_bytes : AR_GIB;
     if (before->pool_told && area->pool_told)
         most_bytes = RANGE_MOST;
     return area->address - before->address - before->bytes < most_bytes;

@@ -29,23 +29,23 @@ struct reading {
     size_t count, room;
 };
 
-static enum status push(struct reading *self, uint64_t value, struct error *error)
+static enum ar_status push(struct reading *self, uint64_t value, struct ar_error *error)
 {
-    uint64_t *stack = array_grow(self->stack, self->count, &self->room, sizeof *stack);
+    uint64_t *stack = ar_array_grow(self->stack, self->count, &self->room, sizeof *stack);
     if (!stack)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
     self->stack = stack;
     self->stack[self->count++] = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Gives the sink what waits of the innermost array or object. */
-static enum status flush(struct reading *self, struct error *error)
+static enum ar_status flush(struct reading *self, struct ar_error *error)
 {
     const struct pickle_sink *sink = self->sink;
     struct open *open = &self->open[self->depth - 1];
     size_t count = self->count - open->first;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!open->made)
         status = open->is_object ? sink->make_dict(sink->argument, &open->index, error)
                                  : sink->make_list(sink->argument, &open->index, error);
@@ -69,7 +69,7 @@ static bool is_pair(const struct reading *self, const struct open *open)
     return true;
 }
 
-static enum status close_one(struct reading *self, struct error *error)
+static enum ar_status close_one(struct reading *self, struct ar_error *error)
 {
     const struct open *open = &self->open[self->depth - 1];
     uint64_t value;
@@ -79,7 +79,7 @@ static enum status close_one(struct reading *self, struct error *error)
             pickle_make(PICKLE_PAIR, pickle_payload(numbers[0]) << 28 | pickle_payload(numbers[1]));
         self->count = open->first;
     } else {
-        enum status status = flush(self, error);
+        enum ar_status status = flush(self, error);
         if (status)
             return status;
         value = pickle_make(open->is_object ? PICKLE_DICT : PICKLE_LIST, open->index);
@@ -88,8 +88,8 @@ static enum status close_one(struct reading *self, struct error *error)
     return push(self, value, error);
 }
 
-static enum status push_number(struct reading *self, const struct json_token *token,
-                               struct error *error)
+static enum ar_status push_number(struct reading *self, const struct json_token *token,
+                                  struct ar_error *error)
 {
     struct json_number number;
     uint64_t bits, index;
@@ -103,28 +103,29 @@ static enum status push_number(struct reading *self, const struct json_token *to
     bits = number.negative ? -number.magnitude : number.magnitude;
     if (number.magnitude < UINT64_C(1) << 59)
         return push(self, pickle_make(PICKLE_INT, bits), error);
-    enum status status =
+    enum ar_status status =
         self->sink->wide(self->sink->argument, bits, number.negative, &index, error);
     return status ? status : push(self, pickle_make(PICKLE_WIDE, index), error);
 }
 
-static enum status push_text(struct reading *self, const struct json_token *token,
-                             struct error *error)
+static enum ar_status push_text(struct reading *self, const struct json_token *token,
+                                struct ar_error *error)
 {
     uint64_t index;
-    enum status status =
+    enum ar_status status =
         self->sink->text(self->sink->argument, token->text, token->length, &index, error);
     return status ? status : push(self, pickle_make(PICKLE_TEXT, index), error);
 }
 
-static enum status take(struct reading *self, const struct json_token *token, struct error *error)
+static enum ar_status take(struct reading *self, const struct json_token *token,
+                           struct ar_error *error)
 {
     switch (token->kind) {
     case JSON_OBJECT:
     case JSON_ARRAY:
         self->open[self->depth++] =
             (struct open){.first = self->count, .is_object = token->kind == JSON_OBJECT};
-        return STATUS_OK;
+        return AR_OK;
     case JSON_OBJECT_END:
     case JSON_ARRAY_END:
         return close_one(self, error);
@@ -141,15 +142,15 @@ static enum status take(struct reading *self, const struct json_token *token, st
     }
 }
 
-enum status snapshot_json_read(struct trace_input *input, const struct pickle_sink *sink,
-                               uint64_t *value, struct error *error)
+enum ar_status snapshot_json_read(struct trace_input *input, const struct pickle_sink *sink,
+                                  uint64_t *value, struct ar_error *error)
 {
     struct reading *self = calloc(1, sizeof *self);
     struct json_token token = {.kind = JSON_NULL};
     if (!self)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
     self->sink = sink;
-    enum status status = json_pull_open(input, &self->pull, error);
+    enum ar_status status = json_pull_open(input, &self->pull, error);
     while (!status && token.kind != JSON_END) {
         status = json_pull_next(self->pull, &token, error);
         if (status || token.kind == JSON_END)

@@ -10,7 +10,7 @@ bool snapshot_json_matches(const char *head, size_t count);
 
 /* Reads the one value that the file holds. FORMAT with file and line for what is no JSON; errors of
  * the sink. */
-enum status snapshot_json_read(struct trace_input *input, const struct pickle_sink *sink,
-                               uint64_t *value, struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_json_read(struct trace_input *input, const struct pickle_sink *sink,
+                                  uint64_t *value, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

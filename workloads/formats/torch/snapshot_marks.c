@@ -40,23 +40,24 @@ static void clean(const char *text, char out[SNAPSHOT_MARK_BYTES])
     out[length] = '\0';
 }
 
-static enum status keep(struct snapshot_tree *tree, const char *text, uint32_t *index,
-                        struct error *error)
+static enum ar_status keep(struct snapshot_tree *tree, const char *text, uint32_t *index,
+                           struct ar_error *error)
 {
     return texts_intern(&tree->texts, text, strlen(text), index, error);
 }
 
-static enum status keep_key(struct snapshot_tree *tree, const char *text, uint32_t *key,
-                            struct error *error)
+static enum ar_status keep_key(struct snapshot_tree *tree, const char *text, uint32_t *key,
+                               struct ar_error *error)
 {
     *key = 0;
-    enum status status = *text ? keep(tree, text, key, error) : STATUS_OK;
+    enum ar_status status = *text ? keep(tree, text, key, error) : AR_OK;
     *key += *text && !status;
     return status;
 }
 
-static enum status take_words(struct snapshot_mark *mark, struct snapshot_tree *tree,
-                              const char *given_name, const char *given_stage, struct error *error)
+static enum ar_status take_words(struct snapshot_mark *mark, struct snapshot_tree *tree,
+                                 const char *given_name, const char *given_stage,
+                                 struct ar_error *error)
 {
     char name[SNAPSHOT_MARK_BYTES], stage[SNAPSHOT_MARK_BYTES];
     clean(given_name, name);
@@ -76,7 +77,7 @@ static enum status take_words(struct snapshot_mark *mark, struct snapshot_tree *
     else if (is_step)
         label = "step_begins";
     bool ends_step = strcmp(label, "step") == 0;
-    enum status status = keep(tree, label, &mark->label, error);
+    enum ar_status status = keep(tree, label, &mark->label, error);
     if (!status)
         status = keep_key(tree, strcmp(label, name) != 0 ? name : "", &mark->name, error);
     if (!status)
@@ -92,17 +93,17 @@ static int by_time(const void *left, const void *right)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-enum status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot_tree *tree,
-                                uint64_t list, uint64_t *left_out, struct error *error)
+enum ar_status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot_tree *tree,
+                                   uint64_t list, uint64_t *left_out, struct ar_error *error)
 {
     size_t count;
     const uint64_t *items = snapshot_items(tree, list, &count);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!count)
-        return STATUS_OK;
+        return AR_OK;
     marks->items = calloc(count, sizeof *marks->items);
     if (!marks->items)
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory for the marks of a snapshot");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the marks of a snapshot");
     for (size_t i = 0; i < count && !status; i++) {
         struct snapshot_mark *mark = &marks->items[marks->count];
         size_t keys;

@@ -24,9 +24,9 @@ struct snapshot_marks {
 
 /* Reads the list; what is no dictionary is counted in `*left_out`. The tree's texts, which stay
  * when its values are forgotten, hold the words. HOST_MEMORY. */
-enum status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot_tree *tree,
-                                uint64_t list, uint64_t *left_out,
-                                struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot_tree *tree,
+                                   uint64_t list, uint64_t *left_out,
+                                   struct ar_error *error) AR_STATUS_CHECKED;
 void snapshot_marks_close(struct snapshot_marks *marks);
 
 /* What an annotation says of itself. */

@@ -14,10 +14,10 @@ static uint64_t first_page(struct snapshot_page_size size, uint64_t address)
     return address - (address - size.phase % size.bytes) % size.bytes;
 }
 
-enum status snapshot_pages_map(struct snapshot_pages *self, struct snapshot_page_size size,
-                               uint64_t address, uint64_t bytes, uint64_t *free_pages)
+enum ar_status snapshot_pages_map(struct snapshot_pages *self, struct snapshot_page_size size,
+                                  uint64_t address, uint64_t bytes, uint64_t *free_pages)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     uint64_t count, page = first_page(size, address);
     for (; page < address + bytes && !status; page += size.bytes) {
         self->steps++;
@@ -43,10 +43,10 @@ void snapshot_pages_unmap(struct snapshot_pages *self, struct snapshot_page_size
 }
 
 /* One block more, or one less, on each mapped page of these bytes. */
-static enum status count_block(struct snapshot_pages *self, struct snapshot_page_size size,
-                               uint64_t address, uint64_t bytes, bool more, uint64_t *free_pages)
+static enum ar_status count_block(struct snapshot_pages *self, struct snapshot_page_size size,
+                                  uint64_t address, uint64_t bytes, bool more, uint64_t *free_pages)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     uint64_t count, page = first_page(size, address);
     for (; page < address + bytes && !status; page += size.bytes) {
         self->steps++;
@@ -61,22 +61,22 @@ static enum status count_block(struct snapshot_pages *self, struct snapshot_page
     return status;
 }
 
-enum status snapshot_pages_use(struct snapshot_pages *self, struct snapshot_page_size size,
-                               uint64_t address, uint64_t bytes, uint64_t *free_pages)
+enum ar_status snapshot_pages_use(struct snapshot_pages *self, struct snapshot_page_size size,
+                                  uint64_t address, uint64_t bytes, uint64_t *free_pages)
 {
     uint64_t before;
     if (!bytes || id_map_get(&self->blocks, address, &before))
-        return STATUS_OK;
-    enum status status = id_map_put(&self->blocks, address, bytes);
+        return AR_OK;
+    enum ar_status status = id_map_put(&self->blocks, address, bytes);
     return status ? status : count_block(self, size, address, bytes, true, free_pages);
 }
 
-enum status snapshot_pages_leave(struct snapshot_pages *self, struct snapshot_page_size size,
-                                 uint64_t address, uint64_t *free_pages)
+enum ar_status snapshot_pages_leave(struct snapshot_pages *self, struct snapshot_page_size size,
+                                    uint64_t address, uint64_t *free_pages)
 {
     uint64_t bytes;
     if (!id_map_get(&self->blocks, address, &bytes))
-        return STATUS_OK;
+        return AR_OK;
     id_map_remove(&self->blocks, address);
     return count_block(self, size, address, bytes, false, free_pages);
 }

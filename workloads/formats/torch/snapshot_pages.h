@@ -20,15 +20,15 @@ void snapshot_pages_close(struct snapshot_pages *self);
 
 /* What each of these does to the pages that are mapped and free is added to `*free_pages`. Pages that
  * are there already, or are not, and blocks likewise are passed over. HOST_MEMORY. */
-enum status snapshot_pages_map(struct snapshot_pages *self, struct snapshot_page_size size,
-                               uint64_t address, uint64_t bytes,
-                               uint64_t *free_pages) STATUS_CHECKED;
+enum ar_status snapshot_pages_map(struct snapshot_pages *self, struct snapshot_page_size size,
+                                  uint64_t address, uint64_t bytes,
+                                  uint64_t *free_pages) AR_STATUS_CHECKED;
 void snapshot_pages_unmap(struct snapshot_pages *self, struct snapshot_page_size size,
                           uint64_t address, uint64_t bytes, uint64_t *free_pages);
-enum status snapshot_pages_use(struct snapshot_pages *self, struct snapshot_page_size size,
-                               uint64_t address, uint64_t bytes,
-                               uint64_t *free_pages) STATUS_CHECKED;
-enum status snapshot_pages_leave(struct snapshot_pages *self, struct snapshot_page_size size,
-                                 uint64_t address, uint64_t *free_pages) STATUS_CHECKED;
+enum ar_status snapshot_pages_use(struct snapshot_pages *self, struct snapshot_page_size size,
+                                  uint64_t address, uint64_t bytes,
+                                  uint64_t *free_pages) AR_STATUS_CHECKED;
+enum ar_status snapshot_pages_leave(struct snapshot_pages *self, struct snapshot_page_size size,
+                                    uint64_t address, uint64_t *free_pages) AR_STATUS_CHECKED;
 
 #endif

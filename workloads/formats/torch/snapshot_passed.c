@@ -10,14 +10,14 @@
 
 #define STEPS_MOST (UINT64_C(1) << 25) /* over all requests, at blocks passed over */
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for the pools of a snapshot");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the pools of a snapshot");
 }
 
 /* ---- blocks ---------------------------------------------------------------------------- */
 
-static struct range_node *node_of(struct snapshot_passed *self, uint32_t block)
+static struct ar_range_node *node_of(struct snapshot_passed *self, uint32_t block)
 {
     return &self->blocks.nodes[block];
 }
@@ -38,13 +38,14 @@ static uint32_t *root_of(struct snapshot_passed *self, uint32_t block)
 }
 
 /* A new block behind another one of its segment; 0: the first. It is in no tree. */
-static enum status make_block(struct snapshot_passed *self, uint64_t address, uint64_t bytes,
-                              uint32_t segment, uint32_t behind, uint32_t *out, struct error *error)
+static enum ar_status make_block(struct snapshot_passed *self, uint64_t address, uint64_t bytes,
+                                 uint32_t segment, uint32_t behind, uint32_t *out,
+                                 struct ar_error *error)
 {
-    if (!range_pool_reserve(&self->blocks, 1))
+    if (!ar_range_pool_reserve(&self->blocks, 1))
         return no_memory(error);
-    uint32_t block = *out = range_pool_take(&self->blocks);
-    struct range_node *node = node_of(self, block);
+    uint32_t block = *out = ar_range_pool_take(&self->blocks);
+    struct ar_range_node *node = node_of(self, block);
     node->address = address;
     node->bytes = bytes;
     node->extra = (uint64_t)segment << 1;
@@ -54,29 +55,29 @@ static enum status make_block(struct snapshot_passed *self, uint64_t address, ui
         node_of(self, node->next)->previous = block;
     if (behind)
         node_of(self, behind)->next = block;
-    return id_map_put(&self->at, address, block) ? no_memory(error) : STATUS_OK;
+    return id_map_put(&self->at, address, block) ? no_memory(error) : AR_OK;
 }
 
 static void drop_block(struct snapshot_passed *self, uint32_t block)
 {
-    const struct range_node *node = node_of(self, block);
+    const struct ar_range_node *node = node_of(self, block);
     id_map_remove(&self->at, node->address);
     if (node->previous)
         node_of(self, node->previous)->next = node->next;
     if (node->next)
         node_of(self, node->next)->previous = node->previous;
-    range_pool_give(&self->blocks, block);
+    ar_range_pool_give(&self->blocks, block);
 }
 
 static void set_free(struct snapshot_passed *self, uint32_t block)
 {
     node_of(self, block)->extra &= ~UINT64_C(1);
-    range_tree_insert(&self->blocks, root_of(self, block), RANGE_BY_SIZE, block);
+    ar_range_tree_insert(&self->blocks, root_of(self, block), AR_RANGE_BY_SIZE, block);
 }
 
 static void set_used(struct snapshot_passed *self, uint32_t block)
 {
-    range_tree_remove(&self->blocks, root_of(self, block), RANGE_BY_SIZE, block);
+    ar_range_tree_remove(&self->blocks, root_of(self, block), AR_RANGE_BY_SIZE, block);
     node_of(self, block)->extra |= 1;
 }
 
@@ -103,28 +104,28 @@ static bool leaves_rest(const struct snapshot_passed *self, bool small, uint64_t
 
 /* ---- segments -------------------------------------------------------------------------- */
 
-static enum status group_for(struct snapshot_passed *self, unsigned stream, bool small,
-                             uint32_t *out, struct error *error)
+static enum ar_status group_for(struct snapshot_passed *self, unsigned stream, bool small,
+                                uint32_t *out, struct ar_error *error)
 {
     for (*out = 0; *out < self->group_count; ++*out)
         if (self->groups[*out].stream == stream && self->groups[*out].small == small)
-            return STATUS_OK;
+            return AR_OK;
     struct snapshot_passed_group *groups =
-        array_grow(self->groups, self->group_count, &self->group_room, sizeof *groups);
+        ar_array_grow(self->groups, self->group_count, &self->group_room, sizeof *groups);
     if (!groups)
         return no_memory(error);
     self->groups = groups;
     self->groups[self->group_count++] =
         (struct snapshot_passed_group){.stream = stream, .small = small};
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status add_segment(struct snapshot_passed *self,
-                               const struct snapshot_passed_segment *given, unsigned stream,
-                               bool small, struct error *error)
+static enum ar_status add_segment(struct snapshot_passed *self,
+                                  const struct snapshot_passed_segment *given, unsigned stream,
+                                  bool small, struct ar_error *error)
 {
     struct snapshot_passed_segment *segments =
-        array_grow(self->segments, self->segment_count, &self->segment_room, sizeof *segments);
+        ar_array_grow(self->segments, self->segment_count, &self->segment_room, sizeof *segments);
     if (!segments)
         return no_memory(error);
     self->segments = segments;
@@ -135,13 +136,13 @@ static enum status add_segment(struct snapshot_passed *self,
 }
 
 /* The blocks of a segment that is there at the start; `*place` is the first of them. */
-static enum status lay_out(struct snapshot_passed *self, const struct snapshot_area *area,
-                           size_t *place, struct error *error)
+static enum ar_status lay_out(struct snapshot_passed *self, const struct snapshot_area *area,
+                              size_t *place, struct ar_error *error)
 {
     const struct snapshot_world *world = self->world;
     uint32_t segment = (uint32_t)self->segment_count - 1, last = 0;
     uint64_t at = area->address, end = area->address + area->bytes;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     while (*place < world->place_count && world->places[*place].address < at)
         ++*place; /* in no segment */
     for (; !status && at < end; at += node_of(self, last)->bytes) {
@@ -162,7 +163,7 @@ static enum status lay_out(struct snapshot_passed *self, const struct snapshot_a
             self->stuck |= next->address != at || bytes > limit - at || !bytes;
         }
         if (self->stuck)
-            return STATUS_OK;
+            return AR_OK;
         status = make_block(self, at, bytes, segment, last, &last, error);
         if (!status && used)
             node_of(self, last)->extra |= 1;
@@ -172,10 +173,10 @@ static enum status lay_out(struct snapshot_passed *self, const struct snapshot_a
     return status;
 }
 
-static enum status begin(struct snapshot_passed *self, struct error *error)
+static enum ar_status begin(struct snapshot_passed *self, struct ar_error *error)
 {
     const struct snapshot_world *world = self->world;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     size_t place = 0;
     for (size_t i = 0; i < world->area_count && !status && !self->stuck; i++) {
         const struct snapshot_area *area = &world->areas[i];
@@ -192,24 +193,24 @@ static enum status begin(struct snapshot_passed *self, struct error *error)
 
 /* ---- what is passed over --------------------------------------------------------------- */
 
-static enum status oppose(struct snapshot_passed *self, uint32_t one, uint32_t other,
-                          struct error *error)
+static enum ar_status oppose(struct snapshot_passed *self, uint32_t one, uint32_t other,
+                             struct ar_error *error)
 {
     uint64_t pair = one < other ? (uint64_t)one << 32 | other : (uint64_t)other << 32 | one, seen;
     if (one == other) {
         self->stuck = true;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (id_map_get(&self->opposites, pair, &seen))
-        return STATUS_OK;
-    uint64_t *pairs = array_grow(self->pairs, self->pair_count, &self->pair_room, sizeof *pairs);
+        return AR_OK;
+    uint64_t *pairs = ar_array_grow(self->pairs, self->pair_count, &self->pair_room, sizeof *pairs);
     if (!pairs)
         return no_memory(error);
     self->pairs = pairs;
     if (id_map_put(&self->opposites, pair, 1))
         return no_memory(error);
     self->pairs[self->pair_count++] = pair;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Blocks of so many bytes and more are not taken for a request, with a limit on what is split. */
@@ -223,16 +224,16 @@ static uint64_t most_for(const struct snapshot_passed *self, uint64_t bytes)
 }
 
 /* Free blocks that would have served a request before `block`; of a fresh one all that would. */
-static enum status find_passed(struct snapshot_passed *self, uint32_t block, uint64_t bytes,
-                               bool fresh, struct error *error)
+static enum ar_status find_passed(struct snapshot_passed *self, uint32_t block, uint64_t bytes,
+                                  bool fresh, struct ar_error *error)
 {
     const uint32_t root = *root_of(self, block);
     const uint64_t most_bytes = most_for(self, bytes);
     const uint32_t taken = (uint32_t)(node_of(self, block)->extra >> 1);
     uint64_t address = 0;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     while (!status && !self->stuck) {
-        uint32_t other = range_tree_best(&self->blocks, root, bytes, address);
+        uint32_t other = ar_range_tree_best(&self->blocks, root, bytes, address);
         if (!other || (other == block && !fresh) || node_of(self, other)->bytes >= most_bytes)
             break;
         if (other != block)
@@ -246,29 +247,30 @@ static enum status find_passed(struct snapshot_passed *self, uint32_t block, uin
 
 /* ---- entries --------------------------------------------------------------------------- */
 
-static enum status take_request(struct snapshot_passed *self, const struct snapshot_record *record,
-                                size_t event, struct error *error)
+static enum ar_status take_request(struct snapshot_passed *self,
+                                   const struct snapshot_record *record, size_t event,
+                                   struct ar_error *error)
 {
     uint64_t found, bytes = torch_round(&self->settings, record->bytes);
     bool small = bytes <= TORCH_SMALL_BYTES;
     uint32_t rest, block = id_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
     if (!record->bytes)
-        return STATUS_OK;
+        return AR_OK;
     self->stuck |= !block || is_used(self, block) || node_of(self, block)->bytes < bytes ||
                    self->groups[segment_of(self, block)->group].small != small ||
                    self->groups[segment_of(self, block)->group].stream != record->stream;
     if (self->stuck)
-        return STATUS_OK;
+        return AR_OK;
     uint32_t segment = (uint32_t)(node_of(self, block)->extra >> 1);
     self->of_event[event] = segment;
-    enum status status = find_passed(self, block, bytes, segment == self->fresh, error);
+    enum ar_status status = find_passed(self, block, bytes, segment == self->fresh, error);
     self->fresh = SNAPSHOT_NO_SEGMENT;
     if (status)
         return status;
     set_used(self, block);
     uint64_t left_bytes = node_of(self, block)->bytes - bytes;
     if (!leaves_rest(self, small, bytes, left_bytes))
-        return STATUS_OK;
+        return AR_OK;
     node_of(self, block)->bytes = bytes;
     status = make_block(self, record->address + bytes, left_bytes, segment, block, &rest, error);
     if (!status)
@@ -295,8 +297,9 @@ static void take_free(struct snapshot_passed *self, const struct snapshot_record
     set_free(self, block);
 }
 
-static enum status take_segment(struct snapshot_passed *self, const struct snapshot_record *record,
-                                size_t event, struct error *error)
+static enum ar_status take_segment(struct snapshot_passed *self,
+                                   const struct snapshot_record *record, size_t event,
+                                   struct ar_error *error)
 {
     uint64_t seen;
     const struct snapshot_passed_segment segment = {.address = record->address,
@@ -305,9 +308,9 @@ static enum status take_segment(struct snapshot_passed *self, const struct snaps
                                                     .told = record->pool != 0};
     self->stuck |= !record->bytes || id_map_get(&self->at, record->address, &seen);
     if (self->stuck)
-        return STATUS_OK;
-    enum status status = add_segment(self, &segment, record->stream,
-                                     record->bytes == TORCH_SMALL_SEGMENT_BYTES, error);
+        return AR_OK;
+    enum ar_status status = add_segment(self, &segment, record->stream,
+                                        record->bytes == TORCH_SMALL_SEGMENT_BYTES, error);
     uint32_t block, made = (uint32_t)self->segment_count - 1;
     if (!status)
         status = make_block(self, record->address, record->bytes, made, 0, &block, error);
@@ -351,23 +354,23 @@ static void take_back(struct snapshot_passed *self, const struct snapshot_record
 /* Segments were given back, and these were not: they are neither of the common pool nor of one that has
  * ever given any back, which a private one does once the program has given it up. `next`: what follows;
  * NULL: the end. */
-static enum status look_at_rest(struct snapshot_passed *self, const struct snapshot_record *next,
-                                struct error *error)
+static enum ar_status look_at_rest(struct snapshot_passed *self, const struct snapshot_record *next,
+                                   struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     bool in_request =
         !next || next->action == SNAPSHOT_SEGMENT_ALLOC || next->action == SNAPSHOT_OOM;
     /* For a request the oldest alone may have been given back (which a threshold asks for where the
      * program has set a limit), or as many of the largest as it needs. */
     if (in_request && ((self->in_part && self->settings.gc_threshold > 0) ||
                        self->smallest_back >= self->settings.max_split_bytes))
-        return STATUS_OK;
+        return AR_OK;
     self->steps += self->segment_count;
     self->stuck |= self->steps > STEPS_MOST;
     for (size_t i = 0; i < self->segment_count && !self->stuck; i++)
         if (self->segments[i].told && !self->segments[i].pool &&
             whole_block(self, &self->segments[i]))
-            return STATUS_OK;
+            return AR_OK;
     for (uint32_t i = 0; i < self->segment_count && !self->stuck; i++) {
         if (i == self->fresh || !whole_block(self, &self->segments[i]))
             continue;
@@ -381,11 +384,11 @@ static enum status look_at_rest(struct snapshot_passed *self, const struct snaps
     return status;
 }
 
-static enum status take(struct snapshot_passed *self, const struct snapshot_record *record,
-                        size_t event, struct error *error)
+static enum ar_status take(struct snapshot_passed *self, const struct snapshot_record *record,
+                           size_t event, struct ar_error *error)
 {
     if (self->giving_back && record->action != SNAPSHOT_SEGMENT_FREE) {
-        enum status status = look_at_rest(self, record, error);
+        enum ar_status status = look_at_rest(self, record, error);
         self->giving_back = false;
         if (status)
             return status;
@@ -395,7 +398,7 @@ static enum status take(struct snapshot_passed *self, const struct snapshot_reco
         return take_request(self, record, event, error);
     case SNAPSHOT_FREE_COMPLETED:
         take_free(self, record);
-        return STATUS_OK;
+        return AR_OK;
     case SNAPSHOT_SEGMENT_ALLOC:
         return take_segment(self, record, event, error);
     case SNAPSHOT_SEGMENT_FREE:
@@ -403,31 +406,31 @@ static enum status take(struct snapshot_passed *self, const struct snapshot_reco
             self->smallest_back = record->bytes;
         self->giving_back = true;
         take_back(self, record, event);
-        return STATUS_OK;
+        return AR_OK;
     case SNAPSHOT_SEGMENT_MAP:
     case SNAPSHOT_SEGMENT_UNMAP:
         self->stuck = true;
-        return STATUS_OK;
+        return AR_OK;
     default:
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
-enum status snapshot_passed_find(struct snapshot_passed *self, struct error *error)
+enum ar_status snapshot_passed_find(struct snapshot_passed *self, struct ar_error *error)
 {
     const struct snapshot_world *world = self->world;
     size_t bytes = (world->event_count + 1) * sizeof *self->of_event;
     self->fresh = SNAPSHOT_NO_SEGMENT;
-    range_pool_open(&self->blocks, &self->host);
+    ar_range_pool_open(&self->blocks, &self->host);
     self->of_event = malloc(bytes);
     if (!self->of_event)
         return no_memory(error);
     memset(self->of_event, 0xff, bytes);
-    enum status status = begin(self, error);
+    enum ar_status status = begin(self, error);
     for (size_t i = 0; i < world->event_count && !status && !self->stuck; i++) {
         const struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
         self->stuck |= !record;
-        status = record ? take(self, record, i, error) : STATUS_OK;
+        status = record ? take(self, record, i, error) : AR_OK;
     }
     if (!status && !self->stuck && self->giving_back)
         status = look_at_rest(self, NULL, error);
@@ -437,7 +440,7 @@ enum status snapshot_passed_find(struct snapshot_passed *self, struct error *err
 void snapshot_passed_close(struct snapshot_passed *self)
 {
     if (self->blocks.host)
-        range_pool_close(&self->blocks);
+        ar_range_pool_close(&self->blocks);
     id_map_close(&self->at);
     id_map_close(&self->final_at);
     id_map_close(&self->opposites);

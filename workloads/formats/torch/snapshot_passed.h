@@ -27,10 +27,10 @@ struct snapshot_passed {
     struct snapshot_world *world;
     struct snapshot_tree *tree;
     struct torch_settings settings;
-    struct host host;
-    struct range_pool blocks; /* extra: segment * 2 + used */
-    struct id_map at;         /* from address to block */
-    struct id_map final_at;   /* from address to final area */
+    struct ar_host host;
+    struct ar_range_pool blocks; /* extra: segment * 2 + used */
+    struct id_map at;            /* from address to block */
+    struct id_map final_at;      /* from address to final area */
     struct snapshot_passed_group *groups;
     size_t group_count, group_room;
     struct snapshot_passed_segment *segments;
@@ -49,7 +49,8 @@ struct snapshot_passed {
 
 /* Goes through the history from its start; `world`, `tree`, `settings` and `in_part` are set, all else is
  * zero. `stuck`: it contradicts itself. HOST_MEMORY. The caller closes it, also after a failure. */
-enum status snapshot_passed_find(struct snapshot_passed *self, struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_passed_find(struct snapshot_passed *self,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
 void snapshot_passed_close(struct snapshot_passed *self);
 
 #endif

@@ -27,9 +27,9 @@
 #define FIRST_NEW        UINT64_C(0xfff0000) /* names of new pools, which programs do not have */
 #define NEW_POOLS        64u
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for the pools of a snapshot");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the pools of a snapshot");
 }
 
 /* ---- colours --------------------------------------------------------------------------- */
@@ -60,14 +60,14 @@ static void find_taken(const struct snapshot_passed *self, uint32_t segment, boo
     }
 }
 
-enum status snapshot_new_pool(struct snapshot_tree *tree, unsigned number, unsigned *pool,
-                              struct error *error)
+enum ar_status snapshot_new_pool(struct snapshot_tree *tree, unsigned number, unsigned *pool,
+                                 struct ar_error *error)
 {
     return snapshot_pool(tree, pickle_make(PICKLE_PAIR, (FIRST_NEW + number) << 28), pool, error);
 }
 
-static enum status colour(struct snapshot_passed *self, uint32_t at, size_t named,
-                          struct error *error)
+static enum ar_status colour(struct snapshot_passed *self, uint32_t at, size_t named,
+                             struct ar_error *error)
 {
     struct snapshot_passed_segment *segment = &self->segments[at];
     bool taken[SNAPSHOT_POOLS_MOST];
@@ -76,21 +76,21 @@ static enum status colour(struct snapshot_passed *self, uint32_t at, size_t name
         if (!taken[pool]) {
             segment->pool = pool;
             segment->coloured = true;
-            return STATUS_OK;
+            return AR_OK;
         }
     for (unsigned i = 0; i < NEW_POOLS; i++) {
         unsigned pool;
-        enum status status = snapshot_new_pool(self->tree, i, &pool, error);
+        enum ar_status status = snapshot_new_pool(self->tree, i, &pool, error);
         if (status)
             return status;
         if (taken[pool])
             continue;
         segment->pool = pool;
         segment->coloured = true;
-        return STATUS_OK;
+        return AR_OK;
     }
     self->stuck = true;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static bool contradicts_itself(const struct snapshot_passed *self)
@@ -104,10 +104,10 @@ static bool contradicts_itself(const struct snapshot_passed *self)
     return false;
 }
 
-static enum status colour_all(struct snapshot_passed *self, struct error *error)
+static enum ar_status colour_all(struct snapshot_passed *self, struct ar_error *error)
 {
     size_t named = self->tree->pool_count;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     take_end(self);
     self->stuck |=
         contradicts_itself(self) || self->pair_count * self->segment_count > COMPARISONS_MOST;
@@ -147,10 +147,10 @@ static void hand_out(struct snapshot_passed *self)
     world->tells_pools = true;
 }
 
-static enum status tell(struct snapshot_passed *self, struct error *error)
+static enum ar_status tell(struct snapshot_passed *self, struct ar_error *error)
 {
     const struct snapshot_world *world = self->world;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < world->final_area_count && !status; i++)
         status = id_map_put(&self->final_at, world->final_areas[i].address, i);
     if (status)
@@ -168,21 +168,21 @@ static bool read_settings(const char *conf, struct torch_settings *out)
 {
     const struct torch_values values = {
         .conf = conf, .max_non_split_rounding_mb = 20, .large_segment_size_mb = 20};
-    struct error ignored;
-    return torch_settings_read(&values, out, &ignored) == STATUS_OK && !out->expandable;
+    struct ar_error ignored;
+    return torch_settings_read(&values, out, &ignored) == AR_OK && !out->expandable;
 }
 
-enum status snapshot_pools_tell(struct snapshot_world *world, struct snapshot_tree *tree,
-                                const char *conf, struct error *error)
+enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot_tree *tree,
+                                   const char *conf, struct ar_error *error)
 {
     struct torch_settings settings;
     if (!world->event_count || (world->tells_pools && !world->unknown_pools) || world->has_pages ||
         !read_settings(conf, &settings))
-        return STATUS_OK;
+        return AR_OK;
     struct snapshot_passed *self = calloc(1, sizeof *self);
     if (!self)
         return no_memory(error);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     bool stuck = true;
     for (unsigned in_part = 0; in_part < 2 && stuck && !status; in_part++) {
         *self = (struct snapshot_passed){

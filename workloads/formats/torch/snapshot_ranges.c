@@ -21,12 +21,12 @@
 #include "workloads/formats/torch/snapshot_pools.h"
 
 #define RANGES_MOST 1024u
-#define SMALL_PAGE  (2 * MIB)
-#define LARGE_PAGE  (20 * MIB)
+#define SMALL_PAGE  (2 * AR_MIB)
+#define LARGE_PAGE  (20 * AR_MIB)
 #define STEPS_MOST  (UINT64_C(1) << 26) /* pages or ranges looked at: a hostile file ends there */
 #define NO_RANGE    UINT32_MAX
 #define NEVER       SIZE_MAX
-#define SLACK_BYTES GIB /* pages in between may have been unmapped before the history */
+#define SLACK_BYTES AR_GIB /* pages in between may have been unmapped before the history */
 
 struct range {
     uint64_t low, high; /* of all that was ever mapped */
@@ -82,8 +82,8 @@ static struct range *add_range(struct telling *self, uint64_t address, bool smal
     return range;
 }
 
-static enum status widen(struct telling *self, struct range *range, uint64_t address,
-                         uint64_t bytes)
+static enum ar_status widen(struct telling *self, struct range *range, uint64_t address,
+                            uint64_t bytes)
 {
     range->low = address < range->low ? address : range->low;
     range->high = address + bytes > range->high ? address + bytes : range->high;
@@ -95,21 +95,22 @@ static enum status widen(struct telling *self, struct range *range, uint64_t add
 /* ---- the history ----------------------------------------------------------------------- */
 
 /* A block is handed out in whole: with rounding it may reach onto a page that its request does not. */
-static enum status use(struct telling *self, struct range *range, uint64_t address, uint64_t bytes)
+static enum ar_status use(struct telling *self, struct range *range, uint64_t address,
+                          uint64_t bytes)
 {
     self->stuck |=
         self->pages.steps > STEPS_MOST || address >= range->high || bytes > range->high - address;
     return self->stuck
-               ? STATUS_OK
+               ? AR_OK
                : snapshot_pages_use(&self->pages, range->page, address,
                                     torch_round(&self->settings, bytes), &range->free_pages);
 }
 
-static enum status begin(struct telling *self)
+static enum ar_status begin(struct telling *self)
 {
     const struct snapshot_world *world = self->world;
     struct range *range = NULL;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < world->area_count && !self->stuck && !status; i++) {
         const struct snapshot_area *area = &world->areas[i];
         if (!area->expandable)
@@ -117,7 +118,7 @@ static enum status begin(struct telling *self)
         if (!range || !snapshot_world_joins(world, i))
             range = add_range(self, area->address, area->small, 0);
         if (!range)
-            return STATUS_OK;
+            return AR_OK;
         range->stream = area->stream;
         range->pool = area->pool;
         range->told |= area->pool_told;
@@ -158,14 +159,14 @@ static void look_at_rest(struct telling *self)
     self->stuck |= self->steps > STEPS_MOST;
 }
 
-static enum status take_pages(struct telling *self, const struct snapshot_record *record,
-                              size_t event)
+static enum ar_status take_pages(struct telling *self, const struct snapshot_record *record,
+                                 size_t event)
 {
     struct range *range = range_at(self, record->stream, record->address, SLACK_BYTES);
     if (!range)
         range = add_range(self, record->address, record->bytes % LARGE_PAGE != 0, event);
     if (!range)
-        return STATUS_OK;
+        return AR_OK;
     range->stream = record->stream;
     if (record->pool) {
         range->pool = record->pool - 1;
@@ -192,17 +193,17 @@ static void give_pages(struct telling *self, const struct snapshot_record *recor
     self->of_event[event] = (uint32_t)(range - self->ranges);
 }
 
-static enum status take_block(struct telling *self, const struct snapshot_record *record,
-                              size_t event)
+static enum ar_status take_block(struct telling *self, const struct snapshot_record *record,
+                                 size_t event)
 {
     struct range *range = range_at(self, record->stream, record->address, 0);
     if (!range)
-        return STATUS_OK;
+        return AR_OK;
     self->of_event[event] = (uint32_t)(range - self->ranges);
     return use(self, range, record->address, record->bytes);
 }
 
-static enum status take(struct telling *self, const struct snapshot_record *record, size_t event)
+static enum ar_status take(struct telling *self, const struct snapshot_record *record, size_t event)
 {
     struct range *range;
     if (record->action != SNAPSHOT_SEGMENT_UNMAP && self->giving_since != NEVER)
@@ -212,16 +213,16 @@ static enum status take(struct telling *self, const struct snapshot_record *reco
         return take_pages(self, record, event);
     case SNAPSHOT_SEGMENT_UNMAP:
         give_pages(self, record, event);
-        return STATUS_OK;
+        return AR_OK;
     case SNAPSHOT_ALLOC:
         return take_block(self, record, event);
     case SNAPSHOT_FREE_COMPLETED:
         range = range_at(self, record->stream, record->address, 0);
         return range ? snapshot_pages_leave(&self->pages, range->page, record->address,
                                             &range->free_pages)
-                     : STATUS_OK;
+                     : AR_OK;
     default:
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
@@ -258,12 +259,12 @@ static void find_taken(const struct telling *self, size_t at, bool *taken)
             taken[self->ranges[i].pool] = true;
 }
 
-static enum status colour(struct telling *self, size_t at, size_t named, struct error *error)
+static enum ar_status colour(struct telling *self, size_t at, size_t named, struct ar_error *error)
 {
     struct range *range = &self->ranges[at];
     bool taken[SNAPSHOT_POOLS_MOST];
     unsigned pool = range->is_not_common;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     find_taken(self, at, taken);
     while (pool < named && taken[pool])
         pool++;
@@ -314,11 +315,11 @@ static void hand_out(struct telling *self)
     }
 }
 
-static enum status tell(struct telling *self, struct error *error)
+static enum ar_status tell(struct telling *self, struct ar_error *error)
 {
     struct snapshot_world *world = self->world;
     size_t named = self->tree->pool_count;
-    enum status status = begin(self);
+    enum ar_status status = begin(self);
     for (size_t i = 0; i < world->event_count && !self->stuck && !status; i++) {
         const struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
         self->of_event[i] = NO_RANGE;
@@ -326,12 +327,12 @@ static enum status tell(struct telling *self, struct error *error)
             status = take(self, record, i);
     }
     if (status)
-        return error_set(error, status, "no host memory for the ranges of a snapshot");
+        return ar_error_set(error, status, "no host memory for the ranges of a snapshot");
     if (self->giving_since != NEVER)
         look_at_rest(self);
     take_end(self);
     if (self->stuck)
-        return STATUS_OK;
+        return AR_OK;
     for (size_t i = 0; i < self->count && !status; i++)
         if (!self->ranges[i].told) {
             status = colour(self, i, named, error);
@@ -347,22 +348,22 @@ static void read_settings(const char *conf, struct torch_settings *out)
 {
     const struct torch_values values = {
         .conf = conf, .max_non_split_rounding_mb = 20, .large_segment_size_mb = 20};
-    struct error ignored;
+    struct ar_error ignored;
     if (torch_settings_read(&values, out, &ignored))
         *out = (struct torch_settings){0};
 }
 
-enum status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,
-                                 const char *conf, struct error *error)
+enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,
+                                    const char *conf, struct ar_error *error)
 {
     if (!world->event_count || !world->has_pages)
-        return STATUS_OK;
+        return AR_OK;
     struct telling *self = calloc(1, sizeof *self);
     uint32_t *of_event = malloc(world->event_count * sizeof *of_event);
-    enum status status =
+    enum ar_status status =
         self && of_event
-            ? STATUS_OK
-            : error_set(error, STATUS_HOST_MEMORY, "no host memory for the ranges of a snapshot");
+            ? AR_OK
+            : ar_error_set(error, AR_HOST_MEMORY, "no host memory for the ranges of a snapshot");
     if (!status) {
         self->world = world;
         self->tree = tree;

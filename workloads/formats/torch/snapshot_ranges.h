@@ -7,7 +7,7 @@
 
 /* Once, after the rewind. `conf`: the settings of the allocator. Where it cannot tell, or need not, all stay as they are. HOST_MEMORY; INVALID
  * for too many pools. */
-enum status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,
-                                 const char *conf, struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,
+                                    const char *conf, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -44,7 +44,7 @@ static void read_divisions(const char *text, uint64_t divisions[SNAPSHOT_DIVISIO
 static void take(struct snapshot_settings *out, const char *key, const char *value)
 {
     if (!strcmp(key, "max_split_size_mb"))
-        out->max_split_bytes = (int64_t)(strtoull(value, NULL, 10) % (UINT64_C(1) << 32) * MIB);
+        out->max_split_bytes = (int64_t)(strtoull(value, NULL, 10) % (UINT64_C(1) << 32) * AR_MIB);
     else if (!strcmp(key, "garbage_collection_threshold"))
         out->garbage_collection_threshold = strtod(value, NULL);
     else if (!strcmp(key, "expandable_segments"))

@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum status conversion_no_memory(struct error *error)
+enum ar_status conversion_no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
 }
 
 size_t conversion_world(const struct conversion *c)
@@ -43,19 +43,20 @@ uint32_t conversion_pool(struct conversion *c, unsigned pool)
     return c->pools[pool] - 1;
 }
 
-enum status conversion_append(struct conversion *c, struct trace_event event, const char *text,
-                              struct error *error)
+enum ar_status conversion_append(struct conversion *c, struct trace_event event, const char *text,
+                                 struct ar_error *error)
 {
     return trace_memory_append(c->memory, &event, NULL, text, error);
 }
 
-enum status conversion_note(struct conversion *c, const char *text, struct error *error)
+enum ar_status conversion_note(struct conversion *c, const char *text, struct ar_error *error)
 {
     return conversion_append(c, (struct trace_event){.kind = TRACE_NOTE}, text, error);
 }
 
-enum status conversion_note_numbers(struct conversion *c, const char *verb, const uint64_t *numbers,
-                                    size_t count, struct error *error)
+enum ar_status conversion_note_numbers(struct conversion *c, const char *verb,
+                                       const uint64_t *numbers, size_t count,
+                                       struct ar_error *error)
 {
     char text[128];
     int used = snprintf(text, sizeof text, "%s", verb);
@@ -80,10 +81,10 @@ struct id_map *conversion_places(const struct conversion *c)
 
 /* ---- the state at the start ------------------------------------------------------------ */
 
-static enum status append_areas(struct conversion *c, struct error *error)
+static enum ar_status append_areas(struct conversion *c, struct ar_error *error)
 {
     uint64_t *bases = snapshot_world_bases(c->world, c->tree);
-    enum status status = bases ? STATUS_OK : conversion_no_memory(error);
+    enum ar_status status = bases ? AR_OK : conversion_no_memory(error);
     for (size_t i = 0; i < c->world->area_count && !status; i++) {
         const struct snapshot_area *area = &c->world->areas[i];
         uint32_t pool = conversion_pool(c, area->pool);
@@ -112,9 +113,9 @@ static bool lies_in_area(const struct snapshot_world *world, uint64_t address, s
 }
 
 /* Where the blocks are; those outside of every segment are told with their requests. */
-static enum status append_places(struct conversion *c, struct error *error)
+static enum ar_status append_places(struct conversion *c, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     size_t area = 0;
     for (size_t i = 0; i < c->world->place_count && !status; i++) {
         const struct snapshot_place *place = &c->world->places[i];
@@ -126,9 +127,9 @@ static enum status append_places(struct conversion *c, struct error *error)
     return status;
 }
 
-static enum status append_initial(struct conversion *c, struct error *error)
+static enum ar_status append_initial(struct conversion *c, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     size_t area = 0;
     for (size_t i = 0; i < c->world->place_count && !status; i++) {
         const struct snapshot_place *place = &c->world->places[i];
@@ -153,9 +154,9 @@ static enum status append_initial(struct conversion *c, struct error *error)
 }
 
 /* All notes of all devices come before the first event. */
-static enum status append_start(struct conversion *c, struct error *error)
+static enum ar_status append_start(struct conversion *c, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     uint64_t first_id = c->next_id;
     for (size_t i = 0; i < c->world_count && !status; i++) {
         c->world = &c->worlds[i];
@@ -176,12 +177,12 @@ static enum status append_start(struct conversion *c, struct error *error)
 
 /* ---- the state at the end -------------------------------------------------------------- */
 
-static enum status append_end(struct conversion *c, struct error *error)
+static enum ar_status append_end(struct conversion *c, struct ar_error *error)
 {
     static const char *const states[] = {
         [SNAPSHOT_ACTIVE] = "used", [SNAPSHOT_PENDING] = "pending", [SNAPSHOT_INACTIVE] = "free"};
     char text[128];
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < c->world->final_area_count && !status; i++) {
         const struct snapshot_area *area = &c->world->final_areas[i];
         uint32_t pool = conversion_pool(c, area->pool);
@@ -204,12 +205,13 @@ static enum status append_end(struct conversion *c, struct error *error)
     return status;
 }
 
-enum status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world *worlds, size_t count,
-                           const struct snapshot_marks *marks, struct trace_memory *memory,
-                           struct import_report *report, struct error *error)
+enum ar_status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world *worlds,
+                              size_t count, const struct snapshot_marks *marks,
+                              struct trace_memory *memory, struct import_report *report,
+                              struct ar_error *error)
 {
     struct conversion *c = calloc(1, sizeof *c);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (!c)
         return conversion_no_memory(error);
     c->tree = tree;

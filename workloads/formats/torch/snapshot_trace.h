@@ -8,8 +8,9 @@
 
 /* Appends the state at the start, all events and marks, and the state at the end. Lets go of the tree's
  * records on the way. */
-enum status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world *worlds, size_t count,
-                           const struct snapshot_marks *marks, struct trace_memory *memory,
-                           struct import_report *report, struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world *worlds,
+                              size_t count, const struct snapshot_marks *marks,
+                              struct trace_memory *memory, struct import_report *report,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -71,17 +71,17 @@ static bool is_too_large(const struct snapshot_tree *tree, uint64_t bytes)
     return bytes > BYTES_MOST || bytes > BYTES_LEAST + BYTES_EACH * trace_input_bytes(tree->input);
 }
 
-static enum status failed(const struct snapshot_tree *tree, struct error *error)
+static enum ar_status failed(const struct snapshot_tree *tree, struct ar_error *error)
 {
     if (is_too_large(tree, tree->bytes))
-        return error_set(error, STATUS_FORMAT,
-                         "it holds more data than a snapshot of that size can");
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+        return ar_error_set(error, AR_FORMAT,
+                            "it holds more data than a snapshot of that size can");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
 }
 
 /* The array with room for one more; NULL with a sentence. */
 static void *grow(struct snapshot_tree *tree, void *array, size_t *room, size_t count, size_t bytes,
-                  struct error *error)
+                  struct ar_error *error)
 {
     if (count < *room)
         return array;
@@ -96,8 +96,8 @@ static void *grow(struct snapshot_tree *tree, void *array, size_t *room, size_t 
     return grown;
 }
 
-static enum status make_object(struct snapshot_tree *tree, enum object_class class, uint64_t *index,
-                               struct error *error)
+static enum ar_status make_object(struct snapshot_tree *tree, enum object_class class,
+                                  uint64_t *index, struct ar_error *error)
 {
     uint64_t *objects =
         grow(tree, tree->objects, &tree->object_room, tree->object_count, sizeof *objects, error);
@@ -106,11 +106,11 @@ static enum status make_object(struct snapshot_tree *tree, enum object_class cla
     tree->objects = objects;
     *index = tree->object_count++;
     become(tree, *index, class, 0);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status make_vector(struct snapshot_tree *tree, uint64_t object, enum object_class class,
-                               struct error *error)
+static enum ar_status make_vector(struct snapshot_tree *tree, uint64_t object,
+                                  enum object_class class, struct ar_error *error)
 {
     struct snapshot_vector *vectors =
         grow(tree, tree->vectors, &tree->vector_room, tree->vector_count, sizeof *vectors, error);
@@ -119,11 +119,11 @@ static enum status make_vector(struct snapshot_tree *tree, uint64_t object, enum
     tree->vectors = vectors;
     vectors[tree->vector_count] = (struct snapshot_vector){0};
     become(tree, object, class, tree->vector_count++);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status extend(struct snapshot_tree *tree, uint64_t object, const uint64_t *items,
-                          size_t count, struct error *error)
+static enum ar_status extend(struct snapshot_tree *tree, uint64_t object, const uint64_t *items,
+                             size_t count, struct ar_error *error)
 {
     struct snapshot_vector *vector = &tree->vectors[index_of(tree, object)];
     size_t wanted = vector->count + count;
@@ -140,7 +140,7 @@ static enum status extend(struct snapshot_tree *tree, uint64_t object, const uin
     }
     memcpy(vector->items + vector->count, items, count * sizeof *items);
     vector->count = (uint32_t)wanted;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void drop_vector(struct snapshot_tree *tree, uint64_t object)
@@ -255,30 +255,30 @@ void snapshot_forget_values(struct snapshot_tree *tree)
 
 /* ---- streams and pools ----------------------------------------------------------------- */
 
-static enum status number_in(uint64_t *list, size_t *count, size_t most, uint64_t value,
-                             unsigned *index, const char *what, struct error *error)
+static enum ar_status number_in(uint64_t *list, size_t *count, size_t most, uint64_t value,
+                                unsigned *index, const char *what, struct ar_error *error)
 {
     for (size_t i = *count; i-- > 0;)
         if (list[i] == value) {
             *index = (unsigned)i;
-            return STATUS_OK;
+            return AR_OK;
         }
     if (*count == most)
-        return error_set(error, STATUS_INVALID, "it has more than %zu %s", most, what);
+        return ar_error_set(error, AR_INVALID, "it has more than %zu %s", most, what);
     *index = (unsigned)*count;
     list[(*count)++] = value;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status snapshot_stream(struct snapshot_tree *tree, uint64_t handle, unsigned *index,
-                            struct error *error)
+enum ar_status snapshot_stream(struct snapshot_tree *tree, uint64_t handle, unsigned *index,
+                               struct ar_error *error)
 {
     return number_in(tree->streams, &tree->stream_count, SNAPSHOT_STREAMS_MOST, handle, index,
                      "streams", error);
 }
 
-enum status snapshot_pool(struct snapshot_tree *tree, uint64_t pair, unsigned *index,
-                          struct error *error)
+enum ar_status snapshot_pool(struct snapshot_tree *tree, uint64_t pair, unsigned *index,
+                             struct ar_error *error)
 {
     return number_in(tree->pools, &tree->pool_count, SNAPSHOT_POOLS_MOST - 1, pair, index, "pools",
                      error);
@@ -287,8 +287,8 @@ enum status snapshot_pool(struct snapshot_tree *tree, uint64_t pair, unsigned *i
 /* ---- stacks ---------------------------------------------------------------------------- */
 
 /* The tag of a text: what a tag cannot hold is replaced. */
-static enum status tag_of(struct snapshot_tree *tree, const char *text, uint32_t *tag,
-                          struct error *error)
+static enum ar_status tag_of(struct snapshot_tree *tree, const char *text, uint32_t *tag,
+                             struct ar_error *error)
 {
     char clean[96];
     size_t length = 0;
@@ -298,8 +298,8 @@ static enum status tag_of(struct snapshot_tree *tree, const char *text, uint32_t
     }
     uint32_t index;
     *tag = 0;
-    enum status status =
-        length ? texts_intern(&tree->texts, clean, length, &index, error) : STATUS_OK;
+    enum ar_status status =
+        length ? texts_intern(&tree->texts, clean, length, &index, error) : AR_OK;
     if (!status && length)
         *tag = index + 1;
     return status;
@@ -307,7 +307,8 @@ static enum status tag_of(struct snapshot_tree *tree, const char *text, uint32_t
 
 /* Reduces a dictionary to the name of its frame: FILE:LINE:NAME. Without a line, as this project
  * writes them, the name alone is a tag. */
-static enum status reduce_frame(struct snapshot_tree *tree, uint64_t object, struct error *error)
+static enum ar_status reduce_frame(struct snapshot_tree *tree, uint64_t object,
+                                   struct ar_error *error)
 {
     uint64_t dict = pickle_make(PICKLE_DICT, object), line = 0;
     const char *file = snapshot_text(tree, snapshot_get(tree, dict, SNAPSHOT_KEY_filename));
@@ -321,7 +322,7 @@ static enum status reduce_frame(struct snapshot_tree *tree, uint64_t object, str
                  name);
     else
         snprintf(text, sizeof text, "%.90s", name);
-    enum status status = frame_is_users(file) ? tag_of(tree, text, &tag, error) : STATUS_OK;
+    enum ar_status status = frame_is_users(file) ? tag_of(tree, text, &tag, error) : AR_OK;
     drop_vector(tree, object);
     become(tree, object, FRAME, tag);
     return status;
@@ -336,10 +337,10 @@ static bool is_frame(const struct snapshot_tree *tree, uint64_t value)
 }
 
 /* Looks for the innermost frame of the user's. */
-static enum status take_frames(struct snapshot_tree *tree, uint64_t list, const uint64_t *items,
-                               size_t count, struct error *error)
+static enum ar_status take_frames(struct snapshot_tree *tree, uint64_t list, const uint64_t *items,
+                                  size_t count, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < count && !index_of(tree, list) && !status; i++) {
         uint64_t object = pickle_payload(items[i]);
         if (!is_frame(tree, items[i]))
@@ -367,13 +368,13 @@ static unsigned action_of(struct snapshot_tree *tree, uint64_t value)
     return SNAPSHOT_UNKNOWN;
 }
 
-static enum status take_field(struct snapshot_tree *tree, struct snapshot_record *record,
-                              uint64_t key, uint64_t value, struct error *error)
+static enum ar_status take_field(struct snapshot_tree *tree, struct snapshot_record *record,
+                                 uint64_t key, uint64_t value, struct ar_error *error)
 {
     unsigned index = 0;
     uint32_t tag = 0;
     uint64_t number;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     switch (pickle_kind_of(key) == PICKLE_TEXT ? pickle_payload(key) : SNAPSHOT_KEY_COUNT) {
     case SNAPSHOT_KEY_action:
         record->action = action_of(tree, value) & 15;
@@ -385,9 +386,9 @@ static enum status take_field(struct snapshot_tree *tree, struct snapshot_record
         break;
     case SNAPSHOT_KEY_size:
         if (!snapshot_number(tree, value, &number) || number >= TRACE_BYTES_LIMIT)
-            return error_set(error, STATUS_FORMAT,
-                             "an entry's size is no number of bytes below "
-                             "2^60: take the snapshot again");
+            return ar_error_set(error, AR_FORMAT,
+                                "an entry's size is no number of bytes below "
+                                "2^60: take the snapshot again");
         record->bytes = number;
         break;
     case SNAPSHOT_KEY_time_us:
@@ -412,7 +413,7 @@ static enum status take_field(struct snapshot_tree *tree, struct snapshot_record
         break;
     case SNAPSHOT_KEY_user_metadata:
         status = *snapshot_text(tree, value) ? tag_of(tree, snapshot_text(tree, value), &tag, error)
-                                             : STATUS_OK;
+                                             : AR_OK;
         record->tag = tag ? tag : record->tag;
         break;
     default:
@@ -421,12 +422,13 @@ static enum status take_field(struct snapshot_tree *tree, struct snapshot_record
     return status;
 }
 
-static enum status make_record(struct snapshot_tree *tree, uint64_t object, struct error *error)
+static enum ar_status make_record(struct snapshot_tree *tree, uint64_t object,
+                                  struct ar_error *error)
 {
     size_t chunk = tree->record_count / CHUNK;
     if (tree->record_count == RECORDS_MOST)
-        return error_set(error, STATUS_FORMAT, "its history has more than %" PRIu64 " entries",
-                         RECORDS_MOST);
+        return ar_error_set(error, AR_FORMAT, "its history has more than %" PRIu64 " entries",
+                            RECORDS_MOST);
     if (tree->record_count % CHUNK == 0) {
         struct snapshot_record **chunks =
             grow(tree, tree->chunks, &tree->chunk_room, chunk, sizeof *chunks, error);
@@ -435,25 +437,25 @@ static enum status make_record(struct snapshot_tree *tree, uint64_t object, stru
         tree->chunks = chunks;
         chunks[chunk] = calloc(CHUNK, sizeof **chunks);
         if (!chunks[chunk])
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory to read a snapshot");
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
     }
     become(tree, object, RECORD, tree->record_count++);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status fill_record(struct snapshot_tree *tree, uint64_t object, const uint64_t *pairs,
-                               size_t count, struct error *error)
+static enum ar_status fill_record(struct snapshot_tree *tree, uint64_t object,
+                                  const uint64_t *pairs, size_t count, struct ar_error *error)
 {
     struct snapshot_record *record = snapshot_record_at(tree, index_of(tree, object));
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < count && !status; i++)
         status = take_field(tree, record, pairs[2 * i], pairs[2 * i + 1], error);
     return status;
 }
 
 /* A dictionary turns out to be an entry of the history. */
-static enum status turn_into_record(struct snapshot_tree *tree, uint64_t object,
-                                    struct error *error)
+static enum ar_status turn_into_record(struct snapshot_tree *tree, uint64_t object,
+                                       struct ar_error *error)
 {
     struct snapshot_vector before = {0};
     if (class_of(tree, object) == DICT) {
@@ -461,7 +463,7 @@ static enum status turn_into_record(struct snapshot_tree *tree, uint64_t object,
         tree->vectors[index_of(tree, object)] = (struct snapshot_vector){0};
         tree->bytes -= before.room * sizeof *before.items;
     }
-    enum status status = make_record(tree, object, error);
+    enum ar_status status = make_record(tree, object, error);
     if (!status)
         status = fill_record(tree, object, before.items, before.count / 2, error);
     free(before.items);
@@ -470,21 +472,21 @@ static enum status turn_into_record(struct snapshot_tree *tree, uint64_t object,
 
 /* ---- the sink -------------------------------------------------------------------------- */
 
-static enum status on_list(void *argument, uint64_t *index, struct error *error)
+static enum ar_status on_list(void *argument, uint64_t *index, struct ar_error *error)
 {
     return make_object(argument, NEW_LIST, index, error);
 }
 
-static enum status on_dict(void *argument, uint64_t *index, struct error *error)
+static enum ar_status on_dict(void *argument, uint64_t *index, struct ar_error *error)
 {
     return make_object(argument, NEW_DICT, index, error);
 }
 
-static enum status on_append(void *argument, uint64_t list, const uint64_t *items, size_t count,
-                             struct error *error)
+static enum ar_status on_append(void *argument, uint64_t list, const uint64_t *items, size_t count,
+                                struct ar_error *error)
 {
     struct snapshot_tree *tree = argument;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (class_of(tree, list) == NEW_LIST && is_frame(tree, items[0]))
         become(tree, list, FRAMES, 0);
     else if (class_of(tree, list) == NEW_LIST)
@@ -503,14 +505,14 @@ static bool has_action(const uint64_t *pairs, size_t count)
     return false;
 }
 
-static enum status on_put(void *argument, uint64_t dict, const uint64_t *pairs, size_t count,
-                          struct error *error)
+static enum ar_status on_put(void *argument, uint64_t dict, const uint64_t *pairs, size_t count,
+                             struct ar_error *error)
 {
     struct snapshot_tree *tree = argument;
     enum object_class class = class_of(tree, dict);
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (class == FRAME)
-        return STATUS_OK;
+        return AR_OK;
     if (class != RECORD && has_action(pairs, count)) {
         status = turn_into_record(tree, dict, error);
         class = RECORD;
@@ -523,23 +525,23 @@ static enum status on_put(void *argument, uint64_t dict, const uint64_t *pairs, 
                            : extend(tree, dict, pairs, 2 * count, error);
 }
 
-static enum status on_text(void *argument, const char *bytes, size_t length, uint64_t *index,
-                           struct error *error)
+static enum ar_status on_text(void *argument, const char *bytes, size_t length, uint64_t *index,
+                              struct ar_error *error)
 {
     struct snapshot_tree *tree = argument;
     uint32_t at;
     if (is_too_large(tree, tree->bytes + tree->texts.total_bytes))
-        return error_set(error, STATUS_FORMAT,
-                         "it holds more data than a snapshot of that size can");
+        return ar_error_set(error, AR_FORMAT,
+                            "it holds more data than a snapshot of that size can");
     const char *end = memchr(bytes, 0, length);
-    enum status status =
+    enum ar_status status =
         texts_intern(&tree->texts, bytes, end ? (size_t)(end - bytes) : length, &at, error);
     *index = at;
     return status;
 }
 
-static enum status on_wide(void *argument, uint64_t bits, bool negative, uint64_t *index,
-                           struct error *error)
+static enum ar_status on_wide(void *argument, uint64_t bits, bool negative, uint64_t *index,
+                              struct ar_error *error)
 {
     struct snapshot_tree *tree = argument;
     struct snapshot_wide *wides =
@@ -549,11 +551,11 @@ static enum status on_wide(void *argument, uint64_t bits, bool negative, uint64_
     tree->wides = wides;
     wides[tree->wide_count] = (struct snapshot_wide){bits, negative};
     *index = tree->wide_count++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status snapshot_tree_read(struct trace_input *input, bool is_json, struct snapshot_tree *out,
-                               struct error *error)
+enum ar_status snapshot_tree_read(struct trace_input *input, bool is_json,
+                                  struct snapshot_tree *out, struct ar_error *error)
 {
     const struct pickle_sink sink = {.make_list = on_list,
                                      .make_dict = on_dict,
@@ -564,7 +566,7 @@ enum status snapshot_tree_read(struct trace_input *input, bool is_json, struct s
                                      .argument = out};
     uint32_t index;
     unsigned stream, pool;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     out->input = input;
     for (unsigned i = 0; i < SNAPSHOT_KEY_COUNT && !status; i++)
         status = texts_intern(&out->texts, key_names[i], strlen(key_names[i]), &index, error);

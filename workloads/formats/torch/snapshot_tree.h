@@ -97,8 +97,9 @@ struct snapshot_tree {
 #define SNAPSHOT_ABSENT UINT64_MAX /* no value */
 
 /* Reads all of `input`, a pickle or JSON. The caller closes `out`, also after a failure. */
-enum status snapshot_tree_read(struct trace_input *input, bool is_json, struct snapshot_tree *out,
-                               struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_tree_read(struct trace_input *input, bool is_json,
+                                  struct snapshot_tree *out,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
 void snapshot_tree_close(struct snapshot_tree *tree);
 
 /* The value of a key; SNAPSHOT_ABSENT: there is none, or `dict` is no dictionary. */
@@ -125,9 +126,9 @@ void snapshot_forget_below(struct snapshot_tree *tree, uint64_t number);
 void snapshot_forget_values(struct snapshot_tree *tree);
 
 /* Index of a stream's handle or a pool's name, which is added. INVALID past the most. */
-enum status snapshot_stream(struct snapshot_tree *tree, uint64_t handle, unsigned *index,
-                            struct error *error) STATUS_CHECKED;
-enum status snapshot_pool(struct snapshot_tree *tree, uint64_t pair, unsigned *index,
-                          struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_stream(struct snapshot_tree *tree, uint64_t handle, unsigned *index,
+                               struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status snapshot_pool(struct snapshot_tree *tree, uint64_t pair, unsigned *index,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -20,9 +20,9 @@
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
-#define LARGE_PAGE_BYTES    (20 * MIB) /* of a range of the large pool; of the small one 2 MiB */
+#define LARGE_PAGE_BYTES    (20 * AR_MIB) /* of a range of the large pool; of the small one 2 MiB */
 #define MIN_BLOCK_BYTES     512u
-#define SMALL_SEGMENT_BYTES (2 * MIB)
+#define SMALL_SEGMENT_BYTES (2 * AR_MIB)
 
 void snapshot_world_close(struct snapshot_world *world)
 {
@@ -35,9 +35,9 @@ void snapshot_world_close(struct snapshot_world *world)
     *world = (struct snapshot_world){0};
 }
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for the state of a snapshot");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the state of a snapshot");
 }
 
 /* ---- the segments of the snapshot ------------------------------------------------------ */
@@ -65,15 +65,15 @@ static bool requested_of(const struct snapshot_tree *tree, uint64_t block, uint6
            snapshot_number(tree, snapshot_get(tree, history[0], SNAPSHOT_KEY_real_size), bytes);
 }
 
-static enum status take_block(struct snapshot_world *world, const struct snapshot_tree *tree,
-                              uint64_t block, const struct snapshot_area *area, uint64_t *at,
-                              struct error *error)
+static enum ar_status take_block(struct snapshot_world *world, const struct snapshot_tree *tree,
+                                 uint64_t block, const struct snapshot_area *area, uint64_t *at,
+                                 struct ar_error *error)
 {
     struct snapshot_place place = {.stream = area->stream, .pool = area->pool, .address = *at};
     (void)snapshot_number(tree, snapshot_get(tree, block, SNAPSHOT_KEY_address), &place.address);
     if (!snapshot_number(tree, snapshot_get(tree, block, SNAPSHOT_KEY_size), &place.granted_bytes))
-        return error_set(error, STATUS_FORMAT, "a block of the segment at %" PRIu64 " has no size",
-                         area->address);
+        return ar_error_set(error, AR_FORMAT, "a block of the segment at %" PRIu64 " has no size",
+                            area->address);
     place.state = (uint8_t)state_of(tree, snapshot_get(tree, block, SNAPSHOT_KEY_state));
     place.size_known = requested_of(tree, block, &place.requested_bytes) &&
                        place.requested_bytes <= place.granted_bytes && place.requested_bytes;
@@ -81,24 +81,25 @@ static enum status take_block(struct snapshot_world *world, const struct snapsho
         place.requested_bytes = place.granted_bytes;
     if (place.address < *at || place.address - area->address > area->bytes ||
         place.granted_bytes > area->bytes - (place.address - area->address))
-        return error_set(error, STATUS_FORMAT,
-                         "the block at %" PRIu64 " lies in another one, or not in its segment at "
-                         "%" PRIu64,
-                         place.address, area->address);
+        return ar_error_set(error, AR_FORMAT,
+                            "the block at %" PRIu64
+                            " lies in another one, or not in its segment at "
+                            "%" PRIu64,
+                            place.address, area->address);
     *at = place.address + place.granted_bytes;
     if (!place.granted_bytes)
-        return STATUS_OK;
-    struct snapshot_place *places = array_grow(world->final_places, world->final_place_count,
-                                               &world->final_place_room, sizeof place);
+        return AR_OK;
+    struct snapshot_place *places = ar_array_grow(world->final_places, world->final_place_count,
+                                                  &world->final_place_room, sizeof place);
     if (!places)
         return no_memory(error);
     world->final_places = places;
     world->final_places[world->final_place_count++] = place;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status snapshot_world_segment(struct snapshot_world *world, struct snapshot_tree *tree,
-                                   uint64_t segment, struct error *error)
+enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snapshot_tree *tree,
+                                      uint64_t segment, struct ar_error *error)
 {
     struct snapshot_area area = {0};
     uint64_t stream = 0, pool = snapshot_get(tree, segment, SNAPSHOT_KEY_segment_pool_id);
@@ -106,14 +107,13 @@ enum status snapshot_world_segment(struct snapshot_world *world, struct snapshot
     if (!snapshot_number(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_address), &area.address) ||
         !snapshot_number(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_total_size), &area.bytes) ||
         area.bytes >= TRACE_BYTES_LIMIT || area.address >= UINT64_MAX / 2)
-        return error_set(error, STATUS_FORMAT,
-                         "a segment has no address or total_size that can be");
+        return ar_error_set(error, AR_FORMAT, "a segment has no address or total_size that can be");
     (void)snapshot_number(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_stream), &stream);
     area.small = snapshot_is(tree, snapshot_get(tree, segment, SNAPSHOT_KEY_segment_type), "small");
     area.expandable = expandable == pickle_make(PICKLE_BOOL, 1);
     area.small |= area.expandable && area.bytes % LARGE_PAGE_BYTES != 0;
     world->has_pages |= area.expandable;
-    enum status status = snapshot_stream(tree, stream, &area.stream, error);
+    enum ar_status status = snapshot_stream(tree, stream, &area.stream, error);
     if (!status && pool != SNAPSHOT_ABSENT && pickle_kind_of(pool) == PICKLE_PAIR)
         status = snapshot_pool(tree, pool, &area.pool, error);
     if (status)
@@ -121,9 +121,9 @@ enum status snapshot_world_segment(struct snapshot_world *world, struct snapshot
     area.pool_told = pool != SNAPSHOT_ABSENT;
     world->tells_pools |= area.pool_told;
     if (!area.bytes)
-        return STATUS_OK;
-    struct snapshot_area *areas = array_grow(world->final_areas, world->final_area_count,
-                                             &world->final_area_room, sizeof area);
+        return AR_OK;
+    struct snapshot_area *areas = ar_array_grow(world->final_areas, world->final_area_count,
+                                                &world->final_area_room, sizeof area);
     if (!areas)
         return no_memory(error);
     world->final_areas = areas;
@@ -149,22 +149,22 @@ static int places_by_address(const void *left, const void *right)
     return (a->address > b->address) - (a->address < b->address);
 }
 
-static enum status check_final(const struct snapshot_world *world, struct error *error)
+static enum ar_status check_final(const struct snapshot_world *world, struct ar_error *error)
 {
     for (size_t i = 1; i < world->final_area_count; i++)
         if (world->final_areas[i].address - world->final_areas[i - 1].address <
             world->final_areas[i - 1].bytes)
-            return error_set(error, STATUS_FORMAT, "the segment at %" PRIu64 " lies in another one",
-                             world->final_areas[i].address);
-    return STATUS_OK;
+            return ar_error_set(error, AR_FORMAT, "the segment at %" PRIu64 " lies in another one",
+                                world->final_areas[i].address);
+    return AR_OK;
 }
 
 /* ---- segments, going back -------------------------------------------------------------- */
 
 size_t snapshot_area_above(const struct snapshot_world *world, uint64_t address)
 {
-    return array_above(world->areas, world->area_count, sizeof *world->areas,
-                       offsetof(struct snapshot_area, address), address);
+    return ar_array_above(world->areas, world->area_count, sizeof *world->areas,
+                          offsetof(struct snapshot_area, address), address);
 }
 
 struct snapshot_area *snapshot_area_at(const struct snapshot_world *world, uint64_t address)
@@ -175,19 +175,19 @@ struct snapshot_area *snapshot_area_at(const struct snapshot_world *world, uint6
                : NULL;
 }
 
-static enum status insert(struct snapshot_world *world, struct snapshot_area area,
-                          struct error *error)
+static enum ar_status insert(struct snapshot_world *world, struct snapshot_area area,
+                             struct ar_error *error)
 {
     size_t at = snapshot_area_above(world, area.address);
     struct snapshot_area *areas =
-        array_grow(world->areas, world->area_count, &world->area_room, sizeof area);
+        ar_array_grow(world->areas, world->area_count, &world->area_room, sizeof area);
     if (!areas)
         return no_memory(error);
     world->areas = areas;
     memmove(world->areas + at + 1, world->areas + at, (world->area_count - at) * sizeof area);
     world->areas[at] = area;
     world->area_count++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void drop(struct snapshot_world *world, size_t at)
@@ -205,8 +205,8 @@ static bool touching(const struct snapshot_area *left, const struct snapshot_are
 
 /* Pages that were unmapped and touch no others are taken for the common pool's: a private pool keeps its
  * pages, unless it was given up. */
-static enum status add_area(struct snapshot_world *world, const struct snapshot_record *record,
-                            bool pages, struct error *error)
+static enum ar_status add_area(struct snapshot_world *world, const struct snapshot_record *record,
+                               bool pages, struct ar_error *error)
 {
     struct snapshot_area area = {.address = record->address,
                                  .bytes = record->bytes,
@@ -223,7 +223,7 @@ static enum status add_area(struct snapshot_world *world, const struct snapshot_
         (before && area.address - before->address < before->bytes) ||
         (next && next->address - area.address < area.bytes)) {
         world->contradictions++;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (pages && !record->pool) {
         const struct snapshot_area *near = touching(before, &area) ? before
@@ -239,15 +239,15 @@ static enum status add_area(struct snapshot_world *world, const struct snapshot_
 }
 
 /* Takes pages away again: their run may be cut in two. */
-static enum status remove_pages(struct snapshot_world *world, const struct snapshot_record *record,
-                                struct error *error)
+static enum ar_status remove_pages(struct snapshot_world *world,
+                                   const struct snapshot_record *record, struct ar_error *error)
 {
     uint64_t address = record->address, left = record->bytes;
     while (left) {
         struct snapshot_area *area = snapshot_area_at(world, address);
         if (!area || !area->expandable) {
             world->contradictions++;
-            return STATUS_OK;
+            return AR_OK;
         }
         struct snapshot_area rest = *area;
         uint64_t end = area->address + area->bytes;
@@ -257,13 +257,13 @@ static enum status remove_pages(struct snapshot_world *world, const struct snaps
         rest.bytes = end - rest.address;
         if (!area->bytes)
             drop(world, (size_t)(area - world->areas));
-        enum status status = rest.bytes ? insert(world, rest, error) : STATUS_OK;
+        enum ar_status status = rest.bytes ? insert(world, rest, error) : AR_OK;
         if (status)
             return status;
         address += taken;
         left -= taken;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static void remove_segment(struct snapshot_world *world, struct snapshot_record *record)
@@ -277,18 +277,18 @@ static void remove_segment(struct snapshot_world *world, struct snapshot_record 
 
 /* ---- blocks, going back ---------------------------------------------------------------- */
 
-static enum status put_place(struct snapshot_world *world, struct snapshot_place place,
-                             struct error *error)
+static enum ar_status put_place(struct snapshot_world *world, struct snapshot_place place,
+                                struct ar_error *error)
 {
     struct snapshot_place *places =
-        array_grow(world->places, world->place_count, &world->place_room, sizeof place);
+        ar_array_grow(world->places, world->place_count, &world->place_room, sizeof place);
     if (!places)
         return no_memory(error);
     world->places = places;
     if (id_map_put(&world->at, place.address, world->place_count))
         return no_memory(error);
     world->places[world->place_count++] = place;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 static struct snapshot_place *place_at(const struct snapshot_world *world, uint64_t address)
@@ -309,8 +309,8 @@ static void undo_alloc(struct snapshot_world *world, struct snapshot_record *rec
     place->gone = true;
 }
 
-static enum status undo_free(struct snapshot_world *world, const struct snapshot_record *record,
-                             bool completed, struct error *error)
+static enum ar_status undo_free(struct snapshot_world *world, const struct snapshot_record *record,
+                                bool completed, struct ar_error *error)
 {
     struct snapshot_place *place = place_at(world, record->address);
     const struct snapshot_area *area = snapshot_area_at(world, record->address);
@@ -320,7 +320,7 @@ static enum status undo_free(struct snapshot_world *world, const struct snapshot
             place->requested_bytes = record->bytes;
             place->size_known = true;
         }
-        return STATUS_OK;
+        return AR_OK;
     }
     struct snapshot_place freed = {.address = record->address,
                                    .requested_bytes = record->bytes,
@@ -332,20 +332,20 @@ static enum status undo_free(struct snapshot_world *world, const struct snapshot
     return put_place(world, freed, error);
 }
 
-static enum status undo(struct snapshot_world *world, struct snapshot_record *record,
-                        struct error *error)
+static enum ar_status undo(struct snapshot_world *world, struct snapshot_record *record,
+                           struct ar_error *error)
 {
     switch (record->action) {
     case SNAPSHOT_ALLOC:
         undo_alloc(world, record);
-        return STATUS_OK;
+        return AR_OK;
     case SNAPSHOT_FREE_REQUESTED:
         return undo_free(world, record, false, error);
     case SNAPSHOT_FREE_COMPLETED:
         return undo_free(world, record, true, error);
     case SNAPSHOT_SEGMENT_ALLOC:
         remove_segment(world, record);
-        return STATUS_OK;
+        return AR_OK;
     case SNAPSHOT_SEGMENT_FREE:
         return add_area(world, record, false, error);
     case SNAPSHOT_SEGMENT_MAP:
@@ -353,38 +353,39 @@ static enum status undo(struct snapshot_world *world, struct snapshot_record *re
     case SNAPSHOT_SEGMENT_UNMAP:
         return add_area(world, record, true, error);
     default:
-        return STATUS_OK;
+        return AR_OK;
     }
 }
 
 /* ---- the whole ------------------------------------------------------------------------- */
 
 /* An entry can be used: it stands there once, with an address and a size that can be. */
-static enum status look_over(struct snapshot_world *world, struct snapshot_record *record,
-                             size_t event, struct error *error)
+static enum ar_status look_over(struct snapshot_world *world, struct snapshot_record *record,
+                                size_t event, struct ar_error *error)
 {
     if (record->taken)
-        return error_set(error, STATUS_FORMAT,
-                         "entry %zu of device %" PRIu64 " is one that stands in the history before",
-                         event, world->device);
+        return ar_error_set(error, AR_FORMAT,
+                            "entry %zu of device %" PRIu64
+                            " is one that stands in the history before",
+                            event, world->device);
     if (record->address >= UINT64_MAX / 2 || record->bytes >= TRACE_BYTES_LIMIT)
         record->action = SNAPSHOT_UNKNOWN;
     record->taken = true;
     world->has_times |= record->has_time;
     world->has_pages |= record->action == SNAPSHOT_SEGMENT_MAP;
     world->lacks_times |= !record->has_time;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* From the first entry on that does not follow the one before, each has its number kept. */
-static enum status keep_record(struct snapshot_world *world, uint32_t record, size_t event,
-                               size_t count, struct error *error)
+static enum ar_status keep_record(struct snapshot_world *world, uint32_t record, size_t event,
+                                  size_t count, struct ar_error *error)
 {
     if (!event)
         world->first_record = record;
     if (!world->records) {
         if (record != SNAPSHOT_NO_RECORD && record == world->first_record + event)
-            return STATUS_OK;
+            return AR_OK;
         world->records = malloc(count * sizeof *world->records);
         if (!world->records)
             return no_memory(error);
@@ -392,13 +393,13 @@ static enum status keep_record(struct snapshot_world *world, uint32_t record, si
             world->records[i] = world->first_record + (uint32_t)i;
     }
     world->records[event] = record;
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status snapshot_world_events(struct snapshot_world *world, const struct snapshot_tree *tree,
-                                  uint64_t list, struct error *error)
+enum ar_status snapshot_world_events(struct snapshot_world *world, const struct snapshot_tree *tree,
+                                     uint64_t list, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     size_t count;
     const uint64_t *events = snapshot_items(tree, list, &count);
     for (size_t i = 0; i < count && !status; i++) {
@@ -419,9 +420,9 @@ struct snapshot_record *snapshot_world_event(const struct snapshot_world *world,
                                                    : world->first_record + (uint64_t)event);
 }
 
-static enum status begin_at_end(struct snapshot_world *world, struct error *error)
+static enum ar_status begin_at_end(struct snapshot_world *world, struct ar_error *error)
 {
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (world->final_area_count) {
         qsort(world->final_areas, world->final_area_count, sizeof *world->final_areas,
               areas_by_address);
@@ -476,8 +477,8 @@ static void settle(struct snapshot_world *world)
 /* The place of the start that is the last one at or below an address; NULL: none. */
 static struct snapshot_place *place_below(const struct snapshot_world *world, uint64_t address)
 {
-    size_t above = array_above(world->places, world->place_count, sizeof *world->places,
-                               offsetof(struct snapshot_place, address), address);
+    size_t above = ar_array_above(world->places, world->place_count, sizeof *world->places,
+                                  offsetof(struct snapshot_place, address), address);
     return above ? &world->places[above - 1] : NULL;
 }
 
@@ -498,9 +499,9 @@ static void learn_granted(struct snapshot_world *world, const struct snapshot_tr
             continue;
         }
         const struct snapshot_area *area = snapshot_area_at(world, place->address);
-        uint64_t end = place->address + size_round_up(place->requested_bytes, MIN_BLOCK_BYTES);
+        uint64_t end = place->address + ar_size_round_up(place->requested_bytes, MIN_BLOCK_BYTES);
         if (record->action == SNAPSHOT_ALLOC && !place->granted_bytes && area && !area->small &&
-            !area->expandable && record->address > end && record->address - end <= MIB &&
+            !area->expandable && record->address > end && record->address - end <= AR_MIB &&
             record->address - area->address < area->bytes)
             place->granted_bytes = record->address - place->address;
     }
@@ -528,11 +529,11 @@ static void complete_at_once(struct snapshot_world *world, const struct snapshot
     }
 }
 
-enum status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
-                                  struct error *error)
+enum ar_status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
+                                     struct ar_error *error)
 {
     uint64_t held_bytes = 0; /* modulo 2^64, where entries contradict each other */
-    enum status status = begin_at_end(world, error);
+    enum ar_status status = begin_at_end(world, error);
     complete_at_once(world, tree);
     for (size_t i = 0; i < world->final_area_count; i++)
         held_bytes += world->final_areas[i].bytes;

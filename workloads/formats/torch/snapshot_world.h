@@ -56,19 +56,19 @@ struct snapshot_world {
 void snapshot_world_close(struct snapshot_world *world);
 
 /* Takes a segment and its blocks. INVALID where it cannot be. */
-enum status snapshot_world_segment(struct snapshot_world *world, struct snapshot_tree *tree,
-                                   uint64_t segment, struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snapshot_tree *tree,
+                                      uint64_t segment, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Takes its events: the items of a list. FORMAT where one of them stands there before. */
-enum status snapshot_world_events(struct snapshot_world *world, const struct snapshot_tree *tree,
-                                  uint64_t list, struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_world_events(struct snapshot_world *world, const struct snapshot_tree *tree,
+                                     uint64_t list, struct ar_error *error) AR_STATUS_CHECKED;
 /* NULL: it is no entry of a history, or was forgotten. */
 struct snapshot_record *snapshot_world_event(const struct snapshot_world *world,
                                              const struct snapshot_tree *tree, size_t event);
 
 /* Once, after the last segment and the events: goes back through these. */
-enum status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
-                                  struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
+                                     struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Of the areas at the start: the first one above an address, `area_count` where there is none; and the
  * one that an address lies in, NULL where it lies in none. */

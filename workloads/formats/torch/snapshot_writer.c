@@ -212,15 +212,15 @@ static void put_settings(struct writer *self)
     pickle_end_dictionary(pickle);
 }
 
-enum status snapshot_write(const struct snapshot_image *image, pickle_sink *sink, void *argument,
-                           struct error *error)
+enum ar_status snapshot_write(const struct snapshot_image *image, pickle_sink *sink, void *argument,
+                              struct ar_error *error)
 {
     struct writer *self = calloc(1, sizeof *self);
     if (self)
         self->frames = calloc(image->tags.count + 1, sizeof *self->frames);
     if (!self || !self->frames) {
         free(self);
-        return error_set(error, STATUS_HOST_MEMORY, "no host memory to write a snapshot");
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to write a snapshot");
     }
     self->image = image;
     struct pickle_writer *pickle = &self->pickle;
@@ -237,7 +237,7 @@ enum status snapshot_write(const struct snapshot_image *image, pickle_sink *sink
     put_settings(self);
     put_annotations(self);
     pickle_end_dictionary(pickle);
-    enum status status = pickle_end(pickle);
+    enum ar_status status = pickle_end(pickle);
     free(self->frames);
     free(self);
     return status;

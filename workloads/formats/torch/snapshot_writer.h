@@ -7,7 +7,7 @@
 #include "workloads/formats/torch/snapshot_image.h"
 
 /* Writes an image that was settled. Errors are those of the sink, and HOST_MEMORY. */
-enum status snapshot_write(const struct snapshot_image *image, pickle_sink *sink, void *argument,
-                           struct error *error) STATUS_CHECKED;
+enum ar_status snapshot_write(const struct snapshot_image *image, pickle_sink *sink, void *argument,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

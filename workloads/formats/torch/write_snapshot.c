@@ -34,13 +34,13 @@ struct making {
     bool placed; /* a place was recorded */
 };
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for a snapshot");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a snapshot");
 }
 
-static enum status add_entry(struct making *self, const struct request_moment *moment,
-                             enum snapshot_action action, struct error *error)
+static enum ar_status add_entry(struct making *self, const struct request_moment *moment,
+                                enum snapshot_action action, struct ar_error *error)
 {
     const struct request_block *block = moment->block;
     struct snapshot_entry entry = {
@@ -52,25 +52,25 @@ static enum status add_entry(struct making *self, const struct request_moment *m
         .device = (uint16_t)block->device,
         .action = (uint8_t)action,
     };
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (moment->tag)
         status = snapshot_tag(&self->image, moment->tag, &entry.tag, error);
     return status ? status : snapshot_add_entry(&self->image, &entry, error);
 }
 
-static enum status add_block(struct making *self, const struct request_moment *moment,
-                             struct error *error)
+static enum ar_status add_block(struct making *self, const struct request_moment *moment,
+                                struct ar_error *error)
 {
     const struct request_block *from = moment->block;
     struct snapshot_block block = {
         .address = from->address,
-        .bytes = size_round_up(from->bytes, ROUND_BYTES),
+        .bytes = ar_size_round_up(from->bytes, ROUND_BYTES),
         .requested_bytes = from->bytes,
         .pool = from->pool,
         .device = (uint16_t)from->device,
         .state = SNAPSHOT_ACTIVE,
     };
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (moment->tag)
         status = snapshot_tag(&self->image, moment->tag, &block.tag, error);
     if (!status && id_map_put(&self->places, from->id, self->image.block_count))
@@ -78,16 +78,16 @@ static enum status add_block(struct making *self, const struct request_moment *m
     return status ? status : snapshot_add_block(&self->image, &block, error);
 }
 
-static enum status on_served(struct making *self, const struct request_moment *moment,
-                             struct error *error)
+static enum ar_status on_served(struct making *self, const struct request_moment *moment,
+                                struct ar_error *error)
 {
     struct request_block *block = moment->block;
     uint64_t address;
     if (!block->bytes || block->pinned)
-        return STATUS_OK;
+        return AR_OK;
     if (block->device >= SNAPSHOT_DEVICES)
-        return error_set(error, STATUS_INVALID, "device %" PRIu32 " is above the %d of a snapshot",
-                         block->device, SNAPSHOT_DEVICES - 1);
+        return ar_error_set(error, AR_INVALID, "device %" PRIu32 " is above the %d of a snapshot",
+                            block->device, SNAPSHOT_DEVICES - 1);
     if (block->initial && id_map_get(&self->initial, block->id, &address)) {
         block->address = address;
         block->placed = true;
@@ -95,7 +95,7 @@ static enum status on_served(struct making *self, const struct request_moment *m
     if (block->device && id_map_put(&self->devices, block->stream, block->device))
         return no_memory(error);
     self->placed |= block->placed;
-    enum status status = add_block(self, moment, error);
+    enum ar_status status = add_block(self, moment, error);
     if (!status && !block->initial)
         status = add_entry(self, moment, SNAPSHOT_ALLOC, error);
     return status;
@@ -107,35 +107,35 @@ static void forget_block(struct making *self, uint64_t id, uint64_t place)
     self->image.blocks[place].bytes = 0; /* taken out in the end */
 }
 
-static enum status on_free(struct making *self, const struct request_moment *moment,
-                           struct error *error)
+static enum ar_status on_free(struct making *self, const struct request_moment *moment,
+                              struct ar_error *error)
 {
     uint64_t place;
     if (!id_map_get(&self->places, moment->block->id, &place))
-        return STATUS_OK;
+        return AR_OK;
     self->image.blocks[place].state = SNAPSHOT_PENDING;
     if (moment->kind == REQUEST_FREE_REQUESTED)
-        return moment->begun ? add_entry(self, moment, SNAPSHOT_FREE_REQUESTED, error) : STATUS_OK;
+        return moment->begun ? add_entry(self, moment, SNAPSHOT_FREE_REQUESTED, error) : AR_OK;
     forget_block(self, moment->block->id, place);
     return add_entry(self, moment, SNAPSHOT_FREE_COMPLETED, error);
 }
 
 /* "annotate,ADDRESS,TEXT" */
-static enum status add_annotation(struct making *self, const struct request_moment *moment,
-                                  uint64_t address, struct error *error)
+static enum ar_status add_annotation(struct making *self, const struct request_moment *moment,
+                                     uint64_t address, struct ar_error *error)
 {
     struct snapshot_entry entry = {
         .address = address, .time_us = moment->time_ns / 1000, .action = SNAPSHOT_ANNOTATE};
     const char *text = strchr(moment->text, ',');
     text = text ? strchr(text + 1, ',') : NULL;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (text && text[1])
         status = snapshot_tag(&self->image, text + 1, &entry.tag, error);
     return status ? status : snapshot_add_entry(&self->image, &entry, error);
 }
 
-static enum status on_note(struct making *self, const struct request_moment *moment,
-                           struct error *error)
+static enum ar_status on_note(struct making *self, const struct request_moment *moment,
+                              struct ar_error *error)
 {
     static const struct {
         const char *verb;
@@ -181,11 +181,11 @@ static enum status on_note(struct making *self, const struct request_moment *mom
         };
         return snapshot_add_entry(&self->image, &entry, error);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
-static enum status on_mark(struct making *self, const struct request_moment *moment,
-                           struct error *error)
+static enum ar_status on_mark(struct making *self, const struct request_moment *moment,
+                              struct ar_error *error)
 {
     static const struct trace_attributes none;
     const struct trace_event *event = moment->event;
@@ -193,12 +193,12 @@ static enum status on_mark(struct making *self, const struct request_moment *mom
         event->attributes ? trace_attributes_of(self->source, event->attributes) : &none;
     uint16_t device = keys->device < SNAPSHOT_DEVICES ? (uint16_t)keys->device : 0;
     if (event->kind != TRACE_MARK)
-        return STATUS_OK;
+        return AR_OK;
     return snapshot_add_mark(&self->image, trace_text_of(self->source, event->value), keys->rest,
                              device, moment->time_ns / 1000, error);
 }
 
-static enum status take(void *argument, struct request_moment *moment, struct error *error)
+static enum ar_status take(void *argument, struct request_moment *moment, struct ar_error *error)
 {
     struct making *self = argument;
     switch (moment->kind) {
@@ -214,7 +214,7 @@ static enum status take(void *argument, struct request_moment *moment, struct er
     case REQUEST_OTHER:
         return on_mark(self, moment, error);
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Only the blocks that are there at the end, with the bytes that they were given. */
@@ -250,15 +250,15 @@ struct standing {
 /* The first of those above an address. */
 static size_t standing_above(const struct standing *self, uint64_t address)
 {
-    return array_above(self->items, self->count, sizeof *self->items,
-                       offsetof(struct standing_memory, address), address);
+    return ar_array_above(self->items, self->count, sizeof *self->items,
+                          offsetof(struct standing_memory, address), address);
 }
 
-static enum status stand(struct standing *self, uint64_t address, uint64_t bytes, size_t entry,
-                         struct error *error)
+static enum ar_status stand(struct standing *self, uint64_t address, uint64_t bytes, size_t entry,
+                            struct ar_error *error)
 {
     struct standing_memory *items =
-        array_grow(self->items, self->count, &self->room, sizeof *items);
+        ar_array_grow(self->items, self->count, &self->room, sizeof *items);
     if (!items)
         return no_memory(error);
     self->items = items;
@@ -268,15 +268,15 @@ static enum status stand(struct standing *self, uint64_t address, uint64_t bytes
     self->items[at].bytes = bytes;
     self->items[at].entry = entry;
     self->count++;
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* Takes bytes away: pages may be unmapped in part, and what was mapped at several times at once. */
-static enum status take_away(struct standing *self, uint64_t address, uint64_t bytes,
-                             struct error *error)
+static enum ar_status take_away(struct standing *self, uint64_t address, uint64_t bytes,
+                                struct ar_error *error)
 {
     size_t at = standing_above(self, address), kept, next;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     if (at && address - self->items[at - 1].address < self->items[at - 1].bytes) {
         uint64_t before = address - self->items[at - 1].address;
         uint64_t behind = self->items[at - 1].bytes - before;
@@ -300,10 +300,10 @@ static enum status take_away(struct standing *self, uint64_t address, uint64_t b
 }
 
 /* Pages are mapped for the request that follows on their stream. */
-static enum status take_mapped_pools(struct snapshot_image *image, struct error *error)
+static enum ar_status take_mapped_pools(struct snapshot_image *image, struct ar_error *error)
 {
     struct id_map pools = {0}; /* by stream */
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     uint64_t pool;
     for (size_t i = image->entry_count; i-- > 0 && !status;) {
         struct snapshot_entry *entry = &image->entries[i];
@@ -314,14 +314,14 @@ static enum status take_mapped_pools(struct snapshot_image *image, struct error 
             entry->pool = (uint32_t)pool;
     }
     id_map_close(&pools);
-    return status ? no_memory(error) : STATUS_OK;
+    return status ? no_memory(error) : AR_OK;
 }
 
 /* Notes of segments name no pool: it is that of the blocks in them. */
-static enum status take_segment_pools(struct snapshot_image *image, struct error *error)
+static enum ar_status take_segment_pools(struct snapshot_image *image, struct ar_error *error)
 {
     struct standing standing = {0};
-    enum status status = take_mapped_pools(image, error);
+    enum ar_status status = take_mapped_pools(image, error);
     for (size_t i = 0; i < image->entry_count && !status; i++) {
         struct snapshot_entry *entry = &image->entries[i];
         size_t at = standing_above(&standing, entry->address);
@@ -365,16 +365,17 @@ static void take_end_pools(struct making *self)
             self->image.segments[i].pool = (uint32_t)pool;
 }
 
-static enum status to_output(void *output, const void *bytes, size_t count, struct error *error)
+static enum ar_status to_output(void *output, const void *bytes, size_t count,
+                                struct ar_error *error)
 {
     return trace_output_write(output, bytes, count, error);
 }
 
-static enum status write_image(const struct snapshot_image *image, const char *path, bool compress,
-                               struct error *error)
+static enum ar_status write_image(const struct snapshot_image *image, const char *path,
+                                  bool compress, struct ar_error *error)
 {
     struct trace_output *output;
-    enum status status = trace_output_open(path, compress, &output, error);
+    enum ar_status status = trace_output_open(path, compress, &output, error);
     if (status)
         return status;
     status = snapshot_write(image, to_output, output, error);
@@ -384,18 +385,19 @@ static enum status write_image(const struct snapshot_image *image, const char *p
     return status;
 }
 
-static enum status write_snapshot(struct trace_source *source, const char *path, bool compress,
-                                  struct error *error)
+static enum ar_status write_snapshot(struct trace_source *source, const char *path, bool compress,
+                                     struct ar_error *error)
 {
     struct making self = {.source = source, .image.recorded = true};
     memcpy(self.image.name, source->info.name, sizeof self.image.name);
     memcpy(self.image.conf, source->info.conf, sizeof self.image.conf);
-    enum status status = requests_read(source, take, &self, error);
+    enum ar_status status = requests_read(source, take, &self, error);
     if (!status && source->info.allocs && !self.placed)
-        status = error_set(error, STATUS_INVALID,
-                           "%s holds no addresses, so it is no recording of an allocator; `run -p "
-                           "POLICY -w TRACE --snapshot FILE` writes a snapshot of a replay",
-                           source->info.name);
+        status =
+            ar_error_set(error, AR_INVALID,
+                         "%s holds no addresses, so it is no recording of an allocator; `run -p "
+                         "POLICY -w TRACE --snapshot FILE` writes a snapshot of a replay",
+                         source->info.name);
     keep_live(&self);
     take_devices(&self);
     if (!status)

@@ -33,12 +33,12 @@ struct bfc_reading {
     bool in_stats;
     uint64_t line;
     const char *path;
-    struct error *error;
+    struct ar_error *error;
 };
 
-static enum status no_memory(struct error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    return error_set(error, STATUS_HOST_MEMORY, "no host memory for the dump of an allocator");
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the dump of an allocator");
 }
 
 static void close_dump(struct bfc_dump *dump)
@@ -136,12 +136,12 @@ static void take_name(const char *from, char *name, size_t room)
 
 /* Chunks. */
 
-static enum status add_chunk(struct bfc_reading *reading, const struct bfc_chunk *chunk,
-                             const char *tag)
+static enum ar_status add_chunk(struct bfc_reading *reading, const struct bfc_chunk *chunk,
+                                const char *tag)
 {
     struct bfc_dump *dump = &reading->dump;
     struct bfc_chunk *chunks =
-        array_grow(dump->chunks, dump->chunk_count, &dump->chunk_capacity, sizeof *chunks);
+        ar_array_grow(dump->chunks, dump->chunk_count, &dump->chunk_capacity, sizeof *chunks);
     if (!chunks)
         return no_memory(reading->error);
     dump->chunks = chunks;
@@ -149,23 +149,23 @@ static enum status add_chunk(struct bfc_reading *reading, const struct bfc_chunk
     dump->chunks[dump->chunk_count].tag = *tag ? strdup(tag) : NULL;
     dump->copies += chunk->copies;
     dump->chunk_count++;
-    return *tag && !dump->chunks[dump->chunk_count - 1].tag ? no_memory(reading->error) : STATUS_OK;
+    return *tag && !dump->chunks[dump->chunk_count - 1].tag ? no_memory(reading->error) : AR_OK;
 }
 
-static enum status add_region(struct bfc_reading *reading, uint64_t bytes)
+static enum ar_status add_region(struct bfc_reading *reading, uint64_t bytes)
 {
     struct bfc_dump *dump = &reading->dump;
     struct bfc_region *regions =
-        array_grow(dump->regions, dump->region_count, &dump->region_capacity, sizeof *regions);
+        ar_array_grow(dump->regions, dump->region_count, &dump->region_capacity, sizeof *regions);
     if (!regions)
         return no_memory(reading->error);
     dump->regions = regions;
     dump->regions[dump->region_count++] = (struct bfc_region){bytes, dump->chunk_count};
-    return STATUS_OK;
+    return AR_OK;
 }
 
 /* "InUse at 7f00 of size 256 by op X action_count 3 step 0 next 4". */
-static enum status take_chunk(struct bfc_reading *reading, const char *line, bool *taken)
+static enum ar_status take_chunk(struct bfc_reading *reading, const char *line, bool *taken)
 {
     static const struct {
         const char *words;
@@ -182,7 +182,7 @@ static enum status take_chunk(struct bfc_reading *reading, const char *line, boo
     *taken = at && take_address(&at, &chunk.address) && !strncmp(at, " of size ", 9) &&
              number_after(at, " of size ", &chunk.bytes) && chunk.bytes;
     if (!*taken)
-        return STATUS_OK;
+        return AR_OK;
     const char *operation = after(at, " by op ");
     if (operation && strncmp(operation, "action_count ", 13) != 0)
         take_name(operation, tag, sizeof tag);
@@ -192,20 +192,20 @@ static enum status take_chunk(struct bfc_reading *reading, const char *line, boo
 }
 
 /* "35 Chunks of size 256 totalling 8.8KiB", where no chunk was named. */
-static enum status take_summary(struct bfc_reading *reading, const char *line, bool *taken)
+static enum ar_status take_summary(struct bfc_reading *reading, const char *line, bool *taken)
 {
     struct bfc_chunk chunk = {.line = reading->line, .used = true};
     const char *at = strstr(line, " Chunks of size ");
     uint64_t count = 0, place = 1;
     *taken = at && number_after(at, " Chunks of size ", &chunk.bytes) && chunk.bytes;
     if (!*taken || (reading->dump.chunk_count && !reading->dump.from_summary))
-        return STATUS_OK;
+        return AR_OK;
     for (; at > line && at[-1] >= '0' && at[-1] <= '9' && place < 100000000; at--, place *= 10)
         count += place * (uint64_t)(at[-1] - '0');
     if (count + reading->dump.copies > SUMMARY_LIMIT)
-        return error_set(reading->error, STATUS_FORMAT,
-                         "%s:%llu: the summary names more than %u chunks", reading->path,
-                         (unsigned long long)reading->line, SUMMARY_LIMIT);
+        return ar_error_set(reading->error, AR_FORMAT,
+                            "%s:%llu: the summary names more than %u chunks", reading->path,
+                            (unsigned long long)reading->line, SUMMARY_LIMIT);
     reading->dump.from_summary = true;
     chunk.copies = (uint32_t)count;
     return add_chunk(reading, &chunk, "");
@@ -340,7 +340,7 @@ static bool begins_anew(const struct bfc_reading *reading, const char *line)
            (strstr(line, "BFCAllocator dump for ") || strstr(line, "Bin (256):"));
 }
 
-static enum status take_line(struct bfc_reading *reading, const char *line)
+static enum ar_status take_line(struct bfc_reading *reading, const char *line)
 {
     uint64_t bytes;
     bool taken;
@@ -349,9 +349,9 @@ static enum status take_line(struct bfc_reading *reading, const char *line)
     const char *name = after(line, "BFCAllocator dump for ");
     if (name) {
         take_name(name, reading->dump.allocator, sizeof reading->dump.allocator);
-        return STATUS_OK;
+        return AR_OK;
     }
-    enum status status = take_chunk(reading, line, &taken);
+    enum ar_status status = take_chunk(reading, line, &taken);
     if (status || taken)
         return status;
     if (number_after(line, "Next region of size ", &bytes))
@@ -360,10 +360,10 @@ static enum status take_line(struct bfc_reading *reading, const char *line)
     if (status || taken || take_stats(reading, line) || take_failure(reading, line))
         return status;
     take_exact(reading, line);
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status bfc_log_read(struct trace_input *input, struct bfc_log *out, struct error *error)
+enum ar_status bfc_log_read(struct trace_input *input, struct bfc_log *out, struct ar_error *error)
 {
     struct bfc_reading reading = {.log = out, .path = trace_input_path(input), .error = error};
     struct log_lines *lines = malloc(sizeof *lines);
@@ -371,7 +371,7 @@ enum status bfc_log_read(struct trace_input *input, struct bfc_log *out, struct 
     if (!lines)
         return no_memory(error);
     log_lines_start(lines, input);
-    enum status status;
+    enum ar_status status;
     while (!(status = log_lines_next(lines, &line, error)) && line) {
         reading.line = lines->number;
         status = take_line(&reading, line);

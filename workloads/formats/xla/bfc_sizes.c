@@ -23,7 +23,7 @@ uint64_t bfc_human_bytes(const char *text, uint64_t *slack)
     const char *unit = *text ? strchr(units, *text) : NULL;
     if (unit && text[1] == 'i' && text[2] == 'B') {
         for (const char *at = units; at <= unit; at++)
-            unit_bytes *= (double)KIB;
+            unit_bytes *= (double)AR_KIB;
     } else if (*text != 'B') {
         digits = false;
     }

@@ -28,18 +28,18 @@ struct conversion {
     struct bfc_log log;
     struct import_report *report;
     struct trace_memory *memory;
-    struct error *error;
+    struct ar_error *error;
     uint64_t ids;
 };
 
-static enum status append(struct conversion *c, struct trace_event event,
-                          const struct trace_attributes *keys, const char *text)
+static enum ar_status append(struct conversion *c, struct trace_event event,
+                             const struct trace_attributes *keys, const char *text)
 {
     return trace_memory_append(c->memory, &event, keys, text, c->error);
 }
 
-__attribute__((format(printf, 2, 3))) static enum status append_note(struct conversion *c,
-                                                                     const char *format, ...)
+__attribute__((format(printf, 2, 3))) static enum ar_status append_note(struct conversion *c,
+                                                                        const char *format, ...)
 {
     char text[128];
     va_list list;
@@ -59,10 +59,10 @@ static int by_address(const void *left, const void *right)
 
 /* The regions, while the chunks are in the order of the log. A region that its chunks do not fill
  * lost lines: it is told of as far as they go. */
-static enum status append_regions(struct conversion *c)
+static enum ar_status append_regions(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     uint64_t broken = 0;
     for (size_t i = 0; i < dump->region_count && !status; i++) {
         const struct bfc_region *region = &dump->regions[i];
@@ -104,10 +104,10 @@ static void sort_chunks(struct conversion *c)
 
 /* The regions of a log that names none, by address: old versions list chunks in use, then free
  * ones. */
-static enum status append_runs(struct conversion *c)
+static enum ar_status append_runs(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0, end; i < dump->chunk_count && !status; i = end) {
         uint64_t begin = dump->chunks[i].address, reached = begin;
         for (end = i; end < dump->chunk_count && dump->chunks[end].address == reached; end++)
@@ -117,10 +117,10 @@ static enum status append_runs(struct conversion *c)
     return status;
 }
 
-static enum status append_places(struct conversion *c)
+static enum ar_status append_places(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     uint64_t id = 0;
     for (size_t i = 0; i < dump->chunk_count && !status && !dump->from_summary; i++) {
         const struct bfc_chunk *chunk = &dump->chunks[i];
@@ -135,19 +135,19 @@ static enum status append_places(struct conversion *c)
     return status;
 }
 
-static enum status append_blocks(struct conversion *c)
+static enum ar_status append_blocks(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < dump->chunk_count && !status; i++) {
         const struct bfc_chunk *chunk = &dump->chunks[i];
         const struct trace_attributes keys = {.tag = chunk->tag, .rest = "initial=yes"};
         if (!chunk->used)
             continue;
         if (chunk->bytes >= TRACE_BYTES_LIMIT)
-            return error_set(c->error, STATUS_FORMAT,
-                             "line %" PRIu64 ": a chunk of %" PRIu64 " bytes cannot be",
-                             chunk->line, chunk->bytes);
+            return ar_error_set(c->error, AR_FORMAT,
+                                "line %" PRIu64 ": a chunk of %" PRIu64 " bytes cannot be",
+                                chunk->line, chunk->bytes);
         status = trace_memory_line(c->memory, chunk->line, c->error);
         for (uint32_t copy = 0; copy < chunk->copies && !status; copy++)
             status = append(
@@ -158,7 +158,7 @@ static enum status append_blocks(struct conversion *c)
 }
 
 /* The request that failed, where the log tells its size. */
-static enum status append_failure(struct conversion *c)
+static enum ar_status append_failure(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
     const struct bfc_request *request = dump->chunk_count ? &dump->request : &c->log.list_request;
@@ -169,7 +169,7 @@ static enum status append_failure(struct conversion *c)
     struct trace_event event = {.kind = TRACE_ALLOC, .id = c->ids, .value = bytes};
     if (!bytes || bytes >= TRACE_BYTES_LIMIT) {
         import_guess(c->report, "the log does not tell which request failed");
-        return STATUS_OK;
+        return AR_OK;
     }
     if (!request->bytes)
         import_guess(c->report, request->rounded_bytes
@@ -178,7 +178,7 @@ static enum status append_failure(struct conversion *c)
                                     : "the failed request is known to three digits only");
     c->report->failures = 1;
     c->report->ends_in_failure = true;
-    enum status status = append(c, event, &keys, NULL);
+    enum ar_status status = append(c, event, &keys, NULL);
     if (!status && dump->has_limit && dump->has_pool && dump->limit_bytes >= dump->pool_bytes)
         status = append_note(c, "oom,%" PRIu64, dump->limit_bytes - dump->pool_bytes);
     else if (!status)
@@ -225,11 +225,11 @@ static void tell(struct conversion *c)
 }
 
 /* XLA's list of a program's largest buffers: arguments are live, the others were to come. */
-static enum status append_buffers(struct conversion *c)
+static enum ar_status append_buffers(struct conversion *c)
 {
     const struct xla_buffers *buffers = &c->log.buffers;
     static const struct trace_attributes keys = {.tag = "parameter", .rest = "initial=yes"};
-    enum status status = STATUS_OK;
+    enum ar_status status = AR_OK;
     for (size_t i = 0; i < buffers->count && !status; i++) {
         const struct xla_buffer *buffer = &buffers->items[i];
         if (!buffer->parameter && *buffer->label)
@@ -255,10 +255,10 @@ static enum status append_buffers(struct conversion *c)
     return status;
 }
 
-static enum status append_dump(struct conversion *c)
+static enum ar_status append_dump(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
-    enum status status = append_regions(c);
+    enum ar_status status = append_regions(c);
     if (status)
         return status;
     sort_chunks(c);
@@ -270,25 +270,26 @@ static enum status append_dump(struct conversion *c)
     return status ? status : append_blocks(c);
 }
 
-static enum status convert(struct conversion *c, const struct trace_info *info)
+static enum ar_status convert(struct conversion *c, const struct trace_info *info)
 {
     const struct bfc_dump *dump = &c->log.last;
     if (!dump->chunk_count && !c->log.buffers.count)
-        return error_set(c->error, STATUS_FORMAT,
-                         "the log holds no dump of an allocator, which has lines such as \"InUse "
-                         "at 7f2e00000000 of size 256\"; keep the messages of level I of "
-                         "bfc_allocator.cc (TF_CPP_MIN_LOG_LEVEL=0)");
+        return ar_error_set(
+            c->error, AR_FORMAT,
+            "the log holds no dump of an allocator, which has lines such as \"InUse "
+            "at 7f2e00000000 of size 256\"; keep the messages of level I of "
+            "bfc_allocator.cc (TF_CPP_MIN_LOG_LEVEL=0)");
     struct trace_info described = *info;
     described.limit_bytes = dump->limit_bytes;
     c->memory = trace_memory_create(&described);
     if (!c->memory)
-        return error_set(c->error, STATUS_HOST_MEMORY, "no host memory for a trace");
-    enum status status = dump->chunk_count ? append_dump(c) : append_buffers(c);
+        return ar_error_set(c->error, AR_HOST_MEMORY, "no host memory for a trace");
+    enum ar_status status = dump->chunk_count ? append_dump(c) : append_buffers(c);
     return status ? status : append_failure(c);
 }
 
-static enum status open_dump(struct trace_input *input, const char *format, const char *recorder,
-                             struct trace_source **out, struct error *error)
+static enum ar_status open_dump(struct trace_input *input, const char *format, const char *recorder,
+                                struct trace_source **out, struct ar_error *error)
 {
     struct conversion c = {.error = error};
     struct trace_info info = {.complete = false};
@@ -296,13 +297,13 @@ static enum status open_dump(struct trace_input *input, const char *format, cons
     (void)snprintf(info.format, sizeof info.format, "%s", format);
     (void)snprintf(info.recorder, sizeof info.recorder, "%s", recorder);
     c.report = calloc(1, sizeof *c.report);
-    enum status status = c.report
-                             ? bfc_log_read(input, &c.log, error)
-                             : error_set(error, STATUS_HOST_MEMORY, "no host memory for a log");
+    enum ar_status status = c.report
+                                ? bfc_log_read(input, &c.log, error)
+                                : ar_error_set(error, AR_HOST_MEMORY, "no host memory for a log");
     if (!status) {
         status = convert(&c, &info);
         if (status)
-            error_prefix(error, status, "%s", trace_input_path(input));
+            ar_error_prefix(error, status, "%s", trace_input_path(input));
     }
     status = rows_hand_over(status, c.memory, c.report, out, error);
     bfc_log_close(&c.log);
@@ -353,15 +354,15 @@ static bool tf_matches(const char *head, size_t count)
     return holds_any(head, count, words);
 }
 
-static enum status jax_open(struct trace_input *input, bool lenient, struct trace_source **out,
-                            struct error *error)
+static enum ar_status jax_open(struct trace_input *input, bool lenient, struct trace_source **out,
+                               struct ar_error *error)
 {
     (void)lenient;
     return open_dump(input, "jax_dump", "xla", out, error);
 }
 
-static enum status tf_open(struct trace_input *input, bool lenient, struct trace_source **out,
-                           struct error *error)
+static enum ar_status tf_open(struct trace_input *input, bool lenient, struct trace_source **out,
+                              struct ar_error *error)
 {
     (void)lenient;
     return open_dump(input, "tf_dump", "tensorflow", out, error);

@@ -62,23 +62,23 @@ static void take_label(struct xla_buffer *buffer, const char *label)
         *comma = '_';
 }
 
-static enum status add(struct xla_buffers *buffers, uint64_t number, struct error *error)
+static enum ar_status add(struct xla_buffers *buffers, uint64_t number, struct ar_error *error)
 {
     if (buffers->count == buffers->capacity) {
         size_t capacity = buffers->capacity ? buffers->capacity * 2 : 64;
         struct xla_buffer *items =
             capacity < XLA_BUFFER_LIMIT ? realloc(buffers->items, capacity * sizeof *items) : NULL;
         if (!items)
-            return error_set(error, STATUS_HOST_MEMORY, "no host memory for a list of buffers");
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a list of buffers");
         buffers->items = items;
         buffers->capacity = capacity;
     }
     buffers->items[buffers->count++] = (struct xla_buffer){.line = number};
-    return STATUS_OK;
+    return AR_OK;
 }
 
-enum status xla_buffers_line(struct xla_buffers *buffers, const char *line, uint64_t number,
-                             struct error *error)
+enum ar_status xla_buffers_line(struct xla_buffers *buffers, const char *line, uint64_t number,
+                                struct ar_error *error)
 {
     const char *at;
     uint64_t slack;
@@ -87,10 +87,10 @@ enum status xla_buffers_line(struct xla_buffers *buffers, const char *line, uint
         buffers->count = 0;
         buffers->listing = true;
         buffers->inside = false;
-        return STATUS_OK;
+        return AR_OK;
     }
     if (!buffers->listing)
-        return STATUS_OK;
+        return AR_OK;
     if ((at = after(line, "Buffer ")) && *at >= '0' && *at <= '9' &&
         !strcmp(at + strspn(at, "0123456789"), ":")) {
         buffers->inside = true;
@@ -99,7 +99,7 @@ enum status xla_buffers_line(struct xla_buffers *buffers, const char *line, uint
     if (!buffers->inside)
         buffers->listing = !*line;
     if (!buffers->inside)
-        return STATUS_OK;
+        return AR_OK;
     struct xla_buffer *buffer = &buffers->items[buffers->count - 1];
     if ((at = after(line, "Size: ")) && !buffer->bytes)
         buffer->bytes = bfc_human_bytes(at, &slack);
@@ -113,7 +113,7 @@ enum status xla_buffers_line(struct xla_buffers *buffers, const char *line, uint
     } else if (after(line, "====")) {
         buffers->inside = false;
     }
-    return STATUS_OK;
+    return AR_OK;
 }
 
 void xla_buffers_close(struct xla_buffers *buffers)

@@ -28,8 +28,8 @@ struct xla_buffers {
 };
 
 /* Takes a line of the log: part of a list, or anything else. HOST_MEMORY. */
-enum status xla_buffers_line(struct xla_buffers *buffers, const char *line, uint64_t number,
-                             struct error *error) STATUS_CHECKED;
+enum ar_status xla_buffers_line(struct xla_buffers *buffers, const char *line, uint64_t number,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 void xla_buffers_close(struct xla_buffers *buffers);
 
 #endif
