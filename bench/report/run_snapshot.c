@@ -17,7 +17,7 @@ void run_snapshot_open(struct run_snapshot *self, const char *name)
 void run_snapshot_close(struct run_snapshot *self)
 {
     snapshot_image_close(&self->image);
-    id_map_close(&self->live);
+    ar_map_close(&self->live);
     free(self->free_requested);
     *self = (struct run_snapshot){0};
 }
@@ -74,11 +74,11 @@ static enum ar_status follow(struct run_snapshot *self, enum snapshot_action act
     }
     self->free_requested[entry] = false;
     if (action == SNAPSHOT_ALLOC)
-        return id_map_put(&self->live, address, entry) ? no_memory(error) : AR_OK;
-    if (action == SNAPSHOT_FREE_REQUESTED && id_map_get(&self->live, address, &request))
+        return ar_map_put(&self->live, address, entry) ? no_memory(error) : AR_OK;
+    if (action == SNAPSHOT_FREE_REQUESTED && ar_map_get(&self->live, address, &request))
         self->free_requested[request] = true;
     if (action == SNAPSHOT_FREE_COMPLETED)
-        id_map_remove(&self->live, address);
+        ar_map_remove(&self->live, address);
     return AR_OK;
 }
 
@@ -128,7 +128,7 @@ static bool add_block(void *argument, const struct ar_policy_range *range)
         .pool = range->pool,
         .state = range->state == AR_POLICY_RANGE_USED ? SNAPSHOT_ACTIVE : SNAPSHOT_PENDING,
     };
-    if (id_map_get(&self->live, range->address, &request)) {
+    if (ar_map_get(&self->live, range->address, &request)) {
         const struct snapshot_entry *entry = &self->image.entries[request];
         block.requested_bytes = entry->bytes;
         block.tag = entry->tag;
@@ -173,7 +173,7 @@ static enum ar_status house_everything(struct run_snapshot *self, struct ar_erro
             all.address = entry->address;
         if (entry->address + entry->bytes > end)
             end = entry->address + entry->bytes;
-        if (!id_map_get(&self->live, entry->address, &request) || request != i)
+        if (!ar_map_get(&self->live, entry->address, &request) || request != i)
             continue;
         const struct snapshot_block block = {
             .address = entry->address,

@@ -5,13 +5,13 @@
 
 #include <stdio.h>
 
+#include "allocators/base/map.h"
 #include "sim/observer.h"
 #include "workloads/formats/torch/snapshot_image.h"
-#include "workloads/trace/id_map.h"
 
 struct run_snapshot {
     struct snapshot_image image;
-    struct id_map live;   /* from the address of a block to the entry of its request */
+    struct ar_map live;   /* from the address of a block to the entry of its request */
     bool *free_requested; /* by entry: asked to be freed, and not complete */
     size_t free_requested_room;
 };

@@ -84,7 +84,7 @@ static void add_segment(struct observer *self, const struct observer_area *area)
         return;
     self->segments = segments;
     self->segments[self->segment_count] = *area;
-    if (id_map_put(&self->segment_at, area->address, self->segment_count))
+    if (ar_map_put(&self->segment_at, area->address, self->segment_count))
         observer_no_memory(self);
     else
         self->segment_count++;
@@ -95,13 +95,13 @@ static struct observer_area take_segment(struct observer *self, uint64_t address
 {
     uint64_t place;
     struct observer_area area = {.address = address};
-    if (!id_map_get(&self->segment_at, address, &place))
+    if (!ar_map_get(&self->segment_at, address, &place))
         return area;
     area = self->segments[place];
-    id_map_remove(&self->segment_at, address);
+    ar_map_remove(&self->segment_at, address);
     if (place != --self->segment_count) {
         self->segments[place] = self->segments[self->segment_count];
-        if (id_map_put(&self->segment_at, self->segments[place].address, place))
+        if (ar_map_put(&self->segment_at, self->segments[place].address, place))
             observer_no_memory(self);
     }
     return area;

@@ -21,8 +21,8 @@ void observer_destroy(struct observer *self)
     free(self->ranges);
     free(self->blocks);
     free(self->pending);
-    id_map_close(&self->segment_at);
-    id_map_close(&self->block_at);
+    ar_map_close(&self->segment_at);
+    ar_map_close(&self->block_at);
     free(self);
 }
 

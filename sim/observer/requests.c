@@ -30,7 +30,7 @@ static void add_block(struct observer *self, const struct observer_block *block)
         return;
     self->blocks = blocks;
     self->blocks[self->block_count] = *block;
-    if (id_map_put(&self->block_at, block->address, self->block_count))
+    if (ar_map_put(&self->block_at, block->address, self->block_count))
         observer_no_memory(self);
     else
         self->block_count++;
@@ -39,7 +39,7 @@ static void add_block(struct observer *self, const struct observer_block *block)
 static struct observer_block *find_block(const struct observer *self, uint64_t address)
 {
     uint64_t place;
-    return id_map_get(&self->block_at, address, &place) ? &self->blocks[place] : NULL;
+    return ar_map_get(&self->block_at, address, &place) ? &self->blocks[place] : NULL;
 }
 
 static void complete(struct observer *self, uint64_t address)
@@ -54,10 +54,10 @@ static void complete(struct observer *self, uint64_t address)
                                                 .pool = block->pool,
                                                 .now_ns = now(self)});
     uint64_t place = (uint64_t)(block - self->blocks);
-    id_map_remove(&self->block_at, address);
+    ar_map_remove(&self->block_at, address);
     if (place != --self->block_count) {
         self->blocks[place] = self->blocks[self->block_count];
-        if (id_map_put(&self->block_at, self->blocks[place].address, place))
+        if (ar_map_put(&self->block_at, self->blocks[place].address, place))
             observer_no_memory(self);
     }
 }

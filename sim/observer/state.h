@@ -2,9 +2,9 @@
 #ifndef SIM_OBSERVER_STATE_H
 #define SIM_OBSERVER_STATE_H
 
+#include "allocators/base/map.h"
 #include "allocators/decorators/observe.h"
 #include "sim/observer.h"
-#include "workloads/trace/id_map.h"
 
 /* What the policy did to its memory in the call that is running. */
 struct observer_act {
@@ -46,7 +46,7 @@ struct observer {
     size_t act_count, act_room;
     struct observer_area *segments; /* at any place; found through `segment_at` */
     size_t segment_count, segment_room;
-    struct id_map segment_at;
+    struct ar_map segment_at;
     struct observer_area *ranges; /* by address */
     size_t range_count, range_room;
 
@@ -54,7 +54,7 @@ struct observer {
     struct ar_policy *policy;
     struct observer_block *blocks; /* at any place; found through `block_at` */
     size_t block_count, block_room;
-    struct id_map block_at;
+    struct ar_map block_at;
     uint64_t *pending; /* addresses of blocks let go, in that order */
     size_t pending_count, pending_room;
     uint64_t pending_bytes; /* as the policy counted them last */

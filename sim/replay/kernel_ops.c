@@ -79,7 +79,7 @@ static enum ar_status operand(const struct kernel_ops *kernel_ops, struct trace_
 {
     uint64_t number;
     if (!trace_kernel_op_id(reference, kernel_ops->next_id, id) ||
-        !id_map_get(&kernel_ops->blocks, *id, &number))
+        !ar_map_get(&kernel_ops->blocks, *id, &number))
         return ar_error_set(error, AR_INVALID, "it works on block %s%" PRIu64 ", which is not live",
                             reference.back ? "~" : "", reference.number);
     kernel_ops->place(kernel_ops->argument, number, out);
@@ -138,12 +138,12 @@ static enum ar_status launch(struct kernel_ops *kernel_ops, const struct trace_e
 enum ar_status kernel_ops_born(struct kernel_ops *kernel_ops, uint64_t id, uint64_t number)
 {
     kernel_ops->next_id = id + 1;
-    return id_map_put(&kernel_ops->blocks, id, number);
+    return ar_map_put(&kernel_ops->blocks, id, number);
 }
 
 void kernel_ops_gone(struct kernel_ops *kernel_ops, uint64_t id)
 {
-    id_map_remove(&kernel_ops->blocks, id);
+    ar_map_remove(&kernel_ops->blocks, id);
 }
 
 enum ar_status kernel_ops_kernel(struct kernel_ops *kernel_ops, const struct trace_event *event,
@@ -190,7 +190,7 @@ enum ar_status kernel_ops_length(struct kernel_ops *kernel_ops, const struct tra
 void kernel_ops_close(struct kernel_ops *kernel_ops)
 {
     free(kernel_ops->entries);
-    id_map_close(&kernel_ops->blocks);
+    ar_map_close(&kernel_ops->blocks);
     kernel_ops->entries = NULL;
     kernel_ops->entry_count = 0;
 }

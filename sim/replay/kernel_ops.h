@@ -4,8 +4,8 @@
 #ifndef SIM_REPLAY_KERNEL_OPS_H
 #define SIM_REPLAY_KERNEL_OPS_H
 
+#include "allocators/base/map.h"
 #include "sim/device.h"
-#include "workloads/trace/id_map.h"
 #include "workloads/trace/source.h"
 #include "workloads/trace/kernel_op_keys.h"
 
@@ -21,7 +21,7 @@ struct kernel_ops {
     struct trace_source *source;
     struct kernel_ops_entry *entries; /* by index of the keys: each is read once */
     size_t entry_count;
-    struct id_map blocks; /* the caller's number of each block that is there */
+    struct ar_map blocks; /* the caller's number of each block that is there */
     uint64_t next_id;
     /* Where the block with that number lies now; bytes 0: nowhere. */
     void (*place)(const void *argument, uint64_t number, struct ar_device_operand *out);

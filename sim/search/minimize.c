@@ -19,9 +19,9 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/map.h"
 #include "sim/experiment/session.h"
 #include "workloads/trace/check.h"
-#include "workloads/trace/id_map.h"
 #include "workloads/trace/trace.h"
 
 enum { KEPT, TRIED, GONE }; /* what became of an event, or of a block */
@@ -77,7 +77,7 @@ static bool follows_block(const struct item *item)
 
 static enum ar_status append_item(struct search *s, struct trace_memory *memory,
                                   const struct item *item, uint64_t *next_id,
-                                  struct id_map *recorded, struct ar_error *error)
+                                  struct ar_map *recorded, struct ar_error *error)
 {
     struct trace_event event = item->event;
     uint64_t ignored;
@@ -94,9 +94,9 @@ static enum ar_status append_item(struct search *s, struct trace_memory *memory,
             return AR_OK;
         event.id = s->blocks[event.id].new_id;
     }
-    if (event.kind == TRACE_RECORD && id_map_put(recorded, event.value, 0))
+    if (event.kind == TRACE_RECORD && ar_map_put(recorded, event.value, 0))
         return no_memory(error);
-    if (event.kind == TRACE_WAIT && !id_map_get(recorded, event.value, &ignored))
+    if (event.kind == TRACE_WAIT && !ar_map_get(recorded, event.value, &ignored))
         return AR_OK;
     return trace_memory_append(memory, &event, item->keys, item->text, error);
 }
@@ -105,14 +105,14 @@ static enum ar_status append_item(struct search *s, struct trace_memory *memory,
 static enum ar_status make_candidate(struct search *s, struct trace_source **out,
                                      struct ar_error *error)
 {
-    struct id_map recorded = {0};
+    struct ar_map recorded = {0};
     uint64_t next_id = 0;
     struct trace_memory *memory = trace_memory_create(&s->info);
     enum ar_status status = memory ? AR_OK : no_memory(error);
     for (size_t i = 0; i < s->item_count && !status; i++)
         if (s->items[i].state == KEPT)
             status = append_item(s, memory, &s->items[i], &next_id, &recorded, error);
-    id_map_close(&recorded);
+    ar_map_close(&recorded);
     if (status) {
         trace_memory_discard(memory);
         return status;
@@ -306,17 +306,17 @@ static enum ar_status round_size(struct search *s, struct block *only, uint64_t 
 static enum ar_status round_sizes(struct search *s, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    struct id_map seen = {0};
+    struct ar_map seen = {0};
     bool taken;
     for (size_t i = 0; i < s->block_count && !status; i++) {
         uint64_t bytes = s->blocks[i].bytes, ignored;
-        if (s->blocks[i].state != KEPT || id_map_get(&seen, bytes, &ignored))
+        if (s->blocks[i].state != KEPT || ar_map_get(&seen, bytes, &ignored))
             continue;
         status = round_size(s, NULL, bytes, &taken, error);
-        if (!status && !taken && id_map_put(&seen, bytes, 0))
+        if (!status && !taken && ar_map_put(&seen, bytes, 0))
             status = no_memory(error);
     }
-    id_map_close(&seen);
+    ar_map_close(&seen);
     for (size_t i = 0; i < s->block_count && !status; i++)
         if (s->blocks[i].state == KEPT)
             status = round_size(s, &s->blocks[i], s->blocks[i].bytes, &taken, error);

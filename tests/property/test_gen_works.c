@@ -10,14 +10,14 @@
 
 #include <cmocka.h>
 
+#include "allocators/base/map.h"
 #include "tests/support/gen_rig.h"
-#include "workloads/trace/id_map.h"
 #include "workloads/trace/kernel_op_keys.h"
 
 struct follow {
     const char *name;
     struct trace_source *source;
-    struct id_map bytes; /* of each live block */
+    struct ar_map bytes; /* of each live block */
     uint64_t next_id, event;
     uint64_t kernels, kernel_ops, products;
     uint32_t most_keys;
@@ -39,7 +39,7 @@ static uint64_t type_bytes(const struct follow *f, const char *type)
 static uint64_t operand_bytes(const struct follow *f, struct trace_reference reference)
 {
     uint64_t id, bytes = 0;
-    if (!trace_kernel_op_id(reference, f->next_id, &id) || !id_map_get(&f->bytes, id, &bytes))
+    if (!trace_kernel_op_id(reference, f->next_id, &id) || !ar_map_get(&f->bytes, id, &bytes))
         fail_msg("%s: event %" PRIu64 ": an operand is not live", f->name, f->event);
     return bytes;
 }
@@ -116,15 +116,15 @@ static void follow(const char *name, struct follow *f)
                 f->most_keys = event->attributes;
             if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
                 assert_int_equal(event->id, f->next_id++);
-                assert_int_equal(id_map_put(&f->bytes, event->id, event->value), AR_OK);
+                assert_int_equal(ar_map_put(&f->bytes, event->id, event->value), AR_OK);
             } else if (event->kind == TRACE_FREE_COMPLETED) {
-                id_map_remove(&f->bytes, event->id);
+                ar_map_remove(&f->bytes, event->id);
             } else if (event->kind == TRACE_KERNEL) {
                 check_kernel(f, event);
             }
         }
     } while (count);
-    id_map_close(&f->bytes);
+    ar_map_close(&f->bytes);
     trace_close(f->source);
 }
 

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/map.h"
 #include "allocators/base/rng.h"
 #include "tests/support/late_memory.h"
 #include "workloads/trace/event.h"
-#include "workloads/trace/id_map.h"
 
 enum late_kind { LATE_FILL, LATE_READ, LATE_WAIT };
 
@@ -41,7 +41,7 @@ struct late_device {
     uint32_t stream_count;
     struct ar_backing_ticket *tickets, *inner_tickets; /* a ticket of the backing is an index */
     size_t ticket_count, ticket_room;
-    struct id_map events; /* to the index of a ticket */
+    struct ar_map events; /* to the index of a ticket */
     struct late_use *uses;
     size_t use_count, use_room;
     struct ar_rng rng;
@@ -342,7 +342,7 @@ static void late_close(struct ar_device *base)
     struct late_device *self = late(base);
     ar_device_close(self->inner);
     late_memory_close(&self->memory);
-    id_map_close(&self->events);
+    ar_map_close(&self->events);
     for (uint32_t i = 0; i < self->stream_count; i++)
         free(self->streams[i].ops);
     free(self->streams);
@@ -383,7 +383,7 @@ static void event_record(struct ar_device *base, uint64_t event, uint32_t stream
 {
     struct late_device *self = late(base);
     struct ar_backing_ticket ticket = fence(&self->backing, stream);
-    assert_int_equal(id_map_put(&self->events, event, ticket.value), AR_OK);
+    assert_int_equal(ar_map_put(&self->events, event, ticket.value), AR_OK);
     self->inner->ops->event_record(self->inner, event, stream);
 }
 
@@ -391,7 +391,7 @@ static void stream_wait(struct ar_device *base, uint32_t stream, uint64_t event)
 {
     struct late_device *self = late(base);
     uint64_t ticket;
-    if (id_map_get(&self->events, event, &ticket))
+    if (ar_map_get(&self->events, event, &ticket))
         queue(self, stream, (struct late_op){.kind = LATE_WAIT, .wait = self->tickets[ticket]});
     self->inner->ops->stream_wait(self->inner, stream, event);
 }

@@ -1,5 +1,5 @@
-/* The keys that say what a kernel does: reading and writing them, how they follow the blocks when
- * a trace is rewritten, and the map from ids. */
+/* The keys that say what a kernel does: reading and writing them, and how they follow the blocks
+ * when a trace is rewritten. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,10 +10,8 @@
 
 #include <cmocka.h>
 
-#include "allocators/base/rng.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/trace/filter.h"
-#include "workloads/trace/id_map.h"
 #include "workloads/trace/kernel_op_keys.h"
 
 static void what_is_read_is_written(void **state)
@@ -157,39 +155,6 @@ static void a_merge_gives_blocks_their_new_names(void **state)
     trace_rig_close(&rig);
 }
 
-static void the_map_does_what_an_array_does(void **state)
-{
-    enum { IDS = 512 };
-    uint64_t wanted[IDS] = {0}, value;
-    struct id_map map = {.cells = NULL};
-    struct ar_rng rng;
-    size_t count = 0;
-    (void)state;
-    ar_rng_seed(&rng, 7);
-    for (uint64_t i = 0; i < 40000; i++) {
-        uint64_t id = ar_rng_next(&rng) % IDS, spread = id * UINT64_C(0x100000001);
-        if (ar_rng_next(&rng) % 2) {
-            count += !wanted[id];
-            wanted[id] = i + 1;
-            assert_int_equal(id_map_put(&map, spread, i + 1), AR_OK);
-        } else {
-            count -= wanted[id] != 0;
-            wanted[id] = 0;
-            id_map_remove(&map, spread);
-        }
-        uint64_t other = ar_rng_next(&rng) % IDS;
-        bool there = id_map_get(&map, other * UINT64_C(0x100000001), &value);
-        assert_int_equal(there, wanted[other] != 0);
-        if (there)
-            assert_int_equal(value, wanted[other]);
-        assert_int_equal(map.count, count);
-    }
-    assert_true(map.room <= 4 * IDS);
-    id_map_clear(&map);
-    assert_false(id_map_get(&map, 0, &value));
-    id_map_close(&map);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,7 +164,6 @@ int main(void)
         cmocka_unit_test(references_count_back_from_the_latest_request),
         cmocka_unit_test(a_filter_gives_blocks_their_new_names),
         cmocka_unit_test(a_merge_gives_blocks_their_new_names),
-        cmocka_unit_test(the_map_does_what_an_array_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

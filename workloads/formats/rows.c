@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/map.h"
 #include "workloads/trace/check.h"
-#include "workloads/trace/id_map.h"
 #include "workloads/trace/trace.h"
 
 #define NO_BLOCK UINT64_MAX
@@ -33,8 +33,8 @@ struct block {
 struct conversion {
     struct rows *rows;
     struct trace_memory *memory;
-    struct id_map streams;   /* from name to ordinal */
-    struct id_map addresses; /* to the block on top, or NO_BLOCK */
+    struct ar_map streams;   /* from name to ordinal */
+    struct ar_map addresses; /* to the block on top, or NO_BLOCK */
     struct block *blocks;    /* by id */
     size_t block_count, block_capacity;
     size_t last_request; /* the row of the last request, failed or not */
@@ -80,16 +80,16 @@ static enum ar_status append(struct conversion *c, struct trace_event event, con
 static enum ar_status find_streams(struct conversion *c, struct ar_error *error)
 {
     const struct rows *rows = c->rows;
-    enum ar_status status = id_map_put(&c->streams, 0, 0);
+    enum ar_status status = ar_map_put(&c->streams, 0, 0);
     for (size_t i = 0; i < rows->count && !status; i++) {
         const struct row *row = &rows->items[i];
         uint64_t ordinal;
-        if (row->action > ROW_KERNEL || id_map_get(&c->streams, row->stream, &ordinal))
+        if (row->action > ROW_KERNEL || ar_map_get(&c->streams, row->stream, &ordinal))
             continue;
         if (c->streams.count == TRACE_STREAM_LIMIT)
             return ar_error_set(error, AR_INVALID, "%s%s%" PRIu64 ": more than %u streams",
                                 rows->path, rows->unit, row->place, TRACE_STREAM_LIMIT);
-        status = id_map_put(&c->streams, row->stream, c->streams.count);
+        status = ar_map_put(&c->streams, row->stream, c->streams.count);
     }
     return status ? no_memory(error) : AR_OK;
 }
@@ -97,7 +97,7 @@ static enum ar_status find_streams(struct conversion *c, struct ar_error *error)
 static uint32_t stream_ordinal(const struct conversion *c, uint64_t name)
 {
     uint64_t ordinal;
-    return id_map_get(&c->streams, name, &ordinal) ? (uint32_t)ordinal : 0;
+    return ar_map_get(&c->streams, name, &ordinal) ? (uint32_t)ordinal : 0;
 }
 
 static enum ar_status append_time(struct conversion *c, const struct row *row, bool first,
@@ -118,7 +118,7 @@ static enum ar_status append_time(struct conversion *c, const struct row *row, b
 static uint64_t top_block(const struct conversion *c, uint64_t address)
 {
     uint64_t block;
-    return id_map_get(&c->addresses, address, &block) ? block : NO_BLOCK;
+    return ar_map_get(&c->addresses, address, &block) ? block : NO_BLOCK;
 }
 
 static enum ar_status add_block(struct conversion *c, const struct row *row, struct ar_error *error)
@@ -183,7 +183,7 @@ static enum ar_status append_block(struct conversion *c, const struct row *row, 
     if (status)
         return status;
     c->blocks[id].below = below;
-    if (id_map_put(&c->addresses, row->address, id))
+    if (ar_map_put(&c->addresses, row->address, id))
         return no_memory(error);
     snprintf(note, sizeof note, "alloc,%" PRIu64, row->address);
     return row->address ? append(c, (struct trace_event){.kind = TRACE_NOTE}, note, error) : AR_OK;
@@ -199,7 +199,7 @@ static enum ar_status append_freed(struct conversion *c, const struct row *row,
     }
     const struct block *block = &c->blocks[id];
     c->other_sizes += row->bytes != ROW_BYTES_UNKNOWN && row->bytes != block->bytes;
-    if (id_map_put(&c->addresses, row->address, block->below))
+    if (ar_map_put(&c->addresses, row->address, block->below))
         return no_memory(error);
     return append_free(c, id, stream_ordinal(c, row->stream), row->thread, error);
 }
@@ -226,15 +226,15 @@ static enum ar_status append_failure(struct conversion *c, const struct row *row
 /* The blocks that were there before the log begins. */
 static enum ar_status append_initial(struct conversion *c, size_t *at, struct ar_error *error)
 {
-    struct id_map seen = {0};
+    struct ar_map seen = {0};
     enum ar_status status = AR_OK;
     for (*at = 0; *at < c->rows->count && !status; ++*at) {
         struct row row = c->rows->items[*at];
         uint64_t value;
         if ((row.action != ROW_ALLOC && row.action != ROW_FREE) || !row.address ||
-            id_map_get(&seen, row.address, &value))
+            ar_map_get(&seen, row.address, &value))
             continue;
-        if (id_map_put(&seen, row.address, 0)) {
+        if (ar_map_put(&seen, row.address, 0)) {
             status = no_memory(error);
             break;
         }
@@ -249,7 +249,7 @@ static enum ar_status append_initial(struct conversion *c, size_t *at, struct ar
         if (status)
             break;
     }
-    id_map_close(&seen);
+    ar_map_close(&seen);
     return status;
 }
 
@@ -365,8 +365,8 @@ enum ar_status rows_open(struct rows *rows, const struct trace_info *info,
         say_guesses(&c);
         status = trace_memory_open(c.memory, &source, error);
     }
-    id_map_close(&c.streams);
-    id_map_close(&c.addresses);
+    ar_map_close(&c.streams);
+    ar_map_close(&c.addresses);
     free(c.blocks);
     if (status)
         return status;

@@ -15,11 +15,11 @@ enum ar_status books_open(struct books *books, uint32_t process_count)
 void books_close(struct books *books)
 {
     for (uint32_t i = 0; books->processes && i < books->process_count; i++) {
-        id_map_close(&books->processes[i].blocks);
-        id_map_close(&books->processes[i].physicals);
-        id_map_close(&books->processes[i].streams);
-        id_map_close(&books->processes[i].events);
-        id_map_close(&books->processes[i].pools);
+        ar_map_close(&books->processes[i].blocks);
+        ar_map_close(&books->processes[i].physicals);
+        ar_map_close(&books->processes[i].streams);
+        ar_map_close(&books->processes[i].events);
+        ar_map_close(&books->processes[i].pools);
     }
     free(books->processes);
     free(books->blocks);
@@ -56,18 +56,18 @@ enum ar_status books_block_add(struct books *books, uint32_t process, uint64_t a
         books->block_count++;
     }
     books->blocks[place] = block;
-    return id_map_put(&books->processes[process].blocks, address, place);
+    return ar_map_put(&books->processes[process].blocks, address, place);
 }
 
 bool books_block_take(struct books *books, uint32_t process, uint64_t address,
                       struct books_block *block)
 {
-    struct id_map *blocks = &books->processes[process].blocks;
+    struct ar_map *blocks = &books->processes[process].blocks;
     uint64_t place;
-    if (!blocks->room || !id_map_get(blocks, address, &place))
+    if (!blocks->room || !ar_map_get(blocks, address, &place))
         return false;
     *block = books->blocks[place];
-    id_map_remove(blocks, address);
+    ar_map_remove(blocks, address);
     size_t *list = room_for_one(books->free_blocks, books->free_count, &books->free_capacity,
                                 sizeof *books->free_blocks);
     if (list) { /* else the place is not used again */
@@ -85,12 +85,12 @@ bool books_block_take(struct books *books, uint32_t process, uint64_t address,
 enum ar_status books_stream(struct books *books, uint32_t process, uint32_t thread,
                             const struct spool_record *record, uint32_t *ordinal)
 {
-    struct id_map *streams = &books->processes[process].streams;
+    struct ar_map *streams = &books->processes[process].streams;
     bool own = record->flags & SPOOL_PER_THREAD;
     uint64_t key = own ? OWN_DEFAULT | thread : record->stream;
     key ^= (uint64_t)record->device << DEVICE_SHIFT;
     uint64_t known;
-    if (streams->room && id_map_get(streams, key, &known)) {
+    if (streams->room && ar_map_get(streams, key, &known)) {
         *ordinal = (uint32_t)known;
         return AR_OK;
     }
@@ -101,7 +101,7 @@ enum ar_status books_stream(struct books *books, uint32_t process, uint32_t thre
         *ordinal = books->next_stream;
         books->next_stream += books->next_stream < TRACE_STREAM_LIMIT - 1;
     }
-    return id_map_put(streams, key, *ordinal);
+    return ar_map_put(streams, key, *ordinal);
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -117,14 +117,14 @@ enum ar_status books_event_recorded(struct books *books, uint32_t process, uint6
         *number = books->next_event++;
     else
         return AR_UNSUPPORTED;
-    return id_map_put(&books->processes[process].events, handle, *number);
+    return ar_map_put(&books->processes[process].events, handle, *number);
 }
 
 bool books_event_find(const struct books *books, uint32_t process, uint64_t handle,
                       uint64_t *number)
 {
-    const struct id_map *events = &books->processes[process].events;
-    return events->room && id_map_get(events, handle, number);
+    const struct ar_map *events = &books->processes[process].events;
+    return events->room && ar_map_get(events, handle, number);
 }
 
 enum ar_status books_event_gone(struct books *books, uint32_t process, uint64_t handle)
@@ -138,7 +138,7 @@ enum ar_status books_event_gone(struct books *books, uint32_t process, uint64_t 
         return AR_HOST_MEMORY;
     books->free_events = list;
     books->free_events[books->free_event_count++] = number;
-    id_map_remove(&books->processes[process].events, handle);
+    ar_map_remove(&books->processes[process].events, handle);
     return AR_OK;
 }
 
@@ -148,15 +148,15 @@ enum ar_status books_physical_add(struct books *books, uint32_t process, uint64_
                                   bool pinned, uint64_t *number)
 {
     *number = books->next_physical++;
-    return id_map_put(&books->processes[process].physicals, handle, *number * 2 + pinned);
+    return ar_map_put(&books->processes[process].physicals, handle, *number * 2 + pinned);
 }
 
 bool books_physical_find(const struct books *books, uint32_t process, uint64_t handle,
                          uint64_t *number, bool *pinned)
 {
-    const struct id_map *physicals = &books->processes[process].physicals;
+    const struct ar_map *physicals = &books->processes[process].physicals;
     uint64_t value;
-    if (!physicals->room || !id_map_get(physicals, handle, &value))
+    if (!physicals->room || !ar_map_get(physicals, handle, &value))
         return false;
     *number = value / 2;
     *pinned = value % 2;
@@ -165,12 +165,12 @@ bool books_physical_find(const struct books *books, uint32_t process, uint64_t h
 
 enum ar_status books_pool(struct books *books, uint32_t process, uint64_t handle, uint32_t *number)
 {
-    struct id_map *pools = &books->processes[process].pools;
+    struct ar_map *pools = &books->processes[process].pools;
     uint64_t known;
-    if (pools->room && id_map_get(pools, handle, &known)) {
+    if (pools->room && ar_map_get(pools, handle, &known)) {
         *number = (uint32_t)known;
         return AR_OK;
     }
     *number = books->next_pool++;
-    return id_map_put(pools, handle, *number);
+    return ar_map_put(pools, handle, *number);
 }

@@ -5,19 +5,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "allocators/base/map.h"
 #include "workloads/record/spool.h"
-#include "workloads/trace/id_map.h"
 
 struct books_block {
     uint64_t id, bytes;
 };
 
 struct books_process {
-    struct id_map blocks;    /* by address: place in `blocks` below */
-    struct id_map physicals; /* by handle: 2 × number + whether it is the host's memory */
-    struct id_map streams;   /* by handle, device and thread: ordinal */
-    struct id_map events;    /* by handle, of those recorded: number */
-    struct id_map pools;     /* by handle: number */
+    struct ar_map blocks;    /* by address: place in `blocks` below */
+    struct ar_map physicals; /* by handle: 2 × number + whether it is the host's memory */
+    struct ar_map streams;   /* by handle, device and thread: ordinal */
+    struct ar_map events;    /* by handle, of those recorded: number */
+    struct ar_map pools;     /* by handle: number */
 };
 
 struct books {

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/map.h"
 #include "allocators/base/size.h"
-#include "workloads/trace/id_map.h"
 #include "workloads/trace/rewrite.h"
 #include "workloads/trace/state.h"
 
@@ -43,7 +43,7 @@ struct filter {
     uint8_t *recorded; /* a bit per event number that was emitted */
     uint64_t next_id, told_id, step, round;
     uint64_t requests;   /* of the source in this round */
-    struct id_map names; /* the new ids of blocks that were emitted and are there, by the old */
+    struct ar_map names; /* the new ids of blocks that were emitted and are there, by the old */
     uint64_t time_base_ns, time_ns; /* of this repetition's start; of the event emitted last */
     uint64_t source_ns, origin_ns;  /* the source's time; the same where the part began */
     bool inside;                    /* within the steps asked for */
@@ -99,7 +99,7 @@ static enum ar_status emit_request(struct filter *filter, struct filter_block *b
     char *rest = NULL;
     block->new_id = request.id = filter->next_id++;
     block->emitted = true;
-    if (id_map_put(&filter->names, block->id, block->new_id) != AR_OK)
+    if (ar_map_put(&filter->names, block->id, block->new_id) != AR_OK)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
     if (!initial)
         return emit(filter, request, NULL, error);
@@ -147,7 +147,7 @@ static enum ar_status take_block_event(struct filter *filter, const struct trace
     if (status || !block->kept || block->id != event.id)
         return status;
     if (event.kind != TRACE_USE)
-        id_map_remove(&filter->names, event.id);
+        ar_map_remove(&filter->names, event.id);
     bool was_free_requested = block->state == FREE_REQUESTED;
     if (event.kind == TRACE_FREE_REQUESTED || event.kind == TRACE_FREE_COMPLETED)
         block->state = event.kind == TRACE_FREE_COMPLETED ? GONE : FREE_REQUESTED;
@@ -211,7 +211,7 @@ static enum ar_status recorded_bit(struct filter *filter, const struct trace_eve
 
 static bool find_name(const void *names, uint64_t id, uint64_t *new_id)
 {
-    return id_map_get(names, id, new_id);
+    return ar_map_get(names, id, new_id);
 }
 
 static enum ar_status take_kernel(struct filter *filter, struct trace_event event,
@@ -379,7 +379,7 @@ static enum ar_status begin_round(struct filter *filter, struct ar_error *error)
     trace_state_close(&filter->recorded_state);
     filter->inside = false;
     filter->requests = 0;
-    id_map_clear(&filter->names);
+    ar_map_clear(&filter->names);
     filter->source_ns = 0;
     filter->time_base_ns = filter->time_ns;
     enum ar_status status = trace_rewind(filter->source, error);
@@ -430,7 +430,7 @@ static void filter_close(struct trace_rewrite *self)
     trace_state_close(&filter->recorded_state);
     free(filter->streams);
     free(filter->blocks);
-    id_map_close(&filter->names);
+    ar_map_close(&filter->names);
     free(filter->recorded);
 }
 

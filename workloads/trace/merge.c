@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/trace/id_map.h"
+#include "allocators/base/map.h"
 #include "workloads/trace/name.h"
 #include "workloads/trace/rewrite.h"
 
@@ -25,7 +25,7 @@ struct part {
     uint32_t first_stream;
     uint64_t *ids; /* the new id by the source's slot */
     size_t id_count;
-    struct id_map names; /* the new id of each block that is there, by its old one */
+    struct ar_map names; /* the new id of each block that is there, by its old one */
     uint64_t requests;
 };
 
@@ -85,18 +85,18 @@ static enum ar_status name_block(struct part *part, const struct trace_event *ev
                                  uint64_t new_id, struct ar_error *error)
 {
     if (event->kind == TRACE_FREE_REQUESTED || event->kind == TRACE_FREE_COMPLETED)
-        id_map_remove(&part->names, event->id);
+        ar_map_remove(&part->names, event->id);
     if (event->kind != TRACE_ALLOC && event->kind != TRACE_PROBE)
         return AR_OK;
     part->requests++;
-    if (id_map_put(&part->names, event->id, new_id) != AR_OK)
+    if (ar_map_put(&part->names, event->id, new_id) != AR_OK)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
     return AR_OK;
 }
 
 static bool find_name(const void *part, uint64_t id, uint64_t *new_id)
 {
-    return id_map_get(&((const struct part *)part)->names, id, new_id);
+    return ar_map_get(&((const struct part *)part)->names, id, new_id);
 }
 
 static enum ar_status emit_time(struct merge *merge, struct part *part, struct ar_error *error)
@@ -187,7 +187,7 @@ static enum ar_status merge_restart(struct trace_rewrite *self, struct ar_error 
         part->at = part->count = 0;
         part->ended = false;
         part->given = part->time_ns = part->requests = 0;
-        id_map_clear(&part->names);
+        ar_map_clear(&part->names);
         enum ar_status status = trace_rewind(part->source, error);
         if (status)
             return status;
@@ -201,7 +201,7 @@ static void merge_close(struct trace_rewrite *self)
     for (size_t i = 0; i < merge->part_count; i++) {
         trace_close(merge->parts[i].source);
         free(merge->parts[i].ids);
-        id_map_close(&merge->parts[i].names);
+        ar_map_close(&merge->parts[i].names);
     }
     free(merge->parts);
 }

@@ -39,7 +39,7 @@ struct conversion {
     uint64_t memory_rows;         /* failures are of them */
     uint64_t out_of_order;        /* rows that stand before an earlier one in the file */
     uint64_t kernels, unlaunched; /* kernels whose launch the file does not tell */
-    struct id_map streams;        /* the profiler's name -> number by first appearance */
+    struct ar_map streams;        /* the profiler's name -> number by first appearance */
     uint64_t busiest;             /* number of the stream with most kernels */
     uint32_t busiest_name;
 };
@@ -69,7 +69,7 @@ static void sort_rows(struct conversion *c)
         uint64_t launched;
         if (row->kind == KINETO_KERNEL) {
             bool told =
-                row->address != UINT64_MAX && id_map_get(&rows->launches, row->address, &launched);
+                row->address != UINT64_MAX && ar_map_get(&rows->launches, row->address, &launched);
             row->time_ns = told ? (int64_t)launched : row->time_ns;
             c->kernels++;
             c->unlaunched += !told;
@@ -78,7 +78,7 @@ static void sort_rows(struct conversion *c)
             latest = row->time_ns > latest ? row->time_ns : latest;
         }
     }
-    id_map_close(&rows->launches);
+    ar_map_close(&rows->launches);
     if (rows->count)
         qsort(rows->items, rows->count, sizeof *rows->items, by_time);
     c->last_request = SIZE_MAX;
@@ -100,12 +100,12 @@ static enum ar_status find_streams(struct conversion *c)
         const struct kineto_row *row = &c->rows.items[i];
         if (row->kind != KINETO_KERNEL)
             continue;
-        if (!id_map_get(&c->streams, row->stream, &number)) {
+        if (!ar_map_get(&c->streams, row->stream, &number)) {
             number = c->streams.count;
             if (number == STREAM_LIMIT)
                 return ar_error_set(c->error, AR_INVALID, "more than %d streams in one trace",
                                     STREAM_LIMIT);
-            if (id_map_put(&c->streams, row->stream, number))
+            if (ar_map_put(&c->streams, row->stream, number))
                 return ar_error_set(c->error, AR_HOST_MEMORY, "no host memory for streams");
         }
         if (++kernels[number] > kernels[c->busiest] || number == c->busiest) {
@@ -120,7 +120,7 @@ static enum ar_status find_streams(struct conversion *c)
 static uint32_t ordinal_of(const struct conversion *c, uint32_t stream)
 {
     uint64_t number = 0;
-    (void)id_map_get(&c->streams, stream, &number);
+    (void)ar_map_get(&c->streams, stream, &number);
     return (uint32_t)(number == c->busiest ? 0 : number + (number < c->busiest));
 }
 
@@ -383,7 +383,7 @@ static enum ar_status kineto_open(struct trace_input *input, bool lenient,
     }
     kineto_rows_close(&c.rows);
     status = rows_hand_over(status, c.memory, c.report, out, error);
-    id_map_close(&c.streams);
+    ar_map_close(&c.streams);
     trace_input_close(input);
     return status;
 }

@@ -15,8 +15,8 @@
 struct pairing {
     struct kineto_row *rows;
     struct kineto_pairs *out;
-    struct id_map by_address; /* address and device -> row, FREED */
-    struct id_map by_size;    /* size and device -> the row made last; older ones by its `pair` */
+    struct ar_map by_address; /* address and device -> row, FREED */
+    struct ar_map by_size;    /* size and device -> the row made last; older ones by its `pair` */
 };
 
 static uint64_t key_of(uint64_t value, uint32_t device)
@@ -29,22 +29,22 @@ static enum ar_status make_at(struct pairing *pairing, uint32_t at)
 {
     struct kineto_row *row = &pairing->rows[at];
     uint64_t key = key_of(row->address, row->device), found;
-    if (id_map_get(&pairing->by_address, key, &found) && !(found & FREED)) {
+    if (ar_map_get(&pairing->by_address, key, &found) && !(found & FREED)) {
         row->mark = KINETO_AGAIN;
         row->pair = (uint32_t)found;
         pairing->out->again++;
     }
-    return id_map_put(&pairing->by_address, key, at);
+    return ar_map_put(&pairing->by_address, key, at);
 }
 
 static enum ar_status free_at(struct pairing *pairing, uint32_t at)
 {
     struct kineto_row *row = &pairing->rows[at];
     uint64_t key = key_of(row->address, row->device), found;
-    if (!id_map_get(&pairing->by_address, key, &found)) {
+    if (!ar_map_get(&pairing->by_address, key, &found)) {
         row->mark = KINETO_INITIAL;
         pairing->out->initial++;
-        return id_map_put(&pairing->by_address, key, at | FREED);
+        return ar_map_put(&pairing->by_address, key, at | FREED);
     }
     if (found & FREED) {
         row->mark = KINETO_TWICE;
@@ -53,22 +53,22 @@ static enum ar_status free_at(struct pairing *pairing, uint32_t at)
     }
     row->pair = (uint32_t)found;
     pairing->out->other_sizes += pairing->rows[found].bytes != -row->bytes;
-    return id_map_put(&pairing->by_address, key, found | FREED);
+    return ar_map_put(&pairing->by_address, key, found | FREED);
 }
 
 static enum ar_status make_of_size(struct pairing *pairing, uint32_t at)
 {
     struct kineto_row *row = &pairing->rows[at];
     uint64_t key = key_of((uint64_t)row->bytes, row->device), found;
-    row->pair = id_map_get(&pairing->by_size, key, &found) ? (uint32_t)found : KINETO_NONE;
-    return id_map_put(&pairing->by_size, key, at);
+    row->pair = ar_map_get(&pairing->by_size, key, &found) ? (uint32_t)found : KINETO_NONE;
+    return ar_map_put(&pairing->by_size, key, at);
 }
 
 static enum ar_status free_of_size(struct pairing *pairing, uint32_t at)
 {
     struct kineto_row *row = &pairing->rows[at];
     uint64_t key = key_of((uint64_t)-row->bytes, row->device), found;
-    if (!id_map_get(&pairing->by_size, key, &found) || pairing->rows[found].bytes != -row->bytes) {
+    if (!ar_map_get(&pairing->by_size, key, &found) || pairing->rows[found].bytes != -row->bytes) {
         row->mark = KINETO_INITIAL;
         pairing->out->initial++;
         return AR_OK;
@@ -76,8 +76,8 @@ static enum ar_status free_of_size(struct pairing *pairing, uint32_t at)
     row->pair = (uint32_t)found;
     pairing->out->by_size++;
     if (pairing->rows[found].pair != KINETO_NONE)
-        return id_map_put(&pairing->by_size, key, pairing->rows[found].pair);
-    id_map_remove(&pairing->by_size, key);
+        return ar_map_put(&pairing->by_size, key, pairing->rows[found].pair);
+    ar_map_remove(&pairing->by_size, key);
     return AR_OK;
 }
 
@@ -95,8 +95,8 @@ enum ar_status kineto_pair(struct kineto_rows *rows, struct kineto_pairs *out,
         else
             status = row->address ? free_at(&pairing, at) : free_of_size(&pairing, at);
     }
-    id_map_close(&pairing.by_address);
-    id_map_close(&pairing.by_size);
+    ar_map_close(&pairing.by_address);
+    ar_map_close(&pairing.by_size);
     return status ? ar_error_set(error, status, "no host memory to pair frees with blocks")
                   : status;
 }

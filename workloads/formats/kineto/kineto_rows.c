@@ -67,7 +67,7 @@ static enum ar_status next(struct reading *reading, struct json_token *token)
 void kineto_rows_close(struct kineto_rows *rows)
 {
     free(rows->items);
-    id_map_close(&rows->launches);
+    ar_map_close(&rows->launches);
     *rows = (struct kineto_rows){0};
 }
 
@@ -316,7 +316,7 @@ static enum ar_status keep_launch(struct reading *reading, const struct event *e
     if (correlation == UINT64_MAX)
         return AR_OK;
     enum ar_status status =
-        id_map_put(&reading->rows->launches, correlation, (uint64_t)number(event, FIELD_TIME));
+        ar_map_put(&reading->rows->launches, correlation, (uint64_t)number(event, FIELD_TIME));
     return status ? ar_error_set(reading->error, status, "no host memory for a Kineto trace")
                   : status;
 }

@@ -2,8 +2,8 @@
 #ifndef WORKLOADS_FORMATS_KINETO_KINETO_ROWS_H
 #define WORKLOADS_FORMATS_KINETO_KINETO_ROWS_H
 
+#include "allocators/base/map.h"
 #include "workloads/io/json_pull.h"
-#include "workloads/trace/id_map.h"
 #include "workloads/trace/source.h"
 
 enum kineto_kind {
@@ -40,7 +40,7 @@ struct kineto_row {   /* 48 bytes: there is one for each event that is kept */
 struct kineto_rows {
     struct kineto_row *items;
     size_t count, capacity;
-    struct id_map launches;  /* correlation -> time_ns of the launch */
+    struct ar_map launches;  /* correlation -> time_ns of the launch */
     uint64_t events;         /* of the file, all of them */
     uint64_t other_devices;  /* memory events of the host and others */
     uint64_t unusable;       /* a field is missing or no number */

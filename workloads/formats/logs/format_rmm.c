@@ -14,11 +14,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "allocators/base/map.h"
 #include "allocators/base/size.h"
 #include "workloads/io/fields.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
-#include "workloads/trace/id_map.h"
 #include "workloads/trace/reader.h"
 
 #define HEADER "Thread,Time,Action,Pointer,Size,Stream"
@@ -33,7 +33,7 @@ enum { THREAD, TIME, ACTION, POINTER, SIZE, STREAM, COLUMNS };
 
 struct reading {
     struct rows rows;
-    struct id_map threads; /* of more than 32 bits: their count */
+    struct ar_map threads; /* of more than 32 bits: their count */
     uint64_t time_ns;
     uint64_t headers, thread_streams;
     bool timed; /* a row was read */
@@ -73,9 +73,9 @@ static enum ar_status parse_thread(struct reading *r, const char *text, uint32_t
         *thread = (uint32_t)number;
         return AR_OK;
     }
-    if (!id_map_get(&r->threads, number, &place)) {
+    if (!ar_map_get(&r->threads, number, &place)) {
         place = r->threads.count + 1;
-        if (number == UINT64_MAX || id_map_put(&r->threads, number, place))
+        if (number == UINT64_MAX || ar_map_put(&r->threads, number, place))
             return ar_error_set(error, AR_INVALID, "Thread: %.40s is too large", text);
     }
     *thread = (uint32_t)place;
@@ -183,7 +183,7 @@ static enum ar_status open_rmm(struct trace_input *input, bool lenient, struct t
     if (!status)
         status = rows_open(&r.rows, &info, out, error);
     rows_close(&r.rows);
-    id_map_close(&r.threads);
+    ar_map_close(&r.threads);
     trace_input_close(input);
     return status;
 }

@@ -23,10 +23,10 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/map.h"
 #include "workloads/io/fields.h"
 #include "workloads/formats/rows.h"
 #include "workloads/formats/logs/umpire_line.h"
-#include "workloads/trace/id_map.h"
 #include "workloads/trace/reader.h"
 
 #define INTENTS_MOST 4096
@@ -41,8 +41,8 @@ struct allocator {
 
 struct reading {
     struct rows rows;
-    struct id_map refs; /* from an allocator's handle to its number */
-    struct id_map open; /* from a block's address to its last request's row */
+    struct ar_map refs; /* from an allocator's handle to its number */
+    struct ar_map open; /* from a block's address to its last request's row */
     struct allocator *allocators;
     size_t allocator_count;
     size_t *intents; /* rows of requests without a result so far */
@@ -131,7 +131,7 @@ static enum ar_status add_allocator(struct reading *r, const struct umpire_line 
     if (!longer)
         return no_memory(error);
     r->allocators = longer;
-    if (id_map_put(&r->refs, line->allocator, r->allocator_count))
+    if (ar_map_put(&r->refs, line->allocator, r->allocator_count))
         return no_memory(error);
     r->allocators[r->allocator_count++] = new;
     return AR_OK;
@@ -140,7 +140,7 @@ static enum ar_status add_allocator(struct reading *r, const struct umpire_line 
 static struct allocator allocator_at(struct reading *r, const struct umpire_line *line)
 {
     uint64_t index;
-    if (line->has_allocator && id_map_get(&r->refs, line->allocator, &index))
+    if (line->has_allocator && ar_map_get(&r->refs, line->allocator, &index))
         return r->allocators[index];
     r->unknown_allocators++;
     return (struct allocator){0};
@@ -161,10 +161,10 @@ static enum ar_status add_row(struct reading *r, const struct umpire_line *line,
                       .text = action == ROW_FREE ? 0 : allocator->text,
                       .space = allocator->place};
     r->at_place[allocator->place] += action == ROW_ALLOC || action == ROW_FAILURE;
-    if (action == ROW_ALLOC && id_map_put(&r->open, address, r->rows.count))
+    if (action == ROW_ALLOC && ar_map_put(&r->open, address, r->rows.count))
         return no_memory(error);
     if (action == ROW_FREE)
-        id_map_remove(&r->open, address);
+        ar_map_remove(&r->open, address);
     return rows_add(&r->rows, &row, error);
 }
 
@@ -208,11 +208,11 @@ static enum ar_status take_reallocation(struct reading *r, const struct umpire_l
     uint64_t old = 0, new = 0;
     if (!line->has_result)
         return AR_OK; /* the intent; a failure leaves the old block as it was */
-    if (id_map_get(&r->open, line->address, &new) && r->rows.items[new].bytes == line->bytes &&
+    if (ar_map_get(&r->open, line->address, &new) && r->rows.items[new].bytes == line->bytes &&
         line->address != line->old_address)
         return AR_OK; /* the log has the request besides, and the free */
     struct allocator allocator = {0};
-    bool known = line->old_address && id_map_get(&r->open, line->old_address, &old);
+    bool known = line->old_address && ar_map_get(&r->open, line->old_address, &old);
     if (known)
         allocator = (struct allocator){r->rows.items[old].text, r->rows.items[old].device,
                                        r->rows.items[old].space};
@@ -337,8 +337,8 @@ static enum ar_status open_umpire(struct trace_input *input, bool lenient,
     if (!status)
         status = rows_open(&r.rows, &info, out, error);
     rows_close(&r.rows);
-    id_map_close(&r.refs);
-    id_map_close(&r.open);
+    ar_map_close(&r.refs);
+    ar_map_close(&r.open);
     free(r.allocators);
     free(r.intents);
     trace_input_close(input);

@@ -19,11 +19,11 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/map.h"
 #include "workloads/io/fields.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/sqlite_file.h"
-#include "workloads/trace/id_map.h"
 #include "workloads/trace/reader.h"
 
 #define MEMORY  "CUDA_GPU_MEMORY_USAGE_EVENTS"
@@ -56,8 +56,8 @@ struct reading {
     struct sqlite_file *file;
     int64_t *processes;              /* of each row, beside rows.items */
     size_t process_room;             /* of that array */
-    struct id_map kinds, operations; /* from numbers to enum kind, and to 1 for a free */
-    struct id_map null_streams, launches;
+    struct ar_map kinds, operations; /* from numbers to enum kind, and to 1 for a free */
+    struct ar_map null_streams, launches;
     struct process chosen;
     uint64_t at_kind[KINDS], unused_kernels;
     bool has_kinds, has_calls, has_null_streams, several_processes;
@@ -102,7 +102,7 @@ static enum ar_status take_kind(void *self, const struct sqlite_value *values, u
     (void)row;
     for (uint64_t kind = 0; kind < KINDS; kind++)
         if (!values[0].is_null && values[0].number >= 0 && ends_with(values[1].text, endings[kind]))
-            return id_map_put(&r->kinds, (uint64_t)values[0].number, kind) ? no_memory(error)
+            return ar_map_put(&r->kinds, (uint64_t)values[0].number, kind) ? no_memory(error)
                                                                            : AR_OK;
     return AR_OK;
 }
@@ -115,7 +115,7 @@ static enum ar_status take_operation(void *self, const struct sqlite_value *valu
     (void)row;
     if (values[0].is_null || values[0].number < 0 || !ends_with(values[1].text, "ALLOCATION"))
         return AR_OK;
-    return id_map_put(&r->operations, (uint64_t)values[0].number, frees) ? no_memory(error) : AR_OK;
+    return ar_map_put(&r->operations, (uint64_t)values[0].number, frees) ? no_memory(error) : AR_OK;
 }
 
 static enum ar_status take_null_stream(void *self, const struct sqlite_value *values, uint64_t row,
@@ -125,7 +125,7 @@ static enum ar_status take_null_stream(void *self, const struct sqlite_value *va
     (void)row;
     if (values[0].is_null || values[0].number < 0)
         return AR_OK;
-    return id_map_put(&r->null_streams, (uint64_t)values[0].number, 0) ? no_memory(error) : AR_OK;
+    return ar_map_put(&r->null_streams, (uint64_t)values[0].number, 0) ? no_memory(error) : AR_OK;
 }
 
 static enum ar_status take_export(void *self, const struct sqlite_value *values, uint64_t row,
@@ -179,7 +179,7 @@ static enum kind kind_of(const struct reading *r, const struct sqlite_value *val
     if (value->is_null || value->number < 0)
         return OTHER;
     if (r->kinds.count)
-        return id_map_get(&r->kinds, (uint64_t)value->number, &kind) ? (enum kind)kind : OTHER;
+        return ar_map_get(&r->kinds, (uint64_t)value->number, &kind) ? (enum kind)kind : OTHER;
     return value->number < KINDS ? (enum kind)value->number : OTHER;
 }
 
@@ -189,7 +189,7 @@ static uint64_t stream_of(const struct reading *r, const struct sqlite_value *va
     if (value->is_null || value->number <= 0)
         return 0;
     if (r->has_null_streams)
-        return id_map_get(&r->null_streams, (uint64_t)value->number, &ignored)
+        return ar_map_get(&r->null_streams, (uint64_t)value->number, &ignored)
                    ? 0
                    : (uint64_t)value->number;
     return value->number == USUAL_NULL_STREAM ? 0 : (uint64_t)value->number;
@@ -242,7 +242,7 @@ static enum ar_status take_memory(void *self, const struct sqlite_value *values,
         status = take_number(&values[1], "bytes", &row.bytes, error);
     if (!status &&
         (values[2].is_null || values[2].number < 0 ||
-         (r->operations.count ? !id_map_get(&r->operations, (uint64_t)values[2].number, &frees)
+         (r->operations.count ? !ar_map_get(&r->operations, (uint64_t)values[2].number, &frees)
                               : (frees = (uint64_t)values[2].number) > 1)))
         status =
             ar_error_set(error, AR_INVALID, "memoryOperationType is neither a request nor a free");
@@ -283,7 +283,7 @@ static enum ar_status take_kernel(void *self, const struct sqlite_value *values,
     row.stream = stream_of(r, &values[2]);
     row.text = values[4].is_null ? 0 : (uint32_t)values[4].number;
     r->rows.report.records++;
-    if (row.text && id_map_put(&r->launches, row.text, UINT64_MAX))
+    if (row.text && ar_map_put(&r->launches, row.text, UINT64_MAX))
         return no_memory(error);
     return add_row(r, &row, values[5].is_null ? r->chosen.id : process_of(&values[5]), error);
 }
@@ -298,27 +298,27 @@ static enum ar_status take_call(void *self, const struct sqlite_value *values, u
     if (values[0].is_null || values[0].number < 0 || values[1].is_null ||
         (!values[2].is_null && process_of(&values[2]) != r->chosen.id))
         return AR_OK;
-    if (id_map_get(&r->launches, (uint32_t)values[1].number, &begun) &&
-        id_map_put(&r->launches, (uint32_t)values[1].number, (uint64_t)values[0].number))
+    if (ar_map_get(&r->launches, (uint32_t)values[1].number, &begun) &&
+        ar_map_put(&r->launches, (uint32_t)values[1].number, (uint64_t)values[0].number))
         return no_memory(error);
     return AR_OK;
 }
 
 static enum ar_status choose_process(struct reading *r, struct ar_error *error)
 {
-    struct id_map counts = {0};
+    struct ar_map counts = {0};
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < r->rows.count && !status; i++) {
         uint64_t count = 0, id = (uint64_t)r->processes[i];
-        if (!id_map_get(&counts, id, &count))
+        if (!ar_map_get(&counts, id, &count))
             count = 0;
         count += r->rows.items[i].action == ROW_ALLOC;
-        status = id_map_put(&counts, id, count);
+        status = ar_map_put(&counts, id, count);
         if (count > r->chosen.requests || i == 0)
             r->chosen = (struct process){r->processes[i], count};
     }
     r->several_processes = counts.count > 1;
-    id_map_close(&counts);
+    ar_map_close(&counts);
     return status ? no_memory(error) : AR_OK;
 }
 
@@ -374,7 +374,7 @@ static void order_rows(struct reading *r)
             continue;
         }
         if (row->action == ROW_KERNEL && row->text &&
-            id_map_get(&r->launches, row->text, &launched) && launched <= row->address)
+            ar_map_get(&r->launches, row->text, &launched) && launched <= row->address)
             row->time_ns = launched;
         row->text = 0;
         r->rows.items[kept++] = *row;
@@ -455,10 +455,10 @@ static enum ar_status open_nsys(struct trace_input *input, bool lenient, struct 
         status = rows_open(&r.rows, &info, out, error);
     rows_close(&r.rows);
     free(r.processes);
-    id_map_close(&r.kinds);
-    id_map_close(&r.operations);
-    id_map_close(&r.null_streams);
-    id_map_close(&r.launches);
+    ar_map_close(&r.kinds);
+    ar_map_close(&r.operations);
+    ar_map_close(&r.null_streams);
+    ar_map_close(&r.launches);
     trace_input_close(input);
     return status;
 }

@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/map.h"
 #include "workloads/formats/formats.h"
 #include "workloads/io/head.h"
 #include "workloads/io/json_pull.h"
 #include "workloads/formats/import_report.h"
 #include "workloads/formats/rows.h"
-#include "workloads/trace/id_map.h"
 #include "workloads/trace/reader.h"
 #include "workloads/trace/trace.h"
 
@@ -51,7 +51,7 @@ struct timeline_row {
 struct conversion {
     struct timeline_row *rows;
     size_t count, capacity;
-    struct id_map stacks; /* size and category -> the row on top */
+    struct ar_map stacks; /* size and category -> the row on top */
     struct trace_memory *memory;
     struct import_report *report;
     struct json_pull *pull;
@@ -152,8 +152,8 @@ static uint64_t key_of(int64_t bytes, unsigned category)
 static enum ar_status push(struct conversion *c, uint32_t at, int64_t bytes, unsigned category)
 {
     uint64_t top;
-    c->rows[at].next = id_map_get(&c->stacks, key_of(bytes, category), &top) ? (uint32_t)top : NONE;
-    return id_map_put(&c->stacks, key_of(bytes, category), at) ? no_memory(c) : AR_OK;
+    c->rows[at].next = ar_map_get(&c->stacks, key_of(bytes, category), &top) ? (uint32_t)top : NONE;
+    return ar_map_put(&c->stacks, key_of(bytes, category), at) ? no_memory(c) : AR_OK;
 }
 
 /* Takes the top of a stack, NONE where it is empty. */
@@ -161,12 +161,12 @@ static enum ar_status pop_of(struct conversion *c, int64_t bytes, unsigned categ
 {
     uint64_t key = key_of(bytes, category), top;
     *at = NONE;
-    if (!id_map_get(&c->stacks, key, &top))
+    if (!ar_map_get(&c->stacks, key, &top))
         return AR_OK;
     *at = (uint32_t)top;
     if (c->rows[top].next != NONE)
-        return id_map_put(&c->stacks, key, c->rows[top].next) ? no_memory(c) : AR_OK;
-    id_map_remove(&c->stacks, key);
+        return ar_map_put(&c->stacks, key, c->rows[top].next) ? no_memory(c) : AR_OK;
+    ar_map_remove(&c->stacks, key);
     return AR_OK;
 }
 
@@ -341,7 +341,7 @@ static enum ar_status timeline_open(struct trace_input *input, bool lenient,
     }
     status = rows_hand_over(status, c.memory, c.report, out, error);
     json_pull_close(c.pull);
-    id_map_close(&c.stacks);
+    ar_map_close(&c.stacks);
     free(c.rows);
     trace_input_close(input);
     return status;

@@ -17,7 +17,7 @@ struct conversion {
     struct import_report *report;
     uint64_t next_id, begun_us, now_us, events;
     bool timed;            /* a time was written */
-    struct id_map *places; /* by world: 2 * id + 1 where it is let go, by address */
+    struct ar_map *places; /* by world: 2 * id + 1 where it is let go, by address */
     uint32_t *streams;     /* ordinal + 1 by device and index */
     uint32_t stream_count;
     uint32_t pools[SNAPSHOT_POOLS_MOST]; /* ordinal + 1 */
@@ -31,7 +31,7 @@ enum ar_status conversion_no_memory(struct ar_error *error);
 
 /* Which of the devices is in hand, and the map of its blocks. */
 size_t conversion_world(const struct conversion *c);
-struct id_map *conversion_places(const struct conversion *c);
+struct ar_map *conversion_places(const struct conversion *c);
 
 /* The trace's ordinals of the tree's streams and pools. */
 uint32_t conversion_stream(struct conversion *c, unsigned stream);

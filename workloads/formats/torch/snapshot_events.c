@@ -124,7 +124,7 @@ static enum ar_status append_alloc(struct conversion *c, const struct snapshot_r
 {
     uint64_t value;
     enum ar_status status = AR_OK;
-    if (id_map_get(conversion_places(c), record->address, &value)) {
+    if (ar_map_get(conversion_places(c), record->address, &value)) {
         c->missing_frees++;
         status = conversion_append(
             c, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = value / 2}, NULL, error);
@@ -138,7 +138,7 @@ static enum ar_status append_alloc(struct conversion *c, const struct snapshot_r
     struct trace_attributes keys =
         conversion_keys(c, record->pool ? record->pool - 1 : 0, record->tag);
     status = trace_memory_append(c->memory, &event, &keys, NULL, error);
-    if (!status && id_map_put(conversion_places(c), record->address, 2 * event.id))
+    if (!status && ar_map_put(conversion_places(c), record->address, 2 * event.id))
         status = conversion_no_memory(error);
     return status ? status : conversion_note_numbers(c, "alloc", &record->address, 1, error);
 }
@@ -158,16 +158,16 @@ static enum ar_status append_free(struct conversion *c, size_t at,
     uint64_t value;
     bool completed = record->action == SNAPSHOT_FREE_COMPLETED;
     bool joined = is_joined(c, at, record);
-    if (!id_map_get(conversion_places(c), record->address, &value) || (!completed && value % 2)) {
+    if (!ar_map_get(conversion_places(c), record->address, &value) || (!completed && value % 2)) {
         c->report->double_frees += !(completed && joined);
         return AR_OK;
     }
     struct trace_event event = {.kind = TRACE_FREE_COMPLETED, .id = value / 2};
     if (completed) {
-        id_map_remove(conversion_places(c), record->address);
+        ar_map_remove(conversion_places(c), record->address);
         return joined && value % 2 ? AR_OK : conversion_append(c, event, NULL, error);
     }
-    if (id_map_put(conversion_places(c), record->address, value | 1))
+    if (ar_map_put(conversion_places(c), record->address, value | 1))
         return conversion_no_memory(error);
     event.kind = joined ? TRACE_FREE_COMPLETED : TRACE_FREE_REQUESTED;
     event.stream = joined ? 0 : TRACE_NO_STREAM;

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/map.h"
 #include "allocators/base/size.h"
 #include "workloads/formats/torch/snapshot_marks.h"
-#include "workloads/trace/id_map.h"
 
 #define SMALL_SEGMENT_BYTES (2 * AR_MIB)
 #define SMALL_BLOCK_BYTES   AR_MIB
@@ -118,7 +118,7 @@ static struct snapshot_segment segment_of(const struct snapshot_entry *entry)
 
 /* Addresses of several GPUs may be equal: one map each. */
 struct made {
-    struct id_map entries[SNAPSHOT_DEVICES]; /* from address to the entry that made the segment */
+    struct ar_map entries[SNAPSHOT_DEVICES]; /* from address to the entry that made the segment */
 };
 
 static enum ar_status collect_made(struct snapshot_image *self, struct made *made,
@@ -127,11 +127,11 @@ static enum ar_status collect_made(struct snapshot_image *self, struct made *mad
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->entry_count && !status; i++) {
         const struct snapshot_entry *entry = &self->entries[i];
-        struct id_map *map = &made->entries[entry->device];
+        struct ar_map *map = &made->entries[entry->device];
         if (entry->action == SNAPSHOT_SEGMENT_ALLOC)
-            status = id_map_put(map, entry->address, i);
+            status = ar_map_put(map, entry->address, i);
         else if (entry->action == SNAPSHOT_SEGMENT_FREE)
-            id_map_remove(map, entry->address);
+            ar_map_remove(map, entry->address);
     }
     if (status)
         return ar_error_set(error, status, "no host memory for a snapshot");
@@ -139,7 +139,7 @@ static enum ar_status collect_made(struct snapshot_image *self, struct made *mad
         const struct snapshot_entry *entry = &self->entries[i];
         uint64_t last;
         if (entry->action != SNAPSHOT_SEGMENT_ALLOC ||
-            !id_map_get(&made->entries[entry->device], entry->address, &last) || last != i)
+            !ar_map_get(&made->entries[entry->device], entry->address, &last) || last != i)
             continue;
         const struct snapshot_segment segment = segment_of(entry);
         status = add_segment(self, &segment, error);
@@ -430,7 +430,7 @@ enum ar_status snapshot_settle(struct snapshot_image *self, struct ar_error *err
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a snapshot");
     enum ar_status status = collect_made(self, made, error);
     for (size_t i = 0; i < SNAPSHOT_DEVICES; i++)
-        id_map_close(&made->entries[i]);
+        ar_map_close(&made->entries[i]);
     free(made);
     if (!status)
         status = collect_mapped(self, error);

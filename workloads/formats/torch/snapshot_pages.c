@@ -4,8 +4,8 @@
 
 void snapshot_pages_close(struct snapshot_pages *self)
 {
-    id_map_close(&self->uses);
-    id_map_close(&self->blocks);
+    ar_map_close(&self->uses);
+    ar_map_close(&self->blocks);
 }
 
 /* The first page that lies in the bytes, or the one that they begin on. */
@@ -21,9 +21,9 @@ enum ar_status snapshot_pages_map(struct snapshot_pages *self, struct snapshot_p
     uint64_t count, page = first_page(size, address);
     for (; page < address + bytes && !status; page += size.bytes) {
         self->steps++;
-        if (id_map_get(&self->uses, page, &count))
+        if (ar_map_get(&self->uses, page, &count))
             continue;
-        status = id_map_put(&self->uses, page, 1);
+        status = ar_map_put(&self->uses, page, 1);
         *free_pages += !status;
     }
     return status;
@@ -35,9 +35,9 @@ void snapshot_pages_unmap(struct snapshot_pages *self, struct snapshot_page_size
     uint64_t count, page = first_page(size, address);
     for (; page < address + bytes; page += size.bytes) {
         self->steps++;
-        if (!id_map_get(&self->uses, page, &count))
+        if (!ar_map_get(&self->uses, page, &count))
             continue;
-        id_map_remove(&self->uses, page);
+        ar_map_remove(&self->uses, page);
         *free_pages -= count == 1;
     }
 }
@@ -50,11 +50,11 @@ static enum ar_status count_block(struct snapshot_pages *self, struct snapshot_p
     uint64_t count, page = first_page(size, address);
     for (; page < address + bytes && !status; page += size.bytes) {
         self->steps++;
-        if (!id_map_get(&self->uses, page, &count)) /* past the pages: it cannot be in use */
+        if (!ar_map_get(&self->uses, page, &count)) /* past the pages: it cannot be in use */
             break;
         if (!more && count == 1)
             continue;
-        status = id_map_put(&self->uses, page, more ? count + 1 : count - 1);
+        status = ar_map_put(&self->uses, page, more ? count + 1 : count - 1);
         *free_pages += !more && count == 2;
         *free_pages -= more && count == 1;
     }
@@ -65,9 +65,9 @@ enum ar_status snapshot_pages_use(struct snapshot_pages *self, struct snapshot_p
                                   uint64_t address, uint64_t bytes, uint64_t *free_pages)
 {
     uint64_t before;
-    if (!bytes || id_map_get(&self->blocks, address, &before))
+    if (!bytes || ar_map_get(&self->blocks, address, &before))
         return AR_OK;
-    enum ar_status status = id_map_put(&self->blocks, address, bytes);
+    enum ar_status status = ar_map_put(&self->blocks, address, bytes);
     return status ? status : count_block(self, size, address, bytes, true, free_pages);
 }
 
@@ -75,8 +75,8 @@ enum ar_status snapshot_pages_leave(struct snapshot_pages *self, struct snapshot
                                     uint64_t address, uint64_t *free_pages)
 {
     uint64_t bytes;
-    if (!id_map_get(&self->blocks, address, &bytes))
+    if (!ar_map_get(&self->blocks, address, &bytes))
         return AR_OK;
-    id_map_remove(&self->blocks, address);
+    ar_map_remove(&self->blocks, address);
     return count_block(self, size, address, bytes, false, free_pages);
 }

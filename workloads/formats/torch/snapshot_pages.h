@@ -2,7 +2,7 @@
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_PAGES_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_PAGES_H
 
-#include "workloads/trace/id_map.h"
+#include "allocators/base/map.h"
 
 /* The pages of one range: as long as each other, and one begins at `phase`. */
 struct snapshot_page_size {
@@ -11,8 +11,8 @@ struct snapshot_page_size {
 
 /* A zeroed struct is empty. */
 struct snapshot_pages {
-    struct id_map uses;   /* by the first address of a page: 1 + how many blocks lie on it */
-    struct id_map blocks; /* bytes of those in use, by address */
+    struct ar_map uses;   /* by the first address of a page: 1 + how many blocks lie on it */
+    struct ar_map blocks; /* bytes of those in use, by address */
     uint64_t steps;       /* pages that were touched, for those who set a limit */
 };
 

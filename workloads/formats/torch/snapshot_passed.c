@@ -55,13 +55,13 @@ static enum ar_status make_block(struct snapshot_passed *self, uint64_t address,
         node_of(self, node->next)->previous = block;
     if (behind)
         node_of(self, behind)->next = block;
-    return id_map_put(&self->at, address, block) ? no_memory(error) : AR_OK;
+    return ar_map_put(&self->at, address, block) ? no_memory(error) : AR_OK;
 }
 
 static void drop_block(struct snapshot_passed *self, uint32_t block)
 {
     const struct ar_range_node *node = node_of(self, block);
-    id_map_remove(&self->at, node->address);
+    ar_map_remove(&self->at, node->address);
     if (node->previous)
         node_of(self, node->previous)->next = node->next;
     if (node->next)
@@ -201,13 +201,13 @@ static enum ar_status oppose(struct snapshot_passed *self, uint32_t one, uint32_
         self->stuck = true;
         return AR_OK;
     }
-    if (id_map_get(&self->opposites, pair, &seen))
+    if (ar_map_get(&self->opposites, pair, &seen))
         return AR_OK;
     uint64_t *pairs = ar_array_grow(self->pairs, self->pair_count, &self->pair_room, sizeof *pairs);
     if (!pairs)
         return no_memory(error);
     self->pairs = pairs;
-    if (id_map_put(&self->opposites, pair, 1))
+    if (ar_map_put(&self->opposites, pair, 1))
         return no_memory(error);
     self->pairs[self->pair_count++] = pair;
     return AR_OK;
@@ -253,7 +253,7 @@ static enum ar_status take_request(struct snapshot_passed *self,
 {
     uint64_t found, bytes = torch_round(&self->settings, record->bytes);
     bool small = bytes <= TORCH_SMALL_BYTES;
-    uint32_t rest, block = id_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
+    uint32_t rest, block = ar_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
     if (!record->bytes)
         return AR_OK;
     self->stuck |= !block || is_used(self, block) || node_of(self, block)->bytes < bytes ||
@@ -281,7 +281,7 @@ static enum ar_status take_request(struct snapshot_passed *self,
 static void take_free(struct snapshot_passed *self, const struct snapshot_record *record)
 {
     uint64_t found;
-    uint32_t block = id_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
+    uint32_t block = ar_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
     if (!block || !is_used(self, block)) {
         self->stuck = true;
         return;
@@ -306,7 +306,7 @@ static enum ar_status take_segment(struct snapshot_passed *self,
                                                     .bytes = record->bytes,
                                                     .pool = record->pool ? record->pool - 1 : 0,
                                                     .told = record->pool != 0};
-    self->stuck |= !record->bytes || id_map_get(&self->at, record->address, &seen);
+    self->stuck |= !record->bytes || ar_map_get(&self->at, record->address, &seen);
     if (self->stuck)
         return AR_OK;
     enum ar_status status = add_segment(self, &segment, record->stream,
@@ -325,7 +325,7 @@ static uint32_t whole_block(struct snapshot_passed *self,
                             const struct snapshot_passed_segment *segment)
 {
     uint64_t found;
-    if (!segment->live || !id_map_get(&self->at, segment->address, &found) ||
+    if (!segment->live || !ar_map_get(&self->at, segment->address, &found) ||
         is_used(self, (uint32_t)found) || node_of(self, (uint32_t)found)->bytes != segment->bytes)
         return 0;
     return (uint32_t)found;
@@ -335,7 +335,7 @@ static void take_back(struct snapshot_passed *self, const struct snapshot_record
                       size_t event)
 {
     uint64_t found;
-    uint32_t block = id_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
+    uint32_t block = ar_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
     self->stuck |= !block || is_used(self, block) || node_of(self, block)->bytes != record->bytes ||
                    whole_block(self, segment_of(self, block)) != block;
     if (self->stuck)
@@ -441,9 +441,9 @@ void snapshot_passed_close(struct snapshot_passed *self)
 {
     if (self->blocks.host)
         ar_range_pool_close(&self->blocks);
-    id_map_close(&self->at);
-    id_map_close(&self->final_at);
-    id_map_close(&self->opposites);
+    ar_map_close(&self->at);
+    ar_map_close(&self->final_at);
+    ar_map_close(&self->opposites);
     free(self->groups);
     free(self->segments);
     free(self->of_event);

@@ -29,14 +29,14 @@ struct snapshot_passed {
     struct torch_settings settings;
     struct ar_host host;
     struct ar_range_pool blocks; /* extra: segment * 2 + used */
-    struct id_map at;            /* from address to block */
-    struct id_map final_at;      /* from address to final area */
+    struct ar_map at;            /* from address to block */
+    struct ar_map final_at;      /* from address to final area */
     struct snapshot_passed_group *groups;
     size_t group_count, group_room;
     struct snapshot_passed_segment *segments;
     size_t segment_count, segment_room;
     uint32_t *of_event;      /* segment of each request and segment entry */
-    struct id_map opposites; /* pairs of segments, the lower one in the upper half */
+    struct ar_map opposites; /* pairs of segments, the lower one in the upper half */
     uint64_t *pairs;
     size_t pair_count, pair_room;
     uint64_t steps;

@@ -40,7 +40,7 @@ static void take_end(struct snapshot_passed *self)
     uint64_t at;
     for (size_t i = 0; i < self->segment_count; i++) {
         struct snapshot_passed_segment *segment = &self->segments[i];
-        if (!segment->live || segment->told || !id_map_get(&self->final_at, segment->address, &at))
+        if (!segment->live || segment->told || !ar_map_get(&self->final_at, segment->address, &at))
             continue;
         segment->pool = self->world->final_areas[at].pool;
         segment->told = self->world->final_areas[at].pool_told;
@@ -140,7 +140,7 @@ static void hand_out(struct snapshot_passed *self)
     for (size_t i = 0; i < self->segment_count; i++) {
         const struct snapshot_passed_segment *segment = &self->segments[i];
         world->private_pools += !segment->told && segment->pool;
-        if (segment->live && id_map_get(&self->final_at, segment->address, &at))
+        if (segment->live && ar_map_get(&self->final_at, segment->address, &at))
             world->final_areas[at].pool = segment->pool;
     }
     world->unknown_pools = 0;
@@ -152,7 +152,7 @@ static enum ar_status tell(struct snapshot_passed *self, struct ar_error *error)
     const struct snapshot_world *world = self->world;
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < world->final_area_count && !status; i++)
-        status = id_map_put(&self->final_at, world->final_areas[i].address, i);
+        status = ar_map_put(&self->final_at, world->final_areas[i].address, i);
     if (status)
         return no_memory(error);
     status = snapshot_passed_find(self, error);

@@ -74,7 +74,7 @@ struct trace_attributes conversion_keys(struct conversion *c, unsigned pool, uin
     };
 }
 
-struct id_map *conversion_places(const struct conversion *c)
+struct ar_map *conversion_places(const struct conversion *c)
 {
     return &c->places[conversion_world(c)];
 }
@@ -141,7 +141,7 @@ static enum ar_status append_initial(struct conversion *c, struct ar_error *erro
                                     .value = place->requested_bytes,
                                     .stream = conversion_stream(c, place->stream)};
         status = trace_memory_append(c->memory, &event, &keys, NULL, error);
-        if (!status && id_map_put(conversion_places(c), place->address, 2 * event.id + pending))
+        if (!status && ar_map_put(conversion_places(c), place->address, 2 * event.id + pending))
             status = conversion_no_memory(error);
         if (!status && !lies_in_area(c->world, place->address, &area))
             status = conversion_note_numbers(c, "alloc", &place->address, 1, error);
@@ -239,7 +239,7 @@ enum ar_status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world 
     if (!status)
         conversion_say_guesses(c);
     for (size_t i = 0; i < count && c->places; i++)
-        id_map_close(&c->places[i]);
+        ar_map_close(&c->places[i]);
     free(c->places);
     free(c->streams);
     free(c);

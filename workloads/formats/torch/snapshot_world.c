@@ -31,7 +31,7 @@ void snapshot_world_close(struct snapshot_world *world)
     free(world->final_places);
     free(world->areas);
     free(world->places);
-    id_map_close(&world->at);
+    ar_map_close(&world->at);
     *world = (struct snapshot_world){0};
 }
 
@@ -285,7 +285,7 @@ static enum ar_status put_place(struct snapshot_world *world, struct snapshot_pl
     if (!places)
         return no_memory(error);
     world->places = places;
-    if (id_map_put(&world->at, place.address, world->place_count))
+    if (ar_map_put(&world->at, place.address, world->place_count))
         return no_memory(error);
     world->places[world->place_count++] = place;
     return AR_OK;
@@ -294,7 +294,7 @@ static enum ar_status put_place(struct snapshot_world *world, struct snapshot_pl
 static struct snapshot_place *place_at(const struct snapshot_world *world, uint64_t address)
 {
     uint64_t index;
-    return id_map_get(&world->at, address, &index) ? &world->places[index] : NULL;
+    return ar_map_get(&world->at, address, &index) ? &world->places[index] : NULL;
 }
 
 static void undo_alloc(struct snapshot_world *world, struct snapshot_record *record)
@@ -305,7 +305,7 @@ static void undo_alloc(struct snapshot_world *world, struct snapshot_record *rec
         record->pool = (area->pool + 1) & (SNAPSHOT_POOLS_MOST - 1);
     if (!place)
         return;
-    id_map_remove(&world->at, record->address);
+    ar_map_remove(&world->at, record->address);
     place->gone = true;
 }
 
@@ -470,8 +470,8 @@ static void settle(struct snapshot_world *world)
         world->unmatched_frees += world->places[i].was_freed;
         world->unknown_sizes += !world->places[i].size_known;
     }
-    id_map_close(&world->at);
-    world->at = (struct id_map){0};
+    ar_map_close(&world->at);
+    world->at = (struct ar_map){0};
 }
 
 /* The place of the start that is the last one at or below an address; NULL: none. */

@@ -3,10 +3,10 @@
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_WORLD_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_WORLD_H
 
+#include "allocators/base/map.h"
 #include "workloads/formats/import_report.h"
 #include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/trace/event.h"
-#include "workloads/trace/id_map.h"
 
 /* A segment, or a run of mapped pages of one that grows. */
 struct snapshot_area {
@@ -44,7 +44,7 @@ struct snapshot_world {
     size_t area_count, area_room;
     struct snapshot_place *places; /* at the start, by address */
     size_t place_count, place_room;
-    struct id_map at;       /* while going back: place by address */
+    struct ar_map at;       /* while going back: place by address */
     bool tells_pools;       /* the final segments do, or it was found out */
     uint64_t unknown_pools; /* segments given back of a pool that is not told */
     uint64_t private_pools; /* segments taken for those of private pools */

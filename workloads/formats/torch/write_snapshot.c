@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/map.h"
 #include "allocators/base/size.h"
 #include "workloads/formats/requests.h"
 #include "workloads/formats/torch/snapshot_writer.h"
 #include "workloads/formats/writers.h"
-#include "workloads/trace/id_map.h"
 #include "workloads/io/output.h"
 
 #define ROUND_BYTES 512u
@@ -25,11 +25,11 @@
 struct making {
     struct trace_source *source;
     struct snapshot_image image;
-    struct id_map initial;    /* by id: 1 + the address of a block of the state at the start */
-    struct id_map places;     /* by id of a block: its place in `image.blocks` */
-    struct id_map end_blocks; /* by address of a block at the end: its bytes */
-    struct id_map end_pools;  /* by address of a segment at the end: its pool */
-    struct id_map devices;    /* by stream, where it is not 0 */
+    struct ar_map initial;    /* by id: 1 + the address of a block of the state at the start */
+    struct ar_map places;     /* by id of a block: its place in `image.blocks` */
+    struct ar_map end_blocks; /* by address of a block at the end: its bytes */
+    struct ar_map end_pools;  /* by address of a segment at the end: its pool */
+    struct ar_map devices;    /* by stream, where it is not 0 */
     uint32_t range_stream, range_pool;
     bool placed; /* a place was recorded */
 };
@@ -73,7 +73,7 @@ static enum ar_status add_block(struct making *self, const struct request_moment
     enum ar_status status = AR_OK;
     if (moment->tag)
         status = snapshot_tag(&self->image, moment->tag, &block.tag, error);
-    if (!status && id_map_put(&self->places, from->id, self->image.block_count))
+    if (!status && ar_map_put(&self->places, from->id, self->image.block_count))
         status = no_memory(error);
     return status ? status : snapshot_add_block(&self->image, &block, error);
 }
@@ -88,11 +88,11 @@ static enum ar_status on_served(struct making *self, const struct request_moment
     if (block->device >= SNAPSHOT_DEVICES)
         return ar_error_set(error, AR_INVALID, "device %" PRIu32 " is above the %d of a snapshot",
                             block->device, SNAPSHOT_DEVICES - 1);
-    if (block->initial && id_map_get(&self->initial, block->id, &address)) {
+    if (block->initial && ar_map_get(&self->initial, block->id, &address)) {
         block->address = address;
         block->placed = true;
     }
-    if (block->device && id_map_put(&self->devices, block->stream, block->device))
+    if (block->device && ar_map_put(&self->devices, block->stream, block->device))
         return no_memory(error);
     self->placed |= block->placed;
     enum ar_status status = add_block(self, moment, error);
@@ -103,7 +103,7 @@ static enum ar_status on_served(struct making *self, const struct request_moment
 
 static void forget_block(struct making *self, uint64_t id, uint64_t place)
 {
-    id_map_remove(&self->places, id);
+    ar_map_remove(&self->places, id);
     self->image.blocks[place].bytes = 0; /* taken out in the end */
 }
 
@@ -111,7 +111,7 @@ static enum ar_status on_free(struct making *self, const struct request_moment *
                               struct ar_error *error)
 {
     uint64_t place;
-    if (!id_map_get(&self->places, moment->block->id, &place))
+    if (!ar_map_get(&self->places, moment->block->id, &place))
         return AR_OK;
     self->image.blocks[place].state = SNAPSHOT_PENDING;
     if (moment->kind == REQUEST_FREE_REQUESTED)
@@ -156,13 +156,13 @@ static enum ar_status on_note(struct making *self, const struct request_moment *
         self->range_pool = (uint32_t)numbers[2];
     }
     if (request_note(moment->text, "block", numbers, 3) && !strstr(moment->text, ",free") &&
-        id_map_put(&self->initial, numbers[2], numbers[0]))
+        ar_map_put(&self->initial, numbers[2], numbers[0]))
         return no_memory(error);
     if (request_note(moment->text, "final_block", numbers, 2) &&
-        id_map_put(&self->end_blocks, numbers[0], numbers[1]))
+        ar_map_put(&self->end_blocks, numbers[0], numbers[1]))
         return no_memory(error);
     if (request_note(moment->text, "final_segment", numbers, 4) &&
-        id_map_put(&self->end_pools, numbers[0], numbers[3]))
+        ar_map_put(&self->end_pools, numbers[0], numbers[3]))
         return no_memory(error);
     if (request_note(moment->text, "annotate", numbers, 1))
         return add_annotation(self, moment, numbers[0], error);
@@ -229,7 +229,7 @@ static void keep_live(struct making *self)
     image->block_count = kept;
     image->sizes_known = self->end_blocks.count != 0;
     for (size_t i = 0; i < kept; i++)
-        if (id_map_get(&self->end_blocks, image->blocks[i].address, &bytes))
+        if (ar_map_get(&self->end_blocks, image->blocks[i].address, &bytes))
             image->blocks[i].bytes = bytes;
 }
 
@@ -302,18 +302,18 @@ static enum ar_status take_away(struct standing *self, uint64_t address, uint64_
 /* Pages are mapped for the request that follows on their stream. */
 static enum ar_status take_mapped_pools(struct snapshot_image *image, struct ar_error *error)
 {
-    struct id_map pools = {0}; /* by stream */
+    struct ar_map pools = {0}; /* by stream */
     enum ar_status status = AR_OK;
     uint64_t pool;
     for (size_t i = image->entry_count; i-- > 0 && !status;) {
         struct snapshot_entry *entry = &image->entries[i];
         if (entry->action == SNAPSHOT_ALLOC || entry->action == SNAPSHOT_OOM)
-            status = id_map_put(&pools, entry->stream, entry->pool);
+            status = ar_map_put(&pools, entry->stream, entry->pool);
         else if (entry->action == SNAPSHOT_SEGMENT_MAP && !entry->before &&
-                 id_map_get(&pools, entry->stream, &pool))
+                 ar_map_get(&pools, entry->stream, &pool))
             entry->pool = (uint32_t)pool;
     }
-    id_map_close(&pools);
+    ar_map_close(&pools);
     return status ? no_memory(error) : AR_OK;
 }
 
@@ -352,7 +352,7 @@ static void take_devices(struct making *self)
         struct snapshot_entry *entry = &self->image.entries[i];
         bool of_segment =
             entry->action >= SNAPSHOT_SEGMENT_ALLOC && entry->action <= SNAPSHOT_SEGMENT_UNMAP;
-        if (of_segment && id_map_get(&self->devices, entry->stream, &device))
+        if (of_segment && ar_map_get(&self->devices, entry->stream, &device))
             entry->device = (uint16_t)device;
     }
 }
@@ -361,7 +361,7 @@ static void take_end_pools(struct making *self)
 {
     uint64_t pool;
     for (size_t i = 0; i < self->image.segment_count; i++)
-        if (id_map_get(&self->end_pools, self->image.segments[i].address, &pool))
+        if (ar_map_get(&self->end_pools, self->image.segments[i].address, &pool))
             self->image.segments[i].pool = (uint32_t)pool;
 }
 
@@ -408,11 +408,11 @@ static enum ar_status write_snapshot(struct trace_source *source, const char *pa
     if (!status)
         status = write_image(&self.image, path, compress, error);
     snapshot_image_close(&self.image);
-    id_map_close(&self.initial);
-    id_map_close(&self.places);
-    id_map_close(&self.devices);
-    id_map_close(&self.end_blocks);
-    id_map_close(&self.end_pools);
+    ar_map_close(&self.initial);
+    ar_map_close(&self.places);
+    ar_map_close(&self.devices);
+    ar_map_close(&self.end_blocks);
+    ar_map_close(&self.end_pools);
     return status;
 }
 
