@@ -33,7 +33,7 @@ static const struct refusal refusals[] = {
     {"graphs", "write its file, workloads/data/graphs.default.csv.gz", AR_INVALID},
     {"tape_small.expandable", "write its file, workloads/data/tape_small.expandable.csv.gz",
      AR_INVALID},
-    {"graph", "`list workloads` shows those there are", AR_INVALID},
+    {"graph", "`list workloads` names all of them", AR_INVALID},
     {"nothing.csv", "nothing.csv: cannot be opened: No such file", AR_IO},
     {"./nothing", "./nothing: cannot be opened: No such file", AR_IO},
     {"trace.csv.gz", "trace.csv.gz: cannot be opened", AR_IO},

@@ -1,11 +1,21 @@
-/* See eager.h. The plan of a sum over rows is that of PyTorch 2.11's reduction kernel as it
- * is known, on a card of 132 multiprocessors; it gives the scratch that was recorded:
- * 1. A thread adds `vector` neighbouring columns: 4, or fewer where columns is no multiple.
+/* See eager.h.
+ *
+ * Kernel times: peaks from NVIDIA's H100 SXM5 datasheet, dense: float32 without tensor cores
+ * 67 TFLOP/s (frameworks do not use TF32 by default), 16 bits 989 TFLOP/s, int8 1979 TOP/s, memory
+ * 3.35 TB/s; PCIe 5 x16 64 GB/s, of which pageable copies reach a quarter.
+ *
+ * The plan of a sum over rows follows PyTorch 2.11's reduction kernel on a card of 132
+ * multiprocessors; it gives the scratch memory that was recorded:
+ * 1. A thread adds `vector` neighbouring columns: 4, or fewer if columns is not a multiple of 4.
  * 2. A block has at most 512 / vector threads: up to 32 along the columns, the rest along rows.
- * 3. Rows are divided among a block's threads if each gets at least 16, or 256 rows.
+ * 3. Rows are divided among a block's threads if each gets at least 16, or if there are 256 rows.
  * 4. If a thread still has 256 rows or more, they are divided among blocks, so that each has
  *    at least 16: partial sums of 4 bytes, one per thread column, go through memory. */
 #include "workloads/gen/eager.h"
+
+#define LATENCY_NS          1500u
+#define MEMORY_BYTES_PER_NS 2345u /* 70 % of 3350 */
+#define UPLOAD_BYTES_PER_NS 16u
 
 #define MULTIPROCESSORS  132u
 #define THREADS_PER_UNIT 2048u
@@ -13,6 +23,40 @@
 #define WARP             32u
 #define LEAST_PER_THREAD 16u
 #define MOST_PER_THREAD  256u
+
+/* ---- kernel times ---- */
+
+uint64_t numeric_weight_bytes(enum numeric type)
+{
+    static const uint64_t bytes[] = {4, 2, 2, 1};
+    return bytes[type];
+}
+
+uint64_t numeric_value_bytes(enum numeric type)
+{
+    return type == NUMERIC_FLOAT32 ? 4 : 2;
+}
+
+uint64_t roofline_bytes_ns(uint64_t bytes)
+{
+    return LATENCY_NS + bytes / MEMORY_BYTES_PER_NS;
+}
+
+uint64_t roofline_product_ns(enum numeric type, uint64_t rows, uint64_t columns, uint64_t inner)
+{
+    static const uint64_t flops_per_ns[] = {46900, 692300, 692300, 1385300}; /* 70 % */
+    uint64_t elements = rows * columns + rows * inner + inner * columns;
+    uint64_t memory_ns = elements * numeric_value_bytes(type) / MEMORY_BYTES_PER_NS;
+    uint64_t compute_ns = 2 * rows * columns * inner / flops_per_ns[type];
+    return LATENCY_NS + (compute_ns > memory_ns ? compute_ns : memory_ns);
+}
+
+uint64_t roofline_upload_ns(uint64_t bytes)
+{
+    return LATENCY_NS + bytes / UPLOAD_BYTES_PER_NS;
+}
+
+/* ---- operations ---- */
 
 void eager_start(struct eager *self, struct emit *emit, enum numeric type)
 {
@@ -76,7 +120,7 @@ struct emit_block eager_multiply(struct eager *self, enum eager_thread thread,
         self->workspace[thread] = emit_alloc(self->emit, EAGER_WORKSPACE_BYTES, "workspace");
     if (bias && !self->fused_workspace.held)
         self->fused_workspace = emit_alloc(self->emit, EAGER_FUSED_WORKSPACE_BYTES, "workspace");
-    /* int8 models differentiate in 16 bits. */
+    /* The backward pass of int8 models runs in 16 bits. */
     enum numeric type = self->type;
     if (type == NUMERIC_INT8 && thread == EAGER_BACKWARD)
         type = NUMERIC_FLOAT16;
@@ -162,4 +206,84 @@ struct emit_block eager_sum_rows(struct eager *self, uint64_t rows, uint64_t col
     emit_free(self->emit, &counters);
     emit_free(self->emit, &partial);
     return gradient;
+}
+
+/* ---- parameters ---- */
+
+unsigned optimizer_states(enum optimizer optimizer)
+{
+    static const unsigned states[] = {0, 0, 1, 1, 2};
+    return states[optimizer];
+}
+
+void parameter_make(struct eager *eager, struct parameter *self, uint64_t elements, uint64_t bytes)
+{
+    *self = (struct parameter){.elements = elements};
+    self->value = emit_alloc(eager->emit, bytes, "parameter");
+    struct emit_kernel_op kernel_op = eager_set(eager_type(eager));
+    kernel_op.out = &self->value;
+    eager_kernel(eager, roofline_bytes_ns(bytes), &kernel_op);
+}
+
+void parameter_accumulate(struct eager *eager, struct parameter *self, struct emit_block gradient)
+{
+    if (!self->gradient.held) {
+        self->gradient = gradient;
+        return;
+    }
+    struct emit_kernel_op kernel_op = eager_combine(eager_type(eager), &self->gradient, &gradient);
+    kernel_op.out = &self->gradient;
+    eager_kernel(eager, roofline_bytes_ns(3 * gradient.bytes), &kernel_op);
+    emit_free(eager->emit, &gradient);
+}
+
+void parameter_prepare(struct eager *eager, struct parameter *self, enum optimizer optimizer,
+                       bool master)
+{
+    if (optimizer == OPTIMIZER_NONE)
+        return;
+    if (master && !self->master.held)
+        self->master = eager_make(eager, 4 * self->elements, self->value.bytes, "master",
+                                  eager_combine(EAGER_F32, &self->value, NULL));
+    for (unsigned i = 0; i < optimizer_states(optimizer); i++)
+        if (!self->state[i].held)
+            self->state[i] =
+                eager_make(eager, 4 * self->elements, 0, "optimizer", eager_set(EAGER_F32));
+}
+
+void parameter_update(struct eager *eager, struct parameter *const *parameters, size_t count,
+                      enum optimizer optimizer, bool master, struct emit_block *scratch)
+{
+    if (optimizer == OPTIMIZER_NONE)
+        return;
+    for (size_t i = 0; i < count; i++)
+        parameter_prepare(eager, parameters[i], optimizer, master);
+    for (size_t i = 0; i < count; i++) {
+        struct parameter *self = parameters[i];
+        uint64_t states = optimizer_states(optimizer) + (master ? 1 : 0);
+        if (optimizer == OPTIMIZER_ADAM || optimizer == OPTIMIZER_ADAGRAD)
+            scratch[i] = eager_make(
+                eager, 4 * self->elements, 4 * self->elements, "optimizer scratch",
+                eager_combine(EAGER_F32, &self->state[optimizer == OPTIMIZER_ADAM], NULL));
+        eager_kernel(eager,
+                     roofline_bytes_ns(2 * self->value.bytes + self->gradient.bytes +
+                                       8 * states * self->elements),
+                     &(struct emit_kernel_op){
+                         .op = "elementwise",
+                         .type = eager_type(eager),
+                         .out = &self->value,
+                         .in = {&self->gradient, &self->state[0], &self->state[1], &self->master}});
+    }
+    if (optimizer == OPTIMIZER_ADAM || optimizer == OPTIMIZER_ADAGRAD)
+        for (size_t i = 0; i < count; i++)
+            emit_free(eager->emit, &scratch[i]);
+}
+
+void parameter_drop(struct eager *eager, struct parameter *self)
+{
+    emit_free(eager->emit, &self->gradient);
+    emit_free(eager->emit, &self->state[1]);
+    emit_free(eager->emit, &self->state[0]);
+    emit_free(eager->emit, &self->master);
+    emit_free(eager->emit, &self->value);
 }

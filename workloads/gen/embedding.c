@@ -1,20 +1,14 @@
-/* A recommender whose embedding tables appear and grow on first use, trained eagerly: memory
- * grows slowly while only the dense layers work, and fast once tables are used. Each step:
- * 1. Where a table is due, make it, and make the top layers anew, since their input widens.
+/* A recommender whose embedding tables appear and grow on first use, trained eagerly: memory grows
+ * slowly while only the dense layers are used, and fast once tables are used. Each step:
+ * 1. If a table is due, make it, and make the top layers again, because their input widens.
  * 2. A bottom network turns the dense features into a vector; each table sums a bag of rows.
  * 3. A top network works on all vectors together; the loss is the mean of its sigmoid.
  * 4. Backward, latest first: top, tables, bottom. Gradients of tables are dense or sparse.
- * 5. The optimizer, whose state is made when it first sees a parameter; gradients are dropped.
- * Names live as in a Python loop: the outputs and the loss of a step until the next step binds
- * them anew, and with the loss the graph that holds the old top layers.
+ * 5. The optimizer, whose state is made when it first sees a parameter; gradients are freed.
+ * Names live as in a Python loop: the outputs and the loss of a step until the next step binds them
+ * again, and with the loss the graph, which holds the old top layers.
  * Sizes are derived in embedding.md. */
 #include "workloads/gen/embedding_table.h"
-
-#include <stdlib.h>
-
-#include "allocators/base/rng.h"
-#include "workloads/gen/draws.h"
-#include "workloads/gen/gen.h"
 #include "workloads/gen/jax.h"
 
 enum { WEIGHT_1, BIAS_1, WEIGHT_2, BIAS_2, LAYER_PARAMETERS };
@@ -30,24 +24,22 @@ struct embedding_values {
 
 struct embedding {
     struct emit emit;
-    struct embedding_values values; /* the texts are not used after create */
-    struct ar_rng rng;
-    struct draws rows, sparse, batches, bags;
+    struct embedding_values values; /* the texts are valid in open() */
+    struct samples rows, sparse, batches, bags;
+    struct embedding_table *tables;
+    struct parameter **updated; /* room for all parameters */
+    struct emit_block *scratch; /* as many */
+    struct jax_embedding jax;   /* with program=jax, instead of all blocks */
+    uint64_t *jax_bags;         /* one per table that there will be */
     struct eager eager;
     struct parameter bottom[LAYER_PARAMETERS], top[LAYER_PARAMETERS];
     struct parameter retired[LAYER_PARAMETERS]; /* the top before; the graph holds it */
-    struct embedding_table *tables;
     uint64_t table_count;
-    struct parameter **updated; /* room for all parameters */
-    struct emit_block *scratch; /* as many */
     struct emit_block bottom_output, loss;
-    struct jax_embedding jax; /* with program=jax, in place of all blocks */
-    uint64_t *jax_bags;       /* as many as there are tables in the end */
     uint64_t step, batch;
-    bool ended;
 };
 
-/* What a step's forward pass leaves for its backward pass. */
+/* The tensors that a step's forward pass saves for its backward pass. */
 struct saved {
     struct emit_block input, bottom_hidden, joined, top_hidden, probability;
 };
@@ -80,28 +72,15 @@ static uint64_t joined_width(const struct embedding *self)
     return self->values.width * (self->table_count + 1);
 }
 
-static enum ar_status start(struct emit *emit, struct ar_error *error)
+static void start(struct emit *emit)
 {
     struct embedding *self = (struct embedding *)emit;
-    (void)error;
-    ar_rng_seed(&self->rng, self->values.common.seed);
-    draws_start(&self->rows);
-    draws_start(&self->sparse);
-    draws_start(&self->batches);
-    draws_start(&self->bags);
     eager_start(&self->eager, emit, (enum numeric)self->values.type);
     self->eager.kernel_ops = true;
-    self->table_count = 0;
-    self->step = 0;
-    self->ended = false;
-    self->bottom_output.held = self->loss.held = false;
-    for (int i = 0; i < LAYER_PARAMETERS; i++)
-        self->top[i] = self->retired[i] = (struct parameter){.elements = 0};
     if (self->values.program == PROGRAM_JAX)
         jax_embedding_start(&self->jax, &self->eager);
     else
         make_network(self, self->bottom, self->values.dense, self->values.width);
-    return AR_OK;
 }
 
 /* Rule 1. */
@@ -109,8 +88,8 @@ static void add_table(struct embedding *self)
 {
     struct embedding_table *table = &self->tables[self->table_count++];
     *table = (struct embedding_table){.width = self->values.width};
-    table->rows = draws_next_log(&self->rows, &self->rng);
-    table->sparse = draws_next(&self->sparse, &self->rng) != 0;
+    table->rows = samples_next_log(&self->rows, &self->emit.rng);
+    table->sparse = samples_next(&self->sparse, &self->emit.rng) != 0;
     uint64_t capacity = table->rows;
     if (self->values.growth > 0 && self->values.start < capacity)
         capacity = self->values.start;
@@ -158,7 +137,7 @@ static struct emit_block hidden_layer(struct embedding *self, uint64_t inputs,
     return output;
 }
 
-/* Rule 2. The vectors of the step before go when the first new one is there. */
+/* Rule 2. The vectors of the step before are freed when the first new one is made. */
 static void forward_vectors(struct embedding *self, struct saved *saved)
 {
     const struct embedding_values *values = &self->values;
@@ -174,7 +153,7 @@ static void forward_vectors(struct embedding *self, struct saved *saved)
     emit_free(&self->emit, &self->bottom_output);
     self->bottom_output = output;
     for (uint64_t i = 0; i < self->table_count; i++) {
-        uint64_t bag = draws_next(&self->bags, &self->rng);
+        uint64_t bag = samples_next(&self->bags, &self->emit.rng);
         embedding_table_see(&self->eager, &self->tables[i], self->batch * bag, values->growth);
         embedding_table_lookup(&self->eager, &self->tables[i], self->batch, bag);
     }
@@ -206,21 +185,21 @@ static void forward_loss(struct embedding *self, struct saved *saved)
     self->loss = loss;
 }
 
-/* A layer of the model: what it reads, and how wide it and its output are. */
+/* A layer of the model: its input, and the widths of input and output. */
 struct layer {
     struct parameter *weight, *bias;
     const struct emit_block *input;
     uint64_t inputs, outputs;
 };
 
-/* Backward through output = input x weight + bias: the gradients of input (not for the first
- * layer of the model), weight and bias; `outgoing` stays. */
+/* Backward through output = input x weight + bias: the gradients of input (except in the first layer
+ * of the model), weight and bias; `outgoing` stays. */
 static struct emit_block backward_layer(struct embedding *self, struct layer layer,
-                                        const struct emit_block *outgoing, bool want_input)
+                                        const struct emit_block *outgoing, bool input_needed)
 {
     struct eager *eager = &self->eager;
     struct emit_block input = {.held = false};
-    if (want_input)
+    if (input_needed)
         input = eager_multiply(eager, EAGER_BACKWARD,
                                (struct eager_shape){self->batch, layer.inputs, layer.outputs},
                                false, "gradient", outgoing, &layer.weight->value);
@@ -253,7 +232,7 @@ static struct layer layer_of(struct parameter *network, int weight, const struct
     return (struct layer){&network[weight], &network[weight + 1], input, inputs, outputs};
 }
 
-/* The top network; gives the gradient of the joined vectors. */
+/* The top network; returns the gradient of the joined vectors. */
 static struct emit_block backward_top(struct embedding *self, struct saved *saved)
 {
     struct eager *eager = &self->eager;
@@ -318,7 +297,7 @@ static void update(struct embedding *self)
     parameter_update(&self->eager, self->updated, count, optimizer, master, self->scratch);
 }
 
-/* The loop over the parameters still names the last one of the step before when it begins. */
+/* When the loop over the parameters begins, it still names the last one of the step before. */
 static void drop_gradients(struct embedding *self)
 {
     parameter_drop(&self->eager, &self->retired[BIAS_2]);
@@ -333,7 +312,7 @@ static void drop_gradients(struct embedding *self)
 /* The program returns; the libraries keep their workspaces. */
 static void finish(struct embedding *self)
 {
-    self->ended = true;
+    emit_end(&self->emit);
     if (self->values.program == PROGRAM_JAX) {
         jax_embedding_finish(&self->jax, &self->eager);
         return;
@@ -348,42 +327,39 @@ static void finish(struct embedding *self)
     emit_free(&self->emit, &self->loss);
 }
 
-/* A step with program=jax: tables alone, whole from the start. */
+/* A step with program=jax: tables only, of full size from the start. */
 static void run_jax(struct embedding *self)
 {
     if (table_is_due(self)) {
         self->table_count++;
         jax_embedding_add(&self->jax, &self->eager,
-                          draws_next_log(&self->rows, &self->rng) * self->values.width);
+                          samples_next_log(&self->rows, &self->emit.rng) * self->values.width);
     }
-    self->batch = draws_next(&self->batches, &self->rng);
+    self->batch = samples_next(&self->batches, &self->emit.rng);
     for (uint64_t i = 0; i < self->table_count; i++)
-        self->jax_bags[i] = draws_next(&self->bags, &self->rng);
+        self->jax_bags[i] = samples_next(&self->bags, &self->emit.rng);
     jax_embedding_step(&self->jax, &self->eager, self->batch, self->values.width, self->jax_bags);
 }
 
-static enum ar_status advance(struct emit *emit, struct ar_error *error)
+static void advance(struct emit *emit)
 {
     struct embedding *self = (struct embedding *)emit;
-    (void)error;
-    if (self->ended)
-        return AR_OK;
     if (self->step == self->values.steps) {
         finish(self);
-        return AR_OK;
+        return;
     }
     if (self->values.program == PROGRAM_JAX) {
         run_jax(self);
         emit_step(emit);
         self->step++;
-        return AR_OK;
+        return;
     }
     bool due = table_is_due(self);
     if (due)
         add_table(self);
     if (due || self->step == 0)
         make_top(self);
-    self->batch = draws_next(&self->batches, &self->rng);
+    self->batch = samples_next(&self->batches, &self->emit.rng);
     struct saved saved = {.input = {.held = false}};
     forward_vectors(self, &saved);
     forward_loss(self, &saved);
@@ -392,89 +368,34 @@ static enum ar_status advance(struct emit *emit, struct ar_error *error)
     drop_gradients(self);
     emit_step(emit);
     self->step++;
-    return AR_OK;
 }
 
-static void release(struct emit *emit)
+static void open(struct emit *emit)
 {
     struct embedding *self = (struct embedding *)emit;
-    draws_close(&self->rows);
-    draws_close(&self->sparse);
-    draws_close(&self->batches);
-    draws_close(&self->bags);
-    free(self->tables);
-    free(self->updated);
-    free(self->scratch);
-    free(self->jax.tables);
-    free(self->jax.order);
-    free(self->jax_bags);
-}
-
-static const struct emit_program program = {
-    .name = "embedding",
-    .source_bytes = sizeof(struct embedding),
-    .start = start,
-    .advance = advance,
-    .release = release,
-};
-
-static enum ar_status fill(struct embedding *self, struct ar_error *error)
-{
-    static const char owner[] = "generator embedding";
     const struct embedding_values *values = &self->values;
-    enum draws_order order = (enum draws_order)values->draw;
+    enum samples_order order = (enum samples_order)values->draw;
     size_t parameters = (size_t)values->tables + 2 * LAYER_PARAMETERS;
     if (values->growth > 0 && values->growth < 1.01)
-        return ar_error_set(
-            error, AR_INVALID,
-            "%s: growth is the factor by which a full table grows: at least 1.01, or "
-            "0 for tables that are made whole",
-            owner);
-    enum ar_status status =
-        draws_parse(&self->rows, values->rows, DRAWS_CYCLE, 1, 1u << 30, owner, "rows", error);
-    if (status == AR_OK)
-        status =
-            draws_parse(&self->sparse, values->sparse, DRAWS_CYCLE, 0, 1, owner, "sparse", error);
-    if (status == AR_OK)
-        status = draws_parse(&self->batches, values->batches, order, 1, 1u << 20, owner, "batches",
-                             error);
-    if (status == AR_OK)
-        status = draws_parse(&self->bags, values->bags, order, 1, 4096, owner, "bags", error);
-    if (status != AR_OK)
-        return status;
+        emit_fail(
+            emit, AR_INVALID,
+            "growth is the factor by which a full table grows: at least 1.01, or 0 for tables "
+            "of full size from the start");
+    samples_open(emit, &self->rows, values->rows, SAMPLES_CYCLE, 1, 1u << 30, "rows");
+    samples_open(emit, &self->sparse, values->sparse, SAMPLES_CYCLE, 0, 1, "sparse");
+    samples_open(emit, &self->batches, values->batches, order, 1, 1u << 20, "batches");
+    samples_open(emit, &self->bags, values->bags, order, 1, 4096, "bags");
     uint64_t joined = values->width * (values->tables + 1);
-    if (draws_most(&self->batches) * values->hidden > (UINT64_C(1) << 60) / joined)
-        return ar_error_set(
-            error, AR_INVALID,
-            "%s: batches x hidden x width x (tables + 1) comes to more than 2^60; make "
-            "one of them smaller",
-            owner);
-    self->tables = calloc((size_t)values->tables + 1, sizeof *self->tables);
-    self->updated = calloc(parameters, sizeof *self->updated);
-    self->scratch = calloc(parameters, sizeof *self->scratch);
-    self->jax.tables = calloc((size_t)values->tables + 1, sizeof *self->jax.tables);
-    self->jax.order = calloc((size_t)values->tables + 1, sizeof *self->jax.order);
-    self->jax_bags = calloc((size_t)values->tables + 1, sizeof *self->jax_bags);
-    if (!self->tables || !self->updated || !self->scratch || !self->jax.tables ||
-        !self->jax.order || !self->jax_bags)
-        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
-    return AR_OK;
-}
-
-static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
-{
-    struct emit *emit;
-    enum ar_status status = emit_create(&program, &emit, error);
-    if (status != AR_OK)
-        return status;
-    struct embedding *self = (struct embedding *)emit;
-    self->values = *(const struct embedding_values *)values;
-    status = fill(self, error);
-    if (status == AR_OK)
-        *out = &emit->source;
-    else
-        trace_close(&emit->source);
-    return status;
+    if (samples_most(&self->batches) * values->hidden > (UINT64_C(1) << 60) / joined)
+        emit_fail(emit, AR_INVALID,
+                  "batches x hidden x width x (tables + 1) is more than 2^60; make one of them "
+                  "smaller");
+    self->tables = emit_array(emit, (size_t)values->tables, sizeof *self->tables);
+    self->updated = emit_array(emit, parameters, sizeof *self->updated);
+    self->scratch = emit_array(emit, parameters, sizeof *self->scratch);
+    self->jax.tables = emit_array(emit, (size_t)values->tables, sizeof *self->jax.tables);
+    self->jax.order = emit_array(emit, (size_t)values->tables, sizeof *self->jax.order);
+    self->jax_bags = emit_array(emit, (size_t)values->tables, sizeof *self->jax_bags);
 }
 
 #define AT(field) offsetof(struct embedding_values, field)
@@ -491,23 +412,23 @@ static const struct ar_option options[] = {
      "list of the tables' vocabularies, taken in turn; a range is drawn from log-uniformly"},
     {"width", AR_OPTION_COUNT, AT(width), "64", 1, 65536, NULL, "elements of a row"},
     {"start", AR_OPTION_COUNT, AT(start), "4096", 1, 1e9, NULL,
-     "rows of a new table, where tables grow"},
+     "rows of a new table, if tables grow"},
     {"growth", AR_OPTION_FRACTION, AT(growth), "2", 0, 16, NULL,
-     "factor by which a full table grows, 2 or 1.5; 0: tables are made whole"},
+     "factor by which a full table grows, 2 or 1.5; 0: tables have their full size at once"},
     {"sparse", AR_OPTION_TEXT, AT(sparse), "0;1", 0, 0, NULL,
-     "list, taken in turn: 1 where a table has sparse gradients, 0 where dense, 0-1 at random"},
+     "list, taken in turn: 1 for a table with sparse gradients, 0 for dense, 0-1 at random"},
     {"batches", AR_OPTION_TEXT, AT(batches), "2048;4096;8192", 0, 0, NULL,
      "list of batch sizes, one for each step"},
     {"bags", AR_OPTION_TEXT, AT(bags), "1-19", 0, 0, NULL,
      "list of ids per sample, one for each lookup of a table"},
-    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
+    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, SAMPLES_CHOICES,
      "how batches and bags are taken from their lists"},
     {"dense", AR_OPTION_COUNT, AT(dense), "13", 1, 65536, NULL, "dense features"},
     {"hidden", AR_OPTION_COUNT, AT(hidden), "512", 1, 65536, NULL, "width of the hidden layers"},
     {"dtype", AR_OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
      "of weights and activations; int8 tables have a scale per row and 16-bit activations"},
     {"program", AR_OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
-     "who runs it: jax gives new tables for old in one compiled step; tables alone, made whole"},
+     "the framework: jax replaces all tables in one compiled step; tables only, of full size"},
     {"optimizer", AR_OPTION_CHOICE, AT(optimizer), "adagrad", 0, 0, OPTIMIZER_CHOICES,
      "its state is made when it first sees a parameter"},
     {"master", AR_OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
@@ -520,6 +441,10 @@ const struct gen_ops embedding_generator = {
     .summary = "a recommender whose tables appear and grow on first use",
     .page = "workloads/gen/embedding.md",
     .options = options,
-    .values_bytes = sizeof(struct embedding_values),
-    .create = create,
+    .source_bytes = sizeof(struct embedding),
+    .values_at = offsetof(struct embedding, values),
+    .state_at = offsetof(struct embedding, eager),
+    .open = open,
+    .start = start,
+    .advance = advance,
 };

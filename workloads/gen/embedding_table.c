@@ -1,10 +1,10 @@
-/* See embedding_table.h. The dense gradient does what PyTorch 2.11 is known to do, checked
- * against the recording of a recommender:
+/* See embedding_table.h. The dense gradient follows PyTorch 2.11; it was compared with the recording of
+ * a recommender:
  * 1. Sort the ids, each with its place in the batch.
  * 2. Find where each run of equal ids starts; there are at most min(n, rows) runs.
  * 3. Divide each run into parts of ten; there are at most n / 10 + runs of them.
  * 4. Sum the gradients of each part, in float32, then of each run, into the table's gradient.
- * The scratch of the libraries was inferred from that recording, see embedding.md. */
+ * The scratch memory of the libraries was inferred from that recording, see embedding.md. */
 #include "workloads/gen/embedding_table.h"
 
 #include "allocators/base/rng.h"
@@ -17,7 +17,7 @@
 #define SORT_PASSES   8u /* 64-bit keys, 8 bits a pass */
 #define SORT_BINS     256u
 #define SORT_TILE     4608u
-#define SORT_ONE_TILE 2304u /* so few need no scratch: between the 2048 and 4096 recorded */
+#define SORT_ONE_TILE 2304u /* up to here no scratch: between the 2048 and 4096 recorded */
 #define SELECT_TILE   4480u
 #define SCAN_TILE     896u
 #define TILE_PADDING  32u
@@ -118,7 +118,7 @@ void embedding_table_see(struct eager *eager, struct embedding_table *self, uint
         enlarge(eager, &self->weight.state[i], 4 * self->weight.elements, "optimizer");
 }
 
-/* `rows` rows of `source`, or of the output, named by `names`. */
+/* `rows` rows of `source`, or of the output, selected by `names`. */
 static struct emit_kernel_op rows_named(const char *op, const char *type,
                                         const struct emit_block *source,
                                         const struct emit_block *names, uint64_t rows,
@@ -143,7 +143,7 @@ void embedding_table_lookup(struct eager *eager, struct embedding_table *self, u
                                          &self->indices, batch, self->width));
 }
 
-/* Rule 1. Gives the sorted ids and, with each, its place. */
+/* Rule 1. Makes the sorted ids and, for each, its place. */
 static void sort_ids(struct eager *eager, const struct embedding_table *self,
                      struct emit_block *sorted, struct emit_block *places)
 {
@@ -152,7 +152,7 @@ static void sort_ids(struct eager *eager, const struct embedding_table *self,
     *places = emit_alloc(eager->emit, bytes, "scratch");
     struct emit_block range = eager_make(eager, bytes, 0, "scratch", eager_set(EAGER_INDEX));
     struct emit_block scratch = emit_alloc(eager->emit, embedding_sort_scratch(n), "scratch");
-    /* Each pass reads and writes both; the launched one writes them in turn. */
+    /* Each pass reads and writes both; its kernel op names one of them, in turn. */
     for (unsigned pass = 0; pass < SORT_PASSES; pass++) {
         bool even = pass % 2 == 0;
         struct emit_kernel_op kernel_op = eager_combine(EAGER_INDEX, &self->indices, &range);
@@ -164,7 +164,7 @@ static void sort_ids(struct eager *eager, const struct embedding_table *self,
     emit_free(eager->emit, &range);
 }
 
-/* What the sum of the parts reads beside the table's gradient. */
+/* The inputs of the sum of the parts. */
 struct sorted {
     struct emit_block ids, places;
     const struct emit_block *outgoing;

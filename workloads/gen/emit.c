@@ -1,12 +1,15 @@
-/* See emit.h. The source's hooks run the program when its last chunk has been given out; the
- * emit_ functions append to the chunk and keep the free slots as a stack. The first pass to the
- * end goes through the check that every reader uses, which counts and hashes; a later pass gives
- * the same events and is not hashed again, unless the program is adaptive. */
+/* See emit.h. The source runs the program when its last chunk has been given out; the emit_ functions
+ * append to the chunk and keep the free slots as a stack. The first pass to the end goes through the
+ * check that every reader uses, which counts and hashes; a later pass gives the same events and is not
+ * hashed again, unless the program is adaptive. */
 #include "workloads/gen/emit.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "workloads/trace/check.h"
 
 #define EMIT_TEXTS 32 /* distinct labels or tags of one generator; both are literals */
@@ -19,7 +22,7 @@ struct emit_state {
     size_t free_count, free_room;
     uint32_t next_slot;
     uint64_t next_id;
-    uint64_t step_id; /* of the first request of the step at hand */
+    uint64_t step_id; /* of the first request of the current step */
     uint64_t events_written, live_bytes;
     const char *labels[EMIT_TEXTS]; /* of marks, by their index in the tables */
     size_t label_count;
@@ -28,7 +31,9 @@ struct emit_state {
     size_t tag_count;
     struct trace_tables tables;
     struct trace_check check;
-    bool started, ended;
+    void **arrays; /* of emit_array */
+    size_t array_count, array_room;
+    bool started, ending, ended;
     enum ar_status failed; /* in an emit_ function */
     struct ar_error problem;
 };
@@ -40,31 +45,50 @@ static struct emit *emit_of(struct trace_source *source)
 
 /* ---- appending ---- */
 
-static void no_memory(struct emit *self)
+void emit_fail(struct emit *self, enum ar_status status, const char *format, ...)
 {
-    self->state->failed = ar_error_set(&self->state->problem, AR_HOST_MEMORY, "no host memory");
+    char text[sizeof self->state->problem.text];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (self->state->failed == AR_OK)
+        self->state->failed = ar_error_set(&self->state->problem, status, "%s", text);
 }
 
-static void *grown(void *array, size_t *room, size_t element_bytes)
+/* ar_array_grow that reports a lack of memory. */
+static void *grown(struct emit *self, void *items, size_t count, size_t *room, size_t item_bytes)
 {
-    size_t wanted = *room ? *room * 2 : 64;
-    void *larger = realloc(array, wanted * element_bytes);
-    if (larger)
-        *room = wanted;
+    void *larger = ar_array_grow(items, count, room, item_bytes);
+    if (!larger)
+        emit_fail(self, AR_HOST_MEMORY, "no host memory");
     return larger;
+}
+
+void *emit_array(struct emit *self, size_t count, size_t item_bytes)
+{
+    struct emit_state *state = self->state;
+    void **arrays =
+        grown(self, state->arrays, state->array_count, &state->array_room, sizeof *state->arrays);
+    if (!arrays)
+        return NULL;
+    state->arrays = arrays;
+    void *array = calloc(count ? count : 1, item_bytes);
+    if (array)
+        state->arrays[state->array_count++] = array;
+    else
+        emit_fail(self, AR_HOST_MEMORY, "no host memory");
+    return array;
 }
 
 static void append(struct emit *self, const struct trace_event *event)
 {
     struct emit_state *state = self->state;
-    if (state->event_count == state->event_room) {
-        void *larger = grown(state->events, &state->event_room, sizeof *state->events);
-        if (!larger) {
-            no_memory(self);
-            return;
-        }
-        state->events = larger;
-    }
+    struct trace_event *events =
+        grown(self, state->events, state->event_count, &state->event_room, sizeof *events);
+    if (!events)
+        return;
+    state->events = events;
     state->events[state->event_count++] = *event;
     state->events_written++;
 }
@@ -77,18 +101,15 @@ static uint32_t slot_take(struct emit_state *state)
 static void slot_give(struct emit *self, uint32_t slot)
 {
     struct emit_state *state = self->state;
-    if (state->free_count == state->free_room) {
-        void *larger = grown(state->free_slots, &state->free_room, sizeof *state->free_slots);
-        if (!larger) {
-            no_memory(self);
-            return;
-        }
-        state->free_slots = larger;
-    }
+    uint32_t *slots =
+        grown(self, state->free_slots, state->free_count, &state->free_room, sizeof *slots);
+    if (!slots)
+        return;
+    state->free_slots = slots;
     state->free_slots[state->free_count++] = slot;
 }
 
-/* The tables find a text by its characters; here it is found by its address mostly. */
+/* Mostly finds a literal by its address, which is faster than by its text. */
 static size_t literal_find(const char *const *literals, size_t count, const char *literal)
 {
     for (size_t i = 0; i < count; i++)
@@ -101,8 +122,7 @@ static bool literal_add(struct emit *self, const char **literals, size_t *count,
                         const char *literal)
 {
     if (*count == EMIT_TEXTS) {
-        self->state->failed = ar_error_set(&self->state->problem, AR_CORRUPT,
-                                           "more than %d labels or tags", EMIT_TEXTS);
+        emit_fail(self, AR_CORRUPT, "more than %d labels or tags", EMIT_TEXTS);
         return false;
     }
     literals[(*count)++] = literal;
@@ -172,7 +192,7 @@ struct emit_block emit_probe(struct emit *self, uint64_t bytes, const char *tag)
     return request(self, TRACE_PROBE, bytes, 0, tag);
 }
 
-/* Free and let-go: both end the block, and give its slot back. */
+/* Either kind of free: the block is no longer held, and its slot is free. */
 static void end_block(struct emit *self, struct emit_block *block, uint8_t kind, uint8_t flags)
 {
     if (!block->held)
@@ -221,8 +241,8 @@ static struct trace_reference reference_to(const struct emit_state *state,
                                     .number = back ? state->next_id - block->id : block->id};
 }
 
-/* The index of the keys that say what the work is. */
-static uint32_t work_index(struct emit *self, const struct emit_kernel_op *kernel_op)
+/* The index of the keys that describe the kernel op. */
+static uint32_t kernel_op_index(struct emit *self, const struct emit_kernel_op *kernel_op)
 {
     struct emit_state *state = self->state;
     struct trace_kernel_op keys = {.out = reference_to(state, kernel_op->out)};
@@ -248,10 +268,11 @@ static uint32_t work_index(struct emit *self, const struct emit_kernel_op *kerne
 
 void emit_kernel_op(struct emit *self, uint64_t time_ns, const struct emit_kernel_op *kernel_op)
 {
-    bool does = kernel_op->op && kernel_op->out && kernel_op->out->held;
-    append(self, &(struct trace_event){.kind = TRACE_KERNEL,
-                                       .attributes = does ? work_index(self, kernel_op) : 0,
-                                       .value = time_ns});
+    bool described = kernel_op->op && kernel_op->out && kernel_op->out->held;
+    append(self,
+           &(struct trace_event){.kind = TRACE_KERNEL,
+                                 .attributes = described ? kernel_op_index(self, kernel_op) : 0,
+                                 .value = time_ns});
 }
 
 void emit_record(struct emit *self, uint64_t event, uint32_t stream)
@@ -295,14 +316,14 @@ void emit_step(struct emit *self)
 
 void emit_list_push(struct emit *self, struct emit_list *list, struct emit_block block)
 {
-    if (list->count == list->room) {
-        void *larger = grown(list->items, &list->room, sizeof *list->items);
-        if (!larger) {
-            no_memory(self);
-            return;
-        }
-        list->items = larger;
+    struct emit_block *items = grown(self, list->items, list->count, &list->room, sizeof *items);
+    if (!items)
+        return;
+    if (!list->items) {
+        list->other = self->lists;
+        self->lists = list;
     }
+    list->items = items;
     list->items[list->count++] = block;
 }
 
@@ -315,22 +336,22 @@ void emit_list_free(struct emit *self, struct emit_list *list, size_t count)
 {
     for (; count && list->count; count--) {
         struct emit_block block = emit_list_pop(list);
-        if (self->program->free_requested)
+        if (self->ops->free_requested)
             emit_free_requested(self, &block);
         else
             emit_free(self, &block);
     }
 }
 
-void emit_list_clear(struct emit_list *list)
+/* Empties all lists, before the program starts anew or its memory goes. */
+static void close_lists(struct emit *self)
 {
-    list->count = 0;
-}
-
-void emit_list_close(struct emit_list *list)
-{
-    free(list->items);
-    *list = (struct emit_list){.count = 0};
+    for (struct emit_list *list = self->lists, *other; list; list = other) {
+        other = list->other;
+        free(list->items);
+        *list = (struct emit_list){.count = 0};
+    }
+    self->lists = NULL;
 }
 
 uint64_t emit_events(const struct emit *self)
@@ -345,7 +366,12 @@ uint64_t emit_live_bytes(const struct emit *self)
 
 /* ---- the source ---- */
 
-/* Counts and hashes the chunk, or at the end of the stream makes them known. */
+void emit_end(struct emit *self)
+{
+    self->state->ending = true;
+}
+
+/* Counts and hashes the chunk; at the end of the stream, sets the results in info. */
 static enum ar_status chunk_check(struct emit *self, struct ar_error *error)
 {
     struct emit_state *state = self->state;
@@ -359,26 +385,45 @@ static enum ar_status chunk_check(struct emit *self, struct ar_error *error)
     return trace_check_span(&state->check, state->events, state->event_count, &at, error);
 }
 
+static void start(struct emit *self)
+{
+    const struct gen_ops *ops = self->ops;
+    close_lists(self);
+    memset((char *)self + ops->state_at, 0, ops->source_bytes - ops->state_at);
+    for (struct samples *samples = self->samples; samples; samples = samples->other)
+        samples->turn = 0;
+    const struct gen_common *common = (const void *)((const char *)self + ops->values_at);
+    ar_rng_seed(&self->rng, common->seed);
+    if (ops->start)
+        ops->start(self);
+    self->state->started = true;
+    self->state->step_id = self->state->next_id;
+}
+
+static enum ar_status failure(const struct emit *self, struct ar_error *error)
+{
+    const struct emit_state *state = self->state;
+    return state->failed ? ar_error_set(error, state->failed, "generator %s: %s", self->ops->name,
+                                        state->problem.text)
+                         : AR_OK;
+}
+
 /* The next chunk that holds an event, or the end. */
 static enum ar_status chunk_make(struct emit *self, struct ar_error *error)
 {
     struct emit_state *state = self->state;
     state->event_count = 0;
     state->given = 0;
-    enum ar_status status = AR_OK;
-    if (!state->started) {
-        state->started = true;
-        status = self->program->start(self, error);
-        state->step_id = state->next_id;
-    }
-    if (status == AR_OK && state->event_count == 0)
-        status = self->program->advance(self, error);
-    if (status == AR_OK && state->failed != AR_OK)
-        status = ar_error_set(error, state->failed, "%s", state->problem.text);
-    if (status == AR_OK)
-        status = chunk_check(self, error);
+    if (!state->started)
+        start(self);
+    if (state->event_count == 0 && !state->ending)
+        self->ops->advance(self);
+    enum ar_status status = failure(self, error);
     if (status != AR_OK)
-        return ar_error_prefix(error, status, "generator %s", self->program->name);
+        return status;
+    status = chunk_check(self, error);
+    if (status != AR_OK)
+        return ar_error_prefix(error, status, "generator %s", self->ops->name);
     state->ended = state->event_count == 0;
     return AR_OK;
 }
@@ -398,7 +443,7 @@ static enum ar_status next(struct trace_source *source, const struct trace_event
             return status;
     }
     *events = state->events + state->given;
-    *count = self->program->adaptive ? 1 : state->event_count;
+    *count = self->ops->served ? 1 : state->event_count;
     state->given += *count;
     return AR_OK;
 }
@@ -407,15 +452,14 @@ static void served(struct trace_source *source, const struct trace_event *event,
                    const struct trace_served *what)
 {
     struct emit *self = emit_of(source);
-    if (self->program->served)
-        self->program->served(self, event->id, what);
+    self->ops->served(self, event->id, what);
 }
 
 static void check_restart(struct emit *self)
 {
     struct emit_state *state = self->state;
     trace_check_close(&state->check);
-    trace_check_start(&state->check, &state->tables, true, self->program->free_requested);
+    trace_check_start(&state->check, &state->tables, true, self->ops->free_requested);
     self->source.info.counted = false;
 }
 
@@ -424,7 +468,7 @@ static enum ar_status rewind_source(struct trace_source *source, struct ar_error
     (void)error;
     struct emit *self = emit_of(source);
     struct emit_state *state = self->state;
-    if (!source->info.counted || self->program->adaptive)
+    if (!source->info.counted || self->ops->served)
         check_restart(self);
     state->event_count = state->given = 0;
     state->free_count = 0;
@@ -432,7 +476,7 @@ static enum ar_status rewind_source(struct trace_source *source, struct ar_error
     state->next_id = state->step_id = 0;
     state->live_bytes = 0;
     state->events_written = 0;
-    state->started = state->ended = false;
+    state->started = state->ending = state->ended = false;
     return AR_OK;
 }
 
@@ -449,8 +493,10 @@ static const char *text(struct trace_source *source, uint64_t index)
 static void close_source(struct trace_source *source)
 {
     struct emit *self = emit_of(source);
-    if (self->program->release)
-        self->program->release(self);
+    close_lists(self);
+    for (size_t i = 0; i < self->state->array_count; i++)
+        free(self->state->arrays[i]);
+    free(self->state->arrays);
     trace_check_close(&self->state->check);
     trace_tables_close(&self->state->tables);
     free(self->state->events);
@@ -476,23 +522,29 @@ static const struct trace_source_ops adaptive_ops = {
     .close = close_source,
 };
 
-enum ar_status emit_create(const struct emit_program *program, struct emit **out,
-                           struct ar_error *error)
+enum ar_status emit_create(const struct gen_ops *ops, struct emit **out, struct ar_error *error)
 {
-    struct emit *self = calloc(1, program->source_bytes);
+    struct emit *self = calloc(1, ops->source_bytes);
     struct emit_state *state = calloc(1, sizeof *state);
     if (!self || !state) {
         free(self);
         free(state);
-        return ar_error_set(error, AR_HOST_MEMORY, "generator %s: no host memory", program->name);
+        return ar_error_set(error, AR_HOST_MEMORY, "generator %s: no host memory", ops->name);
     }
-    self->source.ops = program->adaptive ? &adaptive_ops : &plain_ops;
+    self->source.ops = ops->served ? &adaptive_ops : &plain_ops;
     self->source.info.complete = true;
     self->source.info.streams = 1;
     memcpy(self->source.info.format, "generator", sizeof "generator");
-    self->program = program;
+    self->ops = ops;
     self->state = state;
     check_restart(self);
     *out = self;
     return AR_OK;
+}
+
+enum ar_status emit_open(struct emit *self, struct ar_error *error)
+{
+    if (self->ops->open)
+        self->ops->open(self);
+    return failure(self, error);
 }

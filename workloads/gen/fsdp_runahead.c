@@ -1,23 +1,18 @@
 /* Sharded training whose host runs ahead of the device: gathered weights are used on a
- * communication stream, and a policy that keeps such blocks until the stream has come past
- * their use holds one more for each layer that the host is ahead (pytorch/pytorch#147168).
+ * communication stream, and a policy that keeps such blocks until the stream has passed their use
+ * holds one more for each layer that the host is ahead (pytorch/pytorch#147168).
  * Stream 0 computes, stream 1 communicates. fsdp_runahead.md draws the order.
- * 1. Gather: a block of a layer's whole weights, requested on stream 0; stream 1 waits for what
- *    stream 0 has been given so far, then fills it. Stream 0 waits for that and computes.
- *    The gather of the layer after is issued before the compute of this one.
- * 2. The gathered block is let go as soon as the compute is issued.
+ * 1. Gather: a block of a layer's whole weights, requested on stream 0; stream 1 waits for the work
+ *    that stream 0 has so far, then fills it. Stream 0 waits for that and computes.
+ *    The gather of the next layer is issued before the compute of this one.
+ * 2. The free of the gathered block is requested as soon as the compute is issued.
  * 3. Backward: gather again, compute, and a gradient of the whole weights that stream 1
  *    reduces into the shard's.
- * 4. hold=record: stream 1's uses are told (`u`), and blocks let go at once.
- *    hold=stash: uses are not told; the program itself keeps a gradient until stream 0 has waited for
- *    its reduction, a layer later. A gathered block needs no more: stream 0 waited already.
+ * 4. hold=record: the uses on stream 1 are events (`u`), and frees are requested at once.
+ *    hold=stash: uses are not in the trace; the program keeps a gradient until stream 0 has waited for
+ *    its reduction, a layer later. For a gathered block stream 0 has waited already.
  * 5. The host waits for the device when it has issued `ahead` layers beyond its last wait. */
-#include "workloads/gen/emit.h"
-#include "workloads/gen/gen.h"
-
-#include <stdlib.h>
-
-#include "workloads/gen/roofline.h"
+#include "workloads/gen/eager.h"
 
 #define COMPUTE       0u
 #define COMMUNICATION 1u
@@ -34,18 +29,12 @@ struct fsdp_values {
 struct fsdp {
     struct emit emit;
     struct fsdp_values values;
-    struct emit_list shards; /* weights, gradients and optimizer state: one block per layer */
-    struct emit_list activations;
     struct emit_block *gathered; /* by layer */
-    struct emit_block reducing;  /* HOLD_STASH: kept until its reduction was waited for */
+    struct emit_list shards;     /* weights, gradients and optimizer state: one block per layer */
+    struct emit_list activations;
+    struct emit_block reducing; /* HOLD_STASH: kept until stream 0 has waited for its reduction */
     uint64_t step, issued;
-    bool ended;
 };
-
-static struct fsdp *fsdp_of(struct emit *emit)
-{
-    return (struct fsdp *)emit;
-}
 
 /* 16-bit weights and gradients; float32 master copy and two values of state: 16 bytes for each
  * weight of 2, over all ranks. */
@@ -55,20 +44,13 @@ static uint64_t shard_bytes(const struct fsdp_values *values)
     return bytes ? bytes : 1;
 }
 
-static enum ar_status start(struct emit *emit, struct ar_error *error)
+static void start(struct emit *emit)
 {
-    struct fsdp *self = fsdp_of(emit);
-    (void)error;
-    emit_list_clear(&self->shards);
-    emit_list_clear(&self->activations);
+    struct fsdp *self = (struct fsdp *)emit;
     for (uint64_t i = 0; i < self->values.layers; i++)
         self->gathered[i].held = false;
-    self->reducing.held = false;
-    self->step = self->issued = 0;
-    self->ended = false;
     for (uint64_t i = 0; i < self->values.layers; i++)
         emit_list_push(emit, &self->shards, emit_alloc(emit, shard_bytes(&self->values), "shard"));
-    return AR_OK;
 }
 
 static uint64_t link_ns(const struct fsdp *self, uint64_t bytes)
@@ -83,7 +65,7 @@ static void used_by_communication(struct fsdp *self, const struct emit_block *bl
         emit_use(&self->emit, block, COMMUNICATION);
 }
 
-/* Rule 1, the part of stream 1. */
+/* Rule 1, on stream 1. */
 static void gather(struct fsdp *self, uint64_t layer)
 {
     struct emit *emit = &self->emit;
@@ -135,7 +117,7 @@ static void forward(struct fsdp *self)
 static void reduce(struct fsdp *self, struct emit_block *gradient)
 {
     struct emit *emit = &self->emit;
-    if (self->reducing.held) { /* the reduction of the layer before */
+    if (self->reducing.held) { /* from the layer before */
         emit_wait(emit, COMPUTE, EVENT_REDUCED);
         emit_free_requested(emit, &self->reducing);
     }
@@ -166,7 +148,7 @@ static void backward(struct fsdp *self)
     }
 }
 
-/* The shards' update, once all gradients are there. */
+/* The shards' update, after all gradients. */
 static void update(struct fsdp *self)
 {
     struct emit *emit = &self->emit;
@@ -177,56 +159,24 @@ static void update(struct fsdp *self)
     emit_step(emit);
 }
 
-static enum ar_status advance(struct emit *emit, struct ar_error *error)
+static void advance(struct emit *emit)
 {
-    struct fsdp *self = fsdp_of(emit);
-    (void)error;
-    if (self->ended)
-        return AR_OK;
+    struct fsdp *self = (struct fsdp *)emit;
     if (self->step++ < self->values.steps) {
         forward(self);
         backward(self);
         update(self);
-        return AR_OK;
+        return;
     }
     emit_list_free(emit, &self->shards, self->shards.count);
-    self->ended = true;
-    return AR_OK;
+    emit_end(emit);
 }
 
-static void release(struct emit *emit)
+static void open(struct emit *emit)
 {
-    struct fsdp *self = fsdp_of(emit);
-    emit_list_close(&self->shards);
-    emit_list_close(&self->activations);
-    free(self->gathered);
-}
-
-static const struct emit_program program = {
-    .name = "fsdp_runahead",
-    .source_bytes = sizeof(struct fsdp),
-    .free_requested = true,
-    .start = start,
-    .advance = advance,
-    .release = release,
-};
-
-static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
-{
-    struct emit *emit;
-    enum ar_status status = emit_create(&program, &emit, error);
-    if (status != AR_OK)
-        return status;
-    struct fsdp *self = fsdp_of(emit);
-    self->values = *(const struct fsdp_values *)values;
+    struct fsdp *self = (struct fsdp *)emit;
     emit->source.info.streams = 2;
-    self->gathered = calloc(self->values.layers, sizeof *self->gathered);
-    if (!self->gathered) {
-        trace_close(&emit->source);
-        return ar_error_set(error, AR_HOST_MEMORY, "generator fsdp_runahead: no host memory");
-    }
-    *out = &emit->source;
-    return AR_OK;
+    self->gathered = emit_array(emit, self->values.layers, sizeof *self->gathered);
 }
 
 #define AT(field) offsetof(struct fsdp_values, field)
@@ -254,7 +204,12 @@ const struct gen_ops fsdp_runahead_generator = {
     .name = "fsdp_runahead",
     .summary = "sharded training, two streams, the host some layers ahead of the device",
     .page = "workloads/gen/fsdp_runahead.md",
+    .free_requested = true,
     .options = options,
-    .values_bytes = sizeof(struct fsdp_values),
-    .create = create,
+    .source_bytes = sizeof(struct fsdp),
+    .values_at = offsetof(struct fsdp, values),
+    .state_at = offsetof(struct fsdp, shards),
+    .open = open,
+    .start = start,
+    .advance = advance,
 };

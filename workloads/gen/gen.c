@@ -1,11 +1,10 @@
-/* The generators there are, and how a spec becomes a source: find the name, read the options
- * by the generator's table, create. The table is generators.def. */
+/* The list of generators (generators.def), and how a spec becomes a source. */
 #include "workloads/gen/gen.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "workloads/gen/emit.h"
 #include "workloads/trace/name.h"
 
 #define GENERATOR(name) extern const struct gen_ops name;
@@ -43,31 +42,35 @@ static enum ar_status unknown(const char *name, struct ar_error *error)
         return ar_error_set(error, AR_INVALID, "there is no generator \"%s\"; did you mean \"%s\"?",
                             name, near);
     return ar_error_set(error, AR_INVALID,
-                        "there is no generator \"%s\"; `list workloads` shows those there are",
-                        name);
+                        "there is no generator \"%s\"; `list workloads` names all of them", name);
 }
 
 enum ar_status gen_open(const struct ar_spec *spec, struct trace_source **out,
                         struct ar_error *error)
 {
     if (spec->link_count != 1)
-        return ar_error_set(
-            error, AR_INVALID,
-            "workload \"%s\": a generator has nothing before it; write NAME:key=value", spec->text);
+        return ar_error_set(error, AR_INVALID,
+                            "workload \"%s\": a generator has no decorators; write NAME:key=value",
+                            spec->text);
     const struct ar_spec_link *link = &spec->links[0];
     const struct gen_ops *ops = gen_find(link->name);
     if (!ops)
         return unknown(link->name, error);
-    void *values = calloc(1, ops->values_bytes);
-    if (!values)
-        return ar_error_set(error, AR_HOST_MEMORY, "generator %s: no host memory", ops->name);
+    struct emit *emit;
+    enum ar_status status = emit_create(ops, &emit, error);
+    if (status != AR_OK)
+        return status;
     char owner[64];
     snprintf(owner, sizeof owner, "generator %s", ops->name);
-    enum ar_status status = ar_options_read(ops->options, link, owner, values, error);
+    status = ar_options_read(ops->options, link, owner, (char *)emit + ops->values_at, error);
     if (status == AR_OK)
-        status = ops->create(values, out, error);
-    free(values);
-    if (status == AR_OK)
-        trace_name_put((*out)->info.name, sizeof(*out)->info.name, spec->text, strlen(spec->text));
-    return status;
+        status = emit_open(emit, error);
+    if (status != AR_OK) {
+        trace_close(&emit->source);
+        return status;
+    }
+    struct trace_info *info = &emit->source.info;
+    trace_name_put(info->name, sizeof info->name, spec->text, strlen(spec->text));
+    *out = &emit->source;
+    return AR_OK;
 }

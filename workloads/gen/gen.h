@@ -1,5 +1,5 @@
-/* Generators: workloads made by rule. One generator is one file and one line in
- * generators.def. A generator is a trace source: its events are pulled, one span at a time. */
+/* Generators: workloads made by rule. A generator is one struct gen_ops and one line in
+ * generators.def; its events are pulled from a trace source, one span at a time. */
 #ifndef WORKLOADS_GEN_GEN_H
 #define WORKLOADS_GEN_GEN_H
 
@@ -8,9 +8,9 @@
 #include "workloads/trace/source.h"
 
 enum gen_capability {
-    GEN_ADAPTIVE = 1u << 0,     /* its requests depend on what became of the earlier ones */
-    GEN_KNOWN_ANSWER = 1u << 1, /* there is a published or derived number for it */
-    GEN_ADVERSARIAL = 1u << 2,  /* made to hurt; not what programs do */
+    GEN_ADAPTIVE = 1u << 0,     /* requests depend on the results of earlier ones */
+    GEN_KNOWN_ANSWER = 1u << 1, /* a number for it is published or derived */
+    GEN_ADVERSARIAL = 1u << 2,  /* a worst case; no real program does this */
 };
 
 /* Every generator has these options; its struct of values starts with this one. */
@@ -24,15 +24,30 @@ struct gen_common {
             "of the random numbers; the same seed gives the same events"                           \
     }
 
+struct emit; /* workloads/gen/emit.h */
+
+/* A generator. Its struct consists of, in this order: `struct emit`; the values of its options; what
+ * `open` makes; the state of the program, which is zero at each start. */
 struct gen_ops {
     const char *name;
     const char *summary;
     const char *page; /* the file that derives its sizes: "workloads/gen/embedding.md" */
     uint32_t capabilities;
+    bool
+        free_requested; /* blocks are free requested (`r`), never freed and completed at once (`f`) */
     const struct ar_option *options;
-    size_t values_bytes;
-    /* Makes a source; `values` is valid during the call only. info.name is set by gen_open. */
-    enum ar_status (*create)(const void *values, struct trace_source **out, struct ar_error *error);
+    size_t source_bytes; /* of the generator's struct */
+    size_t values_at;    /* offset of the values of `options` */
+    size_t state_at;     /* offset of the state: from here to the end of the struct */
+    /* Optional: checks the values and makes arrays and samples (emit_array, samples_open). Text
+     * options are valid during this call only. Errors go to emit_fail. */
+    void (*open)(struct emit *self);
+    /* Optional: makes the first events; before the first chunk, and again after a rewind. */
+    void (*start)(struct emit *self);
+    /* Writes the next events. The program ends when it writes none, or calls emit_end. */
+    void (*advance)(struct emit *self);
+    /* Adaptive generators only: the result of a request. */
+    void (*served)(struct emit *self, uint64_t id, const struct trace_served *served);
 };
 
 const struct gen_ops *gen_at(size_t index); /* NULL past the end */

@@ -1,17 +1,11 @@
-/* A graph network trained on sampled neighbourhoods: how many nodes and edges a sample has is
- * drawn anew at each step, log-normal, since degrees are skewed. Hardly two requests of the run
- * have the same size. gnn_minibatch.md derives the sizes.
- * 1. Weights are small and made first; features of the sampled nodes come with each step.
- * 2. Each layer has its own sample: the outermost is the largest, each further in by `shrink`
- *    smaller. Messages along the edges, their sums at the nodes, and a product with the weights.
- * 3. The backward pass makes the gradients of messages and nodes and lets go in reverse. */
+/* A graph network trained on sampled neighbourhoods: the numbers of nodes and edges of a sample are
+ * drawn at each step, log-normal, because degrees are skewed. Hardly two requests of the run have the
+ * same size. gnn_minibatch.md derives the sizes.
+ * 1. Weights are small and made first; each step loads the features of the sampled nodes.
+ * 2. Each layer has its own sample: the outermost is the largest, each further in is smaller by
+ *    `shrink`. Messages along the edges, their sums at the nodes, and a product with the weights.
+ * 3. The backward pass makes the gradients of messages and nodes, and frees in reverse order. */
 #include "workloads/gen/eager.h"
-
-#include <stdlib.h>
-
-#include "allocators/base/rng.h"
-#include "workloads/gen/gen.h"
-#include "workloads/gen/parameter.h"
 
 #define GNN_LAYERS 8
 #define LN_2       0.69314718055994531
@@ -26,7 +20,6 @@ struct gnn_values {
 struct gnn {
     struct emit emit;
     struct gnn_values values;
-    struct ar_rng rng;
     struct eager eager;
     struct parameter weights[GNN_LAYERS];
     struct parameter *updated[GNN_LAYERS];
@@ -34,42 +27,29 @@ struct gnn {
     uint64_t nodes[GNN_LAYERS + 1], edges[GNN_LAYERS]; /* [0]: the outermost */
     struct emit_list saved, graph;                     /* for the backward pass; edge lists */
     uint64_t step, value;
-    bool ended;
 };
-
-static struct gnn *gnn_of(struct emit *emit)
-{
-    return (struct gnn *)emit;
-}
 
 static uint64_t width(const struct gnn *self, uint64_t layer)
 {
     return layer == 0 ? self->values.features : self->values.hidden;
 }
 
-static enum ar_status start(struct emit *emit, struct ar_error *error)
+static void start(struct emit *emit)
 {
-    struct gnn *self = gnn_of(emit);
-    (void)error;
-    ar_rng_seed(&self->rng, self->values.common.seed);
+    struct gnn *self = (struct gnn *)emit;
     eager_start(&self->eager, emit, (enum numeric)self->values.type);
     self->value = numeric_value_bytes(self->eager.type);
-    emit_list_clear(&self->saved);
-    emit_list_clear(&self->graph);
-    self->step = 0;
-    self->ended = false;
     for (uint64_t i = 0; i < self->values.layers; i++) {
         uint64_t elements = 2 * width(self, i) * self->values.hidden;
         parameter_make(&self->eager, &self->weights[i], elements, elements * self->value);
         self->updated[i] = &self->weights[i];
     }
-    return AR_OK;
 }
 
-/* At least 1; its median is `median`. */
+/* A log-normal number of at least 1 with that median. */
 static uint64_t draw(struct gnn *self, double median, double sigma)
 {
-    double drawn = ar_rng_log_normal(&self->rng, ar_rng_log2(median) * LN_2, sigma);
+    double drawn = ar_rng_log_normal(&self->emit.rng, ar_rng_log2(median) * LN_2, sigma);
     return drawn < 1 ? 1 : (uint64_t)drawn;
 }
 
@@ -102,7 +82,7 @@ static void load_sample(struct gnn *self)
     }
 }
 
-/* Leaves the joined input of the product, its output, and the rectified output. */
+/* Saves the joined input of the product, its output, and the rectified output. */
 static void layer_forward(struct gnn *self, uint64_t layer)
 {
     struct emit *emit = &self->emit;
@@ -123,7 +103,7 @@ static void layer_forward(struct gnn *self, uint64_t layer)
     emit_list_push(emit, &self->saved, eager_map(eager, output, output, "nodes"));
 }
 
-/* The gradient of the layer's nodes takes the place of `flow`. */
+/* Replaces `flow` with the gradient of the layer's nodes. */
 static void layer_backward(struct gnn *self, uint64_t layer, struct emit_block *flow)
 {
     struct emit *emit = &self->emit;
@@ -137,7 +117,7 @@ static void layer_backward(struct gnn *self, uint64_t layer, struct emit_block *
                          eager_product(eager, EAGER_BACKWARD, 2 * width(self, layer),
                                        self->values.hidden, inner, false, "gradient"));
     emit_list_free(emit, &self->saved, 1);
-    if (layer != 0) { /* features want no gradient */
+    if (layer != 0) { /* features need no gradient */
         struct emit_block joined =
             eager_product(eager, EAGER_BACKWARD, inner, 2 * width(self, layer), self->values.hidden,
                           false, "gradient");
@@ -171,45 +151,16 @@ static void step(struct gnn *self)
     emit_step(&self->emit);
 }
 
-static enum ar_status advance(struct emit *emit, struct ar_error *error)
+static void advance(struct emit *emit)
 {
-    struct gnn *self = gnn_of(emit);
-    (void)error;
-    if (self->ended)
-        return AR_OK;
+    struct gnn *self = (struct gnn *)emit;
     if (self->step++ < self->values.steps) {
         step(self);
-        return AR_OK;
+        return;
     }
     for (uint64_t i = self->values.layers; i > 0; i--)
         parameter_drop(&self->eager, &self->weights[i - 1]);
-    self->ended = true;
-    return AR_OK;
-}
-
-static void release(struct emit *emit)
-{
-    emit_list_close(&gnn_of(emit)->saved);
-    emit_list_close(&gnn_of(emit)->graph);
-}
-
-static const struct emit_program program = {
-    .name = "gnn_minibatch",
-    .source_bytes = sizeof(struct gnn),
-    .start = start,
-    .advance = advance,
-    .release = release,
-};
-
-static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
-{
-    struct emit *emit;
-    enum ar_status status = emit_create(&program, &emit, error);
-    if (status != AR_OK)
-        return status;
-    gnn_of(emit)->values = *(const struct gnn_values *)values;
-    *out = &emit->source;
-    return AR_OK;
+    emit_end(emit);
 }
 
 #define AT(field) offsetof(struct gnn_values, field)
@@ -241,6 +192,9 @@ const struct gen_ops gnn_minibatch_generator = {
     .summary = "a graph network on samples whose nodes and edges are drawn at each step",
     .page = "workloads/gen/gnn_minibatch.md",
     .options = options,
-    .values_bytes = sizeof(struct gnn_values),
-    .create = create,
+    .source_bytes = sizeof(struct gnn),
+    .values_at = offsetof(struct gnn, values),
+    .state_at = offsetof(struct gnn, eager),
+    .start = start,
+    .advance = advance,
 };

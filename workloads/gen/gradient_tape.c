@@ -1,23 +1,16 @@
 /* A stack of dense layers under a gradient tape, trained eagerly. Each step, once for every
  * micro-batch that is accumulated:
- * 1. Forward: each layer's product, bias and activation. The tape keeps what the backward pass
- *    of each operation will want: the layer's input, and the activation's input (gelu) or
- *    output (relu).
+ * 1. Forward: each layer's product, bias and activation. The tape keeps the tensors that the backward
+ *    pass of each operation needs: the layer's input, and the activation's input (gelu) or output
+ *    (relu).
  * 2. The loss is the sum of squared differences between the last layer's output and the input.
- * 3. Backward, last layer first: gradients are made; what the tape kept is let go as soon as
- *    its operation is done, or when the next tape begins if the tape is persistent.
+ * 3. Backward, last layer first: gradients are made; a tensor of the tape is freed as soon as its
+ *    operation is done, or when the next tape begins if the tape is persistent.
  * 4. With recomputation the forward pass keeps only the input of each segment of layers; the
  *    backward pass runs a segment's forward pass again before it differentiates it.
- * Then the optimizer, whose state is made in the first step, and the gradients are dropped.
- * Names live as in a Python loop: input, output and loss until they are bound anew.
+ * Then the optimizer runs, whose state is made in the first step, and the gradients are freed.
+ * Names live as in a Python loop: input, output and loss until they are bound again.
  * Sizes are derived in gradient_tape.md. */
-#include "workloads/gen/parameter.h"
-
-#include <stdlib.h>
-
-#include "allocators/base/rng.h"
-#include "workloads/gen/draws.h"
-#include "workloads/gen/gen.h"
 #include "workloads/gen/jax.h"
 
 enum bias { BIAS_SEPARATE, BIAS_FUSED, BIAS_NONE };
@@ -41,26 +34,19 @@ struct layer {
 
 struct tape {
     struct emit emit;
-    struct tape_values values; /* the texts are not used after create */
-    struct ar_rng rng;
-    struct draws batches, lengths;
-    struct eager eager;
+    struct tape_values values; /* the texts are valid in open() */
+    struct samples batches, lengths;
     struct layer *layers;
     struct parameter **updated; /* room for all parameters */
     struct emit_block *scratch; /* as many */
     struct emit_block *kept;    /* by a persistent tape, to be freed with it */
+    struct eager eager;
     size_t kept_count;
     struct emit_block input, result, loss, difference;
-    struct jax_tape jax; /* with program=jax, in place of all blocks */
+    struct jax_tape jax; /* with program=jax, instead of the blocks above */
     uint64_t rows;       /* of the micro-batch: samples x length */
     uint64_t step;
-    bool ended;
 };
-
-static struct tape *tape_of(struct emit *emit)
-{
-    return (struct tape *)emit;
-}
 
 static uint64_t row_bytes(const struct tape *self)
 {
@@ -72,23 +58,15 @@ static uint64_t sheet_bytes(const struct tape *self)
     return self->rows * row_bytes(self);
 }
 
-static enum ar_status start(struct emit *emit, struct ar_error *error)
+static void start(struct emit *emit)
 {
-    struct tape *self = tape_of(emit);
-    (void)error;
-    ar_rng_seed(&self->rng, self->values.common.seed);
-    draws_start(&self->batches);
-    draws_start(&self->lengths);
+    struct tape *self = (struct tape *)emit;
     eager_start(&self->eager, emit, (enum numeric)self->values.type);
     self->eager.kernel_ops = true;
-    self->kept_count = 0;
-    self->input.held = self->result.held = self->loss.held = self->difference.held = false;
-    self->step = 0;
-    self->ended = false;
     uint64_t width = self->values.width;
     if (self->values.program == PROGRAM_JAX) {
         jax_tape_start(&self->jax, &self->eager, width);
-        return AR_OK;
+        return;
     }
     uint64_t bytes = width * width * numeric_weight_bytes(self->eager.type);
     if (self->eager.type == NUMERIC_INT8)
@@ -99,7 +77,6 @@ static enum ar_status start(struct emit *emit, struct ar_error *error)
         if (self->values.bias != BIAS_NONE)
             parameter_make(&self->eager, &self->layers[i].bias, width, row_bytes(self));
     }
-    return AR_OK;
 }
 
 /* ---- what the tape keeps ---- */
@@ -123,7 +100,7 @@ static void tape_drop(struct tape *self)
 
 /* ---- forward ---- */
 
-/* What a layer reads: the model's input, or the output of the layer before. */
+/* The input of a layer: the model's input, or the output of the layer before. */
 static const struct emit_block *input_of(const struct tape *self, uint64_t index)
 {
     return index ? &self->layers[index - 1].output : &self->input;
@@ -152,7 +129,7 @@ static struct emit_block forward_product(struct tape *self, uint64_t index, bool
     return output;
 }
 
-/* Gives the layer's output before its activation. */
+/* The layer's output before its activation. */
 static struct emit_block forward_linear(struct tape *self, uint64_t index)
 {
     struct emit_block product = forward_product(self, index, self->values.bias == BIAS_FUSED);
@@ -190,7 +167,7 @@ static uint64_t segment_layers(const struct tape *self)
     return self->values.recompute ? self->values.recompute : self->values.layers;
 }
 
-/* Rule 4: of the segment only the last output is left. */
+/* Rule 4: only the last output of the segment is kept. */
 static void forget_segment(struct tape *self, uint64_t first, uint64_t end)
 {
     for (uint64_t i = first; i < end; i++) {
@@ -246,7 +223,7 @@ static void forward_loss(struct tape *self)
 
 /* ---- backward ---- */
 
-/* Of the squares: the power below, times two, times the gradient of the sum. */
+/* The gradient of the squares: the difference, times two, times the gradient of the sum. */
 static struct emit_block backward_loss(struct tape *self)
 {
     uint64_t bytes = sheet_bytes(self);
@@ -270,8 +247,8 @@ static void backward_bias(struct tape *self, struct layer *layer, const struct e
             eager_sum_rows(&self->eager, self->rows, self->values.width, gradient));
 }
 
-/* The gradients of input (not of the model's own) and weight. An int8 weight is wanted in 16
- * bits for the first. */
+/* The gradients of the input (except the model's own) and of the weight. The first needs an int8
+ * weight in 16 bits. */
 static struct emit_block backward_product(struct tape *self, uint64_t index,
                                           const struct emit_block *gradient)
 {
@@ -295,7 +272,7 @@ static struct emit_block backward_product(struct tape *self, uint64_t index,
     return input;
 }
 
-/* Through the activation: what the tape kept for it goes. */
+/* Backward through the activation; frees the tensor that the tape kept for it. */
 static void backward_activation(struct tape *self, struct layer *layer, struct emit_block *gradient)
 {
     bool relu = self->values.activation == ACTIVATION_RELU;
@@ -322,14 +299,14 @@ static void backward_layer(struct tape *self, uint64_t index, struct emit_block 
     *gradient = input;
     if (index == 0)
         return;
-    /* The layer's own input. A rectifier's output is wanted once more, by the rectifier, unless
-     * that will be run again. */
+    /* The layer's own input. The output of a rectifier is needed once more, by the rectifier, unless it
+     * will be run again. */
     bool first_of_segment = self->values.recompute && index % segment_layers(self) == 0;
     if (self->values.activation != ACTIVATION_RELU || first_of_segment)
         tape_release(self, &self->layers[index - 1].output);
 }
 
-/* Runs a segment's forward pass again; of its last output only a rectifier wants to know. */
+/* Runs a segment's forward pass again; only a rectifier needs its last output. */
 static void recompute_segment(struct tape *self, uint64_t first, uint64_t end)
 {
     for (uint64_t i = first; i < end; i++)
@@ -383,7 +360,7 @@ static void update(struct tape *self)
 /* The program returns; the libraries keep their workspaces. */
 static void finish(struct tape *self)
 {
-    self->ended = true;
+    emit_end(&self->emit);
     if (self->values.program == PROGRAM_JAX) {
         jax_tape_finish(&self->jax, &self->eager);
         return;
@@ -398,19 +375,16 @@ static void finish(struct tape *self)
     emit_free(&self->emit, &self->loss);
 }
 
-static enum ar_status advance(struct emit *emit, struct ar_error *error)
+static void advance(struct emit *emit)
 {
-    struct tape *self = tape_of(emit);
-    (void)error;
-    if (self->ended)
-        return AR_OK;
+    struct tape *self = (struct tape *)emit;
     if (self->step == self->values.steps) {
         finish(self);
-        return AR_OK;
+        return;
     }
     for (uint64_t i = 0; i < self->values.accumulate; i++) {
-        self->rows =
-            draws_next(&self->batches, &self->rng) * draws_next(&self->lengths, &self->rng);
+        self->rows = samples_next(&self->batches, &self->emit.rng) *
+                     samples_next(&self->lengths, &self->emit.rng);
         if (self->values.program == PROGRAM_JAX)
             jax_tape_step(&self->jax, &self->eager, self->rows, self->values.width);
         else
@@ -420,80 +394,31 @@ static enum ar_status advance(struct emit *emit, struct ar_error *error)
         update(self);
     emit_step(emit);
     self->step++;
-    return AR_OK;
 }
 
-static void release(struct emit *emit)
+static void open(struct emit *emit)
 {
-    struct tape *self = tape_of(emit);
-    draws_close(&self->batches);
-    draws_close(&self->lengths);
-    free(self->layers);
-    free(self->updated);
-    free(self->scratch);
-    free(self->kept);
-}
-
-static const struct emit_program program = {
-    .name = "gradient_tape",
-    .source_bytes = sizeof(struct tape),
-    .start = start,
-    .advance = advance,
-    .release = release,
-};
-
-static enum ar_status fill(struct tape *self, struct ar_error *error)
-{
-    static const char owner[] = "generator gradient_tape";
+    struct tape *self = (struct tape *)emit;
     const struct tape_values *values = &self->values;
-    enum draws_order order = (enum draws_order)values->draw;
+    enum samples_order order = (enum samples_order)values->draw;
     size_t layers = (size_t)values->layers;
-    enum ar_status status =
-        draws_parse(&self->batches, values->batches, order, 1, 1u << 20, owner, "batches", error);
-    if (status == AR_OK)
-        status = draws_parse(&self->lengths, values->lengths, order, 1, 1u << 20, owner, "lengths",
-                             error);
-    if (status != AR_OK)
-        return status;
-    uint64_t widest = draws_most(&self->batches) * draws_most(&self->lengths);
+    samples_open(emit, &self->batches, values->batches, order, 1, 1u << 20, "batches");
+    samples_open(emit, &self->lengths, values->lengths, order, 1, 1u << 20, "lengths");
+    uint64_t widest = samples_most(&self->batches) * samples_most(&self->lengths);
     if (values->program == PROGRAM_JAX &&
         (layers != 1 || values->optimizer != OPTIMIZER_NONE || values->accumulate != 1 ||
          values->recompute || values->persistent || values->bias != BIAS_SEPARATE))
-        return ar_error_set(
-            error, AR_INVALID,
-            "%s: program=jax is one layer with a separate bias and no optimizer: "
-            "layers=1,bias=separate,optimizer=none, without persistent, accumulate and "
-            "recompute",
-            owner);
+        emit_fail(emit, AR_INVALID,
+                  "program=jax is one layer with a separate bias and no optimizer: "
+                  "layers=1,bias=separate,optimizer=none, without persistent, accumulate and "
+                  "recompute");
     if (widest > (UINT64_C(1) << 60) / values->width / values->width)
-        return ar_error_set(
-            error, AR_INVALID,
-            "%s: batches x lengths x width x width comes to more than 2^60; make one "
-            "of them smaller",
-            owner);
-    self->layers = calloc(layers, sizeof *self->layers);
-    self->updated = calloc(2 * layers, sizeof(struct parameter *));
-    self->scratch = calloc(2 * layers, sizeof *self->scratch);
-    self->kept = calloc(2 * layers + 1, sizeof *self->kept);
-    if (!self->layers || !self->updated || !self->scratch || !self->kept)
-        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
-    return AR_OK;
-}
-
-static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
-{
-    struct emit *emit;
-    enum ar_status status = emit_create(&program, &emit, error);
-    if (status != AR_OK)
-        return status;
-    struct tape *self = tape_of(emit);
-    self->values = *(const struct tape_values *)values;
-    status = fill(self, error);
-    if (status == AR_OK)
-        *out = &emit->source;
-    else
-        trace_close(&emit->source);
-    return status;
+        emit_fail(emit, AR_INVALID,
+                  "batches x lengths x width x width is more than 2^60; make one of them smaller");
+    self->layers = emit_array(emit, layers, sizeof *self->layers);
+    self->updated = emit_array(emit, 2 * layers, sizeof(struct parameter *));
+    self->scratch = emit_array(emit, 2 * layers, sizeof *self->scratch);
+    self->kept = emit_array(emit, 2 * layers + 1, sizeof *self->kept);
 }
 
 #define AT(field) offsetof(struct tape_values, field)
@@ -507,7 +432,7 @@ static const struct ar_option options[] = {
      "list of samples in a micro-batch, one for each"},
     {"lengths", AR_OPTION_TEXT, AT(lengths), "128-1024", 0, 0, NULL,
      "list of rows in a sample, one for each micro-batch"},
-    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
+    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, SAMPLES_CHOICES,
      "how batches and lengths are taken from their lists"},
     {"dtype", AR_OPTION_CHOICE, AT(type), "bfloat16", 0, 0, NUMERIC_CHOICES,
      "of weights and activations; int8 models have 16-bit activations"},
@@ -520,12 +445,12 @@ static const struct ar_option options[] = {
     {"master", AR_OPTION_BOOL, AT(master), "yes", 0, 0, NULL,
      "a float32 copy of weights in fewer bits, for the optimizer"},
     {"program", AR_OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
-     "who runs it: jax makes a new array in each operation"},
+     "the framework: jax makes a new array in each operation"},
     {"persistent", AR_OPTION_BOOL, AT(persistent), "no", 0, 0, NULL,
-     "what the tape keeps lives until the next tape begins"},
+     "the tensors of the tape live until the next tape begins"},
     {"accumulate", AR_OPTION_COUNT, AT(accumulate), "1", 1, 4096, NULL, "micro-batches in a step"},
     {"recompute", AR_OPTION_COUNT, AT(recompute), "0", 0, 10000, NULL,
-     "layers of a segment whose forward pass is run again; 0: all is kept"},
+     "layers of a segment whose forward pass is run again; 0: all tensors are kept"},
     {.name = NULL},
 };
 
@@ -534,6 +459,10 @@ const struct gen_ops gradient_tape_generator = {
     .summary = "dense layers trained under a gradient tape",
     .page = "workloads/gen/gradient_tape.md",
     .options = options,
-    .values_bytes = sizeof(struct tape_values),
-    .create = create,
+    .source_bytes = sizeof(struct tape),
+    .values_at = offsetof(struct tape, values),
+    .state_at = offsetof(struct tape, eager),
+    .open = open,
+    .start = start,
+    .advance = advance,
 };

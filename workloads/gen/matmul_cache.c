@@ -1,19 +1,13 @@
-/* Products whose inputs are dropped, and what a library holds on to after the first of each
- * kind. For each shape, `repeat` times: two square matrices are drawn, each is multiplied with
- * itself, both are let go; a third is drawn and multiplied. The results are bound to one name,
- * so each lives until the next is there.
+/* Products whose inputs are freed, and the memory that a library keeps after the first product of each
+ * shape. For each shape, `repeat` times: two square matrices are drawn, each is multiplied with itself,
+ * both are freed; a third is drawn and multiplied. The results are bound to one name, so each lives
+ * until the next is made.
  * 1. The library's workspace is made at its first product and stays.
- * 2. The first product of a shape tries `probes` algorithms, each with its own scratch memory,
- *    taken as a request that may fail; the one without scratch is the last resort.
- * 3. It then loads the kernel that won: code outside of the pool, and `kept` bytes of tables
- *    in the pool, which stay. A shape that was there before finds both.
+ * 2. The first product of a shape tries `probes` algorithms, each with its own scratch memory from a
+ *    request that may fail; the last one tried needs no scratch memory.
+ * 3. It then loads the fastest kernel: code outside of the pool, and `kept` bytes of tables in the
+ *    pool, which stay. A later product of the shape uses both.
  * Sizes are derived in matmul_cache.md. */
-
-#include <stdlib.h>
-
-#include "allocators/base/rng.h"
-#include "workloads/gen/draws.h"
-#include "workloads/gen/gen.h"
 #include "workloads/gen/jax.h"
 
 struct matmul_values {
@@ -25,26 +19,19 @@ struct matmul_values {
 
 struct matmul {
     struct emit emit;
-    struct matmul_values values; /* the texts are not used after create */
-    struct ar_rng rng;
-    struct draws shapes;
-    struct eager eager;
+    struct matmul_values values; /* the texts are valid in open() */
+    struct samples shapes;
     struct kernel {
         uint64_t shape;
         struct emit_block tables;
     } * kernels; /* loaded so far; room for one per shape of the list */
+    struct eager eager;
     size_t kernel_count;
     struct emit_block last_input, result;
-    uint64_t turn; /* shapes x repeat of them */
+    uint64_t turn; /* of shapes x repeat */
     uint64_t shape;
     uint64_t outside_bytes;
-    bool ended;
 };
-
-static struct matmul *matmul_of(struct emit *emit)
-{
-    return (struct matmul *)emit;
-}
 
 static void hold_outside(struct matmul *self, uint64_t bytes)
 {
@@ -54,23 +41,14 @@ static void hold_outside(struct matmul *self, uint64_t bytes)
     emit_outside(&self->emit, self->outside_bytes);
 }
 
-static enum ar_status start(struct emit *emit, struct ar_error *error)
+static void start(struct emit *emit)
 {
-    struct matmul *self = matmul_of(emit);
-    (void)error;
-    ar_rng_seed(&self->rng, self->values.common.seed);
-    draws_start(&self->shapes);
+    struct matmul *self = (struct matmul *)emit;
     eager_start(&self->eager, emit, (enum numeric)self->values.type);
     self->eager.kernel_ops = true;
-    self->kernel_count = 0;
-    self->last_input.held = self->result.held = false;
-    self->turn = 0;
-    self->outside_bytes = 0;
-    self->ended = false;
     hold_outside(self, self->values.context);
     for (uint64_t i = 0; i < self->values.workspaces; i++)
         self->eager.workspace[i] = emit_alloc(emit, EAGER_WORKSPACE_BYTES, "workspace");
-    return AR_OK;
 }
 
 static uint64_t square_bytes(const struct matmul *self)
@@ -121,7 +99,7 @@ static struct emit_block draw_matrix(struct matmul *self)
                       eager_set(eager_type(&self->eager)));
 }
 
-/* The product of a matrix with itself takes the name of the result before it. */
+/* The product of a matrix with itself replaces the result before it. */
 static void multiply(struct matmul *self, const struct emit_block *matrix)
 {
     uint64_t n = self->shape;
@@ -135,26 +113,23 @@ static void multiply(struct matmul *self, const struct emit_block *matrix)
     self->result = product;
 }
 
-/* The program returns; the libraries keep what they hold. */
+/* The program returns; the libraries keep their memory. */
 static void finish(struct matmul *self)
 {
     emit_free(&self->emit, &self->result);
     emit_free(&self->emit, &self->last_input);
-    self->ended = true;
+    emit_end(&self->emit);
 }
 
-static enum ar_status advance(struct emit *emit, struct ar_error *error)
+static void advance(struct emit *emit)
 {
-    struct matmul *self = matmul_of(emit);
-    (void)error;
-    if (self->ended)
-        return AR_OK;
+    struct matmul *self = (struct matmul *)emit;
     if (self->turn == self->shapes.count * self->values.repeat) {
         finish(self);
-        return AR_OK;
+        return;
     }
     if (self->turn % self->values.repeat == 0)
-        self->shape = draws_next(&self->shapes, &self->rng);
+        self->shape = samples_next(&self->shapes, &self->emit.rng);
     struct emit_block first = draw_matrix(self);
     struct emit_block second = draw_matrix(self);
     multiply(self, &first);
@@ -167,45 +142,13 @@ static enum ar_status advance(struct emit *emit, struct ar_error *error)
     multiply(self, &third);
     emit_step(emit);
     self->turn++;
-    return AR_OK;
 }
 
-static void release(struct emit *emit)
+static void open(struct emit *emit)
 {
-    struct matmul *self = matmul_of(emit);
-    draws_close(&self->shapes);
-    free(self->kernels);
-}
-
-static const struct emit_program program = {
-    .name = "matmul_cache",
-    .source_bytes = sizeof(struct matmul),
-    .start = start,
-    .advance = advance,
-    .release = release,
-};
-
-static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
-{
-    static const char owner[] = "generator matmul_cache";
-    struct emit *emit;
-    enum ar_status status = emit_create(&program, &emit, error);
-    if (status != AR_OK)
-        return status;
-    struct matmul *self = matmul_of(emit);
-    self->values = *(const struct matmul_values *)values;
-    status = draws_parse(&self->shapes, self->values.shapes, DRAWS_CYCLE, 1, 1u << 20, owner,
-                         "shapes", error);
-    if (status == AR_OK) {
-        self->kernels = calloc(self->shapes.count, sizeof *self->kernels);
-        if (!self->kernels)
-            status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
-    }
-    if (status == AR_OK)
-        *out = &emit->source;
-    else
-        trace_close(&emit->source);
-    return status;
+    struct matmul *self = (struct matmul *)emit;
+    samples_open(emit, &self->shapes, self->values.shapes, SAMPLES_CYCLE, 1, 1u << 20, "shapes");
+    self->kernels = emit_array(emit, self->shapes.count, sizeof *self->kernels);
 }
 
 #define AT(field) offsetof(struct matmul_values, field)
@@ -219,7 +162,7 @@ static const struct ar_option options[] = {
     {"dtype", AR_OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
      "of the matrices; int8 products are drawn and given in 16 bits"},
     {"program", AR_OPTION_CHOICE, AT(program), "eager", 0, 0, PROGRAM_CHOICES,
-     "who runs it: jax has keys for its random numbers and a workspace for each product"},
+     "the framework: jax has keys for its random numbers and a workspace for each product"},
     {"probes", AR_OPTION_COUNT, AT(probes), "4", 0, 8, NULL,
      "algorithms tried at the first product of a shape"},
     {"kept", AR_OPTION_BYTES, AT(kept), "1MiB", 0, 1e12, NULL,
@@ -229,15 +172,19 @@ static const struct ar_option options[] = {
     {"context", AR_OPTION_BYTES, AT(context), "274MiB", 0, 1e12, NULL,
      "held outside of the pool from the start"},
     {"workspaces", AR_OPTION_COUNT, AT(workspaces), "0", 0, 2, NULL,
-     "library workspaces of 32 MiB that an earlier program has left"},
+     "library workspaces of 32 MiB that an earlier program left"},
     {.name = NULL},
 };
 
 const struct gen_ops matmul_cache_generator = {
     .name = "matmul_cache",
-    .summary = "products whose inputs are dropped; workspace, probes and kernels kept",
+    .summary = "products whose inputs are freed; workspace, probes and kernels kept",
     .page = "workloads/gen/matmul_cache.md",
     .options = options,
-    .values_bytes = sizeof(struct matmul_values),
-    .create = create,
+    .source_bytes = sizeof(struct matmul),
+    .values_at = offsetof(struct matmul, values),
+    .state_at = offsetof(struct matmul, eager),
+    .open = open,
+    .start = start,
+    .advance = advance,
 };

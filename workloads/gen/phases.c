@@ -1,18 +1,16 @@
-/* A process that lives long and changes what it does: it trains, evaluates, moves its optimizer's
- * state off the card, sleeps with nothing on the card, and wakes (NVIDIA-NeMo/RL#2619). The question is what
- * the pool still holds at the end of each phase, and whether that grows from cycle to cycle.
+/* A long-lived process with phases: it trains, evaluates, moves its optimizer's state off the card,
+ * sleeps with no memory on the card, and wakes (NVIDIA-NeMo/RL#2619). It shows how much memory the pool
+ * still holds at the end of each phase, and whether that grows from cycle to cycle.
  * 1. Weights and the optimizer's state are made first.
- * 2. train: in each step a forward pass keeps an activation for each layer, whose size is drawn, and the
- *    backward pass makes a gradient for each weight and lets both go, the last layer first.
+ * 2. train: in each step the forward pass keeps an activation of drawn size for each layer, and the
+ *    backward pass makes a gradient for each weight and frees both, the last layer first.
  * 3. evaluate: the same forward pass in larger batches, two activations live at a time.
- * 4. offload: the optimizer's state is let go. sleep: the weights, too. wake: all are made again.
- * 5. Some small blocks made among the activations live until the next cycle's sleep, or, `leak` of
- *    them in each cycle, for ever.
- * 6. At the end of each phase stands a mark with its name; before it, where asked for, a release of cached memory. */
-#include "allocators/base/rng.h"
-#include "workloads/gen/emit.h"
-#include "workloads/gen/gen.h"
-#include "workloads/gen/roofline.h"
+ * 4. offload: the optimizer's state is freed. sleep: the weights, too. wake: all are made again.
+ * 5. Some small blocks made among the activations live until the next cycle's sleep; `leak` of them
+ *    in each cycle are never freed before the end.
+ * 6. Each phase ends with a mark that has its name, and before it, if `trim` is set, with a release of
+ *    cached memory. */
+#include "workloads/gen/eager.h"
 
 #define KEPT_BYTES (1u << 20)
 
@@ -27,17 +25,10 @@ enum phase { PHASE_TRAIN, PHASE_EVALUATE, PHASE_OFFLOAD, PHASE_SLEEP, PHASE_WAKE
 struct phases {
     struct emit emit;
     struct phases_values values;
-    struct ar_rng rng;
     struct emit_list weights, state, activations, kept, leaked;
-    uint64_t cycle, done; /* steps of the phase at hand */
+    uint64_t cycle, done; /* done: steps of the current phase */
     enum phase phase;
-    bool ended;
 };
-
-static struct phases *phases_of(struct emit *emit)
-{
-    return (struct phases *)emit;
-}
 
 static void make(struct phases *self, struct emit_list *list, uint64_t count, const char *tag)
 {
@@ -47,36 +38,25 @@ static void make(struct phases *self, struct emit_list *list, uint64_t count, co
     }
 }
 
-static enum ar_status start(struct emit *emit, struct ar_error *error)
+static void start(struct emit *emit)
 {
-    struct phases *self = phases_of(emit);
-    struct emit_list *lists[] = {&self->weights, &self->state, &self->activations, &self->kept,
-                                 &self->leaked};
-    (void)error;
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-        emit_list_clear(lists[i]);
-    ar_rng_seed(&self->rng, self->values.common.seed);
-    self->cycle = self->done = 0;
-    self->phase = PHASE_TRAIN;
-    self->ended = false;
+    struct phases *self = (struct phases *)emit;
     make(self, &self->weights, self->values.layers, "weight");
     make(self, &self->state, 2 * self->values.layers, "optimizer");
-    return AR_OK;
 }
 
 static struct emit_block activation(struct phases *self, uint64_t times)
 {
-    uint64_t bytes = times * ar_rng_between(&self->rng, self->values.least, self->values.most);
+    uint64_t bytes = times * ar_rng_between(&self->emit.rng, self->values.least, self->values.most);
     struct emit_block block = emit_alloc(&self->emit, bytes, "activation");
     emit_kernel(&self->emit, roofline_bytes_ns(2 * bytes));
     return block;
 }
 
-/* In the first step of a cycle, one after each layer until there are enough. */
+/* A small block after each layer in the first step of a cycle, until there are enough. */
 static void keep(struct phases *self, uint64_t layer)
 {
-    uint64_t wanted = self->values.kept + self->values.leak;
-    if (self->done || layer >= wanted)
+    if (self->done || layer >= self->values.kept + self->values.leak)
         return;
     struct emit_list *list = layer < self->values.leak ? &self->leaked : &self->kept;
     emit_list_push(&self->emit, list, emit_alloc(&self->emit, KEPT_BYTES, "kept"));
@@ -124,19 +104,16 @@ static void end(struct phases *self)
     struct emit_list *lists[] = {&self->leaked, &self->kept, &self->state, &self->weights};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         emit_list_free(&self->emit, lists[i], lists[i]->count);
-    self->ended = true;
+    emit_end(&self->emit);
 }
 
-static enum ar_status advance(struct emit *emit, struct ar_error *error)
+static void advance(struct emit *emit)
 {
-    struct phases *self = phases_of(emit);
+    struct phases *self = (struct phases *)emit;
     uint64_t steps = self->phase == PHASE_TRAIN ? self->values.steps : self->values.evaluations;
-    (void)error;
-    if (self->ended)
-        return AR_OK;
     if (self->cycle == self->values.cycles) {
         end(self);
-        return AR_OK;
+        return;
     }
     switch (self->phase) {
     case PHASE_TRAIN:
@@ -144,7 +121,7 @@ static enum ar_status advance(struct emit *emit, struct ar_error *error)
         if (self->done < steps) {
             (self->phase == PHASE_TRAIN ? train : evaluate)(self);
             self->done++;
-            return AR_OK;
+            return;
         }
         break;
     case PHASE_OFFLOAD:
@@ -160,42 +137,14 @@ static enum ar_status advance(struct emit *emit, struct ar_error *error)
         break;
     }
     end_phase(self);
-    return AR_OK;
 }
 
-static void release(struct emit *emit)
+static void open(struct emit *emit)
 {
-    struct phases *self = phases_of(emit);
-    emit_list_close(&self->weights);
-    emit_list_close(&self->state);
-    emit_list_close(&self->activations);
-    emit_list_close(&self->kept);
-    emit_list_close(&self->leaked);
-}
-
-static const struct emit_program program = {
-    .name = "phases",
-    .source_bytes = sizeof(struct phases),
-    .start = start,
-    .advance = advance,
-    .release = release,
-};
-
-static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
-{
-    const struct phases_values *wanted = values;
-    struct emit *emit;
-    if (wanted->least > wanted->most || wanted->kept + wanted->leak > wanted->layers)
-        return ar_error_set(
-            error, AR_INVALID,
-            "generator phases: least must be at most most, and kept and leak together "
-            "at most layers");
-    enum ar_status status = emit_create(&program, &emit, error);
-    if (status != AR_OK)
-        return status;
-    phases_of(emit)->values = *wanted;
-    *out = &emit->source;
-    return AR_OK;
+    const struct phases_values *values = &((const struct phases *)emit)->values;
+    if (values->least > values->most || values->kept + values->leak > values->layers)
+        emit_fail(emit, AR_INVALID,
+                  "least must be at most most, and kept and leak together at most layers");
 }
 
 #define AT(field) offsetof(struct phases_values, field)
@@ -214,7 +163,7 @@ static const struct ar_option options[] = {
     {"kept", AR_OPTION_COUNT, AT(kept), "4", 0, 1e6, NULL,
      "blocks of 1 MiB a cycle that live from its first step until it sleeps"},
     {"leak", AR_OPTION_COUNT, AT(leak), "0", 0, 1e6, NULL,
-     "blocks of 1 MiB a cycle that are never let go"},
+     "blocks of 1 MiB a cycle that are never freed"},
     {"trim", AR_OPTION_BOOL, AT(trim), "yes", 0, 0, NULL,
      "cached memory is released before offload and sleep end"},
     {.name = NULL},
@@ -225,6 +174,10 @@ const struct gen_ops phases_generator = {
     .summary = "a process that trains, evaluates, offloads, sleeps and wakes, again and again",
     .page = "workloads/gen/phases.md",
     .options = options,
-    .values_bytes = sizeof(struct phases_values),
-    .create = create,
+    .source_bytes = sizeof(struct phases),
+    .values_at = offsetof(struct phases, values),
+    .state_at = offsetof(struct phases, weights),
+    .open = open,
+    .start = start,
+    .advance = advance,
 };

@@ -1,19 +1,12 @@
-/* A recurrent network whose sequences are sorted into buckets by length, each bucket longer
- * than the one before: what TensorFlow's users reported to fit under preallocation and to run
- * out of memory under growth (tensorflow/tensorflow#6111). rnn_buckets.md has the sizes.
+/* A recurrent network whose sequences are sorted into buckets by length, each bucket longer than the
+ * one before. TensorFlow's users reported that it fits with preallocation and runs out of memory with
+ * growth (tensorflow/tensorflow#6111). rnn_buckets.md has the sizes.
  * 1. Variables are made first, of many sizes.
- * 2. A step runs the cells of all layers, time by time; each leaves four tensors for the
+ * 2. A step runs the cells of all layers for each time; each cell saves four tensors for the
  *    backward pass. The outputs of all times are joined and projected to the vocabulary.
- * 3. The backward pass goes back through time and lets go of what it has used.
+ * 3. The backward pass goes back through time and frees the tensors that it has used.
  * 4. At a step's end only the variables are left. */
 #include "workloads/gen/eager.h"
-
-#include <stdlib.h>
-
-#include "allocators/base/rng.h"
-#include "workloads/gen/draws.h"
-#include "workloads/gen/gen.h"
-#include "workloads/gen/parameter.h"
 
 #define TENSORS_PER_CELL 4
 
@@ -26,36 +19,23 @@ struct rnn_values {
 
 struct rnn {
     struct emit emit;
-    struct rnn_values values; /* the texts are not used after create */
-    struct ar_rng rng;
-    struct draws buckets;
+    struct rnn_values values; /* the texts are valid in open() */
+    struct samples buckets;
+    struct parameter *cells, *biases; /* one of each per layer */
     struct eager eager;
     struct parameter embedding, projection;
-    struct parameter *cells, *biases; /* one of each per layer */
-    struct emit_list saved;           /* by the cells, the latest last */
-    uint64_t turn;                    /* buckets x repeat of them */
-    uint64_t length;                  /* of the bucket, in times */
-    uint64_t value;                   /* bytes */
-    bool ended;
+    struct emit_list saved; /* by the cells, the latest last */
+    uint64_t turn;          /* of buckets x repeat */
+    uint64_t length;        /* of the bucket, in times */
+    uint64_t value;         /* bytes */
 };
 
-static struct rnn *rnn_of(struct emit *emit)
+static void start(struct emit *emit)
 {
-    return (struct rnn *)emit;
-}
-
-static enum ar_status start(struct emit *emit, struct ar_error *error)
-{
-    struct rnn *self = rnn_of(emit);
+    struct rnn *self = (struct rnn *)emit;
     const struct rnn_values *values = &self->values;
-    (void)error;
-    ar_rng_seed(&self->rng, values->common.seed);
-    draws_start(&self->buckets);
     eager_start(&self->eager, emit, (enum numeric)values->type);
     self->value = numeric_value_bytes(self->eager.type);
-    emit_list_clear(&self->saved);
-    self->turn = 0;
-    self->ended = false;
     uint64_t table = values->vocabulary * values->hidden;
     uint64_t cell = 8 * values->hidden * values->hidden;
     parameter_make(&self->eager, &self->embedding, table, table * self->value);
@@ -65,7 +45,6 @@ static enum ar_status start(struct emit *emit, struct ar_error *error)
                        4 * values->hidden * self->value);
     }
     parameter_make(&self->eager, &self->projection, table, table * self->value);
-    return AR_OK;
 }
 
 /* Gates, cell state, its hyperbolic tangent, and the hidden state. */
@@ -82,8 +61,7 @@ static void cell_forward(struct rnn *self)
     emit_list_push(&self->emit, &self->saved, eager_map(eager, state, 2 * state, "hidden"));
 }
 
-/* Gradients of the gates, the weights and what flows on to the time before, which takes the
- * place of `flow`. */
+/* Gradients of the gates and the weights. Replaces `flow` with the gradient for the time before. */
 static void cell_backward(struct rnn *self, struct parameter *cell, struct parameter *bias,
                           struct emit_block *flow)
 {
@@ -104,7 +82,7 @@ static void cell_backward(struct rnn *self, struct parameter *cell, struct param
     *flow = next;
 }
 
-/* Joined outputs, their scores over the vocabulary, and back to the gradient of the outputs. */
+/* Joined outputs, their scores over the vocabulary, and backward to the gradient of the outputs. */
 static struct emit_block project(struct rnn *self)
 {
     const struct rnn_values *values = &self->values;
@@ -178,64 +156,27 @@ static void finish(struct rnn *self)
         parameter_drop(&self->eager, &self->cells[i - 1]);
     }
     parameter_drop(&self->eager, &self->embedding);
-    self->ended = true;
+    emit_end(&self->emit);
 }
 
-static enum ar_status advance(struct emit *emit, struct ar_error *error)
+static void advance(struct emit *emit)
 {
-    struct rnn *self = rnn_of(emit);
-    (void)error;
-    if (self->ended)
-        return AR_OK;
+    struct rnn *self = (struct rnn *)emit;
     if (self->turn == self->buckets.count * self->values.repeat) {
         finish(self);
-        return AR_OK;
+        return;
     }
     if (self->turn++ % self->values.repeat == 0)
-        self->length = draws_next(&self->buckets, &self->rng);
+        self->length = samples_next(&self->buckets, &self->emit.rng);
     step(self);
-    return AR_OK;
 }
 
-static void release(struct emit *emit)
+static void open(struct emit *emit)
 {
-    struct rnn *self = rnn_of(emit);
-    draws_close(&self->buckets);
-    emit_list_close(&self->saved);
-    free(self->cells);
-    free(self->biases);
-}
-
-static const struct emit_program program = {
-    .name = "rnn_buckets",
-    .source_bytes = sizeof(struct rnn),
-    .start = start,
-    .advance = advance,
-    .release = release,
-};
-
-static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
-{
-    static const char owner[] = "generator rnn_buckets";
-    struct emit *emit;
-    enum ar_status status = emit_create(&program, &emit, error);
-    if (status != AR_OK)
-        return status;
-    struct rnn *self = rnn_of(emit);
-    self->values = *(const struct rnn_values *)values;
-    status = draws_parse(&self->buckets, self->values.buckets, DRAWS_CYCLE, 1, 1u << 20, owner,
-                         "buckets", error);
-    if (status == AR_OK) {
-        self->cells = calloc(self->values.layers, sizeof *self->cells);
-        self->biases = calloc(self->values.layers, sizeof *self->biases);
-        if (!self->cells || !self->biases)
-            status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
-    }
-    if (status == AR_OK)
-        *out = &emit->source;
-    else
-        trace_close(&emit->source);
-    return status;
+    struct rnn *self = (struct rnn *)emit;
+    samples_open(emit, &self->buckets, self->values.buckets, SAMPLES_CYCLE, 1, 1u << 20, "buckets");
+    self->cells = emit_array(emit, self->values.layers, sizeof *self->cells);
+    self->biases = emit_array(emit, self->values.layers, sizeof *self->biases);
 }
 
 #define AT(field) offsetof(struct rnn_values, field)
@@ -247,7 +188,7 @@ static const struct ar_option options[] = {
     {"repeat", AR_OPTION_COUNT, AT(repeat), "12", 1, 1e6, NULL, "steps with each bucket"},
     {"batch", AR_OPTION_COUNT, AT(batch), "256", 1, 1e6, NULL, "sequences"},
     {"hidden", AR_OPTION_COUNT, AT(hidden), "1536", 1, 1e6, NULL, "width of the hidden state"},
-    {"layers", AR_OPTION_COUNT, AT(layers), "2", 1, 1000, NULL, "cells on top of each other"},
+    {"layers", AR_OPTION_COUNT, AT(layers), "2", 1, 1000, NULL, "cells, each above the one before"},
     {"vocabulary", AR_OPTION_COUNT, AT(vocabulary), "20000", 1, 1e8, NULL, "words"},
     {"dtype", AR_OPTION_CHOICE, AT(type), "float32", 0, 0, NUMERIC_CHOICES,
      "of weights and activations; int8 counts as 16 bits here"},
@@ -256,9 +197,13 @@ static const struct ar_option options[] = {
 
 const struct gen_ops rnn_buckets_generator = {
     .name = "rnn_buckets",
-    .summary = "a recurrent network over buckets of ever longer sequences",
+    .summary = "a recurrent network over buckets of longer and longer sequences",
     .page = "workloads/gen/rnn_buckets.md",
     .options = options,
-    .values_bytes = sizeof(struct rnn_values),
-    .create = create,
+    .source_bytes = sizeof(struct rnn),
+    .values_at = offsetof(struct rnn, values),
+    .state_at = offsetof(struct rnn, eager),
+    .open = open,
+    .start = start,
+    .advance = advance,
 };

@@ -1,20 +1,13 @@
-/* A transformer trained on sequences whose length differs from step to step. What it saves for
- * the backward pass is proportional to the length, so hardly two steps ask for the same sizes:
- * that turns a steady state into churn. varlen_transformer.md derives the sizes.
+/* A transformer trained on sequences whose length differs from step to step. The tensors that it saves
+ * for the backward pass are proportional to the length, so hardly two steps request the same sizes, and
+ * there is no steady state. varlen_transformer.md derives the sizes.
  * 1. Weights are made first; the optimizer's state with the first update.
- * 2. Forward: each layer leaves the tensors that its backward pass wants. With `recompute`
- *    it leaves its input only.
- * 3. Backward, last layer first: the layer's forward pass again where it was dropped, then
- *    gradients, then its saved tensors are let go, the last one first.
- * 4. The optimizer updates all weights; gradients are let go. */
+ * 2. Forward: each layer saves the tensors that its backward pass needs. With `recompute` it saves its
+ *    input only.
+ * 3. Backward, last layer first: with `recompute` the layer's forward pass again, then gradients, then
+ *    its saved tensors are freed, the last one first.
+ * 4. The optimizer updates all weights; gradients are freed. */
 #include "workloads/gen/eager.h"
-
-#include <stdlib.h>
-
-#include "allocators/base/rng.h"
-#include "workloads/gen/draws.h"
-#include "workloads/gen/gen.h"
-#include "workloads/gen/parameter.h"
 
 #define WEIGHTS_PER_LAYER 6
 
@@ -30,24 +23,17 @@ struct varlen_values {
 
 struct varlen {
     struct emit emit;
-    struct varlen_values values; /* the texts are not used after create */
-    struct ar_rng rng;
-    struct draws lengths;
+    struct varlen_values values; /* the texts are valid in open() */
+    struct samples lengths;
+    struct parameter *weights;  /* WEIGHTS_PER_LAYER per layer */
+    struct parameter **updated; /* all parameters, for the optimizer */
+    struct emit_block *scratch; /* one per parameter */
     struct eager eager;
     struct parameter embedding;
-    struct parameter *weights;  /* WEIGHTS_PER_LAYER per layer */
-    struct parameter **updated; /* all of them, for the optimizer */
-    struct emit_block *scratch; /* one per parameter */
-    struct emit_list inputs;    /* of the layers */
-    struct emit_list saved;     /* by the layers, the latest last */
+    struct emit_list inputs; /* of the layers */
+    struct emit_list saved;  /* by the layers, the latest last */
     uint64_t step, length, value;
-    bool ended;
 };
-
-static struct varlen *varlen_of(struct emit *emit)
-{
-    return (struct varlen *)emit;
-}
 
 static size_t parameter_count(const struct varlen *self)
 {
@@ -64,19 +50,12 @@ static uint64_t weight_elements(const struct varlen_values *values, unsigned whi
     return elements[which];
 }
 
-static enum ar_status start(struct emit *emit, struct ar_error *error)
+static void start(struct emit *emit)
 {
-    struct varlen *self = varlen_of(emit);
+    struct varlen *self = (struct varlen *)emit;
     const struct varlen_values *values = &self->values;
-    (void)error;
-    ar_rng_seed(&self->rng, values->common.seed);
-    draws_start(&self->lengths);
     eager_start(&self->eager, emit, (enum numeric)values->type);
     self->value = numeric_value_bytes(self->eager.type);
-    emit_list_clear(&self->inputs);
-    emit_list_clear(&self->saved);
-    self->step = 0;
-    self->ended = false;
     uint64_t table = values->vocabulary * values->hidden;
     parameter_make(&self->eager, &self->embedding, table, table * self->value);
     self->updated[0] = &self->embedding;
@@ -85,7 +64,6 @@ static enum ar_status start(struct emit *emit, struct ar_error *error)
         parameter_make(&self->eager, &self->weights[i], elements, elements * self->value);
         self->updated[i + 1] = &self->weights[i];
     }
-    return AR_OK;
 }
 
 static uint64_t rows_of(const struct varlen *self)
@@ -105,7 +83,7 @@ static struct emit_block save(struct varlen *self, struct emit_block block)
     return block;
 }
 
-/* Scores, their dropout, and the weighted sum of values; what is saved beside the sum differs. */
+/* Scores, their dropout, and the weighted sum of values; `attention` determines what is saved. */
 static void attend(struct varlen *self)
 {
     const struct varlen_values *values = &self->values;
@@ -124,7 +102,7 @@ static void attend(struct varlen *self)
                 roofline_product_ns(eager->type, rows_of(self), 2 * self->length, values->hidden));
 }
 
-/* Dropout and the sum with the layer's stream; leaves the mask and the sum, lets go of `branch`. */
+/* Dropout and the sum with the layer's stream; saves the mask and the sum, frees `branch`. */
 static void add_branch(struct varlen *self, struct emit_block *branch)
 {
     uint64_t sheet = sheet_of(self);
@@ -135,7 +113,7 @@ static void add_branch(struct varlen *self, struct emit_block *branch)
     emit_free(&self->emit, &dropped);
 }
 
-/* Pushes what the layer saves; the last of it is the layer's output. */
+/* Saves the layer's tensors; the last of them is the layer's output. */
 static void layer_forward(struct varlen *self)
 {
     const struct varlen_values *values = &self->values;
@@ -159,7 +137,7 @@ static void layer_forward(struct varlen *self)
     add_branch(self, &branch);
 }
 
-/* The gradient of the layer's input takes the place of `flow`. */
+/* Replaces `flow` with the gradient of the layer's input. */
 static void layer_backward(struct varlen *self, struct parameter *weights, struct emit_block *flow)
 {
     static const unsigned products[] = {5, 4, 2, 1}; /* of the weights, last one first */
@@ -184,7 +162,7 @@ static void layer_backward(struct varlen *self, struct parameter *weights, struc
             eager_map(eager, weights[i].value.bytes, 2 * sheet_of(self), "gradient"));
 }
 
-/* Scores over the vocabulary and their loss; gives the gradient of the last layer's output. */
+/* Scores over the vocabulary and their loss; returns the gradient of the last layer's output. */
 static struct emit_block head(struct varlen *self)
 {
     const struct varlen_values *values = &self->values;
@@ -248,20 +226,17 @@ static void finish(struct varlen *self)
 {
     for (size_t i = parameter_count(self); i > 0; i--)
         parameter_drop(&self->eager, self->updated[i - 1]);
-    self->ended = true;
+    emit_end(&self->emit);
 }
 
-static enum ar_status advance(struct emit *emit, struct ar_error *error)
+static void advance(struct emit *emit)
 {
-    struct varlen *self = varlen_of(emit);
-    (void)error;
-    if (self->ended)
-        return AR_OK;
+    struct varlen *self = (struct varlen *)emit;
     if (self->step == self->values.steps) {
         finish(self);
-        return AR_OK;
+        return;
     }
-    self->length = draws_next(&self->lengths, &self->rng);
+    self->length = samples_next(&self->lengths, &self->emit.rng);
     struct emit_block ids = eager_map(&self->eager, 8 * rows_of(self), 0, "ids");
     forward(self);
     backward(self);
@@ -272,52 +247,18 @@ static enum ar_status advance(struct emit *emit, struct ar_error *error)
         emit_free(emit, &self->updated[i]->gradient);
     emit_step(emit);
     self->step++;
-    return AR_OK;
 }
 
-static void release(struct emit *emit)
+static void open(struct emit *emit)
 {
-    struct varlen *self = varlen_of(emit);
-    draws_close(&self->lengths);
-    emit_list_close(&self->inputs);
-    emit_list_close(&self->saved);
-    free(self->weights);
-    free(self->updated);
-    free(self->scratch);
-}
-
-static const struct emit_program program = {
-    .name = "varlen_transformer",
-    .source_bytes = sizeof(struct varlen),
-    .start = start,
-    .advance = advance,
-    .release = release,
-};
-
-static enum ar_status create(const void *values, struct trace_source **out, struct ar_error *error)
-{
-    static const char owner[] = "generator varlen_transformer";
-    struct emit *emit;
-    enum ar_status status = emit_create(&program, &emit, error);
-    if (status != AR_OK)
-        return status;
-    struct varlen *self = varlen_of(emit);
-    self->values = *(const struct varlen_values *)values;
-    self->values.master = self->values.master && self->values.type != NUMERIC_FLOAT32;
-    status = draws_parse(&self->lengths, self->values.lengths, (enum draws_order)self->values.draw,
-                         1, 1u << 20, owner, "lengths", error);
-    if (status == AR_OK) {
-        self->weights = calloc(parameter_count(self), sizeof *self->weights);
-        self->updated = calloc(parameter_count(self), sizeof *self->updated);
-        self->scratch = calloc(parameter_count(self), sizeof *self->scratch);
-        if (!self->weights || !self->updated || !self->scratch)
-            status = ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory", owner);
-    }
-    if (status == AR_OK)
-        *out = &emit->source;
-    else
-        trace_close(&emit->source);
-    return status;
+    struct varlen *self = (struct varlen *)emit;
+    struct varlen_values *values = &self->values;
+    values->master = values->master && values->type != NUMERIC_FLOAT32;
+    samples_open(emit, &self->lengths, values->lengths, (enum samples_order)values->draw, 1,
+                 1u << 20, "lengths");
+    self->weights = emit_array(emit, parameter_count(self), sizeof *self->weights);
+    self->updated = emit_array(emit, parameter_count(self), sizeof *self->updated);
+    self->scratch = emit_array(emit, parameter_count(self), sizeof *self->scratch);
 }
 
 #define AT(field) offsetof(struct varlen_values, field)
@@ -327,7 +268,7 @@ static const struct ar_option options[] = {
     {"steps", AR_OPTION_COUNT, AT(steps), "40", 1, 1e7, NULL, "training steps"},
     {"lengths", AR_OPTION_TEXT, AT(lengths), "128-2048", 0, 0, NULL,
      "list of lengths, or of ranges to draw from, in tokens"},
-    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, DRAWS_CHOICES,
+    {"draw", AR_OPTION_CHOICE, AT(draw), "random", 0, 0, SAMPLES_CHOICES,
      "whether the lengths are drawn or taken in turn"},
     {"batch", AR_OPTION_COUNT, AT(batch), "4", 1, 1e6, NULL, "sequences"},
     {"layers", AR_OPTION_COUNT, AT(layers), "12", 1, 1000, NULL, "layers"},
@@ -350,9 +291,13 @@ static const struct ar_option options[] = {
 
 const struct gen_ops varlen_transformer_generator = {
     .name = "varlen_transformer",
-    .summary = "a transformer trained on sequences of ever other lengths",
+    .summary = "a transformer trained on sequences of varying lengths",
     .page = "workloads/gen/varlen_transformer.md",
     .options = options,
-    .values_bytes = sizeof(struct varlen_values),
-    .create = create,
+    .source_bytes = sizeof(struct varlen),
+    .values_at = offsetof(struct varlen, values),
+    .state_at = offsetof(struct varlen, eager),
+    .open = open,
+    .start = start,
+    .advance = advance,
 };
