@@ -6,19 +6,30 @@
 # Rules:
 #  1. A program's cases are counted from cmocka's output; a script's from its lines `ok NAME`,
 #     `not ok NAME` and `skip NAME: reason`.
-#  2. One that crashes, times out or shows no case at all counts as failed.
-#  3. Two run at a time, each with an empty folder of its own in TEST_TMP and the program under
-#     test in ALLOCRIG. TEST_VARIANT names the build.
-#  4. The output of each is kept in .build/test-logs; that of a failed one is printed too.
-#  5. The last line is `N passed, N failed, N skipped`. Exit status 1 when one failed.
+#  2. One that crashes, hangs or shows no case at all counts as failed.
+#  3. TEST_JOBS (2) run at a time, each in a session of its own, with an empty folder in TEST_TMP and
+#     the program under test in ALLOCRIG. TEST_VARIANT names the build.
+#  4. tests/weights has the processor seconds of the long tests. The longest start first, and a C
+#     program with a number of parts there runs as so many tests, each with a share of the cases.
+#     The order changes no result: a test that is missing from the file has the weight 1.
+#  5. The runner looks at a test every TEST_POLL seconds (5). A test hangs when, for TEST_IDLE looks
+#     in a row (60), none of its processes uses or wants the processor or a disk and nothing is
+#     printed. An endless loop ends after TEST_CPU seconds (3600) of processor time. There is no
+#     limit on wall time, so a slow or busy machine fails no test.
+#  6. The output of each is kept in .build/test-logs; that of a failed one is printed too. The file
+#     `weights` there has the processor seconds of this run, in the form of tests/weights.
+#  7. The last line is `N passed, N failed, N skipped`. Exit status 1 when one failed.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
 jobs=${TEST_JOBS:-2}
-limit=${TEST_TIMEOUT:-600}
+poll=${TEST_POLL:-5}
+idle_limit=${TEST_IDLE:-60}
+cpu_limit=${TEST_CPU:-3600}
 logs=.build/test-logs
+kinds="property golden unit fuzz"
 
-# Reads a test's output, prints "passed failed skipped" and writes failed and skipped names.
+# Reads a test's output and prints "passed failed skipped".
 count_cases() {
     awk '
         /^\[ RUN      \]/ { if (open != "") { failed++ } open = substr($0, 14); next }
@@ -31,43 +42,109 @@ count_cases() {
         END { if (open != "") failed++; print passed + 0, failed + 0, skipped + 0 }' "$1"
 }
 
-# run_one SET PATH: runs it, writes LOG and LOG.count, prints its line.
+# Prints "PID STATE TICKS COMMAND" for each process of a session; TICKS of processor time are its own
+# and those of its children that ended.
+session_processes() {
+    cat /proc/[0-9]*/stat 2>/dev/null | awk -v session="$1" '
+        { pid = $1; name = $0; sub(/^[^(]*\(/, "", name); sub(/\)[^)]*$/, "", name); sub(/^.*\) /, "")
+          if ($4 == session) print pid, $1, $12 + $13 + $14 + $15, name }'
+}
+
+# end_session SESSION: ends its processes, at first with a signal that they can handle.
+end_session() {
+    local signal wait
+    for signal in TERM KILL; do
+        for ((wait = 0; wait < 12; wait++)); do
+            mapfile -t left < <(session_processes "$1" | awk '$2 != "Z" { print $1 }')
+            [ ${#left[@]} -gt 0 ] || return
+            [ $wait != 0 ] || kill -$signal "${left[@]}" 2>/dev/null
+            sleep 0.25
+        done
+    done
+}
+
+# watch SESSION FD LOG: waits until the test's status can be read from FD and sets `status`; ends a
+# test that hangs. Looks are counted, not seconds: a machine that sleeps does not end a test.
+watch() {
+    local session=$1 fd=$2 log=$3 idle=0 before="" now line=""
+    while true; do
+        read -r -t "$poll" -u "$fd" status
+        case $? in
+        0) status=$line$status; return ;;
+        1) status=137; return ;; # the session ended without a status
+        *) line=$line$status ;;  # the time is up, if need be in the middle of the line
+        esac
+        # A process that runs, waits for the processor or for a disk makes progress, however slow.
+        now=$(session_processes "$session" | awk '{ ticks += $3 } $2 == "R" || $2 == "D" { busy = 1 }
+            END { print ticks + 0, busy + 0 }')
+        if [ $((${now% *} / $(getconf CLK_TCK))) -ge "$cpu_limit" ]; then
+            echo "run.sh: ended, since it used $cpu_limit s of processor time" >>"$log"
+            break
+        fi
+        [ "${now#* }" = 1 ] || now="$now $(stat -c %s "$log")"
+        if [ "${now#* }" != 1 ] && [ "$now" = "$before" ]; then idle=$((idle + 1)); else idle=0; fi
+        before=$now
+        if [ $idle -ge "$idle_limit" ]; then
+            echo "run.sh: hangs: no processor time and no output in $idle_limit looks, $poll s apart; its processes:" >>"$log"
+            session_processes "$session" | sed 's/^/run.sh:   /' >>"$log"
+            break
+        fi
+    done
+    end_session "$session"
+    status=hung
+}
+
+# run_one SET PATH PART: runs it, writes LOG and LOG.count, prints its line. PART is K/N or -.
 run_one() {
-    local set=$1 path=$2 name log start status seconds passed failed skipped
+    local set=$1 path=$2 part=$3 name log status seconds cpu passed failed skipped fd session
     name=$(printf '%s' "$path" | sed -e 's,^\.build/[a-z]*/,,' -e 's,^tests/,,' -e 's,\.sh$,,')
-    log=$logs/$set-$(printf '%s' "$name" | tr '/' '-').log
-    mkdir -p "$logs"
-    TEST_TMP=$PWD/.build/test-tmp/$set-$(printf '%s' "$name" | tr '/' '-')
+    local label=$name
+    [ "$part" = - ] || label="$name.${part/\//of}"
+    log=$logs/$set-$(printf '%s' "$label" | tr '/' '-').log
+    TEST_TMP=$PWD/.build/test-tmp/$set-$(printf '%s' "$label" | tr '/' '-')
     rm -rf "$TEST_TMP" && mkdir -p "$TEST_TMP"
     export TEST_TMP
     local -a arguments=()
     case $path in
     */tests/fuzz/*) arguments=("tests/fuzz/corpus/${name##*/fuzz_}") ;;
     esac
-    start=$(date +%s%N)
-    ALLOCRIG=$PWD/.build/$set/allocrig TEST_VARIANT=$set timeout -k 10 "$limit" \
-        "./$path" "${arguments[@]}" >"$log" 2>&1 </dev/null
-    status=$?
-    seconds=$(awk -v a="$start" -v b="$(date +%s%N)" 'BEGIN { printf "%.1f", (b - a) / 1e9 }')
+    unset TEST_PART
+    [ "$part" = - ] || export TEST_PART=$part
+    # What the session prints on the descriptor is its last word: the times, then the status.
+    exec {fd}< <(ALLOCRIG=$PWD/.build/$set/allocrig TEST_VARIANT=$set exec setsid bash -c '
+        exec 3>&1 >"$1" 2>&1 </dev/null
+        TIMEFORMAT="%R %U %S"
+        { time "${@:3}" 2>&4 3>&- 4>&-; } 4>&2 2>"$2"
+        echo $? >&3' "$path" "$log" "$log.time" "./$path" "${arguments[@]}")
+    session=$!
+    trap 'end_session "$session"; exit 130' INT TERM
+    watch "$session" "$fd" "$log"
+    exec {fd}<&-
+    end_session "$session" # what the test left running
+    trap - INT TERM
+    read -r seconds cpu < <(awk '{ print $1, $2 + $3 }' "$log.time" 2>/dev/null)
     read -r passed failed skipped < <(count_cases "$log")
-    if [ $((passed + failed + skipped)) = 0 ]; then
+    if [ "$part" != - ] && ! grep -q "^\[  PART    \] $part: " "$log"; then
+        failed=$((failed + 1))
+        echo "run.sh: did not run part $part of its cases (see tests/weights)" >>"$log"
+    elif [ $((passed + failed + skipped)) = 0 ] && ! grep -q "^\[  PART    \] $part: 0 cases" "$log"; then
         failed=1
         echo "run.sh: showed no test case" >>"$log"
     fi
     if [ "$status" != 0 ]; then
         [ "$failed" != 0 ] || failed=1
-        [ "$status" != 124 ] || echo "run.sh: stopped after $limit s" >>"$log"
         echo "run.sh: ended with status $status" >>"$log"
     fi
     echo "$passed $failed $skipped" >"$log.count"
+    echo "$set $name ${cpu:-0}" >"$log.time"
     rm -rf "$TEST_TMP"
     local verdict=ok
     [ "$failed" = 0 ] || verdict=FAILED
     if [ "$failed" != 0 ]; then
-        printf '%-7s %-8s %-36s %6s s  %s passed, %s failed, %s skipped\n%s\n' "$verdict" "$set" "$name" \
-            "$seconds" "$passed" "$failed" "$skipped" "$(tail -n 60 "$log" | sed 's/^/    /')"
+        printf '%-7s %-8s %-36s %6.1f s  %s passed, %s failed, %s skipped\n%s\n' "$verdict" "$set" "$label" \
+            "${seconds:-0}" "$passed" "$failed" "$skipped" "$(tail -n 60 "$log" | sed 's/^/    /')"
     else
-        printf '%-7s %-8s %-36s %6s s  %s passed%s\n' "$verdict" "$set" "$name" "$seconds" "$passed" \
+        printf '%-7s %-8s %-36s %6.1f s  %s passed%s\n' "$verdict" "$set" "$label" "$seconds" "$passed" \
             "$([ "$skipped" = 0 ] || echo ", $skipped skipped: $(grep -m 1 '^skip ' "$log")")"
     fi
 }
@@ -98,7 +175,6 @@ list_set() {
         return
     fi
     [ -d ".build/$set" ] || { echo "run.sh: .build/$set is not there: make VARIANT=$set tests" >&2; return; }
-    local kinds="property golden unit fuzz"
     [ $quick = 0 ] || kinds="golden unit fuzz"
     for kind in $kinds; do
         for source in tests/"$kind"/test_*.c tests/"$kind"/fuzz_*.c; do
@@ -116,16 +192,31 @@ have_cmocka() {
         cc -E -x c - >/dev/null 2>&1
 }
 
+# Reads "SET PATH" lines and prints "SET PATH PART" lines, the longest first.
+order() {
+    local weights=tests/weights
+    [ -e $weights ] || weights=/dev/null
+    awk -v weights=$weights 'FILENAME == weights { if ($1 !~ /^#/) { weight[$1, $2] = $3; parts[$1, $2] = $4 } next }
+        { name = $2; sub(/^\.build\/[a-z]*\//, "", name); sub(/^tests\//, "", name); sub(/\.sh$/, "", name)
+          count = name ~ /^(unit|golden|property)\// && parts[$1, name] > 1 ? parts[$1, name] : 1
+          each = (($1, name) in weight ? weight[$1, name] : 1) / count
+          for (part = 1; part <= count; part++)
+              printf "%.2f %d %s %s %s\n", each, NR, $1, $2, (count > 1 ? part "/" count : "-") }' $weights - |
+        sort -k1,1nr -k2,2n | cut -d ' ' -f 3-
+}
+
 rm -rf "$logs" .build/test-tmp
 mkdir -p "$logs"
 plan=$logs/plan
-for set in "$@"; do list_set "$set"; done | grep -E "$match" >"$plan" ||
-    echo "run.sh: no test of $* matches $match, or none is built" >&2
+for set in "$@"; do list_set "$set"; done | grep -E "$match" | order >"$plan"
+[ -s "$plan" ] || echo "run.sh: no test of $* matches $match, or none is built" >&2
 xargs -r -a "$plan" -P "$jobs" -L 1 "$0" --one
 
 expected=$(wc -l <"$plan")
 left_out=0
 [ ! -e "$logs/left_out" ] || left_out=$(wc -l <"$logs/left_out")
+cat "$logs"/*.time 2>/dev/null | awk '{ seconds[$1 " " $2] += $3 } END { for (name in seconds) if (seconds[name] >= 2)
+    printf "%s %.0f\n", name, seconds[name] }' | sort -k3,3nr -k1,2 >"$logs/weights"
 total=$(cat "$logs"/*.count 2>/dev/null | awk -v expected="$expected" -v skipped="$left_out" '
     { passed += $1; failed += $2; skipped += $3 }
     END { if (NR < expected || expected == 0) failed += (expected > NR ? expected - NR : 1)

@@ -5,7 +5,7 @@
 # cells ARGUMENTS..: what the program was asked is in $tmp/asked
 cells() {
     : >"$tmp/asked"
-    ASKED=$tmp/asked ALLOCRIG=$tmp/program timeout 60 "$script" "$@" >"$out" 2>"$err" </dev/null
+    ASKED=$tmp/asked ALLOCRIG=$tmp/program "$script" "$@" >"$out" 2>"$err" </dev/null
     status=$?
 }
 

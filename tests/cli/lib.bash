@@ -28,6 +28,16 @@ run() {
     status=$?
 }
 
+# bounded KIB ARGUMENTS...: like run, within so much address space (sanitizers need more of it) and
+# 600 s of processor time
+bounded() {
+    local kib=$1
+    shift
+    [ "${TEST_VARIANT:-release}" = release ] || kib=unlimited
+    (ulimit -v "$kib" -t 600 && exec "$ALLOCRIG" "$@") >"$out" 2>"$err" </dev/null
+    status=$?
+}
+
 # not COMMAND...: the command fails
 not() {
     ! "$@"

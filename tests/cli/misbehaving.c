@@ -1,6 +1,8 @@
 /* A policy that works until it is asked for its n-th block and then does harm to its process: what
  * runs of their own process must survive. Built as a shared object by test_isolate.sh. */
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "tests/cli/on_skeleton.h"
@@ -46,6 +48,9 @@ static void do_harm(enum harm harm)
         signal(SIGSEGV, SIG_DFL); /* also where a sanitizer would report it */
         raise(SIGSEGV);
     }
+    const char *mark = harm == HARM_HANG ? getenv("MISBEHAVING_MARK") : NULL;
+    if (mark)
+        fclose(fopen(mark, "w")); /* tells a test that the process hangs now */
     while (harm == HARM_HANG)
         pause();
     if (harm != HARM_NONE)

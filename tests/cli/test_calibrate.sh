@@ -43,7 +43,7 @@ awk -v a="$(ratio "$tmp/old.json")" -v b="$(ratio "$tmp/new.json")" 'BEGIN { exi
 verdict tells_what_the_card_does $?
 
 # Launches that wait for room in a full queue never get a card further ahead.
-check short_queue_ends quietly timeout 60 "$ALLOCRIG" calibrate -d "sim:profile=$card,launch_queue=16" -o "$tmp/queue.profile"
+check short_queue_ends quietly "$ALLOCRIG" calibrate -d "sim:profile=$card,launch_queue=16" -o "$tmp/queue.profile"
 # 0 is an address as any other, and where a profile begins that does not say.
 grep -v '^first_address' "$card" >"$tmp/zero-card.profile"
 check from_address_0 quietly "$ALLOCRIG" calibrate -d "sim:profile=$tmp/zero-card.profile" -o "$tmp/zero.profile"

@@ -8,12 +8,6 @@ tmp=$TEST_TMP
 events() { # FILE: the events of a trace in text, on one line
     grep -v '^#' "$1" | paste -sd ' '
 }
-bounded() { # ARGUMENTS...: `run`, within 256 MiB of address space (sanitizers need more of it)
-    local kib=262144
-    [ "${TEST_VARIANT:-release}" = release ] || kib=unlimited
-    (ulimit -v $kib && "$ALLOCRIG" "$@") >"$out" 2>"$err" </dev/null
-    status=$?
-}
 refused() { # NAME REGEX: the last `bounded` run refused its file with such a sentence, left nothing
     local bad=1
     if [ "$status" = 2 ] && [ "$(wc -l <"$err")" = 1 ] && grep -qE -e "$2" "$err" && [ ! -e "$tmp/x.txt" ]; then
@@ -81,35 +75,35 @@ refuses dump_without_chunks 2 "$tmp/bad: the log holds no dump" convert "$tmp/ba
     printf '{"traceEvents":['
     head -c 1000000 /dev/zero | tr '\0' '['
 } >"$tmp/bad"
-bounded convert "$tmp/bad" "$tmp/x.txt"
+bounded 262144 convert "$tmp/bad" "$tmp/x.txt"
 refused million_brackets "$tmp/bad:1: .*more than 256 brackets are open"
 head -c 1000000 /dev/zero | tr '\0' '[' >"$tmp/bad"
-bounded convert "$tmp/bad" "$tmp/x.txt"
+bounded 262144 convert "$tmp/bad" "$tmp/x.txt"
 refused million_brackets_alone "$tmp/bad:1: "
 {
     printf '{"traceEvents":[{"name":"'
     head -c 20000000 /dev/zero | tr '\0' 'x'
 } | gzip -1 >"$tmp/bad"
-bounded convert "$tmp/bad" "$tmp/x.txt"
+bounded 262144 convert "$tmp/bad" "$tmp/x.txt"
 refused string_without_end 'the file ends in the middle of its JSON'
 {
     printf '{"traceEvents":[{"name":"[memory]","ts":'
     head -c 10000000 /dev/zero | tr '\0' '9'
 } >"$tmp/bad"
-bounded convert "$tmp/bad" "$tmp/x.txt"
+bounded 262144 convert "$tmp/bad" "$tmp/x.txt"
 refused number_without_end 'a number has more than 128 bytes'
 {
     echo 'BFCAllocator dump for x'
     echo '99999999 Chunks of size 256 totalling 23GiB'
 } >"$tmp/bad"
-bounded convert "$tmp/bad" "$tmp/x.txt"
+bounded 262144 convert "$tmp/bad" "$tmp/x.txt"
 refused summary_bomb "$tmp/bad:2: the summary names more than 65536 chunks"
 {
     echo 'BFCAllocator dump for x'
     head -c 5000 /dev/zero | tr '\0' '\n'
 } >"$tmp/bad"
 truncate -s 1000000000 "$tmp/bad" # takes no room on the disk
-bounded convert "$tmp/bad" "$tmp/x.txt"
+bounded 262144 convert "$tmp/bad" "$tmp/x.txt"
 refused long_line 'the log holds no dump'
 
 # -- what a file is, its bytes say, never its name

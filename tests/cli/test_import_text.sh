@@ -8,12 +8,6 @@ tmp=$TEST_TMP
 events() { # FILE: the events of a trace in text
     grep -v '^#' "$1"
 }
-bounded() { # ARGUMENTS...: `run`, within 256 MiB of address space (sanitizers need more of it)
-    local kib=262144
-    [ "${TEST_VARIANT:-release}" = release ] || kib=unlimited
-    (ulimit -v $kib && "$ALLOCRIG" "$@") >"$out" 2>"$err" </dev/null
-    status=$?
-}
 
 # -- RMM
 cat >"$tmp/log" <<'END'
@@ -89,7 +83,7 @@ fi
 # -- hostile
 echo 'Thread,Time,Action,Pointer,Size,Stream' >"$tmp/long"
 truncate -s 1000000000 "$tmp/long" # takes no room on the disk
-bounded convert "$tmp/long" "$tmp/x.txt"
+bounded 262144 convert "$tmp/long" "$tmp/x.txt"
 check long_line_is_refused [ "$status" = 2 ]
 check long_line_is_told grep -q "$tmp/long:2: the line has more than 65536 bytes" "$err"
 check nothing_is_left [ ! -e "$tmp/x.txt" ]

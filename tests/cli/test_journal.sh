@@ -24,15 +24,9 @@ size() { stat -c %s "$journal" 2>/dev/null || echo 0; }
 # The last of five runs hangs; the four before it are in the journal when the suite is killed.
 suite=(run -d "$device" --isolate -p growth -p torch -p direct -p best-fit -p "$bad:harm=2" -w linear_ramp --reps 1
     --journal "$journal" --output "$tmp/o")
-"$ALLOCRIG" "${suite[@]}" --jobs 1 --timeout 60 >"$out" 2>"$err" </dev/null &
+MISBEHAVING_MARK=$tmp/hangs "$ALLOCRIG" "${suite[@]}" --jobs 1 --timeout 86400 >"$out" 2>"$err" </dev/null &
 process=$!
-began=0 now=1
-for _ in $(seq 100); do # until it grows no more
-    sleep 0.2
-    now=$(size)
-    [ "$now" = 0 ] || [ "$now" != "$began" ] || break
-    began=$now
-done
+until [ -e "$tmp/hangs" ] || ! kill -0 $process; do sleep 0.01; done
 kill -9 $process
 { wait $process; } 2>/dev/null
 check killed_in_the_middle [ "$(size)" -ge 1000 ]
@@ -106,12 +100,13 @@ twenty() { # FOLDER
 }
 quietly twenty whole
 kills=0
-for ((round = 0; round < 20; round++)); do
+# Twenty rounds; more of them where the suite is often done before this script gets to kill it.
+for ((round = 0; round < 20 || (kills < 5 && round < 200); round++)); do
     twenty killed >"$out" 2>"$err" &
     process=$!
     journal_bytes() { stat -c %s "$tmp/twenty.journal" 2>/dev/null || echo 0; }
     before=$(journal_bytes)
-    while kill -0 $process 2>/dev/null && [ "$(journal_bytes)" -lt $((before + 50 * round)) ]; do sleep 0.001; done
+    while kill -0 $process 2>/dev/null && [ "$(journal_bytes)" -lt $((before + 50 * (round % 20))) ]; do sleep 0.001; done
     kill -9 "$(ps -o pid= --ppid $process | head -n 1)" 2>/dev/null && kills=$((kills + 1))
     wait $process 2>/dev/null
 done

@@ -30,7 +30,7 @@ made fourth embedding_vmm card vmm:x=1 1.0 1000000 2000000
 
 # model FOLDER..: the page is in $out
 model() {
-    (cd "$tmp" && timeout 20 "$ALLOCRIG" model "$@" >"$out" 2>"$err" </dev/null)
+    (cd "$tmp" && "$ALLOCRIG" model "$@" >"$out" 2>"$err" </dev/null)
     status=$?
 }
 row='\| embedding \| `torch` \|'

@@ -6,12 +6,6 @@ set -u
 . "$(dirname "$0")/lib.bash"
 tmp=$TEST_TMP
 made=tests/golden/data/snapshots
-bounded() { # ARGUMENTS...: `run`, within 512 MiB of address space (sanitizers need more of it)
-    local kib=524288
-    [ "${TEST_VARIANT:-release}" = release ] || kib=unlimited
-    (ulimit -v $kib && timeout 60 "$ALLOCRIG" "$@") >"$out" 2>"$err" </dev/null
-    status=$?
-}
 refused() { # NAME REGEX: the last `bounded` run refused its file with such a sentence, left nothing
     local bad=1
     if [ "$status" = 2 ] && [ "$(wc -l <"$err")" = 1 ] && grep -qE -e "$2" "$err" && [ ! -e "$tmp/x.txt" ]; then
@@ -79,10 +73,10 @@ member archive/data.pkl >"$tmp/saved.pt"
 run fidelity "$tmp/saved.pt"
 check torch_save [ "$status" = 0 ]
 member archive/version >"$tmp/saved.pt"
-bounded convert "$tmp/saved.pt" "$tmp/x.txt"
+bounded 524288 convert "$tmp/saved.pt" "$tmp/x.txt"
 refused another_archive 'a zip archive whose first member is not the data\.pkl that torch\.save writes'
 printf '\200\002\212\012l\374\234F\371 j\250P\031.\200\002M\351\003.' >"$tmp/saved.pt"
-bounded convert "$tmp/saved.pt" "$tmp/x.txt"
+bounded 524288 convert "$tmp/saved.pt" "$tmp/x.txt"
 refused old_torch_save 'a file of torch\.save in its old form'
 
 # -- several devices
@@ -110,24 +104,24 @@ check wrong_end_has_its_event grep -qE '^  First difference at event [0-9]+:$' "
 
 # -- code is never run
 for name in runs_code0 runs_code2; do
-    bounded convert tests/fuzz/corpus/pickle/$name "$tmp/x.txt"
+    bounded 524288 convert tests/fuzz/corpus/pickle/$name "$tmp/x.txt"
     refused "$name" 'byte [0-9]+: GLOBAL posix\.system: .* is refused'
 done
-bounded convert tests/fuzz/corpus/pickle/runs_code4 "$tmp/x.txt"
+bounded 524288 convert tests/fuzz/corpus/pickle/runs_code4 "$tmp/x.txt"
 refused runs_code4 'byte [0-9]+: STACK_GLOBAL: .* is refused'
-bounded convert tests/fuzz/corpus/pickle/attack "$tmp/x.txt"
+bounded 524288 convert tests/fuzz/corpus/pickle/attack "$tmp/x.txt"
 refused attack 'byte 0: GLOBAL os\.system: .* is refused'
 for opcode in 'PERSID P' 'BINPERSID Q' 'REDUCE R' 'BUILD b' 'INST i' 'OBJ o' 'NEWOBJ \201' 'EXT1 \202' 'EXT2 \203' 'EXT4 \204' \
     'NEWOBJ_EX \222' 'STACK_GLOBAL \223' 'NEXT_BUFFER \227' 'READONLY_BUFFER \230'; do
     printf '\200\004%b' "${opcode#* }" >"$tmp/bad"
-    bounded convert "$tmp/bad" "$tmp/x.txt"
+    bounded 524288 convert "$tmp/bad" "$tmp/x.txt"
     refused "refuses_${opcode% *}" "byte 2: ${opcode% *}: .* is refused"
 done
 
 # -- bombs
 bomb() { # NAME REGEX: what standard input unpacks to is refused
     cat >"$tmp/bad"
-    bounded convert "$tmp/bad" "$tmp/x.txt"
+    bounded 524288 convert "$tmp/bad" "$tmp/x.txt"
     refused "$1" "$2"
 }
 { printf '\200\004' && fill 1000000 '('; } | bomb nested_deep 'byte 202: it nests more than 200 deep'
@@ -140,7 +134,7 @@ printf '\200\004Nr\377\377\377\377.' | bomb memo_number 'LONG_BINPUT 4294967295:
 { printf '\200\004' && fill 300000000 '}0'; } | gzip -1 | bomb packed_containers 'it holds more data than a snapshot of that size can'
 { printf '\200\004' && fill 300000000 'K00'; } | gzip -9 | bomb packed 'it unpacks to more than 128 times its size'
 { printf '\200\004' && fill 300000000 'K00'; } | zstd -q | bomb packed_zstd 'it unpacks to more than 128 times its size'
-bounded convert tests/fuzz/corpus/pickle/self_reference "$tmp/x.txt"
+bounded 524288 convert tests/fuzz/corpus/pickle/self_reference "$tmp/x.txt"
 refused self_reference 'finds no dictionary|no segment'
 { printf '{"device_traces": ' && fill 1000000 '['; } | bomb json_nested_deep 'more than 256 brackets are open'
 { printf '{"device_traces": [' && fill 300000000 '{},'; } | gzip -1 | bomb json_packed 'it holds more data than a snapshot of that size can|unpacks to more'

@@ -36,7 +36,8 @@ size() {
     stat -c %s "$tmp/journal" 2>/dev/null || echo 0
 }
 killed=0
-for _ in 1 2 3 4; do
+# Four rounds; more of them where the sweep is often done before this script gets to kill it.
+for ((round = 0; round < 4 || (killed < 1 && round < 100); round++)); do
     before=$(size)
     "$ALLOCRIG" sweep "$tmp/grid.ini" --jobs 2 --csv "$tmp/killed.csv" --journal "$tmp/journal" >"$out" 2>"$err" &
     process=$!
@@ -45,7 +46,7 @@ for _ in 1 2 3 4; do
     wait $process 2>/dev/null
 done
 check it_was_killed [ $killed -ge 1 ]
-check a_killed_sweep_leaves_no_result [ $killed != 4 -o ! -e "$tmp/killed.csv" ]
+check a_killed_sweep_leaves_no_result [ $killed != $round -o ! -e "$tmp/killed.csv" ]
 [ ! -e "$tmp/journal" ] || truncate -s -7 "$tmp/journal"
 run sweep "$tmp/grid.ini" --csv "$tmp/killed.csv" --journal "$tmp/journal"
 check goes_on [ "$status" = 0 ]
