@@ -359,7 +359,8 @@ figures: all
 paper: all
 	@plots/paper.sh
 
-## whatif: predict each recorded setting of a program from its other recordings: results/what-if.md
+## whatif: predict each recorded setting of a program from its other recordings: results/what-if.md and
+##     the table in README.md
 whatif: all
 	@bench/suite/whatif.sh
 

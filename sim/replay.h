@@ -8,10 +8,10 @@
 #include "allocators/policy.h"
 #include "sim/device.h"
 #include "sim/metrics/metrics.h"
+#include "sim/observer.h"
 #include "workloads/trace/source.h"
 
-struct latency;  /* sim/replay/latency.h */
-struct observer; /* sim/observer.h */
+struct tap; /* sim/observer/tap.h */
 
 /* When a block that the program lets go is free again.
  * ordered: the policy is told at the let-go; it, or the engine for policies that are not
@@ -49,28 +49,6 @@ unsigned replay_frees_choices(const struct trace_info *info, enum replay_frees w
 /* Lets host time pass until then on the device's clock; nothing where that has passed. */
 void replay_wait_until(struct ar_device *device, uint64_t time_ns);
 
-/* One row of a placements file: one for each a and p, and one for each free. */
-struct replay_row {
-    uint64_t event; /* number from 0 */
-    char op;        /* 'a', 'p' or 'f' */
-    uint64_t id;
-    uint64_t requested_bytes, granted_bytes; /* granted 0 where it failed or is empty */
-    int64_t segment, offset; /* -1, -1: no block. On a free: the place that was freed */
-    uint64_t granted_total_bytes, reserved_bytes; /* after the event */
-};
-
-/* One row of a series file: the state after an event. */
-struct replay_sample {
-    uint64_t event;
-    uint64_t time_ns; /* recorded time so far; 0 without */
-    uint64_t weight;  /* of the state before this event in the means (their clock) */
-    uint64_t live_bytes, granted_bytes, reserved_bytes, physical_bytes, free_bytes;
-    uint64_t pending_bytes, stranded_bytes, largest_free_block_bytes;
-    uint64_t servable_bytes[AR_POLICY_EFFORT_COUNT];
-    uint64_t usable_bytes; /* see policy_free_watch; 0 where the unit is not known */
-    uint64_t stranded_by_stream_bytes;
-};
-
 struct replay_config {
     struct ar_policy *policy;
     struct ar_device *device;
@@ -82,22 +60,12 @@ struct replay_config {
     bool measure_time;           /* read the host clock around each call; a mode of its own */
     uint64_t unit_bytes;         /* for the unusable-free index; 0: not wanted */
     struct ar_host *policy_host; /* that the policy was made with: metadata bytes; may be NULL */
-    /* Both optional; called in the order of events. */
-    enum ar_status (*row)(void *argument, const struct replay_row *row, struct ar_error *error);
-    enum ar_status (*sample)(void *argument, const struct replay_sample *sample,
-                             struct ar_error *error);
-    void *argument;
+    const struct observer *observer; /* a list; NULL: none */
+    struct tap *tap; /* of the session, if the list wants driver calls or memory events; or NULL */
     uint64_t limit_bytes; /* of the policy, for the cause of a failure; 0: none */
-    /* Optional: kept at the number of the event that is being replayed, for who listens to the
-     * device's calls. */
-    uint64_t *event_now;
     /* On a device with memory: every block is filled with a pattern when it is given, which is
      * checked where it is used and when it is let go. A wrong byte is CORRUPT. */
     bool verify;
-    /* Optional, with measure_time: the histograms, when the run has come to its end. */
-    enum ar_status (*latencies)(void *argument, const struct latency *latency,
-                                struct ar_error *error);
-    void *latencies_argument;
     /* Optional: asked where a request was not served, whether it is to be tried again: time has
      * passed, or somebody else has freed memory. */
     bool (*again)(void *argument, const struct ar_policy_request *request);
@@ -147,25 +115,8 @@ struct experiment {
     enum replay_measure measure;
     bool stop_on_failure, measure_time;
     uint64_t seed;
-    enum ar_status (*row)(void *argument, const struct replay_row *row, struct ar_error *error);
-    enum ar_status (*sample)(void *argument, const struct replay_sample *sample,
-                             struct ar_error *error);
-    void *argument;
-    /* Optional: the policy as it stands when the run itself has come to its end. */
-    enum ar_status (*finished)(void *argument, const struct ar_policy *policy,
-                               struct ar_error *error);
-    void *finished_argument;
-    /* Optional: hears each driver call of the run itself, those that make the policy too; and
-     * where the number of the event is kept in which they are made (0 before the first). */
-    struct ar_device_listener listener;
-    uint64_t *event_now;
-    bool verify; /* see replay_config */
-    /* Optional: stands by in the run itself; the experiment ends it before `finished`. */
-    struct observer *observer;
-    /* Optional: the histograms of the pass that read the clock around each call. */
-    enum ar_status (*latencies)(void *argument, const struct latency *latency,
-                                struct ar_error *error);
-    void *latencies_argument;
+    const struct observer *observer; /* a list, of the run itself; NULL: none */
+    bool verify;                     /* see replay_config */
 };
 
 enum ar_status experiment_run(const struct experiment *experiment, struct replay_result *result,

@@ -123,7 +123,7 @@ static enum ar_status blocks_go(struct program *self, bool pool)
 struct run {
     uint64_t address, bytes;
     uint32_t pages;
-    ar_backing_handle handles[PAGES_IN_A_RUN];
+    backing_handle handles[PAGES_IN_A_RUN];
 };
 
 static enum ar_status run_make(struct program *self, struct run *run, uint64_t address)
@@ -220,7 +220,7 @@ static enum ar_status programs_go(struct program *self)
 static enum ar_status device_go(struct ar_device *device, enum check_mode mode, uint64_t most_bytes,
                                 struct calls *calls, struct ar_error *error)
 {
-    struct ar_device_listener before = device->listener;
+    struct ar_device_observer before = device->observer;
     struct program program = {.device = device,
                               .backing = device->backing,
                               .busy = mode != CHECK_IDLE,
@@ -231,10 +231,10 @@ static enum ar_status device_go(struct ar_device *device, enum check_mode mode, 
     ar_rng_seed(&program.rng, 1);
     calls->page_bytes = device->backing->page_bytes;
     enum ar_status status = device->props.has_pool ? pool_use_once(&program) : AR_OK;
-    device->listener = (struct ar_device_listener){.call = on_call, .argument = calls};
+    device->observer = (struct ar_device_observer){.call = on_call, .argument = calls};
     if (status == AR_OK)
         status = programs_go(&program);
-    device->listener = before;
+    device->observer = before;
     dirt_close(program.dirt);
     if (calls->lost)
         status = AR_HOST_MEMORY;

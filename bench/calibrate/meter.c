@@ -58,12 +58,12 @@ bool meter_open(struct meter *self, struct ar_device *device, const struct sim_p
         .device = device,
         .backing = device->backing,
         .profile = profile,
-        .listener = device->listener,
+        .observer = device->observer,
         .status = AR_OK,
     };
     if (cold && !dirt_open(&self->dirt, device))
         return false;
-    device->listener = (struct ar_device_listener){.call = on_call, .argument = self};
+    device->observer = (struct ar_device_observer){.call = on_call, .argument = self};
     ar_backing_memory(self->backing, &self->free_bytes, &total_bytes);
     self->until_ns = device->ops->now(device) + ALL_NS;
     meter_kernel_op(self, WARM_NS);
@@ -73,7 +73,7 @@ bool meter_open(struct meter *self, struct ar_device *device, const struct sim_p
 
 void meter_close(struct meter *self)
 {
-    self->device->listener = self->listener;
+    self->device->observer = self->observer;
     dirt_close(self->dirt);
 }
 
@@ -236,18 +236,18 @@ bool meter_release(struct meter *self, uint64_t address, struct meter_samples *i
     METERED(release, NEITHER, ar_backing_release(self->backing, address));
 }
 
-bool meter_create(struct meter *self, uint64_t bytes, ar_backing_handle *handle,
+bool meter_create(struct meter *self, uint64_t bytes, backing_handle *handle,
                   struct meter_samples *into)
 {
     METERED(create, MAKES, ar_backing_create(self->backing, bytes, handle));
 }
 
-bool meter_destroy(struct meter *self, ar_backing_handle handle, struct meter_samples *into)
+bool meter_destroy(struct meter *self, backing_handle handle, struct meter_samples *into)
 {
     METERED(destroy, NEITHER, ar_backing_destroy(self->backing, handle));
 }
 
-bool meter_map(struct meter *self, uint64_t address, ar_backing_handle handle,
+bool meter_map(struct meter *self, uint64_t address, backing_handle handle,
                struct meter_samples *into)
 {
     METERED(map, NEITHER, ar_backing_map(self->backing, address, handle));

@@ -1,6 +1,6 @@
 /* One measured call at a time.
  *
- * 1. A call's time is what the device tells its listener: its own, without waiting for work. A sample
+ * 1. A call's time is what the device tells its observer: its own, without waiting for work. A sample
  *    is less what the rest since the last call of the kind added, or the one before it left to pay
  *    again, as far as the profile knows that.
  * 2. For a busy card, short kernels are queued on a stream that nothing else uses, as in training,
@@ -41,7 +41,7 @@ uint64_t meter_samples_usual(struct meter_samples *self);
 struct meter {
     struct ar_device *device;
     struct ar_backing *backing;
-    struct ar_device_listener listener; /* that was there before */
+    struct ar_device_observer observer; /* that was there before */
     uint64_t ns, waited_ns;             /* of the last counted call */
     uint64_t rest_ns, rested_ns; /* before it, UINT64_MAX: it is the first; what that added */
     enum sim_cost kind;          /* it, as rests are kept by */
@@ -99,10 +99,10 @@ bool meter_free(struct meter *self, uint64_t address, struct meter_samples *into
 bool meter_reserve(struct meter *self, uint64_t bytes, uint64_t *address,
                    struct meter_samples *into);
 bool meter_release(struct meter *self, uint64_t address, struct meter_samples *into);
-bool meter_create(struct meter *self, uint64_t bytes, ar_backing_handle *handle,
+bool meter_create(struct meter *self, uint64_t bytes, backing_handle *handle,
                   struct meter_samples *into);
-bool meter_destroy(struct meter *self, ar_backing_handle handle, struct meter_samples *into);
-bool meter_map(struct meter *self, uint64_t address, ar_backing_handle handle,
+bool meter_destroy(struct meter *self, backing_handle handle, struct meter_samples *into);
+bool meter_map(struct meter *self, uint64_t address, backing_handle handle,
                struct meter_samples *into);
 bool meter_access(struct meter *self, uint64_t address, uint64_t bytes, struct meter_samples *into);
 bool meter_unmap(struct meter *self, uint64_t address, uint64_t bytes, struct meter_samples *into);

@@ -197,6 +197,8 @@ static enum ar_status hold(const struct fidelity_arguments *self, struct trace_s
                            const char *policy_text, struct ar_error *error)
 {
     struct placements placements = {.path = self->placements};
+    const struct observer observer = {
+        .begin = placements_begin, .row = placements_row, .argument = &placements};
     struct fidelity_result result = {0};
     struct ar_spec policy;
     const struct trace_stats *stats = &source->stats;
@@ -215,9 +217,7 @@ static enum ar_status hold(const struct fidelity_arguments *self, struct trace_s
                                     .stats = items,
                                     .stat_count = stats->count,
                                     .seed = 1,
-                                    .begin = placements_begin,
-                                    .row = placements_row,
-                                    .argument = &placements};
+                                    .observer = &observer};
     status = fidelity_run(&config, &result, error);
     if (!status && self->placements)
         status = output_commit(&placements.file, error);

@@ -30,7 +30,7 @@ struct call_cell {
 
 struct piece {
     uint64_t address;
-    ar_backing_handle handle;
+    backing_handle handle;
     bool held, created, reserved, mapped;
 };
 

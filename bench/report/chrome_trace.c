@@ -104,8 +104,8 @@ static enum ar_status add_instant(struct chrome_trace *self, const struct observ
     return AR_OK;
 }
 
-enum ar_status chrome_trace_hear(void *argument, const struct observer_event *event,
-                                 struct ar_error *error)
+enum ar_status chrome_trace_observe(void *argument, const struct observer_event *event,
+                                    struct ar_error *error)
 {
     struct chrome_trace *self = argument;
     uint64_t seen_ns = event->kind == OBSERVER_CALL ? event->begun_ns : event->now_ns;

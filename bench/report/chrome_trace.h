@@ -18,7 +18,7 @@ struct chrome_point {
 
 struct chrome_slice {
     uint64_t at_ns, length_ns, address, bytes;
-    const char *call; /* of the witness, which names calls by literals */
+    const char *call; /* a literal */
     bool refused;
 };
 
@@ -42,9 +42,9 @@ struct chrome_trace {
 void chrome_trace_open(struct chrome_trace *self, const char *name, uint64_t most);
 void chrome_trace_close(struct chrome_trace *self);
 
-/* A observer_hear; its argument is the trace. */
-enum ar_status chrome_trace_hear(void *self, const struct observer_event *event,
-                                 struct ar_error *error);
+/* The `memory` callback of an observer; its argument is the trace. */
+enum ar_status chrome_trace_observe(void *self, const struct observer_event *event,
+                                    struct ar_error *error);
 
 /* All of them, each as a process of its own. Errors of the stream show in the stream. HOST_MEMORY. */
 enum ar_status chrome_trace_write(const struct chrome_trace *traces, size_t count, FILE *stream,

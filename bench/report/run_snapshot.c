@@ -82,8 +82,8 @@ static enum ar_status follow(struct run_snapshot *self, enum snapshot_action act
     return AR_OK;
 }
 
-enum ar_status run_snapshot_hear(void *argument, const struct observer_event *event,
-                                 struct ar_error *error)
+enum ar_status run_snapshot_observe(void *argument, const struct observer_event *event,
+                                    struct ar_error *error)
 {
     struct run_snapshot *self = argument;
     enum snapshot_action action;

@@ -1,5 +1,5 @@
-/* A PyTorch memory snapshot of one simulated run: its entries are heard from a witness, its
- * segments and blocks come from the policy as it stands at the end. */
+/* A PyTorch memory snapshot of one simulated run: its entries come from an observer of
+ * the run, its segments and blocks from the policy in its final state. */
 #ifndef BENCH_REPORT_RUN_SNAPSHOT_H
 #define BENCH_REPORT_RUN_SNAPSHOT_H
 
@@ -20,9 +20,9 @@ struct run_snapshot {
 void run_snapshot_open(struct run_snapshot *self, const char *name);
 void run_snapshot_close(struct run_snapshot *self);
 
-/* A observer_hear; its argument is the snapshot. */
-enum ar_status run_snapshot_hear(void *self, const struct observer_event *event,
-                                 struct ar_error *error);
+/* The `memory` callback of an observer; its argument is the snapshot. */
+enum ar_status run_snapshot_observe(void *self, const struct observer_event *event,
+                                    struct ar_error *error);
 
 /* Writes it, with the blocks of `policy` as they are. Errors of the stream show in the stream. */
 enum ar_status run_snapshot_write(struct run_snapshot *self, const struct ar_policy *policy,

@@ -68,16 +68,7 @@ static struct experiment experiment_of(const struct cell_worker *worker, const s
         .verify = plan->suite->verify,
         .measure_time = cell->measure_time,
         .seed = cell->seed,
-        .row = cell->row,
-        .sample = cell->sample,
-        .argument = cell->argument,
-        .finished = cell->finished,
-        .finished_argument = cell->finished_argument,
-        .listener = cell->listener,
-        .event_now = cell->event_now,
         .observer = cell->observer,
-        .latencies = cell->latencies,
-        .latencies_argument = cell->latencies_argument,
     };
 }
 
@@ -94,9 +85,6 @@ enum ar_status cell_run(struct cell_worker *worker, const struct plan *plan,
     status = ar_spec_parse(cell->device_text, &device, error);
     if (status)
         return status;
-    device.catalog = plan->suite->catalog;
-    if (cell->begins)
-        cell->begins(cell->finished_argument);
     const struct experiment experiment = experiment_of(worker, plan, cell, &device);
     status = experiment_run(&experiment, &result, &record->device, error);
     ar_spec_close(&device);
@@ -136,8 +124,8 @@ struct cell_result {
 /* The bytes of a series that are in use; 0 where the cell has none. */
 static size_t series_bytes(const struct plan_cell *cell)
 {
-    const struct thin_series *series = cell->argument;
-    if (cell->sample != thin_series_add)
+    const struct thin_series *series = cell->thin;
+    if (!series)
         return 0;
     return offsetof(struct thin_series, buckets) + series->count * sizeof series->buckets[0];
 }
@@ -169,7 +157,7 @@ enum ar_status cell_pack(const struct plan_cell *cell, const struct run_record *
     };
     memcpy(result->detail, record->detail, sizeof result->detail);
     if (more)
-        memcpy(result + 1, cell->argument, more);
+        memcpy(result + 1, cell->thin, more);
     *payload = result;
     *bytes = sizeof *result + more;
     return AR_OK;
@@ -210,8 +198,8 @@ static bool is_sound(const struct cell_result *result)
 static bool take_series(const struct plan_cell *cell, const void *bytes, size_t count)
 {
     const size_t least = offsetof(struct thin_series, buckets);
-    struct thin_series *series = cell->argument;
-    if (cell->sample != thin_series_add)
+    struct thin_series *series = cell->thin;
+    if (!series)
         return count == 0;
     if (count < least || count > sizeof *series)
         return false;

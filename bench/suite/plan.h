@@ -33,24 +33,8 @@ struct plan_cell {
     bool measure_time;
     unsigned repetition;
     uint64_t seed;
-    /* What wants the rows or samples of this run, or its policy at the end; NULL: nobody. */
-    enum ar_status (*row)(void *argument, const struct replay_row *row, struct ar_error *error);
-    enum ar_status (*sample)(void *argument, const struct replay_sample *sample,
-                             struct ar_error *error);
-    void *argument;
-    enum ar_status (*finished)(void *argument, const struct ar_policy *policy,
-                               struct ar_error *error);
-    void *finished_argument;
-    /* In the process of the run, right before it, with the same argument; NULL: nothing. */
-    void (*begins)(void *argument);
-    /* What hears its driver calls, and where it looks up the event they belong to; may be NULL. */
-    struct ar_device_listener listener;
-    uint64_t *event_now;
-    struct observer *observer; /* who stands by; may be NULL */
-    /* What wants the histograms of the pass that reads the clock; NULL: nobody. */
-    enum ar_status (*latencies)(void *argument, const struct latency *latency,
-                                struct ar_error *error);
-    void *latencies_argument;
+    const struct observer *observer; /* a list; NULL: none */
+    struct thin_series *thin; /* filled by one of the observers, and sent along with the result */
 };
 
 struct plan {

@@ -46,19 +46,22 @@ static void write_calls(struct run_files *self)
     self->calls.count = 0;
 }
 
-/* Without the memory calls are kept all the same, or written at once. */
-static void make_room(void *argument)
+/* Without this memory calls are kept all the same, or written at once. */
+static enum ar_status make_room(void *argument, struct ar_error *error)
 {
     struct run_files *self = argument;
+    (void)error;
     (void)call_list_ready(&self->calls, CALLS_READY);
+    return AR_OK;
 }
 
-/* Within the policy's call, whose time may be measured: writing takes longer than many a policy. */
-static void keep_call(void *argument, enum ar_device_call call, uint64_t bytes, uint64_t ns,
-                      uint64_t waited_ns, bool refused)
+/* Called within the policy's call, whose time may be measured: writing would take longer than many
+ * policies. */
+static void keep_call(void *argument, const struct observer_driver_call *made)
 {
     struct run_files *self = argument;
-    const struct driver_call row = {self->event_now, call, bytes, ns, waited_ns, refused};
+    const struct driver_call row = {made->event, made->call,      made->bytes,
+                                    made->ns,    made->waited_ns, made->refused};
     if (self->calls.count < CALLS_MOST && call_list_add(&self->calls, &row))
         return;
     write_calls(self);
@@ -116,18 +119,11 @@ static enum ar_status no_memory(struct ar_error *error)
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a run's files");
 }
 
-/* Somebody to stand by in a cell's run, and who listens. */
-static enum ar_status open_cell(struct run_files *self, const struct suite_files *files,
-                                const struct plan *plan, size_t index, struct ar_error *error)
+/* The timeline of a cell's run. */
+static void open_chrome(struct run_files *self, const struct suite_files *files,
+                        const struct plan *plan, size_t index)
 {
     const struct plan_cell *cell = &plan->cells[index];
-    struct observer *observer = self->observers[index] = observer_create();
-    if (!observer)
-        return no_memory(error);
-    if (files->path[SUITE_FILE_snapshot])
-        observer_listen(observer, run_snapshot_hear, &self->snapshot);
-    if (!self->chromes)
-        return AR_OK;
     char name[sizeof self->chromes->name], which[48] = "";
     if (plan->suite->reps > 1 || plan->suite->draws > 1)
         (void)snprintf(which, sizeof which, ", seed %" PRIu64 ", repetition %u", cell->seed,
@@ -140,8 +136,28 @@ static enum ar_status open_cell(struct run_files *self, const struct suite_files
                    which);
     chrome_trace_open(&self->chromes[index], name,
                       files->chrome_most ? *files->chrome_most : SUITE_CHROME_MOST);
-    observer_listen(observer, chrome_trace_hear, &self->chromes[index]);
-    return AR_OK;
+    self->chrome_observers[index] = (struct observer){
+        .next = &self->events, .memory = chrome_trace_observe, .argument = &self->chromes[index]};
+}
+
+/* Links the observers that all runs share: events, memory, end, timed. */
+static void open_observers(struct run_files *self)
+{
+    FILE *const *streams = self->streams;
+    bool calls = streams[SUITE_FILE_calls] != NULL;
+    self->timed = (struct observer){.argument = self,
+                                    .latencies = streams[SUITE_FILE_hdr] ? write_latencies : NULL};
+    self->end = (struct observer){.next = &self->timed, .argument = self, .finished = write_end};
+    self->memory =
+        (struct observer){.next = &self->end,
+                          .argument = &self->snapshot,
+                          .memory = streams[SUITE_FILE_snapshot] ? run_snapshot_observe : NULL};
+    self->events = (struct observer){.next = &self->memory,
+                                     .argument = self,
+                                     .begin = calls ? make_room : NULL,
+                                     .row = streams[SUITE_FILE_placements] ? write_placement : NULL,
+                                     .sample = streams[SUITE_FILE_series] ? write_sample : NULL,
+                                     .driver_call = calls ? keep_call : NULL};
 }
 
 enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
@@ -149,6 +165,7 @@ enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
                               struct ar_error *error)
 {
     *self = (struct run_files){.streams = streams, .hdr_of = "alloc_ns"};
+    open_observers(self);
     if (files->hdr_of)
         self->hdr_of = files->hdr_of;
     enum ar_status status = check_histogram(self->hdr_of, error);
@@ -163,14 +180,15 @@ enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
     self->alone = plan->cells[0].alone;
     if (files->path[SUITE_FILE_snapshot])
         run_snapshot_open(&self->snapshot, plan->workloads[0].info.name);
-    self->observers = calloc(self->count, sizeof(struct observer *));
-    if (files->path[SUITE_FILE_chrome])
-        self->chromes = calloc(self->count, sizeof *self->chromes);
-    if (!self->observers || (files->path[SUITE_FILE_chrome] && !self->chromes))
+    if (!files->path[SUITE_FILE_chrome])
+        return AR_OK;
+    self->chromes = calloc(self->count, sizeof *self->chromes);
+    self->chrome_observers = calloc(self->count, sizeof *self->chrome_observers);
+    if (!self->chromes || !self->chrome_observers)
         return no_memory(error);
-    for (size_t i = 0; i < self->count && !status; i++)
-        status = open_cell(self, files, plan, i, error);
-    return status;
+    for (size_t i = 0; i < self->count; i++)
+        open_chrome(self, files, plan, i);
+    return AR_OK;
 }
 
 enum ar_status run_files_finish(const struct run_files *self, struct ar_error *error)
@@ -182,49 +200,23 @@ enum ar_status run_files_finish(const struct run_files *self, struct ar_error *e
 
 void run_files_close(struct run_files *self)
 {
-    for (size_t i = 0; i < self->count; i++) {
-        if (self->observers)
-            observer_destroy(self->observers[i]);
-        if (self->chromes)
-            chrome_trace_close(&self->chromes[i]);
-    }
-    free(self->observers);
+    for (size_t i = 0; self->chromes && i < self->count; i++)
+        chrome_trace_close(&self->chromes[i]);
+    free(self->chrome_observers);
     free(self->chromes);
     run_snapshot_close(&self->snapshot);
     call_list_close(&self->calls);
     *self = (struct run_files){0};
 }
 
-void run_files_attach(struct run_files *self, struct plan_cell *cell, size_t index)
+const struct observer *run_files_observer(const struct run_files *self, size_t index)
 {
-    if (self->streams[SUITE_FILE_placements]) {
-        cell->row = write_placement;
-        cell->argument = self;
-    }
-    if (self->streams[SUITE_FILE_series]) {
-        cell->sample = write_sample;
-        cell->argument = self;
-    }
-    if (self->streams[SUITE_FILE_stats] || self->streams[SUITE_FILE_calls] || self->observers) {
-        cell->finished = write_end;
-        cell->finished_argument = self;
-    }
-    if (self->observers)
-        cell->observer = self->observers[index];
-    if (self->streams[SUITE_FILE_calls]) {
-        cell->begins = make_room;
-        cell->listener = (struct ar_device_listener){keep_call, self};
-        cell->event_now = &self->event_now;
-    }
-    run_files_attach_timed(self, cell);
+    return self->chrome_observers ? &self->chrome_observers[index] : &self->events;
 }
 
-void run_files_attach_timed(struct run_files *self, struct plan_cell *cell)
+const struct observer *run_files_timed(const struct run_files *self)
 {
-    if (!self->streams[SUITE_FILE_hdr])
-        return;
-    cell->latencies = write_latencies;
-    cell->latencies_argument = self;
+    return self->streams[SUITE_FILE_hdr] ? &self->timed : NULL;
 }
 
 void run_files_headers(FILE *const *streams)

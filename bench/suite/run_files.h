@@ -14,13 +14,14 @@
 struct run_files {
     FILE *const *streams; /* by enum suite_file; NULL: not wanted */
     const char *hdr_of;
-    uint64_t event_now;     /* of the run whose calls are written */
     struct call_list calls; /* that are not written yet */
     struct run_snapshot snapshot;
-    size_t count;                 /* cells of the plan */
-    struct chrome_trace *chromes; /* of each; NULL: not wanted */
-    struct observer **observers;  /* of each; NULL: nobody needs one */
-    bool alone;                   /* the run has a process of its own */
+    size_t count;                      /* cells of the plan */
+    struct chrome_trace *chromes;      /* of each; NULL: not wanted */
+    struct observer *chrome_observers; /* of each */
+    /* Of all runs: what goes to the streams, the snapshot, the end, the histograms. */
+    struct observer events, memory, end, timed;
+    bool alone; /* the run has a process of its own */
 };
 
 /* INVALID for a histogram that there is not. `streams` stays the caller's. HOST_MEMORY. */
@@ -29,10 +30,10 @@ enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
                               struct ar_error *error) AR_STATUS_CHECKED;
 void run_files_close(struct run_files *self);
 
-/* Has the cell of that index fill them in; and the cell of the pass that reads the clock, where that is one of
- * its own. */
-void run_files_attach(struct run_files *self, struct plan_cell *cell, size_t index);
-void run_files_attach_timed(struct run_files *self, struct plan_cell *cell);
+/* The observers of the cell of that index; and those of the pass that reads the clock, if it is a
+ * run of its own. NULL: none. */
+const struct observer *run_files_observer(const struct run_files *self, size_t index);
+const struct observer *run_files_timed(const struct run_files *self);
 
 /* Writes what is left to write when all runs are over. */
 enum ar_status run_files_finish(const struct run_files *self,

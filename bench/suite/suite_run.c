@@ -30,8 +30,9 @@ struct suite_work {
     const struct suite_files *files;
     struct environment environment;
     struct plan plan;
-    struct run_record *records; /* of the plan's cells */
-    struct thin_series **thin;  /* of the plan's cells; NULL: not wanted of that one */
+    struct run_record *records;      /* of the plan's cells */
+    struct thin_series **thin;       /* of the plan's cells; NULL: not wanted of that one */
+    struct observer *thin_observers; /* of the plan's cells: they fill in `thin` */
     struct slowdown_curve curve;
     struct output_set outputs;
     FILE *streams[SUITE_FILE_COUNT]; /* NULL: not wanted */
@@ -142,13 +143,16 @@ static enum ar_status attach(struct suite_work *self, struct ar_error *error)
         struct plan_cell *cell = &self->plan.cells[i];
         cell->measure_time = self->suite->time && timed_at_once(self, cell);
         if (holds_events(self->files))
-            run_files_attach(&self->run_files, cell, i);
-        if (!cell->sample && self->suite->output && in_figures(&self->plan, cell) && !cell->row) {
+            cell->observer = run_files_observer(&self->run_files, i);
+        if (self->suite->output && in_figures(&self->plan, cell) &&
+            !self->streams[SUITE_FILE_placements] && !self->streams[SUITE_FILE_series]) {
             self->thin[i] = calloc(1, sizeof *self->thin[i]);
             if (!self->thin[i])
                 return no_memory(error);
-            cell->sample = thin_series_add;
-            cell->argument = self->thin[i];
+            self->thin_observers[i] = (struct observer){
+                .next = cell->observer, .sample = thin_series_add, .argument = self->thin[i]};
+            cell->observer = &self->thin_observers[i];
+            cell->thin = self->thin[i];
         }
     }
     return AR_OK;
@@ -172,13 +176,8 @@ static enum ar_status time_cells(struct suite_work *self, struct ar_error *error
         cells[count] = *cell;
         cells[count].measure = REPLAY_METRICS_NONE;
         cells[count].measure_time = true;
-        cells[count].row = NULL;
-        cells[count].sample = NULL;
-        cells[count].finished = NULL;
-        cells[count].begins = NULL;
-        cells[count].observer = NULL;
-        cells[count].listener = (struct ar_device_listener){0};
-        cells[count++].event_now = NULL;
+        cells[count].thin = NULL;
+        cells[count++].observer = run_files_timed(&self->run_files);
     }
     if (!status && count)
         status = matrix_run(&self->plan, cells, count, 1, timed, error);
@@ -220,7 +219,8 @@ static enum ar_status run_all(struct suite_work *self, struct ar_error *error)
     unsigned jobs = plan_jobs(&self->plan);
     self->records = calloc(self->plan.cell_count, sizeof *self->records);
     self->thin = calloc(self->plan.cell_count, sizeof(struct thin_series *));
-    if (!self->records || !self->thin)
+    self->thin_observers = calloc(self->plan.cell_count, sizeof *self->thin_observers);
+    if (!self->records || !self->thin || !self->thin_observers)
         return no_memory(error);
     enum ar_status status = attach(self, error);
     if (!status)
@@ -464,6 +464,7 @@ static void close_work(struct suite_work *self)
     for (size_t i = 0; self->thin && i < self->plan.cell_count; i++)
         free(self->thin[i]);
     free(self->thin);
+    free(self->thin_observers);
     free(self->records);
     slowdown_close(&self->curve);
     result_folder_close(&self->folder);

@@ -146,7 +146,7 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
         ar_spec_close(&spec);
         return status;
     }
-    status = session_open(&session, &spec, &device.spec, setup->seed, error);
+    status = session_open(&session, &spec, &device.spec, setup->seed, NULL, error);
     session_device_end(&device);
     if (!status) {
         out->begun = true;

@@ -88,7 +88,7 @@ enum ar_status bound_online(const struct bound_blocks *blocks, const char *polic
         return status;
     status = ar_spec_parse(DEVICE, &device_spec, error);
     if (!status) {
-        status = session_open(&session, &policy_spec, &device_spec, 0, error);
+        status = session_open(&session, &policy_spec, &device_spec, 0, NULL, error);
         if (!status) {
             status = serve_all(blocks, session.policy, extent_bytes, error);
             session_close(&session);

@@ -124,7 +124,7 @@ enum ar_status arena_plan(struct arena *arena, struct trace_source *source, stru
         return status;
     status = ar_spec_parse(DEVICE, &device, error);
     if (status == AR_OK) {
-        status = session_open(&plan.session, &policy, &device, 0, error);
+        status = session_open(&plan.session, &policy, &device, 0, NULL, error);
         if (status == AR_OK) {
             status = read_all(&plan, error);
             session_close(&plan.session);

@@ -16,7 +16,7 @@
 #include "sim/replay/latency.h"
 #include "sim/experiment/session.h"
 #include "sim/experiment/survey.h"
-#include "sim/observer.h"
+#include "sim/observer/tap.h"
 
 #include <string.h>
 
@@ -28,6 +28,7 @@ struct passes {
     struct trace_source *trace;
     uint64_t unit_bytes;
     struct ar_device_props *props; /* NULL: known */
+    struct observer latencies;     /* passes on to the experiment's observers nothing else */
 };
 
 static bool on_card(const struct experiment *experiment)
@@ -55,18 +56,20 @@ static void configure(const struct passes *passes, struct session *session, enum
         .measure_time = purpose == CLOCK_CALLS || (purpose == MEASURE && on_card(experiment)),
         .verify = experiment->verify && purpose == MEASURE,
     };
-    if (config->measure_time) {
-        config->latencies = experiment->latencies;
-        config->latencies_argument = experiment->latencies_argument;
-    }
+    config->observer = purpose == CLOCK_CALLS ? &passes->latencies : NULL;
     if (purpose != MEASURE)
         return;
     config->measure = experiment->measure;
     config->unit_bytes = passes->unit_bytes;
-    config->row = experiment->row;
-    config->sample = experiment->sample;
-    config->argument = experiment->argument;
-    config->event_now = experiment->event_now;
+    config->observer = experiment->observer;
+    config->tap = session->tap;
+}
+
+static enum ar_status pass_on_latencies(void *argument, const struct latency *latency,
+                                        struct ar_error *error)
+{
+    const struct experiment *experiment = argument;
+    return observer_latencies(experiment->observer, latency, error);
 }
 
 /* One replay with everything fresh. `*took_ns` is host time, for CLOCK_ALL only. */
@@ -75,33 +78,30 @@ static enum ar_status replay_once(const struct passes *passes, enum purpose purp
                                   struct ar_error *error)
 {
     const struct experiment *experiment = passes->experiment;
-    struct observer *observer = purpose == MEASURE ? experiment->observer : NULL;
+    const struct observer *observer = purpose == MEASURE ? experiment->observer : NULL;
     struct session session;
     struct replay_config config;
-    enum ar_status status =
-        session_open_witnessed(&session, experiment->policy, experiment->device, experiment->seed,
-                               purpose == MEASURE ? &experiment->listener : NULL, observer, error);
+    enum ar_status status = observer_begin(observer, error);
+    if (status == AR_OK)
+        status = session_open(&session, experiment->policy, experiment->device, experiment->seed,
+                              observer, error);
     if (status != AR_OK)
         return status;
     if (purpose == MEASURE && passes->props)
         *passes->props = session.device->props;
     configure(passes, &session, purpose, &config);
-    if (observer)
-        config.source = observer_source(observer, passes->trace);
     status = session_plan(&session, passes->trace, experiment->frees, error);
     if (status == AR_OK)
-        status = trace_rewind(config.source, error);
+        status = trace_rewind(passes->trace, error);
     if (status == AR_OK) {
         uint64_t begun_ns = purpose == CLOCK_ALL ? latency_clock_ns() : 0;
         status = replay_run(&config, result, error);
         *took_ns = purpose == CLOCK_ALL ? latency_clock_ns() - begun_ns : 0;
-        if (status == AR_OK && observer)
-            status = observer_end(observer, error);
-        if (status == AR_OK && purpose == MEASURE && experiment->finished)
-            status = experiment->finished(experiment->finished_argument, session.policy, error);
+        if (status == AR_OK && session.tap)
+            status = tap_end(session.tap, error);
+        if (status == AR_OK)
+            status = observer_finished(observer, session.policy, error);
     }
-    session.device->listener =
-        (struct ar_device_listener){0}; /* what closes it is not of the run */
     if (status == AR_OK)
         status = session_end(&session, error);
     session_close(&session);
@@ -184,7 +184,11 @@ static enum ar_status run_passes(struct passes *passes, struct replay_result *re
 enum ar_status experiment_run(const struct experiment *experiment, struct replay_result *result,
                               struct ar_device_props *props, struct ar_error *error)
 {
-    struct passes passes = {.experiment = experiment, .props = props};
+    struct passes passes = {
+        .experiment = experiment,
+        .props = props,
+        .latencies = {.latencies = pass_on_latencies, .argument = (void *)(uintptr_t)experiment},
+    };
     struct trace_source *owned;
     /* A generator's own work must not count as the policy's. */
     bool settle = (experiment->measure_time || on_card(experiment)) &&

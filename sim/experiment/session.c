@@ -7,6 +7,7 @@
 
 #include "allocators/base/size.h"
 #include "sim/experiment/survey.h"
+#include "sim/observer/tap.h"
 #include "workloads/trace/trace.h"
 #include "workloads/workload.h"
 
@@ -32,37 +33,24 @@ static const char *profile_of(const struct ar_spec *policy)
 }
 
 enum ar_status session_open(struct session *session, const struct ar_spec *policy,
-                            const struct ar_spec *device, uint64_t seed, struct ar_error *error)
-{
-    return session_open_heard(session, policy, device, seed, NULL, error);
-}
-
-enum ar_status session_open_heard(struct session *session, const struct ar_spec *policy,
-                                  const struct ar_spec *device, uint64_t seed,
-                                  const struct ar_device_listener *listener, struct ar_error *error)
-{
-    return session_open_witnessed(session, policy, device, seed, listener, NULL, error);
-}
-
-enum ar_status session_open_witnessed(struct session *session, const struct ar_spec *policy,
-                                      const struct ar_spec *device, uint64_t seed,
-                                      const struct ar_device_listener *listener,
-                                      struct observer *observer, struct ar_error *error)
+                            const struct ar_spec *device, uint64_t seed,
+                            const struct observer *observer, struct ar_error *error)
 {
     memset(session, 0, sizeof *session);
     enum ar_status status = ar_device_open(device, &session->device, error);
-    if (status != AR_OK)
+    if (status == AR_OK)
+        status = tap_open(&session->tap, observer, session->device, error);
+    if (status != AR_OK) {
+        ar_device_close(session->device);
         return status;
-    if (listener)
-        session->device->listener = *listener;
-    session->context =
-        (struct ar_policy_context){.backing = observer ? observer_backing(observer, session->device)
-                                                       : session->device->backing,
-                                   .host = &session->host,
-                                   .seed = seed};
+    }
+    session->context = (struct ar_policy_context){
+        .backing = session->tap ? tap_backing(session->tap) : session->device->backing,
+        .host = &session->host,
+        .seed = seed};
     status = registry_create(policy, &session->context, &session->policy, error);
-    if (status == AR_OK && observer)
-        status = observer_policy(observer, &session->policy, error);
+    if (status == AR_OK && session->tap)
+        tap_set_policy(session->tap, session->policy);
     if (status != AR_OK && session->device->failed)
         status = ar_error_set(error, AR_MISSING, "the device cannot be used: %s",
                               session->device->ops->problem(session->device));
@@ -101,6 +89,8 @@ enum ar_status session_end(struct session *session, struct ar_error *error)
 void session_close(struct session *session)
 {
     destroy_policy(session);
+    tap_close(session->tap);
+    session->tap = NULL;
     ar_device_close(session->device);
     session->device = NULL;
 }
@@ -222,8 +212,8 @@ static enum ar_status play(const struct experiment *experiment, struct trace_sou
 {
     struct session session;
     struct replay_result result;
-    enum ar_status status =
-        session_open(&session, experiment->policy, experiment->device, experiment->seed, error);
+    enum ar_status status = session_open(&session, experiment->policy, experiment->device,
+                                         experiment->seed, NULL, error);
     if (status != AR_OK)
         return status;
     const struct replay_config config = {

@@ -4,32 +4,23 @@
 
 #include "allocators/registry.h"
 #include "sim/replay.h"
-#include "sim/observer.h"
 
 struct session {
     struct ar_device *device;
     struct ar_policy *policy;
     struct ar_host host;
     struct ar_policy_context context;
-    uint64_t limit_bytes; /* that the policy's spec sets; 0: none */
-    const char *profile;  /* its option of that name, the spec's: see session_plan; or NULL */
+    struct tap *tap;      /* NULL: no observer needs one */
+    uint64_t limit_bytes; /* the limit in the policy's spec; 0: none */
+    const char *profile;  /* its option `profile`, owned by the spec: see session_plan; or NULL */
 };
 
-/* The session stays where it is until it is closed: the policy points into it. */
+/* The session must not move until it is closed: the policy points into it. `observer`: a list that
+ * sees also the driver calls of the policy's creation; NULL: none. */
 enum ar_status session_open(struct session *session, const struct ar_spec *policy,
                             const struct ar_spec *device, uint64_t seed,
+                            const struct observer *observer,
                             struct ar_error *error) AR_STATUS_CHECKED;
-/* The same; `listener` (may be NULL) hears the device's calls from its opening on. */
-enum ar_status session_open_heard(struct session *session, const struct ar_spec *policy,
-                                  const struct ar_spec *device, uint64_t seed,
-                                  const struct ar_device_listener *listener,
-                                  struct ar_error *error) AR_STATUS_CHECKED;
-/* The same; `witness` (may be NULL) stands between the device and the policy, and around it. */
-enum ar_status session_open_witnessed(struct session *session, const struct ar_spec *policy,
-                                      const struct ar_spec *device, uint64_t seed,
-                                      const struct ar_device_listener *listener,
-                                      struct observer *observer,
-                                      struct ar_error *error) AR_STATUS_CHECKED;
 void session_close(struct session *session);
 
 /* Destroys the policy; the device stays. CORRUPT where the policy still holds memory of it then. */

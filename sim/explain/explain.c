@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "allocators/decorators/observe.h"
 #include "sim/explain/births.h"
 #include "sim/explain/pins.h"
 #include "sim/experiment/baseline.h"
@@ -15,23 +14,22 @@
 /* What the observer keeps while the trace runs. */
 struct listening {
     struct births births;
-    uint64_t event;
     uint64_t asked_bytes;
     struct ar_policy_request failed; /* the last request that was not served */
     bool out_of_memory;              /* of the host's */
 };
 
-static void hear(void *argument, const struct observe_event *event)
+static void note_call(void *argument, const struct observer_policy_call *call)
 {
     struct listening *self = argument;
-    if (event->kind == OBSERVE_ALLOC && event->status)
-        self->failed = *event->request;
-    if (event->kind == OBSERVE_ALLOC && !event->status) {
-        self->asked_bytes += event->request->bytes;
-        self->out_of_memory |= !births_add(&self->births, event->block->address,
-                                           &(struct birth){self->event, self->asked_bytes});
-    } else if (event->kind == OBSERVE_FREE && !event->status) {
-        births_remove(&self->births, event->block->address);
+    if (call->kind == OBSERVER_POLICY_ALLOC && call->status)
+        self->failed = *call->request;
+    if (call->kind == OBSERVER_POLICY_ALLOC && !call->status) {
+        self->asked_bytes += call->request->bytes;
+        self->out_of_memory |= !births_add(&self->births, call->block->address,
+                                           &(struct birth){call->event, self->asked_bytes});
+    } else if (call->kind == OBSERVER_POLICY_FREE && !call->status) {
+        births_remove(&self->births, call->block->address);
     }
 }
 
@@ -64,13 +62,10 @@ static enum ar_status look(const struct experiment *experiment, struct session *
                            struct ar_error *error)
 {
     struct replay_result result;
-    struct ar_policy *observed;
+    const struct observer observer = {.policy_call = note_call, .argument = heard};
     enum ar_status status = session_plan(session, experiment->source, experiment->frees, error);
-    if (!status)
-        status = observe_wrap(&session->host, session->policy, hear, heard, &observed, error);
     if (status)
         return status;
-    session->policy = observed;
     const struct replay_config config = {
         .policy = session->policy,
         .device = session->device,
@@ -79,7 +74,7 @@ static enum ar_status look(const struct experiment *experiment, struct session *
         .host = experiment->host,
         .stop_on_failure = true,
         .limit_bytes = session->limit_bytes,
-        .event_now = &heard->event,
+        .observer = &observer,
     };
     status = trace_rewind(experiment->source, error);
     if (!status)
@@ -273,8 +268,8 @@ enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,
     struct session session;
     struct listening heard = {0};
     memset(result, 0, sizeof *result);
-    enum ar_status status =
-        session_open(&session, experiment->policy, experiment->device, experiment->seed, error);
+    enum ar_status status = session_open(&session, experiment->policy, experiment->device,
+                                         experiment->seed, NULL, error);
     if (status)
         return status;
     uint64_t card_bytes = session.device->props.total_bytes;

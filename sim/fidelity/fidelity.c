@@ -50,7 +50,7 @@ static enum ar_status on_row(void *argument, const struct replay_row *row, struc
     if (self->result->peak_reserved_bytes < row->reserved_bytes)
         self->result->peak_reserved_bytes = row->reserved_bytes;
     self->result->end_reserved_bytes = row->reserved_bytes;
-    return self->config->row ? self->config->row(self->config->argument, &numbered, error) : AR_OK;
+    return observer_row(self->config->observer, &numbered, error);
 }
 
 /* The recorded figure of a name; NULL: none. */
@@ -132,15 +132,15 @@ static enum ar_status replay(struct attempt *self, struct ar_error *error)
 {
     const struct fidelity *config = self->config;
     struct replay_result replayed;
+    const struct observer observer = {.row = on_row, .argument = self};
     const struct replay_config replay_config = {
         .policy = self->policy,
         .device = &self->device.base,
         .source = &self->source.base,
         .frees = REPLAY_RECORDED,
-        .row = on_row,
-        .argument = self,
+        .observer = &observer,
     };
-    enum ar_status status = config->begin ? config->begin(config->argument, error) : AR_OK;
+    enum ar_status status = observer_begin(config->observer, error);
     if (!status)
         status = recorded_source_open(&self->source, config->source, self->recording, &self->device,
                                       self->policy, self->result, error);

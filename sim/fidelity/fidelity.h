@@ -22,11 +22,8 @@ struct fidelity {
     const struct fidelity_stat *stats; /* in any order; NULL: none were recorded */
     size_t stat_count;
     uint64_t seed;
-    /* Optional: the rows of a placements file, of the last replay. `begin` comes before each
-     * replay: rows given before it are void. */
-    enum ar_status (*begin)(void *argument, struct ar_error *error);
-    enum ar_status (*row)(void *argument, const struct replay_row *row, struct ar_error *error);
-    void *argument;
+    /* A list, told of the rows of the last replay; NULL: none. `begin` comes before each replay. */
+    const struct observer *observer;
 };
 
 /* The first place where policy and recording differ. */

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/observer/tap.h"
 #include "sim/replay/latency.h"
 #include "sim/replay/run.h"
 #include "sim/replay/steps.h"
@@ -136,7 +137,7 @@ plain_end(struct replay *run, const struct trace_event *event, enum plain what,
 {
     if (what == PLAIN_FAILED) {
         struct replay_slot *slot = &run->slots[event->slot];
-        status = replay_ask_again(run, &slot->block, status);
+        status = replay_ask_again(run, event, &slot->block, status);
         if (run->counts)
             paused(run);
         if (status == AR_OK && slot->block.granted_bytes >= event->value) {
@@ -212,10 +213,10 @@ static enum ar_status span_watched(struct replay *run, size_t count, size_t *don
     enum ar_status status = AR_OK;
     while (event != end && !run->stop) {
         run->weight = 0;
-        if (run->config->event_now)
-            *run->config->event_now = replay_number(run, event);
+        if (run->config->tap)
+            tap_at_event(run->config->tap, replay_number(run, event));
         status = replay_event(run, event, error);
-        if (status == AR_OK && run->config->sample)
+        if (status == AR_OK && run->wants_samples)
             status = replay_sample_take(run, event, error);
         if (status != AR_OK)
             break;
@@ -317,9 +318,10 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
     status = replay_memory_open(run, error);
     if (status != AR_OK)
         return status;
-    run->watched = replay_memory_used(run) || config->row || config->sample ||
-                   config->source->ops->served || run->hazards || run->latency ||
-                   run->pauses.responses || config->event_now || config->device->ops->requested;
+    replay_observe_begin(run);
+    run->follow_up = run->wants_calls || run->pauses.responses || config->device->ops->requested;
+    run->watched = replay_memory_used(run) || run->wants_rows || run->wants_samples ||
+                   config->source->ops->served || run->hazards || run->latency || run->follow_up;
     run->is_exact = config->measure == REPLAY_METRICS_EXACT;
     run->counts = run->is_exact || run->watched;
     return AR_OK;
@@ -348,8 +350,8 @@ static enum ar_status finish(struct replay *run, struct replay_result *result,
         status = verify_end(run, error);
     if (status == AR_OK)
         status = replay_report(run, result, error);
-    if (status == AR_OK && run->latency && config->latencies)
-        status = config->latencies(config->latencies_argument, run->latency, error);
+    if (status == AR_OK && run->latency)
+        status = observer_latencies(config->observer, run->latency, error);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* What each kind of event does: the rules of the engine, as sim/replay/engine.c states them.
  * The loop there has shortcuts for plain requests and frees; everything else, and every event
  * of a run that is watched, comes through here. */
+#include "sim/observer/tap.h"
 #include "sim/replay/latency.h"
 #include "sim/replay/run.h"
 #include "sim/replay/steps.h"
@@ -11,7 +12,7 @@
 static enum ar_status placed(struct replay *run, const struct trace_event *event,
                              struct replay_slot *slot, struct ar_error *error)
 {
-    if (run->config->row)
+    if (run->wants_rows)
         replay_place(run, slot);
     if (run->hazards)
         run->device->ops->handed_out(run->device, slot->block.address, slot->block.granted_bytes,
@@ -28,7 +29,19 @@ static struct latency_place place_of(const struct replay *run)
     };
 }
 
-static enum ar_status policy_asked(struct replay *run, struct replay_slot *slot)
+/* What follows a call to the policy: the report, and the program's own time around the call. */
+static void followed(struct replay *run, const struct trace_event *event,
+                     enum observer_policy_kind kind, enum ar_status status,
+                     const struct replay_slot *slot, uint32_t stream)
+{
+    if (run->wants_calls)
+        replay_called(run, event, kind, status, &slot->block, stream);
+    if (run->device->ops->requested)
+        run->device->ops->requested(run->device);
+}
+
+static enum ar_status policy_asked(struct replay *run, const struct trace_event *event,
+                                   struct replay_slot *slot)
 {
     enum ar_status status;
     pauses_begin(&run->pauses, run->device);
@@ -42,14 +55,16 @@ static enum ar_status policy_asked(struct replay *run, struct replay_slot *slot)
         uint64_t pause_ns = pauses_end(&run->pauses, run->device);
         latency_add_alloc(run->latency, run->device, pause_ns, place_of(run));
     }
-    if (run->device->ops->requested)
-        run->device->ops->requested(run->device);
-    if (run->pauses.responses)
-        pauses_respond(&run->pauses, run->device, run->opened_ns + run->time_ns);
+    if (UNLIKELY(run->follow_up)) {
+        followed(run, event, OBSERVER_POLICY_ALLOC, status, slot, event->stream);
+        if (run->pauses.responses)
+            pauses_respond(&run->pauses, run->device, run->opened_ns + run->time_ns);
+    }
     return status;
 }
 
-static enum ar_status policy_told(struct replay *run, struct replay_slot *slot, uint32_t stream)
+static enum ar_status policy_told(struct replay *run, const struct trace_event *event,
+                                  struct replay_slot *slot, uint32_t stream)
 {
     enum ar_status status;
     pauses_begin(&run->pauses, run->device);
@@ -63,8 +78,8 @@ static enum ar_status policy_told(struct replay *run, struct replay_slot *slot, 
         uint64_t pause_ns = pauses_end(&run->pauses, run->device);
         latency_add_free(run->latency, run->device, pause_ns);
     }
-    if (run->device->ops->requested)
-        run->device->ops->requested(run->device);
+    if (UNLIKELY(run->follow_up))
+        followed(run, event, OBSERVER_POLICY_FREE, status, slot, stream);
     return status;
 }
 
@@ -76,9 +91,9 @@ static enum ar_status ask(struct replay *run, const struct trace_event *event,
         replay_tick(run, event->value);
     run->request.bytes = event->value;
     run->request.stream = event->stream;
-    enum ar_status status = policy_asked(run, slot);
+    enum ar_status status = policy_asked(run, event, slot);
     if (UNLIKELY(status != AR_OK))
-        status = replay_ask_again(run, &slot->block, status);
+        status = replay_ask_again(run, event, &slot->block, status);
     run->request.stream = 0;
     if (UNLIKELY(status != AR_OK)) {
         exact_reserved(&run->exact);
@@ -126,7 +141,9 @@ static enum ar_status told(struct replay *run, const struct trace_event *event,
         slot->segment = slot->offset = -1;
     if (run->config->source->ops->served)
         replay_answer(run, event, slot);
-    return run->config->row ? replay_row_alloc(run, event, slot, error) : AR_OK;
+    if (!run->wants_rows)
+        return AR_OK;
+    return replay_row(run, event, event->kind == TRACE_PROBE ? 'p' : 'a', slot, error);
 }
 
 static enum ar_status on_request(struct replay *run, const struct trace_event *event,
@@ -156,6 +173,15 @@ static enum ar_status on_request(struct replay *run, const struct trace_event *e
     return status;
 }
 
+static enum ar_status policy_use(struct replay *run, const struct trace_event *event,
+                                 const struct replay_slot *slot, uint32_t stream)
+{
+    enum ar_status status = ar_policy_use(run->policy, &slot->block, stream);
+    if (run->wants_calls && run->policy->ops->use)
+        replay_called(run, event, OBSERVER_POLICY_USE, status, &slot->block, stream);
+    return status;
+}
+
 static enum ar_status give_back(struct replay *run, const struct trace_event *event,
                                 struct replay_slot *slot, uint32_t stream, struct ar_error *error)
 {
@@ -166,10 +192,10 @@ static enum ar_status give_back(struct replay *run, const struct trace_event *ev
         replay_uses_end(run, slot, stream, replay_number(run, event));
     /* A free in another stream's order: what that stream did so far may have used the block. */
     if (run->hazards && run->stream_ordered && stream != slot->stream)
-        status = ar_policy_use(run->policy, &slot->block, stream);
+        status = policy_use(run, event, slot, stream);
     if (UNLIKELY(status != AR_OK))
         return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
-    status = policy_told(run, slot, stream);
+    status = policy_told(run, event, slot, stream);
     if (UNLIKELY(status != AR_OK))
         return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
     return AR_OK;
@@ -205,6 +231,8 @@ static enum ar_status on_free_requested(struct replay *run, const struct trace_e
             exact_free_requested(&run->exact, &slot->block);
         if (run->at_completion) {
             ar_policy_retire(run->policy, &slot->block);
+            if (run->wants_calls && run->policy->ops->retire)
+                replay_called(run, event, OBSERVER_POLICY_RETIRE, AR_OK, &slot->block, 0);
         } else {
             uint32_t stream = event->stream == TRACE_NO_STREAM ? slot->stream : event->stream;
             status = give_back(run, event, slot, stream, error);
@@ -217,8 +245,8 @@ static enum ar_status on_free_requested(struct replay *run, const struct trace_e
         end_slot(slot);
     else
         slot->state = SLOT_FREE_REQUESTED;
-    if (run->config->row && status == AR_OK)
-        status = replay_row_free(run, event, slot, error);
+    if (run->wants_rows && status == AR_OK)
+        status = replay_row(run, event, 'f', slot, error);
     return status;
 }
 
@@ -248,8 +276,8 @@ static enum ar_status on_free(struct replay *run, const struct trace_event *even
             status = give_back(run, event, slot, slot->stream, error);
     }
     end_slot(slot);
-    if (run->config->row && row && status == AR_OK)
-        status = replay_row_free(run, event, slot, error);
+    if (run->wants_rows && row && status == AR_OK)
+        status = replay_row(run, event, 'f', slot, error);
     return status;
 }
 
@@ -262,7 +290,7 @@ static enum ar_status on_use(struct replay *run, const struct trace_event *event
     if (slot->state != SLOT_LIVE || run->config->frees != REPLAY_ORDERED)
         return AR_OK;
     if (run->stream_ordered) {
-        enum ar_status status = ar_policy_use(run->policy, &slot->block, event->stream);
+        enum ar_status status = policy_use(run, event, slot, event->stream);
         if (status != AR_OK && status != AR_UNSUPPORTED)
             return replay_broken(run, event, status, "a use on another stream failed", error);
     }
@@ -301,8 +329,12 @@ static enum ar_status on_trim(struct replay *run, const struct trace_event *even
         uint32_t pool = trace_attributes_of(run->config->source, event->attributes)->pool;
         if (pool)
             ar_policy_end_pool(run->policy, pool);
+        if (pool && run->config->tap)
+            tap_at_event(run->config->tap, replay_number(run, event));
     }
     enum ar_status status = ar_policy_trim(run->policy, 0);
+    if (run->wants_calls && run->policy->ops->trim)
+        replay_called(run, event, OBSERVER_POLICY_TRIM, status, NULL, 0);
     if (status != AR_OK && status != AR_UNSUPPORTED)
         return replay_broken(run, event, status, "it could not give back its cache", error);
     return AR_OK;
@@ -341,6 +373,8 @@ static enum ar_status other(struct replay *run, const struct trace_event *event,
     case TRACE_OUTSIDE:
         return on_outside(run, event, error);
     case TRACE_MARK:
+        if (UNLIKELY(run->config->tap != NULL))
+            replay_mark(run, event);
         if (!(event->flags & TRACE_STEP))
             return AR_OK;
         ar_policy_progress(run->policy);

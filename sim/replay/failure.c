@@ -38,13 +38,16 @@ static void count_failure(struct replay *run, const struct trace_event *event,
     run->stop = run->config->stop_on_failure;
 }
 
-enum ar_status replay_ask_again(struct replay *run, struct ar_policy_block *block,
-                                enum ar_status status)
+enum ar_status replay_ask_again(struct replay *run, const struct trace_event *event,
+                                struct ar_policy_block *block, enum ar_status status)
 {
     const struct replay_config *config = run->config;
     while ((status == AR_NO_MEMORY || status == AR_REFUSED) && config->again &&
-           config->again(config->again_argument, &run->request))
+           config->again(config->again_argument, &run->request)) {
         status = ar_policy_alloc(run->policy, &run->request, block);
+        if (run->wants_calls)
+            replay_called(run, event, OBSERVER_POLICY_ALLOC, status, block, event->stream);
+    }
     return status;
 }
 

@@ -1,6 +1,15 @@
-/* What a caller may watch: a row for each request and free, a sample after each event, and the
- * answers that an adaptive workload waits for. */
+/* Reports to the observers of the run: a row for each request and free, a sample after each event,
+ * each call to the policy. And the answers to an adaptive workload. */
+#include "sim/observer/tap.h"
 #include "sim/replay/run.h"
+
+void replay_observe_begin(struct replay *run)
+{
+    const struct observer_wants wants = observer_wants(run->config->observer);
+    run->wants_rows = wants.rows;
+    run->wants_samples = wants.samples;
+    run->wants_calls = wants.policy_calls || run->config->tap;
+}
 
 void replay_place(struct replay *run, struct replay_slot *slot)
 {
@@ -13,7 +22,7 @@ void replay_place(struct replay *run, struct replay_slot *slot)
     }
 }
 
-static enum ar_status row(struct replay *run, const struct trace_event *event, char op,
+enum ar_status replay_row(struct replay *run, const struct trace_event *event, char op,
                           const struct replay_slot *slot, struct ar_error *error)
 {
     const struct replay_row row = {
@@ -27,19 +36,7 @@ static enum ar_status row(struct replay *run, const struct trace_event *event, c
         .granted_total_bytes = run->exact.granted_bytes,
         .reserved_bytes = run->policy->totals.reserved_bytes,
     };
-    return run->config->row(run->config->argument, &row, error);
-}
-
-enum ar_status replay_row_alloc(struct replay *run, const struct trace_event *event,
-                                const struct replay_slot *slot, struct ar_error *error)
-{
-    return row(run, event, event->kind == TRACE_PROBE ? 'p' : 'a', slot, error);
-}
-
-enum ar_status replay_row_free(struct replay *run, const struct trace_event *event,
-                               const struct replay_slot *slot, struct ar_error *error)
-{
-    return row(run, event, 'f', slot, error);
+    return observer_row(run->config->observer, &row, error);
 }
 
 enum ar_status replay_sample_take(struct replay *run, const struct trace_event *event,
@@ -64,7 +61,36 @@ enum ar_status replay_sample_take(struct replay *run, const struct trace_event *
     };
     for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
         sample.servable_bytes[effort] = state.servable_bytes[effort];
-    return run->config->sample(run->config->argument, &sample, error);
+    return observer_sample(run->config->observer, &sample, error);
+}
+
+void replay_called(struct replay *run, const struct trace_event *event,
+                   enum observer_policy_kind kind, enum ar_status status,
+                   const struct ar_policy_block *block, uint32_t stream)
+{
+    const bool request = kind == OBSERVER_POLICY_ALLOC;
+    const struct observer_policy_call call = {
+        .kind = kind,
+        .status = status,
+        .event = replay_number(run, event),
+        .stream = stream,
+        .request = request ? &run->request : NULL,
+        .block = request && status != AR_OK ? NULL : block,
+        .tag = request && event->attributes
+                   ? trace_attributes_of(run->config->source, event->attributes)->tag
+                   : NULL,
+    };
+    observer_policy_call(run->config->observer, &call);
+    if (run->config->tap)
+        tap_policy_call(run->config->tap, &call);
+}
+
+void replay_mark(struct replay *run, const struct trace_event *event)
+{
+    struct trace_source *source = run->config->source;
+    const struct trace_attributes *keys =
+        event->attributes ? trace_attributes_of(source, event->attributes) : NULL;
+    tap_mark(run->config->tap, trace_text_of(source, event->value), keys ? keys->rest : NULL);
 }
 
 void replay_answer(struct replay *run, const struct trace_event *event,

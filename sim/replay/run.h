@@ -46,11 +46,14 @@ struct replay {
     struct ar_policy_request request;
     uint64_t allocs, frees;
     struct exact exact;
-    bool is_exact; /* metrics are wanted */
-    bool watched;  /* every event goes through replay_event */
-    bool counts;   /* `exact` is kept up to date: is_exact or watched */
-    bool by_time;  /* the clock of the means is the recorded time */
-    bool hazards;  /* several streams in mode ordered: tell the device who uses what */
+    bool is_exact;                  /* metrics are wanted */
+    bool watched;                   /* every event goes through replay_event */
+    bool wants_rows, wants_samples; /* of the observers */
+    bool wants_calls;               /* calls to the policy are reported, to observers or the tap */
+    bool follow_up;                 /* something is done after each call to the policy */
+    bool counts;                    /* `exact` is kept up to date: is_exact or watched */
+    bool by_time;                   /* the clock of the means is the recorded time */
+    bool hazards; /* several streams in mode ordered: tell the device who uses what */
     bool stream_ordered;
     bool free_requested_ends; /* no completions in this trace: a slot is free at the let-go */
     bool at_completion;       /* blocks are freed at the completion that the trace tells of */
@@ -119,8 +122,8 @@ void replay_uses_end(struct replay *run, struct replay_slot *slot, uint32_t stre
  * served is counted; the rest becomes a sentence. */
 /* Tries a request that was not served (`status`) again, as often as who watches over the run says
  * so. Returns what came of it. */
-enum ar_status replay_ask_again(struct replay *run, struct ar_policy_block *block,
-                                enum ar_status status);
+enum ar_status replay_ask_again(struct replay *run, const struct trace_event *event,
+                                struct ar_policy_block *block, enum ar_status status);
 enum ar_status replay_not_served(struct replay *run, const struct trace_event *event,
                                  struct replay_slot *slot, enum ar_status status,
                                  struct ar_error *error);
@@ -139,14 +142,20 @@ enum ar_status replay_broken(const struct replay *run, const struct trace_event 
 enum ar_status replay_bad_input(const struct replay *run, const struct trace_event *event,
                                 const char *what, struct ar_error *error);
 
-/* observe.c: rows, samples and answers to adaptive sources. */
+/* observe.c: reports to the observers, and answers to adaptive sources. */
+void replay_observe_begin(struct replay *run);
+/* The row of a request ('a', 'p') or a free ('f'). */
+enum ar_status replay_row(struct replay *run, const struct trace_event *event, char op,
+                          const struct replay_slot *slot, struct ar_error *error);
+/* The segment and offset of a slot's block. */
 void replay_place(struct replay *run, struct replay_slot *slot);
-enum ar_status replay_row_alloc(struct replay *run, const struct trace_event *event,
-                                const struct replay_slot *slot, struct ar_error *error);
-enum ar_status replay_row_free(struct replay *run, const struct trace_event *event,
-                               const struct replay_slot *slot, struct ar_error *error);
 enum ar_status replay_sample_take(struct replay *run, const struct trace_event *event,
                                   struct ar_error *error);
+/* A call to the policy of that kind; `block` NULL for a trim. */
+void replay_called(struct replay *run, const struct trace_event *event,
+                   enum observer_policy_kind kind, enum ar_status status,
+                   const struct ar_policy_block *block, uint32_t stream);
+void replay_mark(struct replay *run, const struct trace_event *event);
 void replay_answer(struct replay *run, const struct trace_event *event,
                    const struct replay_slot *slot);
 

@@ -67,7 +67,8 @@ static enum ar_status try_capacity(const struct search *search, struct trace_sou
     enum ar_status status = session_device_with(&device, experiment->device, bytes, error);
     if (status != AR_OK)
         return status;
-    status = session_open(&session, experiment->policy, &device.spec, experiment->seed, error);
+    status =
+        session_open(&session, experiment->policy, &device.spec, experiment->seed, NULL, error);
     session_device_end(&device);
     if (status != AR_OK)
         return status;

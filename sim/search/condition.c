@@ -194,8 +194,8 @@ static enum ar_status run_both(const struct condition *condition,
     for (int i = 0; i < 2 && !status; i++) {
         struct experiment run = *experiment;
         run.policy = &condition->policies[i];
-        run.row = note_place;
-        run.argument = &places;
+        const struct observer observer = {.row = note_place, .argument = &places};
+        run.observer = &observer;
         places.comparing = i == 1;
         ++*runs;
         status = experiment_run(&run, &results[i], NULL, error);

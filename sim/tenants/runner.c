@@ -15,7 +15,7 @@ static enum ar_status open_parts(struct runner *runner, const struct ar_spec *de
     enum ar_status status = ar_spec_parse(policy, &spec, error);
     if (status != AR_OK)
         return ar_error_prefix(error, status, "policy \"%s\"", policy);
-    status = session_open(&runner->session, &spec, device, 1, error);
+    status = session_open(&runner->session, &spec, device, 1, NULL, error);
     ar_spec_close(&spec);
     if (status != AR_OK)
         return status;

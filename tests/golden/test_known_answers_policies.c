@@ -158,8 +158,8 @@ static void watched(struct watch *watch, const char *policy, const char *device,
     struct experiment_rig rig;
     experiment_rig_over(&rig, policy, device, tiny_trace(events));
     *watch = (struct watch){.count = 0};
-    rig.experiment.row = watch_row;
-    rig.experiment.argument = watch;
+    const struct observer observer = {.row = watch_row, .argument = watch};
+    rig.experiment.observer = &observer;
     experiment_rig_run(&rig);
     assert_true(rig.result.passed);
     experiment_rig_close(&rig);

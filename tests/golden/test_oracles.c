@@ -104,12 +104,12 @@ static void check_oracle(void **state)
     assert_int_equal(ar_spec_parse(oracle.spec, &policy, &error), AR_OK);
     assert_int_equal(ar_spec_parse(text, &device, &error), AR_OK);
     assert_int_equal(trace_open(oracle.trace, &source, &error), AR_OK);
+    const struct observer observer = {.row = compare, .argument = &oracle};
     struct experiment experiment = {.policy = &policy,
                                     .device = &device,
                                     .source = source,
                                     .frees = REPLAY_ORDERED,
-                                    .row = compare,
-                                    .argument = &oracle};
+                                    .observer = &observer};
     enum ar_status status = experiment_run(&experiment, &result, &props, &error);
     if (status != AR_OK)
         fail_msg("%s", error.text);

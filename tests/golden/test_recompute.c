@@ -271,8 +271,9 @@ static void watch(const struct experiment_rig *rig, struct series *series,
     struct ar_error error;
     series->unit_bytes = plain_median(rig->source);
     assert_int_equal(session_open(&series->session, experiment->policy, experiment->device,
-                                  experiment->seed, &error),
+                                  experiment->seed, NULL, &error),
                      AR_OK);
+    const struct observer observer = {.sample = keep, .argument = series};
     const struct replay_config config = {
         .policy = series->session.policy,
         .device = series->session.device,
@@ -281,8 +282,7 @@ static void watch(const struct experiment_rig *rig, struct series *series,
         .measure = REPLAY_METRICS_EXACT,
         .unit_bytes = series->unit_bytes,
         .policy_host = &series->session.host,
-        .sample = keep,
-        .argument = series,
+        .observer = &observer,
     };
     assert_int_equal(trace_rewind(rig->source, &error), AR_OK);
     if (replay_run(&config, result, &error))

@@ -40,8 +40,8 @@ static const struct seen *see(const char *policy, const char *device, const char
     struct experiment_rig rig;
     memset(&seen, 0, sizeof seen);
     experiment_rig_over(&rig, policy, device, tiny_trace(events));
-    rig.experiment.sample = note;
-    rig.experiment.argument = &seen;
+    const struct observer observer = {.sample = note, .argument = &seen};
+    rig.experiment.observer = &observer;
     rig.experiment.stop_on_failure = true;
     experiment_rig_run(&rig);
     seen.result = rig.result;

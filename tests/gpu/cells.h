@@ -77,7 +77,6 @@ struct cell_tape {
     size_t row_count, row_room;
     struct cell_call *calls;
     size_t call_count, call_room;
-    uint64_t event_now;
     struct replay_result result;
 };
 

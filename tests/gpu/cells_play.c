@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/experiment/session.h"
+#include "sim/observer/tap.h"
 #include "tests/gpu/cells.h"
 
 /* Makes room for one more of `size` bytes each. */
@@ -36,23 +37,21 @@ static enum ar_status keep_row(void *argument, const struct replay_row *row, str
 }
 
 /* A call that finds no room is counted, so that the comparison finds it missing. */
-static void keep_call(void *argument, enum ar_device_call call, uint64_t bytes, uint64_t ns,
-                      uint64_t waited_ns, bool refused)
+static void keep_call(void *argument, const struct observer_driver_call *made)
 {
     struct cell_tape *tape = argument;
     void *calls = tape->calls;
-    (void)ns;
-    (void)waited_ns;
-    if (call == AR_DEVICE_CALL_event)
+    if (made->call == AR_DEVICE_CALL_event)
         return;
     if (has_room(&calls, tape->call_count, &tape->call_room, sizeof *tape->calls)) {
         tape->calls = calls;
-        tape->calls[tape->call_count++] = (struct cell_call){tape->event_now, bytes, call, refused};
+        tape->calls[tape->call_count++] =
+            (struct cell_call){made->event, made->bytes, made->call, made->refused};
     }
 }
 
 static enum ar_status replay(struct session *session, struct trace_source *trace,
-                             enum replay_frees frees, bool verify, bool keep,
+                             enum replay_frees frees, bool verify, const struct observer *observer,
                              struct cell_tape *tape, struct ar_error *error)
 {
     const struct replay_config config = {
@@ -63,9 +62,8 @@ static enum ar_status replay(struct session *session, struct trace_source *trace
         .policy_host = &session->host,
         .limit_bytes = session->limit_bytes,
         .verify = verify,
-        .row = keep ? keep_row : NULL,
-        .argument = tape,
-        .event_now = &tape->event_now,
+        .observer = observer,
+        .tap = session->tap,
     };
     enum ar_status status = session_plan(session, trace, frees, error);
     if (!status)
@@ -79,18 +77,19 @@ enum ar_status cell_play(const char *policy, const char *device, struct trace_so
 {
     struct ar_spec policy_spec, device_spec;
     struct session session;
-    const struct ar_device_listener listener = {keep_call, tape};
+    const struct observer observer = {.row = keep_row, .driver_call = keep_call, .argument = tape};
     *tape = (struct cell_tape){0};
     enum ar_status status = ar_spec_parse(policy, &policy_spec, error);
     if (status)
         return status;
     status = ar_spec_parse(device, &device_spec, error);
     if (!status) {
-        status = session_open_heard(&session, &policy_spec, &device_spec, 1,
-                                    keep ? &listener : NULL, error);
+        status =
+            session_open(&session, &policy_spec, &device_spec, 1, keep ? &observer : NULL, error);
         if (!status) {
-            status = replay(&session, trace, frees, verify, keep, tape, error);
-            session.device->listener = (struct ar_device_listener){0};
+            status = replay(&session, trace, frees, verify, keep ? &observer : NULL, tape, error);
+            if (!status && session.tap)
+                status = tap_end(session.tap, error);
             session_close(&session);
         }
         ar_spec_close(&device_spec);

@@ -84,19 +84,18 @@ static struct outcome run(const char *program, const char *setting, uint64_t cap
 {
     struct experiment_rig rig;
     struct taking taking = {.file = path ? fopen(path, "wb") : NULL};
-    struct observer *observer = path ? observer_create() : NULL;
+    const struct observer end = {.finished = at_the_end, .argument = &taking};
+    const struct observer observer = {
+        .next = &end, .memory = run_snapshot_observe, .argument = &taking.snapshot};
     char device[64] = "sim";
     if (capacity_bytes)
         snprintf(device, sizeof device, "sim:capacity=%" PRIu64, capacity_bytes);
     experiment_rig_open(&rig, setting, device, program);
     rig.experiment.stop_on_failure = true;
     if (path) {
-        assert_true(taking.file && observer);
+        assert_non_null(taking.file);
         run_snapshot_open(&taking.snapshot, "recorded");
-        observer_listen(observer, run_snapshot_hear, &taking.snapshot);
-        rig.experiment.observer = observer;
-        rig.experiment.finished = at_the_end;
-        rig.experiment.finished_argument = &taking;
+        rig.experiment.observer = &observer;
     }
     experiment_rig_run(&rig);
     const struct outcome outcome = {
@@ -108,7 +107,6 @@ static struct outcome run(const char *program, const char *setting, uint64_t cap
     };
     experiment_rig_close(&rig);
     if (path) {
-        observer_destroy(observer);
         run_snapshot_close(&taking.snapshot);
         assert_int_equal(fclose(taking.file), 0);
     }

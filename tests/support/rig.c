@@ -40,15 +40,14 @@ void rig_open(struct rig *rig, const char *policy, uint64_t cap_bytes, const cha
         fail_msg("%s", rig->error.text);
     ar_spec_close(&spec);
     rig->source = tiny_trace(events);
+    rig->observer = (struct observer){.row = keep_row, .sample = keep_sample, .argument = rig};
     rig->config = (struct replay_config){
         .policy = rig->policy,
         .device = &rig->device->base,
         .source = rig->source,
         .measure = REPLAY_METRICS_EXACT,
         .policy_host = &rig->host,
-        .row = keep_row,
-        .sample = keep_sample,
-        .argument = rig,
+        .observer = &rig->observer,
     };
 }
 

@@ -14,6 +14,7 @@ struct rig {
     struct ar_policy_context context;
     struct ar_policy *policy;
     struct trace_source *source;
+    struct observer observer;    /* rows and samples */
     struct replay_config config; /* change it between rig_open and rig_run */
     struct replay_result result;
     struct ar_error error;

@@ -27,17 +27,13 @@ static enum ar_status at_the_end(void *argument, const struct ar_policy *policy,
 void snapshot_run(struct run_snapshot *out, const char *policy, const char *workload)
 {
     struct experiment_rig rig;
-    struct observer *observer = observer_create();
-    assert_non_null(observer);
+    const struct observer observer = {
+        .memory = run_snapshot_observe, .finished = at_the_end, .argument = out};
     run_snapshot_open(out, "run");
-    observer_listen(observer, run_snapshot_hear, out);
     experiment_rig_open(&rig, policy, "sim", workload);
-    rig.experiment.observer = observer;
-    rig.experiment.finished = at_the_end;
-    rig.experiment.finished_argument = out;
+    rig.experiment.observer = &observer;
     experiment_rig_run(&rig);
     experiment_rig_close(&rig);
-    observer_destroy(observer);
     assert_true(out->image.entry_count && out->image.block_count);
 }
 

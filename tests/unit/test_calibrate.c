@@ -360,7 +360,7 @@ static void what_has_no_pages_is_refused(void **state)
     assert_int_equal(calibrate(device, &(struct calibrate_options){.cold = true}, &out, &error),
                      AR_INVALID);
     assert_non_null(strstr(error.text, "calibrating needs 256 MiB"));
-    assert_null(device->listener.call);
+    assert_null(device->observer.call);
     ar_device_close(device);
 }
 

@@ -11,7 +11,6 @@
 
 #include "allocators/base/size.h"
 #include "allocators/decorators/forward.h"
-#include "allocators/decorators/observe.h"
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"
@@ -37,10 +36,10 @@ static void looks_like_the_inner(void **state)
 {
     (void)state;
     struct policy_rig rig;
-    open_rig(&rig, "observe+checked+limit(bytes=1GiB)+fault(n=99)+first-fit:limit=2MiB");
+    open_rig(&rig, "checked+limit(bytes=1GiB)+fault(n=99)+first-fit:limit=2MiB");
     const struct ar_policy_ops *inner = registry_find("first-fit");
     const struct ar_policy_ops *ops = rig.policy->ops;
-    assert_string_equal(ops->name, "observe+checked+limit+fault+first-fit");
+    assert_string_equal(ops->name, "checked+limit+fault+first-fit");
     assert_int_equal(ops->capabilities, inner->capabilities);
     assert_int_equal(!ops->use, !inner->use);
     assert_int_equal(!ops->trim, !inner->trim);
@@ -197,53 +196,6 @@ static void needed_options(void **state)
     }
 }
 
-/* ---- observe ------------------------------------------------------------------------------ */
-
-struct heard {
-    int events;
-    struct observe_event last;
-};
-
-static void hear(void *argument, const struct observe_event *event)
-{
-    struct heard *heard = argument;
-    heard->events++;
-    heard->last = *event;
-}
-
-static void observe_tells_and_counts(void **state)
-{
-    (void)state;
-    struct policy_rig rig;
-    struct ar_policy_block block;
-    struct heard heard = {0};
-    open_rig(&rig, "first-fit:limit=1MiB");
-    struct ar_policy *observer;
-    assert_int_equal(observe_wrap(&rig.host, rig.policy, hear, &heard, &observer, &rig.error),
-                     AR_OK);
-    assert_null(observe_counts(rig.policy));
-    rig.policy = observer;
-    assert_int_equal(policy_rig_alloc(&rig, AR_MIB, &block), AR_OK);
-    assert_int_equal(heard.last.kind, OBSERVE_ALLOC);
-    assert_ptr_equal(heard.last.block, &block);
-    assert_int_equal(heard.last.totals->live_bytes, AR_MIB);
-    struct ar_policy_block none;
-    assert_int_equal(policy_rig_alloc(&rig, AR_MIB, &none), AR_NO_MEMORY);
-    assert_null(heard.last.block);
-    assert_int_equal(ar_policy_use(rig.policy, &block, 7), AR_OK);
-    assert_int_equal(heard.last.stream, 7);
-    assert_int_equal(ar_policy_free(rig.policy, &block, 3), AR_OK);
-    assert_int_equal(heard.last.stream, 3);
-    assert_int_equal(ar_policy_trim(rig.policy, 0), AR_OK);
-    assert_int_equal(heard.events, 5);
-    const struct observe_counts *counts = observe_counts(rig.policy);
-    assert_int_equal(counts->calls[OBSERVE_ALLOC], 2);
-    assert_int_equal(counts->failed[OBSERVE_ALLOC], 1);
-    assert_int_equal(counts->calls[OBSERVE_FREE], 1);
-    assert_int_equal(counts->alloc_bytes, AR_MIB);
-    close_rig(&rig);
-}
-
 /* ---- checked ------------------------------------------------------------------------------ */
 
 enum lie {
@@ -376,10 +328,10 @@ static void finds_wrong_frees(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(looks_like_the_inner),     cmocka_unit_test(limit_caps_granted),
-        cmocka_unit_test(fault_refuses_the_nth),    cmocka_unit_test(needed_options),
-        cmocka_unit_test(observe_tells_and_counts), cmocka_unit_test(finds_each_lie),
-        cmocka_unit_test(finds_wrong_frees),        cmocka_unit_test(fault_forwards_order),
+        cmocka_unit_test(looks_like_the_inner),  cmocka_unit_test(limit_caps_granted),
+        cmocka_unit_test(fault_refuses_the_nth), cmocka_unit_test(needed_options),
+        cmocka_unit_test(finds_each_lie),        cmocka_unit_test(finds_wrong_frees),
+        cmocka_unit_test(fault_forwards_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

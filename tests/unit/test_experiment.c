@@ -131,8 +131,8 @@ static void an_adaptive_workload_is_written_down(void **state)
     uint64_t rows = 0;
     experiment_rig_open(&rig, "first-fit", "sim:profile=bump", "robson");
     assert_non_null(rig.source->ops->served);
-    rig.experiment.row = count_row;
-    rig.experiment.argument = &rows;
+    const struct observer observer = {.row = count_row, .argument = &rows};
+    rig.experiment.observer = &observer;
     experiment_rig_run(&rig);
     assert_true(figure(&rig, METRIC_allocs) + figure(&rig, METRIC_frees) == (double)rows);
     assert_true(figure(&rig, METRIC_peak_reserved_bytes) > figure(&rig, METRIC_peak_live_bytes));
@@ -173,8 +173,8 @@ static void all_ways_to_run_have_the_same_outcome(void **state)
                                 "random:events=3000,target=256MiB,min=100,max=24MiB,seed=6");
             rig.experiment.stop_on_failure = stop;
             rig.experiment.measure = way ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE;
-            rig.experiment.row = way == 2 ? count_row : NULL;
-            rig.experiment.argument = &rows;
+            const struct observer observer = {.row = count_row, .argument = &rows};
+            rig.experiment.observer = way == 2 ? &observer : NULL;
             experiment_rig_run(&rig);
             assert_false(rig.result.passed);
             of[way] = rig.result.metrics;

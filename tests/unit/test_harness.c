@@ -26,7 +26,7 @@ struct logging {
 
 static enum ar_status log_work(struct ar_device *base, const struct ar_kernel_op *op)
 {
-    struct logging *self = base->listener.argument;
+    struct logging *self = base->observer.argument;
     if (self->refused_from && self->count + 1 >= self->refused_from)
         return AR_REFUSED;
     if (self->count < LOG_MOST)
@@ -44,7 +44,7 @@ static struct ar_device *logging_open(struct logging *self, uint64_t cap_bytes)
     self->ops = *self->device->base.ops;
     self->ops.kernel_op = log_work;
     self->device->base.ops = &self->ops;
-    self->device->base.listener.argument = self;
+    self->device->base.observer.argument = self;
     return &self->device->base;
 }
 

@@ -117,8 +117,7 @@ static void expect_bad(const struct trace_event *events, size_t count, bool care
     rig_open(&rig, "direct", UINT64_MAX, "a,0,1");
     rig.config.source = &raw.base;
     if (!careful) {
-        rig.config.row = NULL;
-        rig.config.sample = NULL;
+        rig.config.observer = NULL;
         rig.config.measure = REPLAY_METRICS_NONE;
     }
     expect(AR_INVALID, words);
@@ -152,12 +151,64 @@ static void impossible_events_are_bad_input(void **state)
     }
 }
 
+/* ---- calls to the policy, as observers see them ------------------------------------------- */
+
+struct calls {
+    unsigned count;
+    struct observer_policy_call at[16];
+    struct ar_policy_request request; /* of the last alloc */
+    bool has_block[16];
+};
+
+static void note_call(void *argument, const struct observer_policy_call *call)
+{
+    struct calls *calls = argument;
+    assert_true(calls->count < 16);
+    if (call->request)
+        calls->request = *call->request;
+    calls->has_block[calls->count] = call->block != NULL;
+    calls->at[calls->count++] = *call;
+}
+
+static void an_observer_sees_each_call_to_the_policy(void **state)
+{
+    static const struct {
+        enum observer_policy_kind kind;
+        uint64_t event;
+        uint32_t stream;
+        bool block;
+    } wanted[] = {
+        {OBSERVER_POLICY_ALLOC, 0, 0, true}, {OBSERVER_POLICY_ALLOC, 1, 0, false},
+        {OBSERVER_POLICY_USE, 2, 7, true},   {OBSERVER_POLICY_FREE, 3, 0, true},
+        {OBSERVER_POLICY_TRIM, 4, 0, false},
+    };
+    struct calls calls = {0};
+    (void)state;
+    rig_open(&rig, "torch:limit=4MiB", UINT64_MAX, "a,0,1048576 a,1,8388608 u,0,7 f,0 c");
+    const struct observer second = {.policy_call = note_call, .argument = &calls};
+    const struct observer first = {.next = &second}; /* wants nothing */
+    rig.config.observer = &first;
+    rig_run(&rig);
+    assert_int_equal(calls.count, sizeof wanted / sizeof *wanted);
+    for (unsigned i = 0; i < calls.count; i++) {
+        assert_int_equal(calls.at[i].kind, wanted[i].kind);
+        assert_int_equal(calls.at[i].event, wanted[i].event);
+        assert_int_equal(calls.at[i].stream, wanted[i].stream);
+        assert_int_equal(calls.has_block[i], wanted[i].block);
+    }
+    assert_int_equal(calls.at[0].status, AR_OK);
+    assert_int_equal(calls.at[1].status, AR_NO_MEMORY);
+    assert_int_equal(calls.request.bytes, 8388608);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_policy_that_breaks_the_contract_stops_the_run),
         cmocka_unit_test(misuse_of_the_device_does_not_pass_as_an_outcome),
         cmocka_unit_test(impossible_events_are_bad_input),
+        cmocka_unit_test(an_observer_sees_each_call_to_the_policy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

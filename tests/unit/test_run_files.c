@@ -1,5 +1,5 @@
-/* What is written of one run: the witness tells all that happened in an order that can be undone, a
- * timeline is JSON that holds it, latencies have HdrHistogram's form. */
+/* Files about one run: observers get its memory events in an order that can be undone, a timeline is
+ * JSON that holds them, latencies have HdrHistogram's form. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@
 
 #define EVENTS_MOST 4096
 
-/* All that was told, as text: what, address, bytes. */
+/* All memory events of a run. */
 struct told {
     struct {
         enum observer_kind kind;
@@ -31,7 +31,7 @@ struct told {
     size_t count;
 };
 
-static enum ar_status hear(void *argument, const struct observer_event *event,
+static enum ar_status note(void *argument, const struct observer_event *event,
                            struct ar_error *error)
 {
     struct told *told = argument;
@@ -44,12 +44,18 @@ static enum ar_status hear(void *argument, const struct observer_event *event,
     return AR_OK;
 }
 
-/* Runs a policy over a small trace with a witness. */
-static void run(struct experiment_rig *rig, struct observer *observer, const char *policy,
-                const char *device, const char *events)
+/* Runs a policy over a small trace and returns the memory events, which the caller frees. */
+static struct told *run(const char *policy, const char *device, const char *events)
 {
-    experiment_rig_over(rig, policy, device, tiny_trace(events));
-    rig->experiment.observer = observer;
+    struct told *told = calloc(1, sizeof *told);
+    const struct observer observer = {.memory = note, .argument = told};
+    struct experiment_rig rig;
+    assert_non_null(told);
+    experiment_rig_over(&rig, policy, device, tiny_trace(events));
+    rig.experiment.observer = &observer;
+    experiment_rig_run(&rig);
+    experiment_rig_close(&rig);
+    return told;
 }
 
 static size_t count_of(const struct told *told, enum observer_kind kind)
@@ -67,17 +73,10 @@ static void a_request_comes_behind_the_segment_made_for_it(void **state)
         OBSERVER_ALLOC,          OBSERVER_MARK,          OBSERVER_FREE_REQUESTED,
         OBSERVER_FREE_COMPLETED, OBSERVER_CALL,          OBSERVER_FAILED,
     };
-    struct told *told = calloc(1, sizeof *told);
-    struct observer *observer = observer_create();
-    struct experiment_rig rig;
-    (void)state;
-    assert_true(told && observer);
-    observer_listen(observer, hear, told);
-    run(&rig, observer, "torch", "sim:capacity=64MiB",
-        "a,0,1000 a,1,2000 m,step f,0 a,2,134217728");
-    experiment_rig_run(&rig);
-    experiment_rig_close(&rig);
+    struct told *told =
+        run("torch", "sim:capacity=64MiB", "a,0,1000 a,1,2000 m,step f,0 a,2,134217728");
     size_t next = 0;
+    (void)state;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++, next++) {
         while (i && wanted[i] != OBSERVER_CALL && next < told->count &&
                told->at[next].kind == OBSERVER_CALL)
@@ -90,24 +89,16 @@ static void a_request_comes_behind_the_segment_made_for_it(void **state)
     assert_int_equal(told->at[2].event, 0);
     assert_int_equal(told->at[3].event, 1);
     assert_int_equal(told->at[5].bytes, 1000);
-    observer_destroy(observer);
     free(told);
 }
 
-/* A block used on another stream is complete when that one has come past its free: the policy tells
- * nobody, and the witness sees it before the block is given again. */
+/* A block used on another stream is complete when that one has come past its free: the policy does not
+ * report it, and the observer is told before the block is served again. */
 static void a_pending_block_completes_before_it_is_given_again(void **state)
 {
-    struct told *told = calloc(1, sizeof *told);
-    struct observer *observer = observer_create();
-    struct experiment_rig rig;
+    struct told *told =
+        run("torch", "sim", "a,0,4000000 u,0,1 k,1,50000 f,0 a,1,4000000 s a,2,4000000 f,1 f,2");
     (void)state;
-    assert_true(told && observer);
-    observer_listen(observer, hear, told);
-    run(&rig, observer, "torch", "sim",
-        "a,0,4000000 u,0,1 k,1,50000 f,0 a,1,4000000 s a,2,4000000 f,1 f,2");
-    experiment_rig_run(&rig);
-    experiment_rig_close(&rig);
     uint64_t first = 0;
     size_t requested = 0, completed = 0, again = 0;
     for (size_t i = 0; i < told->count; i++) {
@@ -126,12 +117,11 @@ static void a_pending_block_completes_before_it_is_given_again(void **state)
     assert_true(requested + 1 < completed);
     assert_true(completed < again);
     assert_int_equal(count_of(told, OBSERVER_FREE_COMPLETED), 3);
-    observer_destroy(observer);
     free(told);
 }
 
-/* Nothing that is measured differs because somebody stands by. */
-static void figures_are_the_same_with_a_observer(void **state)
+/* Figures are the same with and without an observer. */
+static void figures_are_the_same_with_an_observer(void **state)
 {
     static const char *const policies[] = {"torch:expandable_segments=true", "vmm", "async",
                                            "growth"};
@@ -139,20 +129,18 @@ static void figures_are_the_same_with_a_observer(void **state)
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         struct experiment_rig with, without;
         struct told *told = calloc(1, sizeof *told);
-        struct observer *observer = observer_create();
-        assert_true(told && observer);
-        observer_listen(observer, hear, told);
+        const struct observer observer = {.memory = note, .argument = told};
+        assert_non_null(told);
         experiment_rig_open(&without, policies[i], "sim", "random:events=400,seed=7");
         experiment_rig_run(&without);
         experiment_rig_open(&with, policies[i], "sim", "random:events=400,seed=7");
-        with.experiment.observer = observer;
+        with.experiment.observer = &observer;
         experiment_rig_run(&with);
         assert_memory_equal(&with.result.metrics, &without.result.metrics,
                             sizeof with.result.metrics);
         assert_true(count_of(told, OBSERVER_ALLOC) > 100);
         experiment_rig_close(&with);
         experiment_rig_close(&without);
-        observer_destroy(observer);
         free(told);
     }
 }
@@ -217,14 +205,12 @@ static void every_policy_gives_a_snapshot_that_can_be_undone(void **state)
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         struct snapshot_run run = {0};
         struct experiment_rig rig;
-        struct observer *observer = observer_create();
-        assert_non_null(observer);
+        const struct observer end = {.finished = write_snapshot, .argument = &run};
+        const struct observer observer = {
+            .next = &end, .memory = run_snapshot_observe, .argument = &run.snapshot};
         run_snapshot_open(&run.snapshot, "random");
-        observer_listen(observer, run_snapshot_hear, &run.snapshot);
         experiment_rig_open(&rig, policies[i], "sim", "random:events=3000,seed=3");
-        rig.experiment.observer = observer;
-        rig.experiment.finished = write_snapshot;
-        rig.experiment.finished_argument = &run;
+        rig.experiment.observer = &observer;
         experiment_rig_run(&rig);
         assert_true(run.count > 1000);
         assert_memory_equal(run.bytes, "\x80\x04", 2);
@@ -232,7 +218,6 @@ static void every_policy_gives_a_snapshot_that_can_be_undone(void **state)
         undo(&run.snapshot.image);
         experiment_rig_close(&rig);
         run_snapshot_close(&run.snapshot);
-        observer_destroy(observer);
         free(run.bytes);
     }
 }
@@ -246,14 +231,12 @@ struct timeline {
 static void timeline_open(struct timeline *self, const char *policy, uint64_t most)
 {
     struct experiment_rig rig;
-    struct observer *observer = observer_create();
+    const struct observer observer = {.memory = chrome_trace_observe, .argument = &self->trace};
     char *text;
     size_t length;
-    assert_non_null(observer);
     chrome_trace_open(&self->trace, "a \"name\"\\", most);
-    observer_listen(observer, chrome_trace_hear, &self->trace);
     experiment_rig_open(&rig, policy, "sim", "gradient_tape:steps=30");
-    rig.experiment.observer = observer;
+    rig.experiment.observer = &observer;
     experiment_rig_run(&rig);
     FILE *stream = open_memstream(&text, &length);
     assert_non_null(stream);
@@ -263,7 +246,6 @@ static void timeline_open(struct timeline *self, const char *policy, uint64_t mo
     assert_non_null(self->json);
     free(text);
     experiment_rig_close(&rig);
-    observer_destroy(observer);
 }
 
 static void timeline_close(struct timeline *self)
@@ -400,8 +382,8 @@ static void histograms_are_those_of_the_pass_with_clocks(void **state)
     (void)state;
     experiment_rig_open(&rig, "growth", "sim", "order_flip");
     rig.experiment.measure_time = true;
-    rig.experiment.latencies = take_latencies;
-    rig.experiment.latencies_argument = &allocs;
+    const struct observer observer = {.latencies = take_latencies, .argument = &allocs};
+    rig.experiment.observer = &observer;
     experiment_rig_run(&rig);
     assert_true(allocs > 0);
     assert_int_equal(allocs, metric_number(&rig.result.metrics, METRIC_allocs, 0));
@@ -413,7 +395,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_comes_behind_the_segment_made_for_it),
         cmocka_unit_test(a_pending_block_completes_before_it_is_given_again),
-        cmocka_unit_test(figures_are_the_same_with_a_observer),
+        cmocka_unit_test(figures_are_the_same_with_an_observer),
         cmocka_unit_test(every_policy_gives_a_snapshot_that_can_be_undone),
         cmocka_unit_test(a_timeline_holds_counters_calls_and_marks),
         cmocka_unit_test(a_thinned_timeline_keeps_the_peaks),
