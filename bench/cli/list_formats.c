@@ -4,7 +4,6 @@
 
 #include "bench/cli/list.h"
 #include "workloads/formats/formats.h"
-#include "workloads/formats/writers.h"
 
 static const struct {
     const char *name, *text;

@@ -2,7 +2,7 @@
 #ifndef BENCH_CLI_TRACE_OUTPUT_H
 #define BENCH_CLI_TRACE_OUTPUT_H
 
-#include "workloads/formats/writers.h"
+#include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
 struct trace_output_choice {

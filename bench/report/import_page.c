@@ -5,7 +5,6 @@
 
 #include "allocators/base/size.h"
 #include "bench/report/sentence.h"
-#include "workloads/formats/import_counts.h"
 #include "workloads/formats/import_report.h"
 
 static void count_line(FILE *stream, const char *label, uint64_t count, const char *meaning)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/formats/torch/snapshot_writer.h"
+#include "workloads/formats/torch/snapshot_image.h"
 
 void run_snapshot_open(struct run_snapshot *self, const char *name)
 {

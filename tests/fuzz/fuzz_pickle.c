@@ -2,7 +2,6 @@
 #include "tests/fuzz/trace_bytes.h"
 
 #include "workloads/formats/formats.h"
-#include "workloads/formats/writers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -1,10 +1,10 @@
 #!/bin/bash
-# A file of code stays under 600 lines: one concept per file.
+# A file of code stays under 1,000 lines: one concept per file.
 set -u
 # shellcheck source=tests/lint/lib.bash
 . "$(dirname "$0")/lib.bash"
 
-limit=600
+limit=1000
 mapfile -t files < <(lint_files c h cc cu sh gp py)
 findings=$(wc -l "${files[@]}" | awk -v limit=$limit '$2 != "total" && $1 > limit {
     printf "%s: %d lines, more than %d: divide it by concept\n", $2, $1, limit }')

@@ -12,7 +12,6 @@
 #include "sim/fidelity/fidelity.h"
 #include "tests/support/experiment_rig.h"
 #include "workloads/formats/formats.h"
-#include "workloads/formats/writers.h"
 
 static enum ar_status at_the_end(void *argument, const struct ar_policy *policy,
                                  struct ar_error *error)

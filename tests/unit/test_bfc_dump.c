@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/support/format_rig.h"
-#include "workloads/formats/xla/bfc_dump.h"
+#include "workloads/formats/xla/bfc_log.h"
 
 #define XLA      "2025-01-05 09:48:28.754214: I external/xla/xla/tsl/framework/bfc_allocator.cc:1094] "
 #define TF       "2021-06-12 20:18:33.135416: I tensorflow/core/common_runtime/bfc_allocator.cc:1046] "

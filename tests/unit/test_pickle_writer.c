@@ -16,8 +16,7 @@
 #include "workloads/formats/torch/pickle_writer.h"
 #include "workloads/formats/torch/snapshot_image.h"
 #include "workloads/formats/torch/snapshot_settings.h"
-#include "workloads/formats/torch/snapshot_writer.h"
-#include "workloads/formats/writers.h"
+#include "workloads/formats/formats.h"
 
 struct bytes {
     unsigned char at[1 << 17];

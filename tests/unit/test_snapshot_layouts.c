@@ -14,7 +14,7 @@
 #include "tests/support/snapshot_runs.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/import_report.h"
-#include "workloads/formats/writers.h"
+#include "workloads/formats/formats.h"
 
 static const char *const forms[] = {"pickle of C++", "pickle", "JSON"};
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tests/support/trace_rig.h"
-#include "workloads/formats/writers.h"
+#include "workloads/formats/formats.h"
 
 /* A served and a failed request on two streams, a block let go before it is complete, one without
  * bytes, one in pinned memory, one that stays. */

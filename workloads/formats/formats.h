@@ -6,12 +6,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "workloads/formats/formats.h"
 #include "workloads/io/input.h"
 #include "workloads/trace/source.h"
 
 /* So many bytes of the unpacked file, or all where it has fewer, are shown to `matches`. */
 #define FORMAT_HEAD_BYTES 4096
+
+/* The first line of a recorded CSV, which is one of the project's own forms. */
+#define TRACE_CSV_FIRST_LINE "action,addr,size,stream,time_us"
+
+/* Takes the input, which stands at its start, over: also where it fails. `lenient`: see
+ * trace_open_recording. */
+enum ar_status trace_csv_open(struct trace_input *input, bool lenient, struct trace_source **out,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 struct format_reader {
     const char *name;    /* "snapshot": what trace_info.format says, 15 bytes at most */
@@ -51,5 +58,23 @@ enum ar_status trace_open_recording(const char *path, struct trace_source **out,
  * nothing is. */
 enum ar_status trace_open_device(const char *path, uint32_t device, struct trace_source **out,
                                  struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Traces written as files of other programs: the table of writers. */
+
+struct format_writer {
+    const char *name;    /* for --format */
+    const char *ending;  /* of a file that is written so without --format */
+    const char *summary; /* a line for `list formats` */
+    /* Writes the whole trace. The file appears when it is whole, or not at all. `compress`: as one
+     * zstd frame. */
+    enum ar_status (*write)(struct trace_source *source, const char *path, bool compress,
+                            struct ar_error *error);
+};
+
+extern const struct format_writer format_writer_snapshot, format_writer_rmm,
+    format_writer_minimalloc, format_writer_oracle;
+
+/* By index from 0; NULL past the last. */
+const struct format_writer *format_writer_at(size_t index);
 
 #endif

@@ -1,9 +1,10 @@
 /* Sentences of an import report. */
+#include "workloads/formats/import_report.h"
+
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "workloads/formats/import_report.h"
 
 void import_guess(struct import_report *report, const char *format, ...)
 {
@@ -17,4 +18,174 @@ void import_guess(struct import_report *report, const char *format, ...)
             return;
     if (report->guess_count < IMPORT_GUESSES)
         memcpy(report->guesses[report->guess_count++], text, sizeof text);
+}
+
+/* How: blocks by their slot; what the recorded allocator held follows from its notes. */
+
+struct block {
+    uint64_t bytes;
+    bool live, initial;
+};
+
+struct counting {
+    struct trace_source *source;
+    struct import_counts *out;
+    struct block *blocks; /* by slot */
+    uint64_t event, live_bytes, held_bytes;
+    struct block *last; /* of a request of which it is open whether it was served */
+    uint64_t last_event;
+};
+
+static bool is_initial(struct trace_source *source, const struct trace_event *event)
+{
+    const struct trace_attributes *keys =
+        event->attributes ? trace_attributes_of(source, event->attributes) : NULL;
+    return keys && keys->rest && strstr(keys->rest, "initial=yes");
+}
+
+static void on_request(struct counting *self, const struct trace_event *event)
+{
+    struct import_counts *out = self->out;
+    struct block *block = &self->blocks[event->slot];
+    *block = (struct block){event->value, true, is_initial(self->source, event)};
+    out->start_blocks += block->initial;
+    out->start_bytes += block->initial ? event->value : 0;
+    self->live_bytes += event->value;
+    self->last = block;
+    self->last_event = self->event;
+}
+
+/* The request before the event in hand was served, as no note of a failure came. */
+static void settle(struct counting *self)
+{
+    if (self->last && self->live_bytes > self->out->peak_bytes) {
+        self->out->peak_bytes = self->live_bytes;
+        self->out->peak_event = self->last_event;
+    }
+    self->last = NULL;
+}
+
+static void on_failure(struct counting *self)
+{
+    if (!self->last || !self->last->live)
+        return;
+    self->live_bytes -= self->last->bytes;
+    self->last->live = false;
+    self->last = NULL;
+}
+
+static void on_end(struct counting *self, const struct trace_event *event)
+{
+    struct block *block = &self->blocks[event->slot];
+    self->live_bytes -= block->live ? block->bytes : 0;
+    block->live = false;
+}
+
+/* Segments and pages of the recorded allocator: "VERB,ADDRESS,BYTES,..". */
+static void on_note(struct counting *self, const char *text)
+{
+    static const struct {
+        const char *verb;
+        bool gone;
+    } verbs[] = {{"segment,", false},     {"pages,", false},       {"segment_alloc,", false},
+                 {"segment_map,", false}, {"segment_free,", true}, {"segment_unmap,", true}};
+    uint64_t address, bytes;
+    if (strncmp(text, "oom", 3) == 0 && (text[3] == ',' || !text[3]))
+        on_failure(self);
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        size_t length = strlen(verbs[i].verb);
+        if (strncmp(text, verbs[i].verb, length) != 0 ||
+            sscanf(text + length, "%" SCNu64 ",%" SCNu64, &address, &bytes) != 2)
+            continue;
+        if (!verbs[i].gone)
+            self->held_bytes += bytes;
+        else
+            self->held_bytes -= bytes < self->held_bytes ? bytes : self->held_bytes;
+        if (self->held_bytes > self->out->held_peak_bytes)
+            self->out->held_peak_bytes = self->held_bytes;
+    }
+}
+
+static int by_bytes(const void *left, const void *right)
+{
+    const struct block *a = left, *b = right;
+    return (a->bytes < b->bytes) - (a->bytes > b->bytes);
+}
+
+/* Puts a size where it belongs among those with the most bytes. */
+static void place_size(struct import_counts *out, struct import_size size)
+{
+    size_t at = out->size_count;
+    if (!size.bytes)
+        return;
+    while (at && out->sizes[at - 1].bytes * out->sizes[at - 1].blocks < size.bytes * size.blocks)
+        at--;
+    struct import_size last = size;
+    if (out->size_count == IMPORT_SIZES) {
+        if (at < IMPORT_SIZES)
+            last = out->sizes[IMPORT_SIZES - 1];
+        out->other_sizes++;
+        out->other_bytes += last.bytes * last.blocks;
+        if (at == IMPORT_SIZES)
+            return;
+    } else {
+        out->size_count++;
+    }
+    memmove(&out->sizes[at + 1], &out->sizes[at], (out->size_count - 1 - at) * sizeof size);
+    out->sizes[at] = size;
+}
+
+static void count_left(struct counting *self, uint32_t slots)
+{
+    struct import_counts *out = self->out;
+    size_t left = 0;
+    for (uint32_t i = 0; i < slots; i++) {
+        const struct block block = self->blocks[i];
+        if (!block.live)
+            continue;
+        out->end_blocks++;
+        out->end_bytes += block.bytes;
+        out->end_start_blocks += block.initial;
+        self->blocks[left++] = block;
+    }
+    if (left)
+        qsort(self->blocks, left, sizeof *self->blocks, by_bytes);
+    for (size_t i = 0, next; i < left; i = next) {
+        for (next = i; next < left && self->blocks[next].bytes == self->blocks[i].bytes;)
+            next++;
+        place_size(out, (struct import_size){self->blocks[i].bytes, next - i});
+    }
+}
+
+enum ar_status import_count(struct trace_source *source, struct import_counts *out,
+                            struct ar_error *error)
+{
+    uint32_t slots = source->info.slots;
+    struct counting self = {.source = source, .out = out};
+    const struct trace_event *events;
+    size_t count = 1;
+    *out = (struct import_counts){0};
+    self.blocks = calloc((size_t)slots + 1, sizeof *self.blocks);
+    if (!self.blocks)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+    enum ar_status status = trace_rewind(source, error);
+    while (!status && count) {
+        status = trace_next(source, &events, &count, error);
+        for (size_t i = 0; !status && i < count; i++, self.event++) {
+            if (events[i].kind != TRACE_NOTE)
+                settle(&self);
+            if (events[i].kind == TRACE_ALLOC || events[i].kind == TRACE_PROBE)
+                on_request(&self, &events[i]);
+            else if (events[i].kind == TRACE_FREE_COMPLETED ||
+                     events[i].kind == TRACE_FREE_REQUESTED)
+                on_end(&self, &events[i]);
+            else if (events[i].kind == TRACE_NOTE)
+                on_note(&self, trace_text_of(source, events[i].value));
+        }
+    }
+    settle(&self);
+    if (!status)
+        count_left(&self, slots);
+    free(self.blocks);
+    return status ? status : trace_rewind(source, error);
 }

@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "allocators/base/map.h"
 #include "workloads/trace/check.h"
+#include "allocators/base/map.h"
 #include "workloads/trace/trace.h"
 
 #define NO_BLOCK UINT64_MAX

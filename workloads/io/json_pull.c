@@ -9,9 +9,314 @@
  *    there numbers and words are not checked, since profilers write `inf` and `nan`.
  * 5. Lines are counted when the window is refilled, or a place is asked for.
  * More lenient than the standard: control bytes in strings, a byte-order mark at the front. */
+#include "workloads/io/json_pull.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "workloads/io/json_state.h"
+/* Between the files of the pull parser: its state, and the steps that they share. */
+
+enum { JSON_WINDOW = 1 << 16 };
+
+enum json_state {
+    STATE_VALUE,       /* a value must come */
+    STATE_FIRST_VALUE, /* a value or the end of an array */
+    STATE_FIRST_KEY,   /* a key or the end of an object */
+    STATE_KEY,         /* a key must come */
+    STATE_AFTER_VALUE, /* a comma or an end */
+    STATE_DONE,        /* the value of the file is complete */
+};
+
+struct json_pull {
+    struct trace_input *input;
+    enum json_state state;
+    unsigned depth;
+    unsigned char objects[JSON_DEPTH_LIMIT / 8]; /* bit d: the level d + 1 is an object */
+    bool ended;                                  /* the window holds the last bytes */
+    const unsigned char *at, *end;               /* of the window */
+    const unsigned char *counted;                /* lines are counted up to here */
+    uint64_t line, bytes_before;                 /* of the window's first byte */
+    size_t text_length;
+    bool text_cut;
+    char text[JSON_TEXT_LIMIT + 1];
+    unsigned char window[JSON_WINDOW + 1];
+};
+
+/* More bytes; all of the window is used up. None are left where `ended`. */
+enum ar_status json_refill(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
+/* Makes a byte stand at `at`; the end of the file is refused. */
+enum ar_status json_need(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
+/* To the next byte that is no white space; `at` is `end` at the end of the file. */
+enum ar_status json_skip_blanks(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
+/* The sentence for a file that ends too soon. Returns FORMAT. */
+enum ar_status json_cut_off(struct json_pull *pull, struct ar_error *error);
+
+/* Adds to the text as far as there is room. */
+void json_keep(struct json_pull *pull, const void *bytes, size_t count);
+/* After an opening quote, past the closing one: into the text, or nowhere. */
+enum ar_status json_read_string(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status json_skip_string(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
+
+/* The window of the pull parser: bytes of the file, refilled, and the place that was come to. */
+
+static void count_lines(struct json_pull *pull, const unsigned char *to)
+{
+    const unsigned char *at = pull->counted;
+    while (at < to && (at = memchr(at, '\n', (size_t)(to - at)))) {
+        pull->line++;
+        at++;
+    }
+    pull->counted = to;
+}
+
+uint64_t json_pull_line(struct json_pull *pull)
+{
+    count_lines(pull, pull->at);
+    return pull->line;
+}
+
+enum ar_status json_pull_refuse(struct json_pull *pull, struct ar_error *error, const char *format,
+                                ...)
+{
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    return ar_error_set(
+        error, AR_FORMAT, "%s:%llu: byte %llu: %s", trace_input_path(pull->input),
+        (unsigned long long)json_pull_line(pull),
+        (unsigned long long)(pull->bytes_before + (uint64_t)(pull->at - pull->window)), text);
+}
+
+enum ar_status json_refill(struct json_pull *pull, struct ar_error *error)
+{
+    size_t got = 0;
+    count_lines(pull, pull->end);
+    pull->bytes_before += (uint64_t)(pull->end - pull->window);
+    pull->at = pull->end = pull->counted = pull->window;
+    pull->window[0] = '"';
+    if (pull->ended)
+        return AR_OK;
+    enum ar_status status = trace_input_read(pull->input, pull->window, JSON_WINDOW, &got, error);
+    if (status)
+        return status;
+    pull->ended = !got;
+    pull->end = pull->window + got;
+    pull->window[got] = '"';
+    return AR_OK;
+}
+
+enum ar_status json_cut_off(struct json_pull *pull, struct ar_error *error)
+{
+    return json_pull_refuse(pull, error,
+                            "the file ends in the middle of its JSON: it is cut off, perhaps "
+                            "because the program ended while it was written; write it again");
+}
+
+enum ar_status json_need(struct json_pull *pull, struct ar_error *error)
+{
+    if (pull->at < pull->end)
+        return AR_OK;
+    enum ar_status status = json_refill(pull, error);
+    if (!status && pull->at == pull->end)
+        status = json_cut_off(pull, error);
+    return status;
+}
+
+enum ar_status json_skip_blanks(struct json_pull *pull, struct ar_error *error)
+{
+    for (;;) {
+        const unsigned char *at = pull->at;
+        while (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')
+            at++;
+        pull->at = at;
+        if (at < pull->end || pull->ended)
+            return AR_OK;
+        enum ar_status status = json_refill(pull, error);
+        if (status)
+            return status;
+    }
+}
+
+enum ar_status json_pull_open(struct trace_input *input, struct json_pull **out,
+                              struct ar_error *error)
+{
+    struct json_pull *pull = calloc(1, sizeof *pull);
+    if (!pull)
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it",
+                            trace_input_path(input));
+    pull->input = input;
+    pull->line = 1;
+    pull->at = pull->end = pull->counted = pull->window;
+    enum ar_status status = json_refill(pull, error);
+    if (status) {
+        free(pull);
+        return status;
+    }
+    if (pull->end - pull->at >= 3 && !memcmp(pull->at, "\xef\xbb\xbf", 3))
+        pull->at += 3;
+    *out = pull;
+    return AR_OK;
+}
+
+void json_pull_close(struct json_pull *pull)
+{
+    free(pull);
+}
+
+/* Strings of the pull parser: runs of plain bytes, escapes, halves of pairs. */
+
+/* Bytes at which the loops stop. */
+static const unsigned char inside[256] = {['"'] = 1, ['\\'] = 1};
+
+void json_keep(struct json_pull *pull, const void *bytes, size_t count)
+{
+    size_t room = JSON_TEXT_LIMIT - pull->text_length;
+    if (count > room) {
+        count = room;
+        pull->text_cut = true;
+    }
+    memcpy(pull->text + pull->text_length, bytes, count);
+    pull->text_length += count;
+}
+
+static void keep_code_point(struct json_pull *pull, unsigned code)
+{
+    unsigned char bytes[4];
+    size_t count = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const unsigned char first[5] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (size_t i = count; i-- > 1; code >>= 6)
+        bytes[i] = (unsigned char)(0x80 | (code & 0x3f));
+    bytes[0] = (unsigned char)(first[count] | code);
+    if (JSON_TEXT_LIMIT - pull->text_length >= count)
+        json_keep(pull, bytes, count);
+    else
+        pull->text_cut = true;
+}
+
+/* The four digits of \uXXXX. */
+static enum ar_status read_unit(struct json_pull *pull, unsigned *unit, struct ar_error *error)
+{
+    *unit = 0;
+    for (int i = 0; i < 4; i++) {
+        enum ar_status status = json_need(pull, error);
+        if (status)
+            return status;
+        unsigned c = *pull->at;
+        unsigned digit = c - '0' <= 9 ? c - '0' : (c | 32) - 'a' <= 5 ? (c | 32) - 'a' + 10 : 16;
+        if (digit == 16)
+            return json_pull_refuse(pull, error, "\\u is not followed by four digits");
+        *unit = *unit * 16 + digit;
+        pull->at++;
+    }
+    return AR_OK;
+}
+
+static enum ar_status keep_short_escape(struct json_pull *pull, struct ar_error *error)
+{
+    static const char codes[] = "\"\\/bfnrt";
+    static const char bytes[] = "\"\\/\b\f\n\r\t";
+    const char *code = *pull->at ? strchr(codes, *pull->at) : NULL;
+    if (!code)
+        return json_pull_refuse(pull, error, "a backslash is followed by no escape");
+    pull->at++;
+    json_keep(pull, &bytes[code - codes], 1);
+    return AR_OK;
+}
+
+/* After "\u": a code point, of two units where it is beyond 16 bits. Half a pair becomes U+FFFD. */
+static enum ar_status read_code_point(struct json_pull *pull, struct ar_error *error)
+{
+    unsigned unit, low = 0;
+    enum ar_status status = read_unit(pull, &unit, error);
+    while (!status && unit >= 0xd800 && unit < 0xdc00) {
+        status = json_need(pull, error);
+        if (status || *pull->at != '\\')
+            break;
+        pull->at++;
+        status = json_need(pull, error);
+        if (!status && *pull->at != 'u') {
+            keep_code_point(pull, 0xfffd);
+            return keep_short_escape(pull, error);
+        }
+        if (status)
+            break;
+        pull->at++;
+        status = read_unit(pull, &low, error);
+        if (!status && low >= 0xdc00 && low < 0xe000) {
+            keep_code_point(pull, 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00));
+            return AR_OK;
+        }
+        keep_code_point(pull, 0xfffd);
+        unit = low;
+    }
+    if (!status)
+        keep_code_point(pull, unit >= 0xd800 && unit < 0xe000 ? 0xfffd : unit);
+    return status;
+}
+
+static enum ar_status read_escape(struct json_pull *pull, struct ar_error *error)
+{
+    enum ar_status status = json_need(pull, error);
+    if (status)
+        return status;
+    if (*pull->at != 'u')
+        return keep_short_escape(pull, error);
+    pull->at++;
+    return read_code_point(pull, error);
+}
+
+enum ar_status json_read_string(struct json_pull *pull, struct ar_error *error)
+{
+    pull->text_length = 0;
+    pull->text_cut = false;
+    for (;;) {
+        const unsigned char *at = pull->at;
+        while (!inside[*at])
+            at++;
+        json_keep(pull, pull->at, (size_t)(at - pull->at));
+        pull->at = at;
+        enum ar_status status = AR_OK;
+        if (at == pull->end) {
+            status = json_need(pull, error);
+        } else {
+            pull->at++;
+            if (*at == '"')
+                break;
+            status = read_escape(pull, error);
+        }
+        if (status)
+            return status;
+    }
+    pull->text[pull->text_length] = 0;
+    return AR_OK;
+}
+
+enum ar_status json_skip_string(struct json_pull *pull, struct ar_error *error)
+{
+    for (;;) {
+        const unsigned char *at = pull->at;
+        while (!inside[*at])
+            at++;
+        pull->at = at;
+        if (at == pull->end) {
+            enum ar_status status = json_need(pull, error);
+            if (status)
+                return status;
+            continue;
+        }
+        pull->at++;
+        if (*at == '"')
+            return AR_OK;
+        enum ar_status status = json_need(pull, error);
+        if (status)
+            return status;
+        pull->at++;
+    }
+}
 
 /* Bytes at which passing over stops. */
 enum { CLASS_QUOTE = 1, CLASS_OPEN = 2, CLASS_CLOSE = 3 };
@@ -334,4 +639,112 @@ enum ar_status json_pull_skip(struct json_pull *pull, struct ar_error *error)
     }
     value_ended(pull);
     return status;
+}
+
+/* Numbers of JSON as whole ones.
+ *
+ * What: the decimal digits of a number, scaled by a power of ten, exactly: times of day in
+ * microseconds with three decimals have more digits than a double. How: up to 19 digits are
+ * collected, the place of the point is kept as an exponent, and the scaling multiplies or divides;
+ * a half rounds away from zero. */
+
+#define DIGITS_KEPT    19
+#define EXPONENT_LIMIT 400
+
+struct decimal {
+    uint64_t digits;
+    int count;    /* of digits kept, leading zeros left out */
+    int exponent; /* the value is digits times 10^exponent */
+};
+
+/* Takes a run of digits. */
+static const char *take_digits(const char *at, struct decimal *out, bool fraction)
+{
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (out->count < DIGITS_KEPT) {
+            out->digits = out->digits * 10 + (uint64_t)(*at - '0');
+            out->count += out->digits != 0;
+            out->exponent -= fraction;
+        } else {
+            out->exponent += !fraction;
+        }
+    }
+    return at;
+}
+
+static bool parse_decimal(const char *at, struct decimal *out)
+{
+    const char *begin = at;
+    bool fraction = false;
+    *out = (struct decimal){0};
+    at = take_digits(at, out, false);
+    if (at == begin)
+        return false;
+    if (*at == '.') {
+        fraction = true;
+        at = take_digits(at + 1, out, true);
+    }
+    if (*at == 'e' || *at == 'E') {
+        bool negative = at[1] == '-';
+        int exponent = 0;
+        at += 1 + (at[1] == '-' || at[1] == '+');
+        if (*at < '0' || *at > '9')
+            return false;
+        for (; *at >= '0' && *at <= '9'; at++)
+            if (exponent < EXPONENT_LIMIT)
+                exponent = exponent * 10 + (*at - '0');
+        out->exponent += negative ? -exponent : exponent;
+    }
+    return !*at && (!fraction || at[-1] != '.');
+}
+
+static bool scale(struct decimal value, int digits, uint64_t *out)
+{
+    int exponent = value.exponent + digits;
+    bool half = false;
+    for (; exponent > 0 && value.digits; exponent--)
+        if (__builtin_mul_overflow(value.digits, UINT64_C(10), &value.digits))
+            return false;
+    for (; exponent < 0 && (value.digits || half); exponent++) {
+        half = value.digits % 10 >= 5;
+        value.digits /= 10;
+    }
+    *out = value.digits + half;
+    return true;
+}
+
+static bool parse_hexadecimal(const char *at, uint64_t *out)
+{
+    int count = 0;
+    *out = 0;
+    for (; *at; at++, count++) {
+        unsigned c = (unsigned char)*at;
+        unsigned digit = c - '0' <= 9 ? c - '0' : (c | 32) - 'a' <= 5 ? (c | 32) - 'a' + 10 : 16;
+        if (digit == 16 || count == 16)
+            return false;
+        *out = *out * 16 + digit;
+    }
+    return count > 0;
+}
+
+bool json_number_of(const struct json_token *token, int digits, struct json_number *out)
+{
+    struct decimal value;
+    const char *at = token->text;
+    if ((token->kind != JSON_NUMBER && token->kind != JSON_STRING) || token->cut)
+        return false;
+    out->negative = *at == '-';
+    at += out->negative;
+    if (at[0] == '0' && (at[1] | 32) == 'x')
+        return !digits && parse_hexadecimal(at + 2, &out->magnitude);
+    return parse_decimal(at, &value) && scale(value, digits, &out->magnitude);
+}
+
+bool json_integer_of(const struct json_token *token, int digits, int64_t *out)
+{
+    struct json_number number;
+    if (!json_number_of(token, digits, &number) || number.magnitude >= UINT64_C(1) << 62)
+        return false;
+    *out = number.negative ? -(int64_t)number.magnitude : (int64_t)number.magnitude;
+    return true;
 }

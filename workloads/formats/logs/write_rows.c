@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "workloads/formats/requests.h"
-#include "workloads/formats/writers.h"
+#include "workloads/formats/formats.h"
 #include "workloads/io/output.h"
 
 static enum ar_status write_line(struct trace_output *output, struct ar_error *error,

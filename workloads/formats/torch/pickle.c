@@ -8,11 +8,413 @@
  * 4. Texts of more than 64 KiB are skipped without being held.
  *
  * Source of the opcodes: the documentation of Python's module pickletools. */
-#include "workloads/formats/torch/pickle_state.h"
+#include "workloads/formats/torch/pickle.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Between the files of the pickle machine. */
+
+enum {
+    PICKLE_BUFFER_BYTES = 1 << 18,
+    PICKLE_MARKS_MOST = 200,
+};
+
+struct pickle {
+    struct trace_input *input;
+    const struct pickle_sink *sink;
+    unsigned char *buffer;
+    size_t at, filled;
+    bool ended, stopped;
+    bool unread;           /* the failure is one of the input, whose sentence names the file */
+    enum ar_status failed; /* why `take` or `take_line` gave nothing */
+    uint64_t before;       /* bytes of the file before the buffer */
+    uint64_t opcode_byte;
+    unsigned opcode;
+    uint64_t *stack;
+    size_t depth, room;
+    size_t marks[PICKLE_MARKS_MOST]; /* depths */
+    size_t mark_count;
+    uint64_t made;  /* values, those that came from elsewhere in the pickle left out */
+    uint64_t *memo; /* UINT64_MAX: not given */
+    size_t memo_count, memo_room;
+};
+
+/* The name of the opcode in hand. */
+const char *pickle_opcode_name(const struct pickle *self);
+
+/* FORMAT: the opcode in hand and what is wrong with it. */
+enum ar_status pickle_wrong(const struct pickle *self, const char *what, struct ar_error *error);
+enum ar_status pickle_no_memory(struct ar_error *error);
+
+/* The next `count` bytes, at most PICKLE_BUFFER_BYTES; NULL with an error where they are not
+ * there, then `failed` says why. Valid until the next call. */
+const unsigned char *pickle_take(struct pickle *self, size_t count, struct ar_error *error);
+/* A line without its end; the same. */
+const char *pickle_take_line(struct pickle *self, size_t *length, struct ar_error *error);
+enum ar_status pickle_skip(struct pickle *self, uint64_t count, struct ar_error *error);
+uint64_t pickle_little_endian(const unsigned char *bytes, size_t count);
+
+enum ar_status pickle_push(struct pickle *self, uint64_t value, struct ar_error *error);
+/* Whether so many values lie above the last mark. */
+enum ar_status pickle_need(const struct pickle *self, size_t count, struct ar_error *error);
+/* Values below this lie under the last mark. */
+size_t pickle_floor(const struct pickle *self);
+/* Takes the last mark away; `*first`: the value behind it. */
+enum ar_status pickle_unmark(struct pickle *self, size_t *first, struct ar_error *error);
+
+/* What opcodes do, with the operand that the table tells of. */
+enum ar_status pickle_act_none(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_true(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_false(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_small(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_int4(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_long(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_number_line(struct pickle *self, uint64_t operand,
+                                      struct ar_error *error);
+enum ar_status pickle_act_float(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_float_line(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_text(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_text_line(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_empty_dict(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_empty_list(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_append(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_appends(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_setitem(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_setitems(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_list(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_dict(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_tuple(struct pickle *self, uint64_t operand, struct ar_error *error);
+enum ar_status pickle_act_short_tuple(struct pickle *self, uint64_t operand,
+                                      struct ar_error *error);
+
+/* Numbers and texts of a pickle, in binary and as lines of text. */
+
+#define TEXT_KEPT   65536u /* bytes; longer texts are skipped */
+#define TEXT_MOST   (UINT64_C(1) << 28)
+#define NUMBER_MOST 4096u /* bytes of a whole number */
+
+double pickle_float_of(uint64_t value)
+{
+    uint64_t bits = value & ~UINT64_C(15);
+    double number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+/* ---- numbers --------------------------------------------------------------------------- */
+
+enum ar_status pickle_act_none(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    (void)operand;
+    return pickle_push(self, pickle_make(PICKLE_NONE, 0), error);
+}
+
+enum ar_status pickle_act_true(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    (void)operand;
+    return pickle_push(self, pickle_make(PICKLE_BOOL, 1), error);
+}
+
+enum ar_status pickle_act_false(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    (void)operand;
+    return pickle_push(self, pickle_make(PICKLE_BOOL, 0), error);
+}
+
+/* Up to four bytes without sign. */
+enum ar_status pickle_act_small(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    return pickle_push(self, pickle_make(PICKLE_INT, operand), error);
+}
+
+static enum ar_status push_number(struct pickle *self, uint64_t bits, bool negative,
+                                  struct ar_error *error)
+{
+    uint64_t index;
+    int64_t top = (int64_t)bits >> 59;
+    if (negative ? top == -1 : top == 0)
+        return pickle_push(self, pickle_make(PICKLE_INT, bits), error);
+    enum ar_status status = self->sink->wide(self->sink->argument, bits, negative, &index, error);
+    return status ? status : pickle_push(self, pickle_make(PICKLE_WIDE, index), error);
+}
+
+enum ar_status pickle_act_int4(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    bool negative = operand >> 31;
+    return push_number(self, negative ? operand | UINT64_C(0xffffffff00000000) : operand, negative,
+                       error);
+}
+
+/* A number of so many bytes, two's complement. */
+enum ar_status pickle_act_long(struct pickle *self, uint64_t length, struct ar_error *error)
+{
+    if (length > NUMBER_MOST)
+        return ar_error_set(error, AR_FORMAT, "%s of %" PRIu64 " bytes: no number is that long",
+                            pickle_opcode_name(self), length);
+    const unsigned char *bytes = pickle_take(self, (size_t)length, error);
+    if (!bytes)
+        return self->failed;
+    bool negative = length && bytes[length - 1] & 0x80;
+    unsigned char fill_byte = negative ? 0xff : 0;
+    size_t used = (size_t)length;
+    while (used > 8 && bytes[used - 1] == fill_byte)
+        used--;
+    if (used > 8 || (used == 8 && negative && !(bytes[7] & 0x80)))
+        return pickle_push(self, pickle_make(PICKLE_OTHER, 0), error);
+    uint64_t bits = pickle_little_endian(bytes, used);
+    if (negative && used < 8)
+        bits |= ~UINT64_C(0) << 8 * used;
+    return push_number(self, bits, negative, error);
+}
+
+/* "12", "-3", "12L"; "00" and "01" of the opcode INT are truth values. */
+enum ar_status pickle_act_number_line(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    size_t length;
+    const char *line = pickle_take_line(self, &length, error);
+    char text[32], *end;
+    (void)operand;
+    if (!line)
+        return self->failed;
+    if (self->opcode == 'I' && length == 2 && line[0] == '0' && (line[1] & ~1) == '0')
+        return pickle_push(self, pickle_make(PICKLE_BOOL, (uint64_t)(line[1] - '0')), error);
+    if (length && line[length - 1] == 'L')
+        length--;
+    if (!length || length >= sizeof text)
+        return length ? pickle_push(self, pickle_make(PICKLE_OTHER, 0), error)
+                      : pickle_wrong(self, "is followed by no number", error);
+    memcpy(text, line, length);
+    text[length] = '\0';
+    bool negative = text[0] == '-';
+    const char *digits = text + negative;
+    errno = 0;
+    uint64_t number = strtoull(digits, &end, 10);
+    if (*digits < '0' || *digits > '9' || *end)
+        return pickle_wrong(self, "is followed by no number", error);
+    if (errno || (negative && number > UINT64_C(1) << 63))
+        return pickle_push(self, pickle_make(PICKLE_OTHER, 0), error);
+    return push_number(self, negative ? -number : number, negative && number, error);
+}
+
+static enum ar_status push_float(struct pickle *self, uint64_t bits, struct ar_error *error)
+{
+    return pickle_push(self, (bits & ~UINT64_C(15)) | PICKLE_FLOAT, error);
+}
+
+/* Eight bytes, the highest first. */
+enum ar_status pickle_act_float(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    return push_float(self, __builtin_bswap64(operand), error);
+}
+
+enum ar_status pickle_act_float_line(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    size_t length;
+    const char *line = pickle_take_line(self, &length, error);
+    char text[64], *end;
+    (void)operand;
+    if (!line)
+        return self->failed;
+    if (!length || length >= sizeof text)
+        return pickle_wrong(self, "is followed by no number", error);
+    memcpy(text, line, length);
+    text[length] = '\0';
+    double number = strtod(text, &end);
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return *end ? pickle_wrong(self, "is followed by no number", error)
+                : push_float(self, bits, error);
+}
+
+/* ---- texts ----------------------------------------------------------------------------- */
+
+static enum ar_status push_text(struct pickle *self, const char *bytes, size_t length,
+                                struct ar_error *error)
+{
+    uint64_t index;
+    enum ar_status status = self->sink->text(self->sink->argument, bytes, length, &index, error);
+    return status ? status : pickle_push(self, pickle_make(PICKLE_TEXT, index), error);
+}
+
+enum ar_status pickle_act_text(struct pickle *self, uint64_t length, struct ar_error *error)
+{
+    if (length > TEXT_MOST)
+        return ar_error_set(error, AR_FORMAT, "%s of %" PRIu64 " bytes: no text is that long",
+                            pickle_opcode_name(self), length);
+    if (length > TEXT_KEPT) {
+        enum ar_status status = pickle_skip(self, length, error);
+        return status ? status : pickle_push(self, pickle_make(PICKLE_OTHER, 0), error);
+    }
+    const unsigned char *bytes = pickle_take(self, (size_t)length, error);
+    return bytes ? push_text(self, (const char *)bytes, (size_t)length, error) : self->failed;
+}
+
+/* Text without quotes, its escapes as they stand: no name that is looked for has any. */
+enum ar_status pickle_act_text_line(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    size_t length;
+    const char *line = pickle_take_line(self, &length, error);
+    (void)operand;
+    if (!line)
+        return self->failed;
+    if (self->opcode == 'S') {
+        if (length < 2 || (line[0] != '\'' && line[0] != '"') || line[length - 1] != line[0])
+            return pickle_wrong(self, "is not followed by a text in quotes", error);
+        line++;
+        length -= 2;
+    }
+    return push_text(self, line, length, error);
+}
+
+/* Lists, tuples and dictionaries of a pickle: what was put on the stack goes to the sink. */
+
+enum ar_status pickle_act_empty_dict(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    enum ar_status status = self->sink->make_dict(self->sink->argument, &operand, error);
+    return status ? status : pickle_push(self, pickle_make(PICKLE_DICT, operand), error);
+}
+
+enum ar_status pickle_act_empty_list(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    enum ar_status status = self->sink->make_list(self->sink->argument, &operand, error);
+    return status ? status : pickle_push(self, pickle_make(PICKLE_LIST, operand), error);
+}
+
+/* The container on top of the stack once what lies from `first` on is taken off. */
+static enum ar_status container_at(struct pickle *self, size_t first, enum pickle_kind kind,
+                                   uint64_t *index, struct ar_error *error)
+{
+    if (first <= pickle_floor(self) || pickle_kind_of(self->stack[first - 1]) != kind)
+        return pickle_wrong(self, kind == PICKLE_LIST ? "finds no list" : "finds no dictionary",
+                            error);
+    *index = pickle_payload(self->stack[first - 1]);
+    return AR_OK;
+}
+
+static enum ar_status append_from(struct pickle *self, size_t first, struct ar_error *error)
+{
+    uint64_t list = 0;
+    enum ar_status status = container_at(self, first, PICKLE_LIST, &list, error);
+    if (!status && self->depth > first)
+        status = self->sink->append(self->sink->argument, list, self->stack + first,
+                                    self->depth - first, error);
+    self->depth = first;
+    return status;
+}
+
+static enum ar_status put_from(struct pickle *self, size_t first, struct ar_error *error)
+{
+    uint64_t dict = 0;
+    enum ar_status status = container_at(self, first, PICKLE_DICT, &dict, error);
+    if (!status && (self->depth - first) % 2)
+        return pickle_wrong(self, "finds a key without a value", error);
+    if (!status && self->depth > first)
+        status = self->sink->put(self->sink->argument, dict, self->stack + first,
+                                 (self->depth - first) / 2, error);
+    self->depth = first;
+    return status;
+}
+
+enum ar_status pickle_act_append(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    (void)operand;
+    enum ar_status status = pickle_need(self, 2, error);
+    return status ? status : append_from(self, self->depth - 1, error);
+}
+
+enum ar_status pickle_act_appends(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    size_t first = 0;
+    (void)operand;
+    enum ar_status status = pickle_unmark(self, &first, error);
+    return status ? status : append_from(self, first, error);
+}
+
+enum ar_status pickle_act_setitem(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    (void)operand;
+    enum ar_status status = pickle_need(self, 3, error);
+    return status ? status : put_from(self, self->depth - 2, error);
+}
+
+enum ar_status pickle_act_setitems(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    size_t first = 0;
+    (void)operand;
+    enum ar_status status = pickle_unmark(self, &first, error);
+    return status ? status : put_from(self, first, error);
+}
+
+/* A container of what lies from `first` on. */
+static enum ar_status gather(struct pickle *self, size_t first, enum pickle_kind kind,
+                             struct ar_error *error)
+{
+    uint64_t index;
+    const struct pickle_sink *sink = self->sink;
+    size_t count = self->depth - first;
+    enum ar_status status = kind == PICKLE_LIST ? sink->make_list(sink->argument, &index, error)
+                                                : sink->make_dict(sink->argument, &index, error);
+    if (!status && kind == PICKLE_DICT && count % 2)
+        return pickle_wrong(self, "finds a key without a value", error);
+    if (!status && count)
+        status = kind == PICKLE_LIST
+                     ? sink->append(sink->argument, index, self->stack + first, count, error)
+                     : sink->put(sink->argument, index, self->stack + first, count / 2, error);
+    self->depth = first;
+    return status ? status : pickle_push(self, pickle_make(kind, index), error);
+}
+
+enum ar_status pickle_act_list(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    size_t first = 0;
+    (void)operand;
+    enum ar_status status = pickle_unmark(self, &first, error);
+    return status ? status : gather(self, first, PICKLE_LIST, error);
+}
+
+enum ar_status pickle_act_dict(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    size_t first = 0;
+    (void)operand;
+    enum ar_status status = pickle_unmark(self, &first, error);
+    return status ? status : gather(self, first, PICKLE_DICT, error);
+}
+
+static bool fits_pair(uint64_t value)
+{
+    return pickle_kind_of(value) == PICKLE_INT && pickle_payload(value) < 1u << 28;
+}
+
+static enum ar_status gather_tuple(struct pickle *self, size_t first, struct ar_error *error)
+{
+    const uint64_t *items = self->stack + first;
+    if (self->depth - first != 2 || !fits_pair(items[0]) || !fits_pair(items[1]))
+        return gather(self, first, PICKLE_LIST, error);
+    self->stack[first] =
+        pickle_make(PICKLE_PAIR, pickle_payload(items[0]) << 28 | pickle_payload(items[1]));
+    self->depth = first + 1;
+    return AR_OK;
+}
+
+enum ar_status pickle_act_tuple(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    size_t first = 0;
+    (void)operand;
+    enum ar_status status = pickle_unmark(self, &first, error);
+    return status ? status : gather_tuple(self, first, error);
+}
+
+/* TUPLE1 to TUPLE3 and EMPTY_TUPLE. */
+enum ar_status pickle_act_short_tuple(struct pickle *self, uint64_t operand, struct ar_error *error)
+{
+    size_t count = self->opcode == ')' ? 0 : self->opcode - 0x84u;
+    (void)operand;
+    enum ar_status status = pickle_need(self, count, error);
+    return status ? status : gather_tuple(self, self->depth - count, error);
+}
 
 enum {
     STACK_ROOM = 4096, /* at first */

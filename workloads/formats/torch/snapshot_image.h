@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "allocators/base/status.h"
+#include "workloads/formats/torch/pickle_writer.h"
 #include "workloads/trace/texts.h"
 
 /* By the names that snapshots have for them. */
@@ -107,5 +108,12 @@ enum ar_status snapshot_tag(struct snapshot_image *self, const char *text, uint3
  * they leave with free ones. Once, after the last entry and block. HOST_MEMORY. */
 enum ar_status snapshot_settle(struct snapshot_image *self,
                                struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Writes a PyTorch memory snapshot: a pickle that pytorch.org/memory_viz and PyTorch's own
+ * torch/cuda/_memory_viz.py open. */
+
+/* Writes an image that was settled. Errors are those of the sink, and HOST_MEMORY. */
+enum ar_status snapshot_write(const struct snapshot_image *image, pickle_sink *sink, void *argument,
+                              struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

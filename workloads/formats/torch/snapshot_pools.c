@@ -16,21 +16,513 @@
  *
  * Source: get_free_block and release_cached_blocks of PyTorch's allocator, as the policy `torch` has
  * them; the inference is this project's. */
-#include "workloads/formats/torch/snapshot_pools.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/formats/torch/snapshot_passed.h"
+#include "allocators/base/array.h"
+#include "allocators/base/range_tree.h"
+#include "allocators/base/size.h"
+#include "allocators/policies/torch/torch.h"
+#include "workloads/formats/torch/snapshot_world.h"
 
-#define COMPARISONS_MOST (UINT64_C(1) << 28) /* of segments with pairs of opposites */
-#define FIRST_NEW        UINT64_C(0xfff0000) /* names of new pools, which programs do not have */
-#define NEW_POOLS        64u
+/* Which free blocks the recorded allocator passed over: what tells segments of different pools apart. */
+
+#define SNAPSHOT_NO_SEGMENT UINT32_MAX
+
+struct snapshot_passed_segment {
+    uint64_t address, bytes;
+    uint32_t group;
+    unsigned pool; /* of the tree */
+    bool told, coloured, live;
+    bool is_not_common;
+};
+
+/* Free blocks of one stream and kind, all pools together. */
+struct snapshot_passed_group {
+    unsigned stream;
+    bool small;
+    uint32_t root;
+};
+
+struct snapshot_passed {
+    struct snapshot_world *world;
+    struct snapshot_tree *tree;
+    struct torch_settings settings;
+    struct ar_host host;
+    struct ar_range_pool blocks; /* extra: segment * 2 + used */
+    struct ar_map at;            /* from address to block */
+    struct ar_map final_at;      /* from address to final area */
+    struct snapshot_passed_group *groups;
+    size_t group_count, group_room;
+    struct snapshot_passed_segment *segments;
+    size_t segment_count, segment_room;
+    uint32_t *of_event;      /* segment of each request and segment entry */
+    struct ar_map opposites; /* pairs of segments, the lower one in the upper half */
+    uint64_t *pairs;
+    size_t pair_count, pair_room;
+    uint64_t steps;
+    uint32_t fresh;         /* the segment that was made for the next request */
+    bool in_part;           /* what a request gave back may be a part of what was free */
+    bool giving_back;       /* in a run of segments given back */
+    uint64_t smallest_back; /* bytes of the smallest of that run */
+    bool stuck;
+};
+
+/* Goes through the history from its start; `world`, `tree`, `settings` and `in_part` are set, all else is
+ * zero. `stuck`: it contradicts itself. HOST_MEMORY. The caller closes it, also after a failure. */
+enum ar_status snapshot_passed_find(struct snapshot_passed *self,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
+void snapshot_passed_close(struct snapshot_passed *self);
+
+/* Rules 1 and 2 of snapshot_pools.c: all blocks are followed forward through the history, free ones in a
+ * tree for each stream and kind, by size and then address, as PyTorch has them. */
+
+#define STEPS_MOST (UINT64_C(1) << 25) /* over all requests, at blocks passed over */
 
 static enum ar_status no_memory(struct ar_error *error)
 {
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the pools of a snapshot");
 }
+
+/* ---- blocks ---------------------------------------------------------------------------- */
+
+static struct ar_range_node *node_of(struct snapshot_passed *self, uint32_t block)
+{
+    return &self->blocks.nodes[block];
+}
+
+static bool is_used(struct snapshot_passed *self, uint32_t block)
+{
+    return node_of(self, block)->extra & 1;
+}
+
+static struct snapshot_passed_segment *segment_of(struct snapshot_passed *self, uint32_t block)
+{
+    return &self->segments[node_of(self, block)->extra >> 1];
+}
+
+static uint32_t *root_of(struct snapshot_passed *self, uint32_t block)
+{
+    return &self->groups[segment_of(self, block)->group].root;
+}
+
+/* A new block behind another one of its segment; 0: the first. It is in no tree. */
+static enum ar_status make_block(struct snapshot_passed *self, uint64_t address, uint64_t bytes,
+                                 uint32_t segment, uint32_t behind, uint32_t *out,
+                                 struct ar_error *error)
+{
+    if (!ar_range_pool_reserve(&self->blocks, 1))
+        return no_memory(error);
+    uint32_t block = *out = ar_range_pool_take(&self->blocks);
+    struct ar_range_node *node = node_of(self, block);
+    node->address = address;
+    node->bytes = bytes;
+    node->extra = (uint64_t)segment << 1;
+    node->previous = behind;
+    node->next = behind ? node_of(self, behind)->next : 0;
+    if (node->next)
+        node_of(self, node->next)->previous = block;
+    if (behind)
+        node_of(self, behind)->next = block;
+    return ar_map_put(&self->at, address, block) ? no_memory(error) : AR_OK;
+}
+
+static void drop_block(struct snapshot_passed *self, uint32_t block)
+{
+    const struct ar_range_node *node = node_of(self, block);
+    ar_map_remove(&self->at, node->address);
+    if (node->previous)
+        node_of(self, node->previous)->next = node->next;
+    if (node->next)
+        node_of(self, node->next)->previous = node->previous;
+    ar_range_pool_give(&self->blocks, block);
+}
+
+static void set_free(struct snapshot_passed *self, uint32_t block)
+{
+    node_of(self, block)->extra &= ~UINT64_C(1);
+    ar_range_tree_insert(&self->blocks, root_of(self, block), AR_RANGE_BY_SIZE, block);
+}
+
+static void set_used(struct snapshot_passed *self, uint32_t block)
+{
+    ar_range_tree_remove(&self->blocks, root_of(self, block), AR_RANGE_BY_SIZE, block);
+    node_of(self, block)->extra |= 1;
+}
+
+/* Joins a block that is in no tree with a free neighbour behind it. */
+static void absorb_next(struct snapshot_passed *self, uint32_t block)
+{
+    uint32_t next = node_of(self, block)->next;
+    if (!next || is_used(self, next))
+        return;
+    set_used(self, next);
+    node_of(self, block)->bytes += node_of(self, next)->bytes;
+    drop_block(self, next);
+}
+
+/* What a request leaves of a block: PyTorch keeps a little of a large one with it, and all of one
+ * that is not to be split. */
+static bool leaves_rest(const struct snapshot_passed *self, bool small, uint64_t bytes,
+                        uint64_t rest_bytes)
+{
+    if (small)
+        return rest_bytes >= TORCH_MIN_BLOCK_BYTES;
+    return bytes < self->settings.max_split_bytes && rest_bytes > TORCH_SMALL_BYTES;
+}
+
+/* ---- segments -------------------------------------------------------------------------- */
+
+static enum ar_status group_for(struct snapshot_passed *self, unsigned stream, bool small,
+                                uint32_t *out, struct ar_error *error)
+{
+    for (*out = 0; *out < self->group_count; ++*out)
+        if (self->groups[*out].stream == stream && self->groups[*out].small == small)
+            return AR_OK;
+    struct snapshot_passed_group *groups =
+        ar_array_grow(self->groups, self->group_count, &self->group_room, sizeof *groups);
+    if (!groups)
+        return no_memory(error);
+    self->groups = groups;
+    self->groups[self->group_count++] =
+        (struct snapshot_passed_group){.stream = stream, .small = small};
+    return AR_OK;
+}
+
+static enum ar_status add_segment(struct snapshot_passed *self,
+                                  const struct snapshot_passed_segment *given, unsigned stream,
+                                  bool small, struct ar_error *error)
+{
+    struct snapshot_passed_segment *segments =
+        ar_array_grow(self->segments, self->segment_count, &self->segment_room, sizeof *segments);
+    if (!segments)
+        return no_memory(error);
+    self->segments = segments;
+    struct snapshot_passed_segment *segment = &segments[self->segment_count++];
+    *segment = *given;
+    segment->live = true;
+    return group_for(self, stream, small, &segment->group, error);
+}
+
+/* The blocks of a segment that is there at the start; `*place` is the first of them. */
+static enum ar_status lay_out(struct snapshot_passed *self, const struct snapshot_area *area,
+                              size_t *place, struct ar_error *error)
+{
+    const struct snapshot_world *world = self->world;
+    uint32_t segment = (uint32_t)self->segment_count - 1, last = 0;
+    uint64_t at = area->address, end = area->address + area->bytes;
+    enum ar_status status = AR_OK;
+    while (*place < world->place_count && world->places[*place].address < at)
+        ++*place; /* in no segment */
+    for (; !status && at < end; at += node_of(self, last)->bytes) {
+        const struct snapshot_place *next =
+            *place < world->place_count && world->places[*place].address < end
+                ? &world->places[*place]
+                : NULL;
+        bool used = next && next->address <= at;
+        uint64_t bytes = (next ? next->address : end) - at;
+        if (used) {
+            const struct snapshot_place *after = next + 1;
+            uint64_t limit =
+                ++*place < world->place_count && after->address < end ? after->address : end;
+            bytes = next->granted_bytes ? next->granted_bytes
+                                        : torch_round(&self->settings, next->requested_bytes);
+            if (!next->granted_bytes && !leaves_rest(self, area->small, bytes, limit - at - bytes))
+                bytes = limit - at;
+            self->stuck |= next->address != at || bytes > limit - at || !bytes;
+        }
+        if (self->stuck)
+            return AR_OK;
+        status = make_block(self, at, bytes, segment, last, &last, error);
+        if (!status && used)
+            node_of(self, last)->extra |= 1;
+        else if (!status)
+            set_free(self, last);
+    }
+    return status;
+}
+
+static enum ar_status begin(struct snapshot_passed *self, struct ar_error *error)
+{
+    const struct snapshot_world *world = self->world;
+    enum ar_status status = AR_OK;
+    size_t place = 0;
+    for (size_t i = 0; i < world->area_count && !status && !self->stuck; i++) {
+        const struct snapshot_area *area = &world->areas[i];
+        const struct snapshot_passed_segment segment = {.address = area->address,
+                                                        .bytes = area->bytes,
+                                                        .pool = area->pool,
+                                                        .told = area->pool_told};
+        status = add_segment(self, &segment, area->stream, area->small, error);
+        if (!status)
+            status = lay_out(self, area, &place, error);
+    }
+    return status;
+}
+
+/* ---- what is passed over --------------------------------------------------------------- */
+
+static enum ar_status oppose(struct snapshot_passed *self, uint32_t one, uint32_t other,
+                             struct ar_error *error)
+{
+    uint64_t pair = one < other ? (uint64_t)one << 32 | other : (uint64_t)other << 32 | one, seen;
+    if (one == other) {
+        self->stuck = true;
+        return AR_OK;
+    }
+    if (ar_map_get(&self->opposites, pair, &seen))
+        return AR_OK;
+    uint64_t *pairs = ar_array_grow(self->pairs, self->pair_count, &self->pair_room, sizeof *pairs);
+    if (!pairs)
+        return no_memory(error);
+    self->pairs = pairs;
+    if (ar_map_put(&self->opposites, pair, 1))
+        return no_memory(error);
+    self->pairs[self->pair_count++] = pair;
+    return AR_OK;
+}
+
+/* Blocks of so many bytes and more are not taken for a request, with a limit on what is split. */
+static uint64_t most_for(const struct snapshot_passed *self, uint64_t bytes)
+{
+    const struct torch_settings *settings = &self->settings;
+    if (settings->max_split_bytes == UINT64_MAX)
+        return UINT64_MAX;
+    return bytes < settings->max_split_bytes ? settings->max_split_bytes
+                                             : bytes + settings->max_non_split_rounding_bytes;
+}
+
+/* Free blocks that would have served a request before `block`; of a fresh one all that would. */
+static enum ar_status find_passed(struct snapshot_passed *self, uint32_t block, uint64_t bytes,
+                                  bool fresh, struct ar_error *error)
+{
+    const uint32_t root = *root_of(self, block);
+    const uint64_t most_bytes = most_for(self, bytes);
+    const uint32_t taken = (uint32_t)(node_of(self, block)->extra >> 1);
+    uint64_t address = 0;
+    enum ar_status status = AR_OK;
+    while (!status && !self->stuck) {
+        uint32_t other = ar_range_tree_best(&self->blocks, root, bytes, address);
+        if (!other || (other == block && !fresh) || node_of(self, other)->bytes >= most_bytes)
+            break;
+        if (other != block)
+            status = oppose(self, taken, (uint32_t)(node_of(self, other)->extra >> 1), error);
+        bytes = node_of(self, other)->bytes;
+        address = node_of(self, other)->address + 1;
+        self->stuck |= ++self->steps > STEPS_MOST;
+    }
+    return status;
+}
+
+/* ---- entries --------------------------------------------------------------------------- */
+
+static enum ar_status take_request(struct snapshot_passed *self,
+                                   const struct snapshot_record *record, size_t event,
+                                   struct ar_error *error)
+{
+    uint64_t found, bytes = torch_round(&self->settings, record->bytes);
+    bool small = bytes <= TORCH_SMALL_BYTES;
+    uint32_t rest, block = ar_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
+    if (!record->bytes)
+        return AR_OK;
+    self->stuck |= !block || is_used(self, block) || node_of(self, block)->bytes < bytes ||
+                   self->groups[segment_of(self, block)->group].small != small ||
+                   self->groups[segment_of(self, block)->group].stream != record->stream;
+    if (self->stuck)
+        return AR_OK;
+    uint32_t segment = (uint32_t)(node_of(self, block)->extra >> 1);
+    self->of_event[event] = segment;
+    enum ar_status status = find_passed(self, block, bytes, segment == self->fresh, error);
+    self->fresh = SNAPSHOT_NO_SEGMENT;
+    if (status)
+        return status;
+    set_used(self, block);
+    uint64_t left_bytes = node_of(self, block)->bytes - bytes;
+    if (!leaves_rest(self, small, bytes, left_bytes))
+        return AR_OK;
+    node_of(self, block)->bytes = bytes;
+    status = make_block(self, record->address + bytes, left_bytes, segment, block, &rest, error);
+    if (!status)
+        set_free(self, rest);
+    return status;
+}
+
+static void take_free(struct snapshot_passed *self, const struct snapshot_record *record)
+{
+    uint64_t found;
+    uint32_t block = ar_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
+    if (!block || !is_used(self, block)) {
+        self->stuck = true;
+        return;
+    }
+    absorb_next(self, block);
+    uint32_t before = node_of(self, block)->previous;
+    if (before && !is_used(self, before)) {
+        set_used(self, before);
+        node_of(self, before)->bytes += node_of(self, block)->bytes;
+        drop_block(self, block);
+        block = before;
+    }
+    set_free(self, block);
+}
+
+static enum ar_status take_segment(struct snapshot_passed *self,
+                                   const struct snapshot_record *record, size_t event,
+                                   struct ar_error *error)
+{
+    uint64_t seen;
+    const struct snapshot_passed_segment segment = {.address = record->address,
+                                                    .bytes = record->bytes,
+                                                    .pool = record->pool ? record->pool - 1 : 0,
+                                                    .told = record->pool != 0};
+    self->stuck |= !record->bytes || ar_map_get(&self->at, record->address, &seen);
+    if (self->stuck)
+        return AR_OK;
+    enum ar_status status = add_segment(self, &segment, record->stream,
+                                        record->bytes == TORCH_SMALL_SEGMENT_BYTES, error);
+    uint32_t block, made = (uint32_t)self->segment_count - 1;
+    if (!status)
+        status = make_block(self, record->address, record->bytes, made, 0, &block, error);
+    if (!status)
+        set_free(self, block);
+    self->fresh = self->of_event[event] = made;
+    return status;
+}
+
+/* The block that is all of a segment, where that is free. */
+static uint32_t whole_block(struct snapshot_passed *self,
+                            const struct snapshot_passed_segment *segment)
+{
+    uint64_t found;
+    if (!segment->live || !ar_map_get(&self->at, segment->address, &found) ||
+        is_used(self, (uint32_t)found) || node_of(self, (uint32_t)found)->bytes != segment->bytes)
+        return 0;
+    return (uint32_t)found;
+}
+
+static void take_back(struct snapshot_passed *self, const struct snapshot_record *record,
+                      size_t event)
+{
+    uint64_t found;
+    uint32_t block = ar_map_get(&self->at, record->address, &found) ? (uint32_t)found : 0;
+    self->stuck |= !block || is_used(self, block) || node_of(self, block)->bytes != record->bytes ||
+                   whole_block(self, segment_of(self, block)) != block;
+    if (self->stuck)
+        return;
+    struct snapshot_passed_segment *segment = segment_of(self, block);
+    self->of_event[event] = (uint32_t)(segment - self->segments);
+    if (record->pool) {
+        segment->pool = record->pool - 1;
+        segment->told = true;
+    }
+    set_used(self, block);
+    drop_block(self, block);
+    segment->live = false;
+}
+
+/* Segments were given back, and these were not: they are neither of the common pool nor of one that has
+ * ever given any back, which a private one does once the program has given it up. `next`: what follows;
+ * NULL: the end. */
+static enum ar_status look_at_rest(struct snapshot_passed *self, const struct snapshot_record *next,
+                                   struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    bool in_request =
+        !next || next->action == SNAPSHOT_SEGMENT_ALLOC || next->action == SNAPSHOT_OOM;
+    /* For a request the oldest alone may have been given back (which a threshold asks for where the
+     * program has set a limit), or as many of the largest as it needs. */
+    if (in_request && ((self->in_part && self->settings.gc_threshold > 0) ||
+                       self->smallest_back >= self->settings.max_split_bytes))
+        return AR_OK;
+    self->steps += self->segment_count;
+    self->stuck |= self->steps > STEPS_MOST;
+    for (size_t i = 0; i < self->segment_count && !self->stuck; i++)
+        if (self->segments[i].told && !self->segments[i].pool &&
+            whole_block(self, &self->segments[i]))
+            return AR_OK;
+    for (uint32_t i = 0; i < self->segment_count && !self->stuck; i++) {
+        if (i == self->fresh || !whole_block(self, &self->segments[i]))
+            continue;
+        self->segments[i].is_not_common = true;
+        for (uint32_t k = 0; k < self->segment_count && !status && !self->stuck; k++) {
+            if (!self->segments[k].live)
+                status = oppose(self, i, k, error);
+            self->stuck |= ++self->steps > STEPS_MOST;
+        }
+    }
+    return status;
+}
+
+static enum ar_status take(struct snapshot_passed *self, const struct snapshot_record *record,
+                           size_t event, struct ar_error *error)
+{
+    if (self->giving_back && record->action != SNAPSHOT_SEGMENT_FREE) {
+        enum ar_status status = look_at_rest(self, record, error);
+        self->giving_back = false;
+        if (status)
+            return status;
+    }
+    switch (record->action) {
+    case SNAPSHOT_ALLOC:
+        return take_request(self, record, event, error);
+    case SNAPSHOT_FREE_COMPLETED:
+        take_free(self, record);
+        return AR_OK;
+    case SNAPSHOT_SEGMENT_ALLOC:
+        return take_segment(self, record, event, error);
+    case SNAPSHOT_SEGMENT_FREE:
+        if (!self->giving_back || record->bytes < self->smallest_back)
+            self->smallest_back = record->bytes;
+        self->giving_back = true;
+        take_back(self, record, event);
+        return AR_OK;
+    case SNAPSHOT_SEGMENT_MAP:
+    case SNAPSHOT_SEGMENT_UNMAP:
+        self->stuck = true;
+        return AR_OK;
+    default:
+        return AR_OK;
+    }
+}
+
+enum ar_status snapshot_passed_find(struct snapshot_passed *self, struct ar_error *error)
+{
+    const struct snapshot_world *world = self->world;
+    size_t bytes = (world->event_count + 1) * sizeof *self->of_event;
+    self->fresh = SNAPSHOT_NO_SEGMENT;
+    ar_range_pool_open(&self->blocks, &self->host);
+    self->of_event = malloc(bytes);
+    if (!self->of_event)
+        return no_memory(error);
+    memset(self->of_event, 0xff, bytes);
+    enum ar_status status = begin(self, error);
+    for (size_t i = 0; i < world->event_count && !status && !self->stuck; i++) {
+        const struct snapshot_record *record = snapshot_world_event(world, self->tree, i);
+        self->stuck |= !record;
+        status = record ? take(self, record, i, error) : AR_OK;
+    }
+    if (!status && !self->stuck && self->giving_back)
+        status = look_at_rest(self, NULL, error);
+    return status;
+}
+
+void snapshot_passed_close(struct snapshot_passed *self)
+{
+    if (self->blocks.host)
+        ar_range_pool_close(&self->blocks);
+    ar_map_close(&self->at);
+    ar_map_close(&self->final_at);
+    ar_map_close(&self->opposites);
+    free(self->groups);
+    free(self->segments);
+    free(self->of_event);
+    free(self->pairs);
+    *self = (struct snapshot_passed){0};
+}
+
+#define COMPARISONS_MOST (UINT64_C(1) << 28) /* of segments with pairs of opposites */
+#define FIRST_NEW        UINT64_C(0xfff0000) /* names of new pools, which programs do not have */
+#define NEW_POOLS        64u
 
 /* ---- colours --------------------------------------------------------------------------- */
 

@@ -10,15 +10,124 @@
  *    begin, the first that fits: the common one, those that are named, new ones.
  *
  * Source: as snapshot_pools.c, with map_block, unmap_block and find_expandable_block. */
-#include "workloads/formats/torch/snapshot_ranges.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
 #include "allocators/policies/torch/torch.h"
-#include "workloads/formats/torch/snapshot_pages.h"
-#include "workloads/formats/torch/snapshot_pools.h"
+#include "workloads/formats/torch/snapshot_world.h"
+#include "allocators/base/map.h"
+
+/* Which pages of growing segments no block in use lies on: those that a release gives back. */
+
+/* The pages of one range: as long as each other, and one begins at `phase`. */
+struct snapshot_page_size {
+    uint64_t phase, bytes;
+};
+
+/* A zeroed struct is empty. */
+struct snapshot_pages {
+    struct ar_map uses;   /* by the first address of a page: 1 + how many blocks lie on it */
+    struct ar_map blocks; /* bytes of those in use, by address */
+    uint64_t steps;       /* pages that were touched, for those who set a limit */
+};
+
+void snapshot_pages_close(struct snapshot_pages *self);
+
+/* What each of these does to the pages that are mapped and free is added to `*free_pages`. Pages that
+ * are there already, or are not, and blocks likewise are passed over. HOST_MEMORY. */
+enum ar_status snapshot_pages_map(struct snapshot_pages *self, struct snapshot_page_size size,
+                                  uint64_t address, uint64_t bytes,
+                                  uint64_t *free_pages) AR_STATUS_CHECKED;
+void snapshot_pages_unmap(struct snapshot_pages *self, struct snapshot_page_size size,
+                          uint64_t address, uint64_t bytes, uint64_t *free_pages);
+enum ar_status snapshot_pages_use(struct snapshot_pages *self, struct snapshot_page_size size,
+                                  uint64_t address, uint64_t bytes,
+                                  uint64_t *free_pages) AR_STATUS_CHECKED;
+enum ar_status snapshot_pages_leave(struct snapshot_pages *self, struct snapshot_page_size size,
+                                    uint64_t address, uint64_t *free_pages) AR_STATUS_CHECKED;
+
+/* How: of each mapped page the blocks in use on it are counted. A page is given back where no block
+ * lies on it, since free blocks that touch each other are one. */
+
+void snapshot_pages_close(struct snapshot_pages *self)
+{
+    ar_map_close(&self->uses);
+    ar_map_close(&self->blocks);
+}
+
+/* The first page that lies in the bytes, or the one that they begin on. */
+static uint64_t first_page(struct snapshot_page_size size, uint64_t address)
+{
+    return address - (address - size.phase % size.bytes) % size.bytes;
+}
+
+enum ar_status snapshot_pages_map(struct snapshot_pages *self, struct snapshot_page_size size,
+                                  uint64_t address, uint64_t bytes, uint64_t *free_pages)
+{
+    enum ar_status status = AR_OK;
+    uint64_t count, page = first_page(size, address);
+    for (; page < address + bytes && !status; page += size.bytes) {
+        self->steps++;
+        if (ar_map_get(&self->uses, page, &count))
+            continue;
+        status = ar_map_put(&self->uses, page, 1);
+        *free_pages += !status;
+    }
+    return status;
+}
+
+void snapshot_pages_unmap(struct snapshot_pages *self, struct snapshot_page_size size,
+                          uint64_t address, uint64_t bytes, uint64_t *free_pages)
+{
+    uint64_t count, page = first_page(size, address);
+    for (; page < address + bytes; page += size.bytes) {
+        self->steps++;
+        if (!ar_map_get(&self->uses, page, &count))
+            continue;
+        ar_map_remove(&self->uses, page);
+        *free_pages -= count == 1;
+    }
+}
+
+/* One block more, or one less, on each mapped page of these bytes. */
+static enum ar_status count_block(struct snapshot_pages *self, struct snapshot_page_size size,
+                                  uint64_t address, uint64_t bytes, bool more, uint64_t *free_pages)
+{
+    enum ar_status status = AR_OK;
+    uint64_t count, page = first_page(size, address);
+    for (; page < address + bytes && !status; page += size.bytes) {
+        self->steps++;
+        if (!ar_map_get(&self->uses, page, &count)) /* past the pages: it cannot be in use */
+            break;
+        if (!more && count == 1)
+            continue;
+        status = ar_map_put(&self->uses, page, more ? count + 1 : count - 1);
+        *free_pages += !more && count == 2;
+        *free_pages -= more && count == 1;
+    }
+    return status;
+}
+
+enum ar_status snapshot_pages_use(struct snapshot_pages *self, struct snapshot_page_size size,
+                                  uint64_t address, uint64_t bytes, uint64_t *free_pages)
+{
+    uint64_t before;
+    if (!bytes || ar_map_get(&self->blocks, address, &before))
+        return AR_OK;
+    enum ar_status status = ar_map_put(&self->blocks, address, bytes);
+    return status ? status : count_block(self, size, address, bytes, true, free_pages);
+}
+
+enum ar_status snapshot_pages_leave(struct snapshot_pages *self, struct snapshot_page_size size,
+                                    uint64_t address, uint64_t *free_pages)
+{
+    uint64_t bytes;
+    if (!ar_map_get(&self->blocks, address, &bytes))
+        return AR_OK;
+    ar_map_remove(&self->blocks, address);
+    return count_block(self, size, address, bytes, false, free_pages);
+}
 
 #define RANGES_MOST 1024u
 #define SMALL_PAGE  (2 * AR_MIB)

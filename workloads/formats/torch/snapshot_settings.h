@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "workloads/formats/import_report.h"
+#include "workloads/formats/torch/snapshot_tree.h"
+
 #define SNAPSHOT_DIVISIONS 16 /* of sizes from 1 MiB up by doubling, the last one and more */
 
 struct snapshot_settings {
@@ -16,5 +19,12 @@ struct snapshot_settings {
 
 /* Reads "max_split_size_mb:64,expandable_segments:True"; what it does not know it leaves out. */
 void snapshot_settings_read(const char *conf, struct snapshot_settings *out);
+
+/* The settings that a snapshot tells, as the text that a user would have set. */
+
+/* Writes the text of `allocator_settings`: what was set in the environment, and behind it what the
+ * other fields say beyond that. "" where there are no settings. What is left out, the report says. */
+void snapshot_conf(const struct snapshot_tree *tree, uint64_t settings, char *text, size_t room,
+                   struct import_report *report);
 
 #endif

@@ -3,10 +3,12 @@
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_WORLD_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_WORLD_H
 
-#include "allocators/base/map.h"
 #include "workloads/formats/import_report.h"
+#include "workloads/formats/torch/snapshot_marks.h"
 #include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/trace/event.h"
+#include "allocators/base/map.h"
+#include "workloads/trace/trace.h"
 
 /* A segment, or a run of mapped pages of one that grows. */
 struct snapshot_area {
@@ -81,5 +83,34 @@ uint64_t *snapshot_world_bases(const struct snapshot_world *world,
                                const struct snapshot_tree *tree);
 /* Does a run of the start belong to the same range as the one before it? */
 bool snapshot_world_joins(const struct snapshot_world *world, size_t area);
+
+/* A snapshot's history as a trace. */
+
+/* Appends the state at the start, all events and marks, and the state at the end. Lets go of the tree's
+ * records on the way. */
+enum ar_status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world *worlds,
+                              size_t count, const struct snapshot_marks *marks,
+                              struct trace_memory *memory, struct import_report *report,
+                              struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Which pool a range of growing pages is of, where the snapshot does not say: ranges all of whose pages
+ * were unmapped are not among its segments. */
+
+/* Once, after the rewind. `conf`: the settings of the allocator. Where it cannot tell, or need not, all stay as they are. HOST_MEMORY; INVALID
+ * for too many pools. */
+enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,
+                                    const char *conf, struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Which pool a segment is of, where the snapshot does not say: PyTorch 2.0 and before tell it of none,
+ * later ones not of those that were given back. */
+
+/* Once, after the rewind. `conf`: the settings of the allocator. Where it cannot tell, or need not, all
+ * stay as they are. HOST_MEMORY; INVALID for too many pools. */
+enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot_tree *tree,
+                                   const char *conf, struct ar_error *error) AR_STATUS_CHECKED;
+
+/* A pool that the snapshot does not name, by its number from 0. */
+enum ar_status snapshot_new_pool(struct snapshot_tree *tree, unsigned number, unsigned *pool,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "allocators/base/map.h"
 #include "allocators/base/size.h"
 #include "workloads/formats/requests.h"
-#include "workloads/formats/torch/snapshot_writer.h"
-#include "workloads/formats/writers.h"
+#include "workloads/formats/torch/snapshot_image.h"
+#include "workloads/formats/formats.h"
+#include "allocators/base/map.h"
 #include "workloads/io/output.h"
 
 #define ROUND_BYTES 512u

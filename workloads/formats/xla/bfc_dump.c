@@ -1,386 +1,383 @@
-/* Reading a log for the dumps of a BFC allocator.
+/* Out-of-memory dumps of TensorFlow and JAX, as a trace.
  *
- * What: the last dump that names chunks, and the request that failed. How: each line is looked
- * through for the allocator's own words, wherever they stand in it, so that time stamps, source
- * places and what a terminal put before them do not matter.
- * 1. "... ran out of memory trying to allocate 1.25GiB (rounded to N)requested by op X" begins a
- *    dump; so does "BFCAllocator dump for" or the first bin where chunks were read already. With
- *    "is not a failure" the program went on without.
- * 2. "Next region of size N", then "InUse at A of size N [by op X ..] next M", "Free  at ..";
- *    TensorFlow 1 says "Chunk at" for those in use. Addresses are hexadecimal, with 0x or without.
- * 3. "N Chunks of size S totalling": the summary, which stands for the chunks in logs that lost
- *    them.
- * 4. "Stats:" and its lines; "memory_limit_: N" where there are none.
- * 5. What was asked for exactly, a later sentence tells: "Out of memory while trying to allocate N
- *    bytes" or "OOM when allocating tensor with shape[..] and type T".
- * 6. XLA's list of buffers (xla_buffers.c) stands in where there are no chunks.
- * Source of the words: bfc_allocator.cc of TensorFlow 1.0 to 2.18 and of XLA. */
-#include "workloads/formats/xla/bfc_dump.h"
-
+ * What: the state in which the allocator was when a request failed, and that request. How:
+ * 1. Regions, and chunks in use and free, are notes before the first event, in the order of
+ *    addresses: a state to start from, see FORMAT.md.
+ * 2. Each chunk in use is a request with the key initial=yes; the operation that made it, where
+ *    the log tells it, is its tag.
+ * 3. The request that failed is the last one, with a note; its size is exact where a sentence of
+ *    the log tells the bytes, else as it was rounded, else about what was printed for people.
+ * 4. Of a log without a dump, XLA's list of a program's largest buffers is read: arguments are
+ *    requests, what the program would have made is a note.
+ * Both frameworks print the same text: which one it was, the places of the source files tell. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocators/base/array.h"
-#include "workloads/io/log_lines.h"
+#include "workloads/formats/formats.h"
+#include "workloads/formats/import_report.h"
+#include "workloads/formats/rows.h"
+#include "workloads/formats/xla/bfc_log.h"
+#include "workloads/io/head.h"
+#include "workloads/trace/reader.h"
+#include "workloads/trace/trace.h"
 
-#define ROUNDING 256u
-/* Chunks that stand for a summary: there a number of them costs a log nothing. */
-#define SUMMARY_LIMIT 65536u
-
-struct bfc_reading {
-    struct bfc_log *log;
-    struct bfc_dump dump; /* in hand */
-    bool in_stats;
-    uint64_t line;
-    const char *path;
+struct conversion {
+    struct bfc_log log;
+    struct import_report *report;
+    struct trace_memory *memory;
     struct ar_error *error;
+    uint64_t ids;
 };
 
-static enum ar_status no_memory(struct ar_error *error)
+static enum ar_status append(struct conversion *c, struct trace_event event,
+                             const struct trace_attributes *keys, const char *text)
 {
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the dump of an allocator");
+    return trace_memory_append(c->memory, &event, keys, text, c->error);
 }
 
-static void close_dump(struct bfc_dump *dump)
+__attribute__((format(printf, 2, 3))) static enum ar_status append_note(struct conversion *c,
+                                                                        const char *format, ...)
 {
-    for (size_t i = 0; i < dump->chunk_count; i++)
-        free(dump->chunks[i].tag);
-    free(dump->chunks);
-    free(dump->regions);
-    *dump = (struct bfc_dump){0};
+    char text[128];
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    return append(c, (struct trace_event){.kind = TRACE_NOTE}, NULL, text);
 }
 
-void bfc_log_close(struct bfc_log *log)
+static int by_address(const void *left, const void *right)
 {
-    close_dump(&log->last);
-    xla_buffers_close(&log->buffers);
+    const struct bfc_chunk *a = left, *b = right;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return (a->line > b->line) - (a->line < b->line);
 }
 
-/* The dump in hand is over: it is kept where it names chunks. */
-static void end_dump(struct bfc_reading *reading)
+/* The regions, while the chunks are in the order of the log. A region that its chunks do not fill
+ * lost lines: it is told of as far as they go. */
+static enum ar_status append_regions(struct conversion *c)
 {
-    if (reading->dump.chunk_count) {
-        close_dump(&reading->log->last);
-        reading->log->last = reading->dump;
-        reading->log->dumps++;
-        reading->log->later_failure = false;
-        reading->dump = (struct bfc_dump){0};
-    } else {
-        reading->log->later_failure |= reading->dump.request.failed;
-        if (reading->dump.request.failed)
-            reading->log->list_request = reading->dump.request;
-        close_dump(&reading->dump);
+    const struct bfc_dump *dump = &c->log.last;
+    enum ar_status status = AR_OK;
+    uint64_t broken = 0;
+    for (size_t i = 0; i < dump->region_count && !status; i++) {
+        const struct bfc_region *region = &dump->regions[i];
+        size_t end = i + 1 < dump->region_count ? dump->regions[i + 1].first : dump->chunk_count;
+        if (region->first == end)
+            continue;
+        uint64_t begin = dump->chunks[region->first].address, reached = begin;
+        for (size_t k = region->first; k < end; k++) {
+            broken += dump->chunks[k].address != reached;
+            reached = dump->chunks[k].address + dump->chunks[k].bytes;
+        }
+        broken += reached - begin != region->bytes;
+        status = append_note(c, "segment,%" PRIu64 ",%" PRIu64 ",0", begin, region->bytes);
     }
-    reading->in_stats = false;
+    if (broken)
+        import_guess(c->report,
+                     "the chunks leave %" PRIu64 " gaps in their regions: lines of the log are "
+                     "missing",
+                     broken);
+    return status;
 }
 
-/* Words. */
-
-static const char *after(const char *line, const char *words)
+/* Chunks by address, and none twice. */
+static void sort_chunks(struct conversion *c)
 {
-    const char *at = strstr(line, words);
-    return at ? at + strlen(words) : NULL;
-}
-
-/* A decimal number below 2^63. */
-static bool take_number(const char **at, uint64_t *value)
-{
-    const char *from = *at;
-    *value = 0;
-    while (*from == ' ' || *from == '\t')
-        from++;
-    if (*from < '0' || *from > '9')
-        return false;
-    for (; *from >= '0' && *from <= '9'; from++) {
-        if (*value > (UINT64_MAX >> 1) / 10 - 1)
-            return false;
-        *value = *value * 10 + (uint64_t)(*from - '0');
+    struct bfc_dump *dump = &c->log.last;
+    size_t kept = 0;
+    qsort(dump->chunks, dump->chunk_count, sizeof *dump->chunks, by_address);
+    for (size_t i = 0; i < dump->chunk_count; i++) {
+        if (kept && dump->chunks[i].address &&
+            dump->chunks[kept - 1].address == dump->chunks[i].address)
+            free(dump->chunks[i].tag);
+        else
+            dump->chunks[kept++] = dump->chunks[i];
     }
-    *at = from;
-    return true;
+    c->report->left_out = dump->chunk_count - kept;
+    dump->chunk_count = kept;
 }
 
-static bool number_after(const char *line, const char *words, uint64_t *value)
+/* The regions of a log that names none, by address: old versions list chunks in use, then free
+ * ones. */
+static enum ar_status append_runs(struct conversion *c)
 {
-    const char *at = after(line, words);
-    return at && take_number(&at, value);
+    const struct bfc_dump *dump = &c->log.last;
+    enum ar_status status = AR_OK;
+    for (size_t i = 0, end; i < dump->chunk_count && !status; i = end) {
+        uint64_t begin = dump->chunks[i].address, reached = begin;
+        for (end = i; end < dump->chunk_count && dump->chunks[end].address == reached; end++)
+            reached += dump->chunks[end].bytes;
+        status = append_note(c, "segment,%" PRIu64 ",%" PRIu64 ",0", begin, reached - begin);
+    }
+    return status;
 }
 
-static bool take_address(const char **at, uint64_t *value)
+static enum ar_status append_places(struct conversion *c)
 {
-    const char *from = *at;
-    int count = 0;
-    *value = 0;
-    while (*from == ' ')
-        from++;
-    from += from[0] == '0' && (from[1] | 32) == 'x' ? 2 : 0;
-    for (; count <= 16; from++, count++) {
-        unsigned c = (unsigned char)*from;
-        unsigned digit = c - '0' <= 9 ? c - '0' : (c | 32) - 'a' <= 5 ? (c | 32) - 'a' + 10 : 16;
-        if (digit == 16)
+    const struct bfc_dump *dump = &c->log.last;
+    enum ar_status status = AR_OK;
+    uint64_t id = 0;
+    for (size_t i = 0; i < dump->chunk_count && !status && !dump->from_summary; i++) {
+        const struct bfc_chunk *chunk = &dump->chunks[i];
+        status = trace_memory_line(c->memory, chunk->line, c->error);
+        if (status)
             break;
-        *value = *value << 4 | digit;
+        status = chunk->used ? append_note(c, "block,%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+                                           chunk->address, chunk->bytes, id++)
+                             : append_note(c, "block,%" PRIu64 ",%" PRIu64 ",free", chunk->address,
+                                           chunk->bytes);
     }
-    *at = from;
-    return count && count <= 16;
+    return status;
 }
 
-/* A name as it may stand in a trace: to the next blank or line's end, odd bytes replaced. */
-static void take_name(const char *from, char *name, size_t room)
+static enum ar_status append_blocks(struct conversion *c)
 {
-    size_t length = 0;
-    for (; *from > ' ' && *from < 0x7f && length + 1 < room; from++)
-        name[length++] = *from == ',' ? '_' : *from;
-    name[length] = 0;
-}
-
-/* Chunks. */
-
-static enum ar_status add_chunk(struct bfc_reading *reading, const struct bfc_chunk *chunk,
-                                const char *tag)
-{
-    struct bfc_dump *dump = &reading->dump;
-    struct bfc_chunk *chunks =
-        ar_array_grow(dump->chunks, dump->chunk_count, &dump->chunk_capacity, sizeof *chunks);
-    if (!chunks)
-        return no_memory(reading->error);
-    dump->chunks = chunks;
-    dump->chunks[dump->chunk_count] = *chunk;
-    dump->chunks[dump->chunk_count].tag = *tag ? strdup(tag) : NULL;
-    dump->copies += chunk->copies;
-    dump->chunk_count++;
-    return *tag && !dump->chunks[dump->chunk_count - 1].tag ? no_memory(reading->error) : AR_OK;
-}
-
-static enum ar_status add_region(struct bfc_reading *reading, uint64_t bytes)
-{
-    struct bfc_dump *dump = &reading->dump;
-    struct bfc_region *regions =
-        ar_array_grow(dump->regions, dump->region_count, &dump->region_capacity, sizeof *regions);
-    if (!regions)
-        return no_memory(reading->error);
-    dump->regions = regions;
-    dump->regions[dump->region_count++] = (struct bfc_region){bytes, dump->chunk_count};
-    return AR_OK;
-}
-
-/* "InUse at 7f00 of size 256 by op X action_count 3 step 0 next 4". */
-static enum ar_status take_chunk(struct bfc_reading *reading, const char *line, bool *taken)
-{
-    static const struct {
-        const char *words;
-        bool used;
-    } kinds[] = {
-        {"InUse at ", true}, {"Free  at ", false}, {"Free at ", false}, {"Chunk at ", true}};
-    struct bfc_chunk chunk = {.line = reading->line, .copies = 1};
-    char tag[BFC_TAG_LIMIT] = "";
-    const char *at = NULL;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && !at; i++) {
-        at = after(line, kinds[i].words);
-        chunk.used = kinds[i].used;
+    const struct bfc_dump *dump = &c->log.last;
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < dump->chunk_count && !status; i++) {
+        const struct bfc_chunk *chunk = &dump->chunks[i];
+        const struct trace_attributes keys = {.tag = chunk->tag, .rest = "initial=yes"};
+        if (!chunk->used)
+            continue;
+        if (chunk->bytes >= TRACE_BYTES_LIMIT)
+            return ar_error_set(c->error, AR_FORMAT,
+                                "line %" PRIu64 ": a chunk of %" PRIu64 " bytes cannot be",
+                                chunk->line, chunk->bytes);
+        status = trace_memory_line(c->memory, chunk->line, c->error);
+        for (uint32_t copy = 0; copy < chunk->copies && !status; copy++)
+            status = append(
+                c, (struct trace_event){.kind = TRACE_ALLOC, .id = c->ids++, .value = chunk->bytes},
+                &keys, NULL);
     }
-    *taken = at && take_address(&at, &chunk.address) && !strncmp(at, " of size ", 9) &&
-             number_after(at, " of size ", &chunk.bytes) && chunk.bytes;
-    if (!*taken)
+    return status;
+}
+
+/* The request that failed, where the log tells its size. */
+static enum ar_status append_failure(struct conversion *c)
+{
+    const struct bfc_dump *dump = &c->log.last;
+    const struct bfc_request *request = dump->chunk_count ? &dump->request : &c->log.list_request;
+    uint64_t bytes = request->bytes           ? request->bytes
+                     : request->rounded_bytes ? request->rounded_bytes
+                                              : request->about_bytes;
+    struct trace_attributes keys = {.tag = *request->operation ? request->operation : NULL};
+    struct trace_event event = {.kind = TRACE_ALLOC, .id = c->ids, .value = bytes};
+    if (!bytes || bytes >= TRACE_BYTES_LIMIT) {
+        import_guess(c->report, "the log does not tell which request failed");
         return AR_OK;
-    const char *operation = after(at, " by op ");
-    if (operation && strncmp(operation, "action_count ", 13) != 0)
-        take_name(operation, tag, sizeof tag);
-    if (reading->dump.from_summary)
-        end_dump(reading); /* of a dump whose own chunks are lost */
-    return add_chunk(reading, &chunk, tag);
+    }
+    if (!request->bytes)
+        import_guess(c->report, request->rounded_bytes
+                                    ? "the failed request is known as it was rounded, up to 256 "
+                                      "bytes too large"
+                                    : "the failed request is known to three digits only");
+    c->report->failures = 1;
+    c->report->ends_in_failure = true;
+    enum ar_status status = append(c, event, &keys, NULL);
+    if (!status && dump->has_limit && dump->has_pool && dump->limit_bytes >= dump->pool_bytes)
+        status = append_note(c, "oom,%" PRIu64, dump->limit_bytes - dump->pool_bytes);
+    else if (!status)
+        status = append_note(c, "oom");
+    event.kind = TRACE_FREE_REQUESTED;
+    event.value = 0;
+    return status ? status : append(c, event, NULL, NULL);
 }
 
-/* "35 Chunks of size 256 totalling 8.8KiB", where no chunk was named. */
-static enum ar_status take_summary(struct bfc_reading *reading, const char *line, bool *taken)
+/* What was read, and what of it is not sure. */
+static void tell(struct conversion *c)
 {
-    struct bfc_chunk chunk = {.line = reading->line, .used = true};
-    const char *at = strstr(line, " Chunks of size ");
-    uint64_t count = 0, place = 1;
-    *taken = at && number_after(at, " Chunks of size ", &chunk.bytes) && chunk.bytes;
-    if (!*taken || (reading->dump.chunk_count && !reading->dump.from_summary))
-        return AR_OK;
-    for (; at > line && at[-1] >= '0' && at[-1] <= '9' && place < 100000000; at--, place *= 10)
-        count += place * (uint64_t)(at[-1] - '0');
-    if (count + reading->dump.copies > SUMMARY_LIMIT)
-        return ar_error_set(reading->error, AR_FORMAT,
-                            "%s:%llu: the summary names more than %u chunks", reading->path,
-                            (unsigned long long)reading->line, SUMMARY_LIMIT);
-    reading->dump.from_summary = true;
-    chunk.copies = (uint32_t)count;
-    return add_chunk(reading, &chunk, "");
+    const struct bfc_dump *dump = &c->log.last;
+    uint64_t in_use = 0;
+    for (size_t i = 0; i < dump->chunk_count; i++)
+        in_use += dump->chunks[i].used ? dump->chunks[i].bytes * dump->chunks[i].copies : 0;
+    c->report->records = dump->copies;
+    c->report->begins_in_the_middle = true;
+    import_guess(c->report, "a state, not a history: what was live when a request failed");
+    import_guess(c->report, "sizes are those of chunks, not of the requests");
+    if (dump->from_summary)
+        import_guess(c->report,
+                     "the log names no chunks: blocks are those of its summary by size, without "
+                     "addresses and without what was free");
+    else if (!dump->region_count)
+        import_guess(c->report,
+                     "the log names no regions: chunks without a gap between are taken for one");
+    if (dump->has_in_use && dump->in_use_bytes == in_use)
+        import_guess(c->report, "the chunks in use come to the allocator's own count");
+    else if (dump->has_in_use)
+        import_guess(c->report,
+                     "the chunks in use come to %" PRIu64 " bytes, the allocator's own count is "
+                     "%" PRIu64,
+                     in_use, dump->in_use_bytes);
+    if (c->log.dumps > 1)
+        import_guess(c->report, "the log holds %" PRIu64 " dumps: the last is read", c->log.dumps);
+    if (c->log.later_failure)
+        import_guess(c->report, "another request failed later, without a dump of its own");
+    if (c->log.soft_failures)
+        import_guess(c->report,
+                     "%" PRIu64 " requests that may fail had failed as well: their sizes and "
+                     "places are not in the trace",
+                     c->log.soft_failures);
 }
 
-/* Numbers of the whole allocator. */
-
-static bool take_stats(struct bfc_reading *reading, const char *line)
+/* XLA's list of a program's largest buffers: arguments are live, the others were to come. */
+static enum ar_status append_buffers(struct conversion *c)
 {
-    struct bfc_dump *dump = &reading->dump;
-    static const char *const names[] = {"MaxInUse:", "NumAllocs:",    "MaxAllocSize:",
-                                        "Reserved:", "PeakReserved:", "LargestFreeBlock:"};
-    uint64_t number;
-    if (strstr(line, "Stats:")) {
-        reading->in_stats = true;
-        return true;
+    const struct xla_buffers *buffers = &c->log.buffers;
+    static const struct trace_attributes keys = {.tag = "parameter", .rest = "initial=yes"};
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < buffers->count && !status; i++) {
+        const struct xla_buffer *buffer = &buffers->items[i];
+        if (!buffer->parameter && *buffer->label)
+            status = append_note(c, "planned,%" PRIu64 ",%s", buffer->bytes, buffer->label);
+        else if (!buffer->parameter)
+            status = append_note(c, "planned,%" PRIu64, buffer->bytes);
     }
-    if (number_after(line, "memory_limit_: ", &number)) {
-        dump->has_limit = true;
-        dump->limit_bytes = number;
-        dump->has_pool = number_after(line, "Total bytes in pool: ", &dump->pool_bytes) ||
-                         number_after(line, "total_region_allocated_bytes_: ", &dump->pool_bytes);
-        return true;
+    for (size_t i = 0; i < buffers->count && !status; i++) {
+        const struct xla_buffer *buffer = &buffers->items[i];
+        if (!buffer->parameter || buffer->bytes >= TRACE_BYTES_LIMIT)
+            continue;
+        status = trace_memory_line(c->memory, buffer->line, c->error);
+        if (!status)
+            status = append(
+                c,
+                (struct trace_event){.kind = TRACE_ALLOC, .id = c->ids++, .value = buffer->bytes},
+                &keys, NULL);
     }
-    if (!reading->in_stats)
+    c->report->records = buffers->count;
+    import_guess(c->report, "a list of XLA's of the largest buffers of a program: its arguments "
+                            "are live, the others are notes");
+    import_guess(c->report, "what other programs hold, and where anything lies, is not told");
+    return status;
+}
+
+static enum ar_status append_dump(struct conversion *c)
+{
+    const struct bfc_dump *dump = &c->log.last;
+    enum ar_status status = append_regions(c);
+    if (status)
+        return status;
+    sort_chunks(c);
+    tell(c);
+    if (!dump->region_count && !dump->from_summary)
+        status = append_runs(c);
+    if (!status)
+        status = append_places(c);
+    return status ? status : append_blocks(c);
+}
+
+static enum ar_status convert(struct conversion *c, const struct trace_info *info)
+{
+    const struct bfc_dump *dump = &c->log.last;
+    if (!dump->chunk_count && !c->log.buffers.count)
+        return ar_error_set(
+            c->error, AR_FORMAT,
+            "the log holds no dump of an allocator, which has lines such as \"InUse "
+            "at 7f2e00000000 of size 256\"; keep the messages of level I of "
+            "bfc_allocator.cc (TF_CPP_MIN_LOG_LEVEL=0)");
+    struct trace_info described = *info;
+    described.limit_bytes = dump->limit_bytes;
+    c->memory = trace_memory_create(&described);
+    if (!c->memory)
+        return ar_error_set(c->error, AR_HOST_MEMORY, "no host memory for a trace");
+    enum ar_status status = dump->chunk_count ? append_dump(c) : append_buffers(c);
+    return status ? status : append_failure(c);
+}
+
+static enum ar_status open_dump(struct trace_input *input, const char *format, const char *recorder,
+                                struct trace_source **out, struct ar_error *error)
+{
+    struct conversion c = {.error = error};
+    struct trace_info info = {.complete = false};
+    trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
+    (void)snprintf(info.format, sizeof info.format, "%s", format);
+    (void)snprintf(info.recorder, sizeof info.recorder, "%s", recorder);
+    c.report = calloc(1, sizeof *c.report);
+    enum ar_status status = c.report
+                                ? bfc_log_read(input, &c.log, error)
+                                : ar_error_set(error, AR_HOST_MEMORY, "no host memory for a log");
+    if (!status) {
+        status = convert(&c, &info);
+        if (status)
+            ar_error_prefix(error, status, "%s", trace_input_path(input));
+    }
+    status = rows_hand_over(status, c.memory, c.report, out, error);
+    bfc_log_close(&c.log);
+    trace_input_close(input);
+    return status;
+}
+
+/* Text that is a log, by some words of it, and no JSON. */
+static bool holds_any(const char *head, size_t count, const char *const *words)
+{
+    size_t at = head_blanks(head, count, 0);
+    if (at == count || head[at] == '{' || head[at] == '#' || memchr(head, 0, count))
         return false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strstr(line, names[i]))
+    if (head[at] == '[') {
+        at = head_blanks(head, count, at + 1);
+        if (at == count || strchr("{[]\"", head[at]))
+            return false;
+    }
+    for (; *words; words++)
+        if (head_holds(head, count, *words))
             return true;
-    if (number_after(line, "Limit:", &number)) {
-        dump->has_limit = true;
-        dump->limit_bytes = number;
-        return true;
-    }
-    if (number_after(line, "InUse:", &number)) {
-        dump->has_in_use = true;
-        dump->in_use_bytes = number;
-        return true;
-    }
-    reading->in_stats = false;
     return false;
 }
 
-/* Requests. */
-
-/* "Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.25GiB (rounded to N)requested by
- * op X", or without the parts that older versions do not print. */
-static bool take_failure(struct bfc_reading *reading, const char *line)
+/* Where jaxlib and other users of XLA keep the sources. */
+static bool jax_matches(const char *head, size_t count)
 {
-    const char *at = after(line, "an out of memory trying to allocate ");
-    if (!at)
-        return false;
-    if (strstr(at, "not a failure")) {
-        reading->log->soft_failures++;
-        return true;
-    }
-    if (!strstr(at, "See logs for memory state"))
-        end_dump(reading);
-    struct bfc_request *request = &reading->dump.request;
-    request->failed = true;
-    request->about_bytes = bfc_human_bytes(at, &request->about_slack);
-    (void)number_after(at, "(rounded to ", &request->rounded_bytes);
-    const char *operation = after(at, "requested by op ");
-    if (operation)
-        take_name(operation, request->operation, sizeof request->operation);
-    const char *name = after(line, "Allocator (");
-    if (name && name < at) {
-        take_name(name, reading->dump.allocator, sizeof reading->dump.allocator);
-        reading->dump.allocator[strcspn(reading->dump.allocator, ")")] = 0;
-    }
-    return true;
+    static const char *const words[] = {"external/xla/",
+                                        "external/org_tensorflow/",
+                                        "external/tsl/",
+                                        "jaxlib",
+                                        "XlaRuntimeError",
+                                        "pjrt_stream_executor",
+                                        "jax._src",
+                                        "jax/_src/",
+                                        NULL};
+    static const char *const others[] = {"external/local_xla", "external/local_tsl",
+                                         " tensorflow/core/", NULL};
+    return holds_any(head, count, words) && !holds_any(head, count, others);
 }
 
-/* Whether a request may have been for so many bytes, by what else is known of it. */
-static bool may_be(const struct bfc_request *request, uint64_t bytes)
+static bool tf_matches(const char *head, size_t count)
 {
-    uint64_t about = request->about_bytes, slack = request->about_slack;
-    if (!bytes || bytes >= UINT64_C(1) << 62)
-        return false;
-    if (request->rounded_bytes)
-        return (bytes + ROUNDING - 1) / ROUNDING * ROUNDING == request->rounded_bytes;
-    return !about || (bytes + slack >= about && bytes <= about + slack);
+    static const char *const words[] = {
+        " tensorflow/",  "tensorflow\\core\\",     "external/local_xla/",  "external/local_tsl/",
+        "bfc_allocator", "BFCAllocator dump",      "Next region of size ", "InUse at ",
+        "GPU_0_bfc",     "ResourceExhaustedError", "import tensorflow",    NULL};
+    return holds_any(head, count, words);
 }
 
-/* Bytes of the tensor in "OOM when allocating tensor with shape[2,3] and type float on ..". Versions
- * that do not tell the type: the one that fits what else is known; 0: none does, or all do. */
-static uint64_t tensor_bytes(const struct bfc_request *request, const char *shape)
+static enum ar_status jax_open(struct trace_input *input, bool lenient, struct trace_source **out,
+                               struct ar_error *error)
 {
-    static const uint64_t elements_bytes[] = {4, 2, 8, 1, 16};
-    uint64_t elements = bfc_elements(shape), bytes;
-    const char *end = strchr(shape, ']');
-    if (!elements || elements >= UINT64_C(1) << 57 || !end)
-        return 0;
-    if (!strncmp(end, "] and type ", 11)) {
-        const char *type = end + 11;
-        return elements * bfc_type_bytes(type, strcspn(type, " ,.\"'"));
-    }
-    for (size_t i = 0; i < sizeof elements_bytes / sizeof elements_bytes[0]; i++) {
-        bytes = elements * elements_bytes[i];
-        if ((request->about_bytes || request->rounded_bytes) && may_be(request, bytes))
-            return bytes;
-    }
-    return 0;
+    (void)lenient;
+    return open_dump(input, "jax_dump", "xla", out, error);
 }
 
-/* The sentences that tell a request exactly. */
-static void take_exact(struct bfc_reading *reading, const char *line)
+static enum ar_status tf_open(struct trace_input *input, bool lenient, struct trace_source **out,
+                              struct ar_error *error)
 {
-    static const char *const words[] = {"ut of memory while trying to allocate ",
-                                        "ut of memory allocating ", "ailed to allocate "};
-    struct bfc_request *request = &reading->dump.request;
-    uint64_t bytes = 0;
-    const char *at = after(line, "OOM when allocating tensor with shape");
-    if (at)
-        bytes = tensor_bytes(request, at);
-    for (size_t i = 0; i < sizeof words / sizeof words[0] && !bytes; i++) {
-        at = after(line, words[i]);
-        if (at && (!take_number(&at, &bytes) || strncmp(at, " bytes", 6) != 0))
-            bytes = 0;
-    }
-    if (!request->bytes && may_be(request, bytes)) {
-        request->bytes = bytes;
-        request->failed = true;
-    }
+    (void)lenient;
+    return open_dump(input, "tf_dump", "tensorflow", out, error);
 }
 
-/* Lines. */
+const struct format_reader format_jax_dump = {
+    .name = "jax_dump",
+    .summary = "a log in which JAX's allocator (XLA's BFC) tells its state out of memory, read",
+    .matches = jax_matches,
+    .open = jax_open,
+};
 
-static bool begins_anew(const struct bfc_reading *reading, const char *line)
-{
-    return reading->dump.chunk_count &&
-           (strstr(line, "BFCAllocator dump for ") || strstr(line, "Bin (256):"));
-}
-
-static enum ar_status take_line(struct bfc_reading *reading, const char *line)
-{
-    uint64_t bytes;
-    bool taken;
-    if (begins_anew(reading, line))
-        end_dump(reading);
-    const char *name = after(line, "BFCAllocator dump for ");
-    if (name) {
-        take_name(name, reading->dump.allocator, sizeof reading->dump.allocator);
-        return AR_OK;
-    }
-    enum ar_status status = take_chunk(reading, line, &taken);
-    if (status || taken)
-        return status;
-    if (number_after(line, "Next region of size ", &bytes))
-        return add_region(reading, bytes);
-    status = take_summary(reading, line, &taken);
-    if (status || taken || take_stats(reading, line) || take_failure(reading, line))
-        return status;
-    take_exact(reading, line);
-    return AR_OK;
-}
-
-enum ar_status bfc_log_read(struct trace_input *input, struct bfc_log *out, struct ar_error *error)
-{
-    struct bfc_reading reading = {.log = out, .path = trace_input_path(input), .error = error};
-    struct log_lines *lines = malloc(sizeof *lines);
-    char *line;
-    if (!lines)
-        return no_memory(error);
-    log_lines_start(lines, input);
-    enum ar_status status;
-    while (!(status = log_lines_next(lines, &line, error)) && line) {
-        reading.line = lines->number;
-        status = take_line(&reading, line);
-        if (!status)
-            status = xla_buffers_line(&out->buffers, line, lines->number, error);
-        if (status)
-            break;
-    }
-    end_dump(&reading);
-    free(lines);
-    return status;
-}
+const struct format_reader format_tf_dump = {
+    .name = "tf_dump",
+    .summary = "a log in which TensorFlow's allocator (BFC) tells its state out of memory, read",
+    .matches = tf_matches,
+    .open = tf_open,
+};

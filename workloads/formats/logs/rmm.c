@@ -14,11 +14,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "allocators/base/map.h"
 #include "allocators/base/size.h"
-#include "workloads/io/fields.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
+#include "workloads/io/fields.h"
+#include "allocators/base/map.h"
 #include "workloads/trace/reader.h"
 
 #define HEADER "Thread,Time,Action,Pointer,Size,Stream"

@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocators/base/map.h"
 #include "workloads/formats/formats.h"
-#include "workloads/io/head.h"
-#include "workloads/io/json_pull.h"
 #include "workloads/formats/import_report.h"
 #include "workloads/formats/rows.h"
+#include "workloads/io/head.h"
+#include "workloads/io/json_pull.h"
+#include "allocators/base/map.h"
 #include "workloads/trace/reader.h"
 #include "workloads/trace/trace.h"
 

@@ -11,11 +11,9 @@
 
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
-#include "workloads/formats/torch/snapshot_conf.h"
-#include "workloads/formats/torch/snapshot_json.h"
-#include "workloads/formats/torch/snapshot_pools.h"
-#include "workloads/formats/torch/snapshot_ranges.h"
-#include "workloads/formats/torch/snapshot_trace.h"
+#include "workloads/formats/torch/snapshot_settings.h"
+#include "workloads/formats/torch/snapshot_tree.h"
+#include "workloads/formats/torch/snapshot_world.h"
 #include "workloads/trace/reader.h"
 
 #define DEVICES_MOST 64

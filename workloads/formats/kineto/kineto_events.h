@@ -1,9 +1,9 @@
 /* The events of a Kineto trace that say something of memory, as they stand in the file. */
-#ifndef WORKLOADS_FORMATS_KINETO_KINETO_ROWS_H
-#define WORKLOADS_FORMATS_KINETO_KINETO_ROWS_H
+#ifndef WORKLOADS_FORMATS_KINETO_KINETO_EVENTS_H
+#define WORKLOADS_FORMATS_KINETO_KINETO_EVENTS_H
 
-#include "allocators/base/map.h"
 #include "workloads/io/json_pull.h"
+#include "allocators/base/map.h"
 #include "workloads/trace/source.h"
 
 enum kineto_kind {

@@ -7,7 +7,7 @@
  * 2. Fields may come in any order: what comes before the name is kept until the name is known.
  * 3. Times are taken as decimals, from numbers or strings, to the nanosecond.
  * 4. Launches are kept by correlation, so that a kernel can stand where the program launched it. */
-#include "workloads/formats/kineto/kineto_rows.h"
+#include "workloads/formats/kineto/kineto_events.h"
 
 #include <stdio.h>
 #include <stdlib.h>

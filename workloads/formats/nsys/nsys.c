@@ -19,11 +19,11 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "allocators/base/map.h"
-#include "workloads/io/fields.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
+#include "workloads/io/fields.h"
 #include "workloads/io/sqlite_file.h"
+#include "allocators/base/map.h"
 #include "workloads/trace/reader.h"
 
 #define MEMORY  "CUDA_GPU_MEMORY_USAGE_EVENTS"

@@ -14,9 +14,9 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "workloads/io/fields.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
+#include "workloads/io/fields.h"
 #include "workloads/trace/reader.h"
 
 #define ITERATION "Iteration Index"

@@ -1,0 +1,571 @@
+/* Reading a log for the dumps of a BFC allocator.
+ *
+ * What: the last dump that names chunks, and the request that failed. How: each line is looked
+ * through for the allocator's own words, wherever they stand in it, so that time stamps, source
+ * places and what a terminal put before them do not matter.
+ * 1. "... ran out of memory trying to allocate 1.25GiB (rounded to N)requested by op X" begins a
+ *    dump; so does "BFCAllocator dump for" or the first bin where chunks were read already. With
+ *    "is not a failure" the program went on without.
+ * 2. "Next region of size N", then "InUse at A of size N [by op X ..] next M", "Free  at ..";
+ *    TensorFlow 1 says "Chunk at" for those in use. Addresses are hexadecimal, with 0x or without.
+ * 3. "N Chunks of size S totalling": the summary, which stands for the chunks in logs that lost
+ *    them.
+ * 4. "Stats:" and its lines; "memory_limit_: N" where there are none.
+ * 5. What was asked for exactly, a later sentence tells: "Out of memory while trying to allocate N
+ *    bytes" or "OOM when allocating tensor with shape[..] and type T".
+ * 6. XLA's list of buffers (xla_buffers.c) stands in where there are no chunks.
+ * Source of the words: bfc_allocator.cc of TensorFlow 1.0 to 2.18 and of XLA. */
+#include "workloads/formats/xla/bfc_log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+#include "allocators/base/size.h"
+#include "workloads/io/log_lines.h"
+
+/* Sizes as the logs of TensorFlow and XLA print them. */
+
+uint64_t bfc_human_bytes(const char *text, uint64_t *slack)
+{
+    static const char units[] = "KMGTP";
+    double value = 0, place = 1, unit_bytes = 1;
+    bool fraction = false, digits = false;
+    *slack = 0;
+    for (; (*text >= '0' && *text <= '9') || ((*text == '.' || *text == ',') && !fraction);
+         text++) {
+        if (*text == '.' || *text == ',') {
+            fraction = true;
+            continue;
+        }
+        digits = true;
+        place /= fraction ? 10 : 1;
+        value = fraction ? value + place * (*text - '0') : value * 10 + (*text - '0');
+    }
+    const char *unit = *text ? strchr(units, *text) : NULL;
+    if (unit && text[1] == 'i' && text[2] == 'B') {
+        for (const char *at = units; at <= unit; at++)
+            unit_bytes *= (double)AR_KIB;
+    } else if (*text != 'B') {
+        digits = false;
+    }
+    value *= unit_bytes;
+    if (!digits || !(value < 1e18))
+        return 0;
+    *slack = unit_bytes > 1 ? (uint64_t)(unit_bytes * place / 2) + 1 : 0;
+    return (uint64_t)(value + 0.5);
+}
+
+uint64_t bfc_type_bytes(const char *type, size_t length)
+{
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } types[] = {
+        {"float", 4},  {"double", 8}, {"half", 2}, {"bfloat16", 2},  {"int64", 8},
+        {"int32", 4},  {"int16", 2},  {"int8", 1}, {"uint64", 8},    {"uint32", 4},
+        {"uint16", 2}, {"uint8", 1},  {"bool", 1}, {"complex64", 8}, {"complex128", 16},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strlen(types[i].name) == length && !strncmp(types[i].name, type, length))
+            return types[i].bytes;
+    return 0;
+}
+
+uint64_t bfc_elements(const char *shape)
+{
+    uint64_t elements = 1;
+    if (*shape != '[')
+        return 0;
+    for (shape++; *shape != ']'; shape += *shape == ',') {
+        uint64_t length = 0;
+        if (*shape < '0' || *shape > '9')
+            return 0;
+        for (; *shape >= '0' && *shape <= '9'; shape++)
+            if (length < UINT64_C(1) << 40)
+                length = length * 10 + (uint64_t)(*shape - '0');
+        if (__builtin_mul_overflow(elements, length, &elements) || (*shape != ',' && *shape != ']'))
+            return 0;
+    }
+    return elements;
+}
+
+/* Reading XLA's list of the buffers that a program has at its peak.
+ *
+ * What: a list that stands below the sentence of a request that failed, of the largest buffers:
+ *
+ *     Peak buffers:
+ *             Buffer 1:
+ *                     Size: 6.00MiB
+ *                     Operator: op_name="jit(f)/concatenate" source_file="f.py" source_line=6
+ *                     XLA Label: concatenate
+ *                     Shape: f32[4096,128,3]
+ *                     ==========================
+ *
+ * How: lines by their first words. "Entry Parameter Subshape:" in place of the last two tells an
+ * argument, which was there before; anything else the program would have asked for. */
+
+/* Behind the words that the line begins with, or NULL. */
+static const char *behind(const char *line, const char *words)
+{
+    size_t length = strlen(words);
+    return strncmp(line, words, length) ? NULL : line + length;
+}
+
+static uint64_t type_bytes(const char *type, size_t length)
+{
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } types[] = {{"pred", 1}, {"s8", 1},   {"u8", 1},  {"s16", 2}, {"u16", 2},
+                 {"f16", 2},  {"bf16", 2}, {"s32", 4}, {"u32", 4}, {"f32", 4},
+                 {"s64", 8},  {"u64", 8},  {"f64", 8}, {"c64", 8}, {"c128", 16}};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strlen(types[i].name) == length && !strncmp(types[i].name, type, length))
+            return types[i].bytes;
+    return length > 2 && type[0] == 'f' && type[1] == '8' ? 1 : 0; /* f8e4m3fn and the like */
+}
+
+/* "f32[4096,128,3]{2,1,0}"; tuples and others keep the size as printed. */
+static void take_shape(struct xla_buffer *buffer, const char *shape)
+{
+    size_t length = strcspn(shape, "[");
+    uint64_t elements = shape[length] ? bfc_elements(shape + length) : 0;
+    uint64_t bytes;
+    if (__builtin_mul_overflow(elements, type_bytes(shape, length), &bytes) || !bytes)
+        return;
+    buffer->bytes = bytes;
+    buffer->exact = true;
+}
+
+static void take_label(struct xla_buffer *buffer, const char *label)
+{
+    size_t length = 0;
+    for (; label[length] > ' ' && label[length] < 0x7f && length + 1 < XLA_LABEL_LIMIT; length++)
+        buffer->label[length] = label[length];
+    buffer->label[length] = 0;
+    for (char *comma = buffer->label; (comma = strchr(comma, ','));)
+        *comma = '_';
+}
+
+static enum ar_status add(struct xla_buffers *buffers, uint64_t number, struct ar_error *error)
+{
+    if (buffers->count == buffers->capacity) {
+        size_t capacity = buffers->capacity ? buffers->capacity * 2 : 64;
+        struct xla_buffer *items =
+            capacity < XLA_BUFFER_LIMIT ? realloc(buffers->items, capacity * sizeof *items) : NULL;
+        if (!items)
+            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a list of buffers");
+        buffers->items = items;
+        buffers->capacity = capacity;
+    }
+    buffers->items[buffers->count++] = (struct xla_buffer){.line = number};
+    return AR_OK;
+}
+
+enum ar_status xla_buffers_line(struct xla_buffers *buffers, const char *line, uint64_t number,
+                                struct ar_error *error)
+{
+    const char *at;
+    uint64_t slack;
+    line += strspn(line, " \t");
+    if (behind(line, "Peak buffers:")) {
+        buffers->count = 0;
+        buffers->listing = true;
+        buffers->inside = false;
+        return AR_OK;
+    }
+    if (!buffers->listing)
+        return AR_OK;
+    if ((at = behind(line, "Buffer ")) && *at >= '0' && *at <= '9' &&
+        !strcmp(at + strspn(at, "0123456789"), ":")) {
+        buffers->inside = true;
+        return add(buffers, number, error);
+    }
+    if (!buffers->inside)
+        buffers->listing = !*line;
+    if (!buffers->inside)
+        return AR_OK;
+    struct xla_buffer *buffer = &buffers->items[buffers->count - 1];
+    if ((at = behind(line, "Size: ")) && !buffer->bytes)
+        buffer->bytes = bfc_human_bytes(at, &slack);
+    else if ((at = behind(line, "Shape: ")))
+        take_shape(buffer, at);
+    else if ((at = behind(line, "XLA Label: ")))
+        take_label(buffer, at);
+    else if ((at = behind(line, "Entry Parameter Subshape: "))) {
+        buffer->parameter = true;
+        take_shape(buffer, at);
+    } else if (behind(line, "====")) {
+        buffers->inside = false;
+    }
+    return AR_OK;
+}
+
+void xla_buffers_close(struct xla_buffers *buffers)
+{
+    free(buffers->items);
+    *buffers = (struct xla_buffers){0};
+}
+
+#define ROUNDING 256u
+/* Chunks that stand for a summary: there a number of them costs a log nothing. */
+#define SUMMARY_LIMIT 65536u
+
+struct bfc_reading {
+    struct bfc_log *log;
+    struct bfc_dump dump; /* in hand */
+    bool in_stats;
+    uint64_t line;
+    const char *path;
+    struct ar_error *error;
+};
+
+static enum ar_status no_memory(struct ar_error *error)
+{
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the dump of an allocator");
+}
+
+static void close_dump(struct bfc_dump *dump)
+{
+    for (size_t i = 0; i < dump->chunk_count; i++)
+        free(dump->chunks[i].tag);
+    free(dump->chunks);
+    free(dump->regions);
+    *dump = (struct bfc_dump){0};
+}
+
+void bfc_log_close(struct bfc_log *log)
+{
+    close_dump(&log->last);
+    xla_buffers_close(&log->buffers);
+}
+
+/* The dump in hand is over: it is kept where it names chunks. */
+static void end_dump(struct bfc_reading *reading)
+{
+    if (reading->dump.chunk_count) {
+        close_dump(&reading->log->last);
+        reading->log->last = reading->dump;
+        reading->log->dumps++;
+        reading->log->later_failure = false;
+        reading->dump = (struct bfc_dump){0};
+    } else {
+        reading->log->later_failure |= reading->dump.request.failed;
+        if (reading->dump.request.failed)
+            reading->log->list_request = reading->dump.request;
+        close_dump(&reading->dump);
+    }
+    reading->in_stats = false;
+}
+
+/* Words. */
+
+static const char *after(const char *line, const char *words)
+{
+    const char *at = strstr(line, words);
+    return at ? at + strlen(words) : NULL;
+}
+
+/* A decimal number below 2^63. */
+static bool take_number(const char **at, uint64_t *value)
+{
+    const char *from = *at;
+    *value = 0;
+    while (*from == ' ' || *from == '\t')
+        from++;
+    if (*from < '0' || *from > '9')
+        return false;
+    for (; *from >= '0' && *from <= '9'; from++) {
+        if (*value > (UINT64_MAX >> 1) / 10 - 1)
+            return false;
+        *value = *value * 10 + (uint64_t)(*from - '0');
+    }
+    *at = from;
+    return true;
+}
+
+static bool number_after(const char *line, const char *words, uint64_t *value)
+{
+    const char *at = after(line, words);
+    return at && take_number(&at, value);
+}
+
+static bool take_address(const char **at, uint64_t *value)
+{
+    const char *from = *at;
+    int count = 0;
+    *value = 0;
+    while (*from == ' ')
+        from++;
+    from += from[0] == '0' && (from[1] | 32) == 'x' ? 2 : 0;
+    for (; count <= 16; from++, count++) {
+        unsigned c = (unsigned char)*from;
+        unsigned digit = c - '0' <= 9 ? c - '0' : (c | 32) - 'a' <= 5 ? (c | 32) - 'a' + 10 : 16;
+        if (digit == 16)
+            break;
+        *value = *value << 4 | digit;
+    }
+    *at = from;
+    return count && count <= 16;
+}
+
+/* A name as it may stand in a trace: to the next blank or line's end, odd bytes replaced. */
+static void take_name(const char *from, char *name, size_t room)
+{
+    size_t length = 0;
+    for (; *from > ' ' && *from < 0x7f && length + 1 < room; from++)
+        name[length++] = *from == ',' ? '_' : *from;
+    name[length] = 0;
+}
+
+/* Chunks. */
+
+static enum ar_status add_chunk(struct bfc_reading *reading, const struct bfc_chunk *chunk,
+                                const char *tag)
+{
+    struct bfc_dump *dump = &reading->dump;
+    struct bfc_chunk *chunks =
+        ar_array_grow(dump->chunks, dump->chunk_count, &dump->chunk_capacity, sizeof *chunks);
+    if (!chunks)
+        return no_memory(reading->error);
+    dump->chunks = chunks;
+    dump->chunks[dump->chunk_count] = *chunk;
+    dump->chunks[dump->chunk_count].tag = *tag ? strdup(tag) : NULL;
+    dump->copies += chunk->copies;
+    dump->chunk_count++;
+    return *tag && !dump->chunks[dump->chunk_count - 1].tag ? no_memory(reading->error) : AR_OK;
+}
+
+static enum ar_status add_region(struct bfc_reading *reading, uint64_t bytes)
+{
+    struct bfc_dump *dump = &reading->dump;
+    struct bfc_region *regions =
+        ar_array_grow(dump->regions, dump->region_count, &dump->region_capacity, sizeof *regions);
+    if (!regions)
+        return no_memory(reading->error);
+    dump->regions = regions;
+    dump->regions[dump->region_count++] = (struct bfc_region){bytes, dump->chunk_count};
+    return AR_OK;
+}
+
+/* "InUse at 7f00 of size 256 by op X action_count 3 step 0 next 4". */
+static enum ar_status take_chunk(struct bfc_reading *reading, const char *line, bool *taken)
+{
+    static const struct {
+        const char *words;
+        bool used;
+    } kinds[] = {
+        {"InUse at ", true}, {"Free  at ", false}, {"Free at ", false}, {"Chunk at ", true}};
+    struct bfc_chunk chunk = {.line = reading->line, .copies = 1};
+    char tag[BFC_TAG_LIMIT] = "";
+    const char *at = NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && !at; i++) {
+        at = after(line, kinds[i].words);
+        chunk.used = kinds[i].used;
+    }
+    *taken = at && take_address(&at, &chunk.address) && !strncmp(at, " of size ", 9) &&
+             number_after(at, " of size ", &chunk.bytes) && chunk.bytes;
+    if (!*taken)
+        return AR_OK;
+    const char *operation = after(at, " by op ");
+    if (operation && strncmp(operation, "action_count ", 13) != 0)
+        take_name(operation, tag, sizeof tag);
+    if (reading->dump.from_summary)
+        end_dump(reading); /* of a dump whose own chunks are lost */
+    return add_chunk(reading, &chunk, tag);
+}
+
+/* "35 Chunks of size 256 totalling 8.8KiB", where no chunk was named. */
+static enum ar_status take_summary(struct bfc_reading *reading, const char *line, bool *taken)
+{
+    struct bfc_chunk chunk = {.line = reading->line, .used = true};
+    const char *at = strstr(line, " Chunks of size ");
+    uint64_t count = 0, place = 1;
+    *taken = at && number_after(at, " Chunks of size ", &chunk.bytes) && chunk.bytes;
+    if (!*taken || (reading->dump.chunk_count && !reading->dump.from_summary))
+        return AR_OK;
+    for (; at > line && at[-1] >= '0' && at[-1] <= '9' && place < 100000000; at--, place *= 10)
+        count += place * (uint64_t)(at[-1] - '0');
+    if (count + reading->dump.copies > SUMMARY_LIMIT)
+        return ar_error_set(reading->error, AR_FORMAT,
+                            "%s:%llu: the summary names more than %u chunks", reading->path,
+                            (unsigned long long)reading->line, SUMMARY_LIMIT);
+    reading->dump.from_summary = true;
+    chunk.copies = (uint32_t)count;
+    return add_chunk(reading, &chunk, "");
+}
+
+/* Numbers of the whole allocator. */
+
+static bool take_stats(struct bfc_reading *reading, const char *line)
+{
+    struct bfc_dump *dump = &reading->dump;
+    static const char *const names[] = {"MaxInUse:", "NumAllocs:",    "MaxAllocSize:",
+                                        "Reserved:", "PeakReserved:", "LargestFreeBlock:"};
+    uint64_t number;
+    if (strstr(line, "Stats:")) {
+        reading->in_stats = true;
+        return true;
+    }
+    if (number_after(line, "memory_limit_: ", &number)) {
+        dump->has_limit = true;
+        dump->limit_bytes = number;
+        dump->has_pool = number_after(line, "Total bytes in pool: ", &dump->pool_bytes) ||
+                         number_after(line, "total_region_allocated_bytes_: ", &dump->pool_bytes);
+        return true;
+    }
+    if (!reading->in_stats)
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strstr(line, names[i]))
+            return true;
+    if (number_after(line, "Limit:", &number)) {
+        dump->has_limit = true;
+        dump->limit_bytes = number;
+        return true;
+    }
+    if (number_after(line, "InUse:", &number)) {
+        dump->has_in_use = true;
+        dump->in_use_bytes = number;
+        return true;
+    }
+    reading->in_stats = false;
+    return false;
+}
+
+/* Requests. */
+
+/* "Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.25GiB (rounded to N)requested by
+ * op X", or without the parts that older versions do not print. */
+static bool take_failure(struct bfc_reading *reading, const char *line)
+{
+    const char *at = after(line, "an out of memory trying to allocate ");
+    if (!at)
+        return false;
+    if (strstr(at, "not a failure")) {
+        reading->log->soft_failures++;
+        return true;
+    }
+    if (!strstr(at, "See logs for memory state"))
+        end_dump(reading);
+    struct bfc_request *request = &reading->dump.request;
+    request->failed = true;
+    request->about_bytes = bfc_human_bytes(at, &request->about_slack);
+    (void)number_after(at, "(rounded to ", &request->rounded_bytes);
+    const char *operation = after(at, "requested by op ");
+    if (operation)
+        take_name(operation, request->operation, sizeof request->operation);
+    const char *name = after(line, "Allocator (");
+    if (name && name < at) {
+        take_name(name, reading->dump.allocator, sizeof reading->dump.allocator);
+        reading->dump.allocator[strcspn(reading->dump.allocator, ")")] = 0;
+    }
+    return true;
+}
+
+/* Whether a request may have been for so many bytes, by what else is known of it. */
+static bool may_be(const struct bfc_request *request, uint64_t bytes)
+{
+    uint64_t about = request->about_bytes, slack = request->about_slack;
+    if (!bytes || bytes >= UINT64_C(1) << 62)
+        return false;
+    if (request->rounded_bytes)
+        return (bytes + ROUNDING - 1) / ROUNDING * ROUNDING == request->rounded_bytes;
+    return !about || (bytes + slack >= about && bytes <= about + slack);
+}
+
+/* Bytes of the tensor in "OOM when allocating tensor with shape[2,3] and type float on ..". Versions
+ * that do not tell the type: the one that fits what else is known; 0: none does, or all do. */
+static uint64_t tensor_bytes(const struct bfc_request *request, const char *shape)
+{
+    static const uint64_t elements_bytes[] = {4, 2, 8, 1, 16};
+    uint64_t elements = bfc_elements(shape), bytes;
+    const char *end = strchr(shape, ']');
+    if (!elements || elements >= UINT64_C(1) << 57 || !end)
+        return 0;
+    if (!strncmp(end, "] and type ", 11)) {
+        const char *type = end + 11;
+        return elements * bfc_type_bytes(type, strcspn(type, " ,.\"'"));
+    }
+    for (size_t i = 0; i < sizeof elements_bytes / sizeof elements_bytes[0]; i++) {
+        bytes = elements * elements_bytes[i];
+        if ((request->about_bytes || request->rounded_bytes) && may_be(request, bytes))
+            return bytes;
+    }
+    return 0;
+}
+
+/* The sentences that tell a request exactly. */
+static void take_exact(struct bfc_reading *reading, const char *line)
+{
+    static const char *const words[] = {"ut of memory while trying to allocate ",
+                                        "ut of memory allocating ", "ailed to allocate "};
+    struct bfc_request *request = &reading->dump.request;
+    uint64_t bytes = 0;
+    const char *at = after(line, "OOM when allocating tensor with shape");
+    if (at)
+        bytes = tensor_bytes(request, at);
+    for (size_t i = 0; i < sizeof words / sizeof words[0] && !bytes; i++) {
+        at = after(line, words[i]);
+        if (at && (!take_number(&at, &bytes) || strncmp(at, " bytes", 6) != 0))
+            bytes = 0;
+    }
+    if (!request->bytes && may_be(request, bytes)) {
+        request->bytes = bytes;
+        request->failed = true;
+    }
+}
+
+/* Lines. */
+
+static bool begins_anew(const struct bfc_reading *reading, const char *line)
+{
+    return reading->dump.chunk_count &&
+           (strstr(line, "BFCAllocator dump for ") || strstr(line, "Bin (256):"));
+}
+
+static enum ar_status take_line(struct bfc_reading *reading, const char *line)
+{
+    uint64_t bytes;
+    bool taken;
+    if (begins_anew(reading, line))
+        end_dump(reading);
+    const char *name = after(line, "BFCAllocator dump for ");
+    if (name) {
+        take_name(name, reading->dump.allocator, sizeof reading->dump.allocator);
+        return AR_OK;
+    }
+    enum ar_status status = take_chunk(reading, line, &taken);
+    if (status || taken)
+        return status;
+    if (number_after(line, "Next region of size ", &bytes))
+        return add_region(reading, bytes);
+    status = take_summary(reading, line, &taken);
+    if (status || taken || take_stats(reading, line) || take_failure(reading, line))
+        return status;
+    take_exact(reading, line);
+    return AR_OK;
+}
+
+enum ar_status bfc_log_read(struct trace_input *input, struct bfc_log *out, struct ar_error *error)
+{
+    struct bfc_reading reading = {.log = out, .path = trace_input_path(input), .error = error};
+    struct log_lines *lines = malloc(sizeof *lines);
+    char *line;
+    if (!lines)
+        return no_memory(error);
+    log_lines_start(lines, input);
+    enum ar_status status;
+    while (!(status = log_lines_next(lines, &line, error)) && line) {
+        reading.line = lines->number;
+        status = take_line(&reading, line);
+        if (!status)
+            status = xla_buffers_line(&out->buffers, line, lines->number, error);
+        if (status)
+            break;
+    }
+    end_dump(&reading);
+    free(lines);
+    return status;
+}
