@@ -359,8 +359,7 @@ figures: all
 paper: all
 	@plots/paper.sh
 
-## whatif: predict each recorded setting of a program from its other recordings: results/what-if.md and
-##     the table in README.md
+## whatif: predict each recorded setting of a program from its other recordings: results/what-if.md
 whatif: all
 	@bench/suite/whatif.sh
 
