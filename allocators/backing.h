@@ -13,12 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "allocators/base/api.h"
 #include "allocators/base/status.h"
+
+AR_BEGIN_DECLS
 
 struct ar_backing;
 
 /* Physical memory made by create, named by a number that is never used again. */
-typedef uint64_t backing_handle;
+typedef uint64_t ar_backing_handle;
 
 /* A point in a stream's work, like an event recorded at the moment of the call. */
 struct ar_backing_ticket {
@@ -48,9 +51,9 @@ struct ar_backing_ops {
      * memory goes back to the device when it is not mapped anywhere either. */
     enum ar_status (*reserve)(struct ar_backing *self, uint64_t bytes, uint64_t *address);
     enum ar_status (*release)(struct ar_backing *self, uint64_t address);
-    enum ar_status (*create)(struct ar_backing *self, uint64_t bytes, backing_handle *handle);
-    enum ar_status (*destroy)(struct ar_backing *self, backing_handle handle);
-    enum ar_status (*map)(struct ar_backing *self, uint64_t address, backing_handle handle);
+    enum ar_status (*create)(struct ar_backing *self, uint64_t bytes, ar_backing_handle *handle);
+    enum ar_status (*destroy)(struct ar_backing *self, ar_backing_handle handle);
+    enum ar_status (*map)(struct ar_backing *self, uint64_t address, ar_backing_handle handle);
     enum ar_status (*access)(struct ar_backing *self, uint64_t address, uint64_t bytes);
     enum ar_status (*unmap)(struct ar_backing *self, uint64_t address, uint64_t bytes);
 
@@ -135,18 +138,18 @@ static inline enum ar_status ar_backing_release(struct ar_backing *self, uint64_
 }
 
 static inline enum ar_status ar_backing_create(struct ar_backing *self, uint64_t bytes,
-                                               backing_handle *handle)
+                                               ar_backing_handle *handle)
 {
     return self->ops->create ? self->ops->create(self, bytes, handle) : AR_UNSUPPORTED;
 }
 
-static inline enum ar_status ar_backing_destroy(struct ar_backing *self, backing_handle handle)
+static inline enum ar_status ar_backing_destroy(struct ar_backing *self, ar_backing_handle handle)
 {
     return self->ops->destroy ? self->ops->destroy(self, handle) : AR_UNSUPPORTED;
 }
 
 static inline enum ar_status ar_backing_map(struct ar_backing *self, uint64_t address,
-                                            backing_handle handle)
+                                            ar_backing_handle handle)
 {
     return self->ops->map ? self->ops->map(self, address, handle) : AR_UNSUPPORTED;
 }
@@ -197,5 +200,7 @@ static inline const char *ar_backing_problem(struct ar_backing *self)
 {
     return self->ops->problem(self);
 }
+
+AR_END_DECLS
 
 #endif

@@ -7,8 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "allocators/base/api.h"
 #include "allocators/base/status.h"
 #include "allocators/spec.h"
+
+AR_BEGIN_DECLS
 
 enum ar_option_type {
     AR_OPTION_BYTES,    /* uint64_t; text as ar_size_parse reads it */
@@ -32,14 +35,16 @@ struct ar_option {
 /* Fills `values` (a zeroed struct) with the defaults of `table`, then with the pairs of
  * `link`. `owner` names the thing in errors ("policy growth"). INVALID names the option,
  * and the nearest one where a name is unknown. A key given twice is INVALID. */
-enum ar_status ar_options_read(const struct ar_option *table, const struct ar_spec_link *link,
-                               const char *owner, void *values,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_options_read(const struct ar_option *table,
+                                      const struct ar_spec_link *link, const char *owner,
+                                      void *values, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The entry with that name, or NULL. */
-const struct ar_option *ar_options_find(const struct ar_option *table, const char *name);
+AR_API const struct ar_option *ar_options_find(const struct ar_option *table, const char *name);
 
 /* Of `count` names the nearest to `name` by edits, or NULL where none is near. */
-const char *ar_nearest_name(const char *name, const char *const *names, size_t count);
+AR_API const char *ar_nearest_name(const char *name, const char *const *names, size_t count);
+
+AR_END_DECLS
 
 #endif

@@ -14,9 +14,12 @@
 #include <stdint.h>
 
 #include "allocators/backing.h"
+#include "allocators/base/api.h"
 #include "allocators/base/host.h"
 #include "allocators/base/status.h"
 #include "allocators/options.h"
+
+AR_BEGIN_DECLS
 
 #define AR_POLICY_ABI 1u
 
@@ -313,26 +316,29 @@ static inline void ar_policy_destroy(struct ar_policy *self)
 /* As the hook; the default where there is none: servable answers with the largest hole, problem
  * with "", would_release, would_fit and report with false, the others do nothing and return OK. Servable is never more than the free bytes for
  * NONE. */
-uint64_t ar_policy_servable(const struct ar_policy *self, enum ar_policy_effort effort);
-enum ar_status ar_policy_use(struct ar_policy *self, const struct ar_policy_block *block,
-                             uint32_t stream);
-void ar_policy_retire(struct ar_policy *self, const struct ar_policy_block *block);
-void ar_policy_progress(struct ar_policy *self);
-enum ar_status ar_policy_trim(struct ar_policy *self, uint64_t keep_bytes);
-const char *ar_policy_problem(const struct ar_policy *self);
-bool ar_policy_would_release(struct ar_policy *self, const struct ar_policy_request *request);
-bool ar_policy_would_fit(struct ar_policy *self, const struct ar_policy_request *request);
-void ar_policy_end_pool(struct ar_policy *self, uint32_t pool);
-bool ar_policy_report(const struct ar_policy *self, size_t index, char *name, size_t name_bytes,
-                      uint64_t *value);
+AR_API uint64_t ar_policy_servable(const struct ar_policy *self, enum ar_policy_effort effort);
+AR_API enum ar_status ar_policy_use(struct ar_policy *self, const struct ar_policy_block *block,
+                                    uint32_t stream);
+AR_API void ar_policy_retire(struct ar_policy *self, const struct ar_policy_block *block);
+AR_API void ar_policy_progress(struct ar_policy *self);
+AR_API enum ar_status ar_policy_trim(struct ar_policy *self, uint64_t keep_bytes);
+AR_API const char *ar_policy_problem(const struct ar_policy *self);
+AR_API bool ar_policy_would_release(struct ar_policy *self,
+                                    const struct ar_policy_request *request);
+AR_API bool ar_policy_would_fit(struct ar_policy *self, const struct ar_policy_request *request);
+AR_API void ar_policy_end_pool(struct ar_policy *self, uint32_t pool);
+AR_API bool ar_policy_report(const struct ar_policy *self, size_t index, char *name,
+                             size_t name_bytes, uint64_t *value);
 
 /* What every policy must bring: versions that fit, the required hooks, a name, a summary, and a
  * table of options that begins with the common ones. INVALID names what is missing. */
-enum ar_status ar_policy_check(const struct ar_policy_ops *ops,
-                               struct ar_error *error) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_policy_check(const struct ar_policy_ops *ops,
+                                      struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The entry point of a shared object: `const struct ar_policy_ops *allocrig_policy(void)`. */
 typedef const struct ar_policy_ops *ar_policy_entry(void);
 #define AR_POLICY_ENTRY_NAME "allocrig_policy"
+
+AR_END_DECLS
 
 #endif

@@ -107,10 +107,20 @@ static enum ar_status unknown_decorator(const char *name, struct ar_error *error
                         name, near ? near : decorators[0]->name);
 }
 
-static enum ar_status find_policy(const char *name, const struct ar_policy_ops **out,
-                                  struct ar_error *error)
+static const struct ar_policy_ops *find_registered(const struct ar_spec *spec, const char *name)
+{
+    const struct ar_policy_ops *const *at = spec->catalog ? spec->catalog->policies : NULL;
+    while (at && *at && strcmp((*at)->name, name) != 0)
+        at++;
+    return at ? *at : NULL;
+}
+
+static enum ar_status find_policy(const struct ar_spec *spec, const char *name,
+                                  const struct ar_policy_ops **out, struct ar_error *error)
 {
     *out = registry_find(name);
+    if (!*out)
+        *out = find_registered(spec, name);
     if (*out)
         return ar_policy_check(*out, error);
     return names_object(name) ? loader_open(name, out, error) : unknown_policy(name, error);
@@ -154,7 +164,7 @@ static enum ar_status parts_open(const struct ar_spec *spec, struct part **out,
                                      ops->name, error)
                          : unknown_decorator(link->name, error);
         } else {
-            status = find_policy(link->name, &parts[i].policy, error);
+            status = find_policy(spec, link->name, &parts[i].policy, error);
             if (!status)
                 status = part_read(&parts[i], link, parts[i].policy->options,
                                    parts[i].policy->values_bytes, "policy", parts[i].policy->name,

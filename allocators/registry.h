@@ -27,7 +27,7 @@ const struct ar_policy_ops *registry_policy(size_t index);
 const struct decorator_ops *registry_decorator(size_t index);
 const struct ar_policy_ops *registry_find(const char *name); /* NULL: none */
 
-/* What a spec names, checked: its ops, without making an instance. A name with a slash or
+/* What a spec names, built in or in its catalog, checked: its ops, without making an instance. A name with a slash or
  * ending in .so is loaded as a shared object and stays loaded. INVALID says what is wrong
  * and which name is near; MISSING where the object cannot be loaded. */
 enum ar_status registry_lookup(const struct ar_spec *spec, const struct ar_policy_ops **out,

@@ -21,7 +21,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "allocators/base/api.h"
 #include "allocators/base/status.h"
+
+AR_BEGIN_DECLS
 
 struct ar_spec_pair {
     const char *key;
@@ -36,17 +39,28 @@ struct ar_spec_link {
     size_t pair_count;
 };
 
+/* Names in addition to the built-in ones, which come first. Both lists end with NULL. */
+struct ar_policy_ops;
+struct ar_device_kind;
+struct ar_catalog {
+    const struct ar_policy_ops *const *policies;
+    const struct ar_device_kind *const *devices;
+};
+
 struct ar_spec {
     const char *text; /* as it was given */
     struct ar_spec_link *links;
-    size_t link_count; /* at least 1 */
-    void *storage;     /* private: everything above points into it */
+    size_t link_count;                /* at least 1 */
+    void *storage;                    /* private: everything above points into it */
+    const struct ar_catalog *catalog; /* where names are looked up too; NULL after ar_spec_parse */
 };
 
 /* Takes the text apart. On success the caller owns `out` and gives it to ar_spec_close.
  * INVALID names the place in the text. */
-enum ar_status ar_spec_parse(const char *text, struct ar_spec *out,
-                             struct ar_error *error) AR_STATUS_CHECKED;
-void ar_spec_close(struct ar_spec *spec);
+AR_API enum ar_status ar_spec_parse(const char *text, struct ar_spec *out,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
+AR_API void ar_spec_close(struct ar_spec *spec);
+
+AR_END_DECLS
 
 #endif

@@ -1,5 +1,5 @@
 /* The devices of this program. Another one is another line here. */
-#include "sim/device.h"
+#include "sim/device_kinds.h"
 
 #include "bench/cuda/cuda_device.h"
 #include "sim/sim_device/sim_device.h"

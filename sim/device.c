@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/device_kinds.h"
+
 #define KINDS_MOST 16
 
 const char *ar_device_call_name(enum ar_device_call call)
@@ -49,6 +51,14 @@ static enum ar_status unknown(const char *name, struct ar_error *error)
                         near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "", all);
 }
 
+static const struct ar_device_kind *find(const struct ar_device_kind *const *kinds,
+                                         const char *name)
+{
+    while (*kinds && strcmp((*kinds)->name, name) != 0)
+        kinds++;
+    return *kinds;
+}
+
 enum ar_status ar_device_open(const struct ar_spec *spec, struct ar_device **out,
                               struct ar_error *error)
 {
@@ -57,10 +67,10 @@ enum ar_status ar_device_open(const struct ar_spec *spec, struct ar_device **out
             error, AR_INVALID,
             "device \"%s\": a device takes no decorators; write one name, as in sim", spec->text);
     const struct ar_spec_link *link = &spec->links[0];
-    for (size_t i = 0; device_kinds[i]; i++)
-        if (strcmp(link->name, device_kinds[i]->name) == 0)
-            return device_kinds[i]->open(link, out, error);
-    return unknown(link->name, error);
+    const struct ar_device_kind *kind = find(device_kinds, link->name);
+    if (!kind && spec->catalog)
+        kind = find(spec->catalog->devices, link->name);
+    return kind ? kind->open(link, out, error) : unknown(link->name, error);
 }
 
 enum ar_status ar_device_open_text(const char *text, struct ar_device **out, struct ar_error *error)

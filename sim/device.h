@@ -11,9 +11,12 @@
 #include <stdint.h>
 
 #include "allocators/backing.h"
+#include "allocators/base/api.h"
 #include "allocators/base/status.h"
 #include "allocators/options.h"
 #include "allocators/spec.h"
+
+AR_BEGIN_DECLS
 
 /* Every kind of call that is charged and counted. name, what */
 #define AR_DEVICE_CALLS(X)                                                                         \
@@ -38,7 +41,7 @@ enum ar_device_call {
         AR_DEVICE_CALL_COUNT
 };
 
-const char *ar_device_call_name(enum ar_device_call call);
+AR_API const char *ar_device_call_name(enum ar_device_call call);
 
 struct ar_device_props {
     char kind[8];            /* "sim", "cuda" */
@@ -233,8 +236,7 @@ struct ar_device {
     struct ar_device_observer observer; /* call NULL: nobody listens */
 };
 
-/* A kind of device, by the name that specs have. The table ends with NULL and belongs to the
- * program (bench/device_kinds.c): what stands here cannot know the kinds to its right. */
+/* A kind of device, by the name that specs have. */
 struct ar_device_kind {
     const char *name, *summary;
     const struct ar_option *options;
@@ -244,23 +246,23 @@ struct ar_device_kind {
     bool (*available)(char *text, size_t text_bytes);
 };
 
-extern const struct ar_device_kind *const device_kinds[];
-
 /* Enters one call in the counters and tells the observer. For the devices themselves. */
-void ar_device_count(struct ar_device *self, enum ar_device_call call, uint64_t bytes, uint64_t ns,
-                     uint64_t waited_ns, bool refused);
+AR_API void ar_device_count(struct ar_device *self, enum ar_device_call call, uint64_t bytes,
+                            uint64_t ns, uint64_t waited_ns, bool refused);
 
 /* Opens what a spec names: `sim:profile=h100,capacity=24GiB,addresses=FILE`, or `cuda`.
  * INVALID for bad options, MISSING where there is no such device. The caller closes it. */
-enum ar_status ar_device_open(const struct ar_spec *spec, struct ar_device **out,
-                              struct ar_error *error) AR_STATUS_CHECKED;
-enum ar_status ar_device_open_text(const char *text, struct ar_device **out,
-                                   struct ar_error *error) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_device_open(const struct ar_spec *spec, struct ar_device **out,
+                                     struct ar_error *error) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_device_open_text(const char *text, struct ar_device **out,
+                                          struct ar_error *error) AR_STATUS_CHECKED;
 
 static inline void ar_device_close(struct ar_device *self)
 {
     if (self)
         self->ops->close(self);
 }
+
+AR_END_DECLS
 
 #endif

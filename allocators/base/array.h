@@ -6,8 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "allocators/base/api.h"
+
+AR_BEGIN_DECLS
+
 /* See ar_array_grow. */
-void *ar_array_double(void *items, size_t *room, size_t item_bytes);
+AR_API void *ar_array_double(void *items, size_t *room, size_t item_bytes);
 
 /* An array of `count` items with room for `*room`, so that one more fits: the same where it does
  * already, else a larger one in its place, and `*room` is what that holds. NULL: no host memory, and
@@ -35,6 +39,8 @@ static inline size_t ar_array_above(const void *items, size_t count, size_t item
 }
 
 /* Puts them in rising order. */
-void ar_array_sort(uint64_t *values, size_t count);
+AR_API void ar_array_sort(uint64_t *values, size_t count);
+
+AR_END_DECLS
 
 #endif

@@ -10,6 +10,10 @@
 
 #include <stdint.h>
 
+#include "allocators/base/api.h"
+
+AR_BEGIN_DECLS
+
 #define AR_HIST_SUB_BITS 6u
 #define AR_HIST_SUB      (1u << AR_HIST_SUB_BITS)
 #define AR_HIST_BUCKETS  ((64u - AR_HIST_SUB_BITS + 1u) * AR_HIST_SUB)
@@ -21,18 +25,20 @@ struct ar_hist {
 };
 
 /* The bucket of a number, and the smallest and largest number of a bucket. */
-uint32_t ar_hist_bucket(uint64_t value);
-uint64_t ar_hist_bucket_least(uint32_t bucket);
-uint64_t ar_hist_bucket_most(uint32_t bucket);
+AR_API uint32_t ar_hist_bucket(uint64_t value);
+AR_API uint64_t ar_hist_bucket_least(uint32_t bucket);
+AR_API uint64_t ar_hist_bucket_most(uint32_t bucket);
 
-void ar_hist_clear(struct ar_hist *hist);
+AR_API void ar_hist_clear(struct ar_hist *hist);
 /* Adds the number `count` times. */
-void ar_hist_add(struct ar_hist *hist, uint64_t value, uint64_t count);
+AR_API void ar_hist_add(struct ar_hist *hist, uint64_t value, uint64_t count);
 /* Adds all of `from` to `into`. */
-void ar_hist_merge(struct ar_hist *into, const struct ar_hist *from);
+AR_API void ar_hist_merge(struct ar_hist *into, const struct ar_hist *from);
 
 /* The smallest number such that at least `fraction` (0 to 1) of all are at most that large,
  * with the error stated above; 0 where the histogram is empty. */
-uint64_t ar_hist_quantile(const struct ar_hist *hist, double fraction);
+AR_API uint64_t ar_hist_quantile(const struct ar_hist *hist, double fraction);
+
+AR_END_DECLS
 
 #endif

@@ -8,7 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "allocators/base/api.h"
 #include "allocators/base/host.h"
+
+AR_BEGIN_DECLS
 
 #define AR_MOST_TREE_NONE UINT32_MAX
 
@@ -19,12 +22,12 @@ struct ar_most_tree {
 };
 
 /* Makes room for numbers below `count`, at most 2^30. False: no host memory; nothing changed. */
-bool ar_most_tree_reserve(struct ar_most_tree *self, struct ar_host *host, uint32_t count);
+AR_API bool ar_most_tree_reserve(struct ar_most_tree *self, struct ar_host *host, uint32_t count);
 /* Gives the memory back; it is empty then. */
-void ar_most_tree_close(struct ar_most_tree *self, struct ar_host *host);
+AR_API void ar_most_tree_close(struct ar_most_tree *self, struct ar_host *host);
 
 /* `number` is below the room. O(log n), and less where the most of many stays. */
-void ar_most_tree_set(struct ar_most_tree *self, uint32_t number, uint64_t amount);
+AR_API void ar_most_tree_set(struct ar_most_tree *self, uint32_t number, uint64_t amount);
 
 /* The most that any has. O(1). */
 static inline uint64_t ar_most_tree_top(const struct ar_most_tree *self)
@@ -33,6 +36,8 @@ static inline uint64_t ar_most_tree_top(const struct ar_most_tree *self)
 }
 
 /* The first number at `from` or after that has at least `least`, which is above 0; NONE. O(log n). */
-uint32_t ar_most_tree_next(const struct ar_most_tree *self, uint32_t from, uint64_t least);
+AR_API uint32_t ar_most_tree_next(const struct ar_most_tree *self, uint32_t from, uint64_t least);
+
+AR_END_DECLS
 
 #endif

@@ -7,7 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "allocators/base/api.h"
 #include "allocators/base/host.h"
+
+AR_BEGIN_DECLS
 
 struct ar_range_node {
     uint64_t address, bytes;
@@ -31,59 +34,63 @@ enum ar_range_order {
 };
 
 /* The pool takes its memory from `host` and keeps it until it is closed. */
-void ar_range_pool_open(struct ar_range_pool *pool, struct ar_host *host);
-void ar_range_pool_close(struct ar_range_pool *pool);
+AR_API void ar_range_pool_open(struct ar_range_pool *pool, struct ar_host *host);
+AR_API void ar_range_pool_close(struct ar_range_pool *pool);
 
 /* Makes sure that `count` nodes can be taken. False: no host memory; nothing changed. */
-bool ar_range_pool_reserve(struct ar_range_pool *pool, uint32_t count);
+AR_API bool ar_range_pool_reserve(struct ar_range_pool *pool, uint32_t count);
 
 /* A zeroed node; only after a reserve that covers it. Pointers into the pool stay valid until
  * the next reserve. */
-uint32_t ar_range_pool_take(struct ar_range_pool *pool);
-void ar_range_pool_give(struct ar_range_pool *pool, uint32_t node);
+AR_API uint32_t ar_range_pool_take(struct ar_range_pool *pool);
+AR_API void ar_range_pool_give(struct ar_range_pool *pool, uint32_t node);
 
 /* Address and size of a node in a tree change through ar_range_tree_change only. O(log n) expected,
  * all of them. */
-void ar_range_tree_insert(struct ar_range_pool *pool, uint32_t *root, enum ar_range_order order,
-                          uint32_t node);
-void ar_range_tree_remove(struct ar_range_pool *pool, uint32_t *root, enum ar_range_order order,
-                          uint32_t node);
+AR_API void ar_range_tree_insert(struct ar_range_pool *pool, uint32_t *root,
+                                 enum ar_range_order order, uint32_t node);
+AR_API void ar_range_tree_remove(struct ar_range_pool *pool, uint32_t *root,
+                                 enum ar_range_order order, uint32_t node);
 
 /* Gives a node in a tree by address another place, between the same neighbours, and size. */
-void ar_range_tree_change(struct ar_range_pool *pool, uint32_t root, uint32_t node,
-                          uint64_t address, uint64_t bytes);
+AR_API void ar_range_tree_change(struct ar_range_pool *pool, uint32_t root, uint32_t node,
+                                 uint64_t address, uint64_t bytes);
 
 /* By address: takes all ranges that start in [low, high) out of the tree; what they are now is a
  * tree of its own, of which the root is returned. And the way back: `added` is a tree, or 0, whose
  * ranges all lie between two neighbours of the other one. */
-uint32_t ar_range_tree_cut(struct ar_range_pool *pool, uint32_t *root, uint64_t low, uint64_t high);
-void ar_range_tree_join(struct ar_range_pool *pool, uint32_t *root, uint32_t added);
+AR_API uint32_t ar_range_tree_cut(struct ar_range_pool *pool, uint32_t *root, uint64_t low,
+                                  uint64_t high);
+AR_API void ar_range_tree_join(struct ar_range_pool *pool, uint32_t *root, uint32_t added);
 
 /* By address: the lowest range at `address` or above with at least `bytes`; 0: none. */
-uint32_t ar_range_tree_first(const struct ar_range_pool *pool, uint32_t root, uint64_t address,
-                             uint64_t bytes);
+AR_API uint32_t ar_range_tree_first(const struct ar_range_pool *pool, uint32_t root,
+                                    uint64_t address, uint64_t bytes);
 
 /* By address: the highest range that starts at `address` or below; 0: none. */
-uint32_t ar_range_tree_last(const struct ar_range_pool *pool, uint32_t root, uint64_t address);
+AR_API uint32_t ar_range_tree_last(const struct ar_range_pool *pool, uint32_t root,
+                                   uint64_t address);
 
 /* By size: the least range that is not below (bytes, address); 0: none. */
-uint32_t ar_range_tree_best(const struct ar_range_pool *pool, uint32_t root, uint64_t bytes,
-                            uint64_t address);
+AR_API uint32_t ar_range_tree_best(const struct ar_range_pool *pool, uint32_t root, uint64_t bytes,
+                                   uint64_t address);
 
 /* Bytes of the largest range in the tree. O(1). */
-uint64_t ar_range_tree_most(const struct ar_range_pool *pool, uint32_t root);
+AR_API uint64_t ar_range_tree_most(const struct ar_range_pool *pool, uint32_t root);
 
 /* By address: bytes of the largest range that starts below `address`; 0: none. */
-uint64_t ar_range_tree_most_below(const struct ar_range_pool *pool, uint32_t root,
-                                  uint64_t address);
+AR_API uint64_t ar_range_tree_most_below(const struct ar_range_pool *pool, uint32_t root,
+                                         uint64_t address);
 
 /* Visits in the tree's order; false from `visit` stops. */
 typedef bool ar_range_visit(void *argument, const struct ar_range_node *node);
-bool ar_range_tree_walk(const struct ar_range_pool *pool, uint32_t root, ar_range_visit *visit,
-                        void *argument);
+AR_API bool ar_range_tree_walk(const struct ar_range_pool *pool, uint32_t root,
+                               ar_range_visit *visit, void *argument);
 
 /* Checks order, balance and sizes below `root` and counts the nodes. False: broken. */
-bool ar_range_tree_check(const struct ar_range_pool *pool, uint32_t root, enum ar_range_order order,
-                         uint64_t *count);
+AR_API bool ar_range_tree_check(const struct ar_range_pool *pool, uint32_t root,
+                                enum ar_range_order order, uint64_t *count);
+
+AR_END_DECLS
 
 #endif

@@ -7,28 +7,34 @@
 
 #include <stdint.h>
 
+#include "allocators/base/api.h"
+
+AR_BEGIN_DECLS
+
 struct ar_rng {
     uint64_t state[4];
 };
 
-void ar_rng_seed(struct ar_rng *rng, uint64_t seed);
-uint64_t ar_rng_next(struct ar_rng *rng);
+AR_API void ar_rng_seed(struct ar_rng *rng, uint64_t seed);
+AR_API uint64_t ar_rng_next(struct ar_rng *rng);
 
 /* Uniform in [0, bound), without bias; bound above 0. */
-uint64_t ar_rng_below(struct ar_rng *rng, uint64_t bound);
+AR_API uint64_t ar_rng_below(struct ar_rng *rng, uint64_t bound);
 /* Uniform in [least, most], both inclusive. */
-uint64_t ar_rng_between(struct ar_rng *rng, uint64_t least, uint64_t most);
+AR_API uint64_t ar_rng_between(struct ar_rng *rng, uint64_t least, uint64_t most);
 /* Uniform in [0, 1), 53 bits. */
-double ar_rng_unit(struct ar_rng *rng);
+AR_API double ar_rng_unit(struct ar_rng *rng);
 /* Log-uniform in [least, most], 0 < least <= most: every doubling is equally likely. */
-uint64_t ar_rng_log_uniform(struct ar_rng *rng, uint64_t least, uint64_t most);
+AR_API uint64_t ar_rng_log_uniform(struct ar_rng *rng, uint64_t least, uint64_t most);
 /* Standard normal (the sum of twelve uniforms minus six: tails end at 6 sigma). */
-double ar_rng_normal(struct ar_rng *rng);
+AR_API double ar_rng_normal(struct ar_rng *rng);
 /* exp(mu + sigma * normal). */
-double ar_rng_log_normal(struct ar_rng *rng, double mu, double sigma);
+AR_API double ar_rng_log_normal(struct ar_rng *rng, double mu, double sigma);
 
 /* 2^x and log2(x) by basic operations, relative error below 1e-12; |x| < 1000, x > 0. */
-double ar_rng_exp2(double x);
-double ar_rng_log2(double x);
+AR_API double ar_rng_exp2(double x);
+AR_API double ar_rng_log2(double x);
+
+AR_END_DECLS
 
 #endif

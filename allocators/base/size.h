@@ -7,7 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "allocators/base/api.h"
 #include "allocators/base/status.h"
+
+AR_BEGIN_DECLS
 
 #define AR_KIB UINT64_C(1024)
 #define AR_MIB UINT64_C(1048576)
@@ -17,18 +20,18 @@
  * below 2^63. A fraction of KiB and larger is taken to the whole byte below, since frameworks print
  * rounded sizes ("79.11 GiB") and people copy them; bytes have none. INVALID otherwise, with a
  * sentence. */
-enum ar_status ar_size_parse(const char *text, uint64_t *bytes,
-                             struct ar_error *error) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_size_parse(const char *text, uint64_t *bytes,
+                                    struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Reads a non-negative decimal integer, the whole text of it. INVALID otherwise. */
-enum ar_status ar_count_parse(const char *text, uint64_t *count,
-                              struct ar_error *error) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_count_parse(const char *text, uint64_t *count,
+                                     struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Writes bytes for a reader, four significant digits: "1.500 GiB". Returns `text`. */
-const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes);
+AR_API const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes);
 
 /* Writes the shortest text that ar_size_parse reads back as the same number: "1536MiB". */
-const char *ar_size_print_exact(uint64_t bytes, char *text, size_t text_bytes);
+AR_API const char *ar_size_print_exact(uint64_t bytes, char *text, size_t text_bytes);
 
 /* Rounds up to a multiple of a power of two; `bytes` must leave room for it. */
 static inline uint64_t ar_size_round_up(uint64_t bytes, uint64_t power_of_two)
@@ -45,5 +48,7 @@ static inline uint64_t ar_size_round_down(uint64_t bytes, uint64_t power_of_two)
 {
     return bytes & ~(power_of_two - 1);
 }
+
+AR_END_DECLS
 
 #endif

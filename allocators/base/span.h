@@ -12,7 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "allocators/base/api.h"
 #include "allocators/base/host.h"
+
+AR_BEGIN_DECLS
 
 struct ar_span {
     uint64_t address;
@@ -41,8 +44,8 @@ struct ar_spans {
 
 /* Makes sure that `wanted` records are spare. Moves the array; false where the host has no
  * memory, and then nothing changed. */
-bool ar_spans_reserve(struct ar_spans *self, struct ar_host *host, uint32_t wanted);
-void ar_spans_close(struct ar_spans *self, struct ar_host *host);
+AR_API bool ar_spans_reserve(struct ar_spans *self, struct ar_host *host, uint32_t wanted);
+AR_API void ar_spans_close(struct ar_spans *self, struct ar_host *host);
 
 /* Takes a spare record; there must be one. */
 static inline uint32_t ar_spans_take(struct ar_spans *self)
@@ -59,5 +62,7 @@ static inline void ar_spans_drop(struct ar_spans *self, uint32_t span)
     self->spare = span;
     self->spare_count++;
 }
+
+AR_END_DECLS
 
 #endif

@@ -16,7 +16,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "allocators/base/api.h"
 #include "allocators/base/span.h"
+
+AR_BEGIN_DECLS
 
 #define AR_SPAN_INDEX_CLASSES 64u /* class c: sizes from 2^c bytes */
 
@@ -38,19 +41,19 @@ static inline unsigned ar_span_index_class(uint64_t bytes)
 }
 
 /* The first span at or after the key, by size and then by address exclusive-or address_flip. */
-bool ar_span_index_find(struct ar_span_index *self, struct ar_span *spans, uint64_t bytes,
-                        uint64_t flipped, struct ar_span_place *place);
+AR_API bool ar_span_index_find(struct ar_span_index *self, struct ar_span *spans, uint64_t bytes,
+                               uint64_t flipped, struct ar_span_place *place);
 
 /* The last span before the key; 0: none. For indices whose lowest address comes first. */
-uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_span *spans,
-                              uint64_t bytes, uint64_t address);
+AR_API uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_span *spans,
+                                     uint64_t bytes, uint64_t address);
 
 /* The parts of what is below for classes that hold several spans. */
-void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link);
-void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans, unsigned class,
-                                uint32_t span);
-uint32_t *ar_span_index_locate(struct ar_span_index *self, struct ar_span *spans, unsigned class,
-                               uint32_t span);
+AR_API void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link);
+AR_API void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans,
+                                       unsigned class, uint32_t span);
+AR_API uint32_t *ar_span_index_locate(struct ar_span_index *self, struct ar_span *spans,
+                                      unsigned class, uint32_t span);
 
 /* The first span, in the order of the index, of at least `bytes`. */
 static inline bool ar_span_index_best(struct ar_span_index *self, struct ar_span *spans,
@@ -173,5 +176,7 @@ static inline bool ar_span_index_reaches(const struct ar_span *span, uint64_t fl
 {
     return span->bytes != bytes ? span->bytes > bytes : (span->address ^ flip) >= flipped;
 }
+
+AR_END_DECLS
 
 #endif

@@ -3,6 +3,10 @@
 #ifndef ALLOCATORS_BASE_STATUS_H
 #define ALLOCATORS_BASE_STATUS_H
 
+#include "allocators/base/api.h"
+
+AR_BEGIN_DECLS
+
 /* name, number (stable: it may be stored), what it means.
  * NO_MEMORY and REFUSED are outcomes that a run counts; the rest stop it. */
 #define AR_STATUS_LIST(X)                                                                          \
@@ -32,20 +36,23 @@ struct ar_error {
 /* Writes the sentence into `error` (may be NULL) and returns `status`, so that a
  * failing function can end with `return ar_error_set(...)`. Later calls overwrite. Control
  * bytes and what is no UTF-8 stand there as \xNN, wherever they come from. */
-enum ar_status ar_error_set(struct ar_error *error, enum ar_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+AR_API enum ar_status ar_error_set(struct ar_error *error, enum ar_status status,
+                                   const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Puts "prefix: " before the sentence that is already there. Returns `status`. */
-enum ar_status ar_error_prefix(struct ar_error *error, enum ar_status status, const char *format,
-                               ...) __attribute__((format(printf, 3, 4)));
+AR_API enum ar_status ar_error_prefix(struct ar_error *error, enum ar_status status,
+                                      const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-const char *ar_status_name(enum ar_status status);    /* "NO_MEMORY" */
-const char *ar_status_meaning(enum ar_status status); /* "the policy cannot ..." */
+AR_API const char *ar_status_name(enum ar_status status);    /* "NO_MEMORY" */
+AR_API const char *ar_status_meaning(enum ar_status status); /* "the policy cannot ..." */
 
 /* The exit status of the program for it: 0 done, 1 the answer is no, 2 bad usage
  * or input, 3 missing device or component, 4 internal fault. */
-int ar_status_exit(enum ar_status status);
+AR_API int ar_status_exit(enum ar_status status);
 
 #define AR_STATUS_CHECKED __attribute__((warn_unused_result))
+
+AR_END_DECLS
 
 #endif

@@ -71,17 +71,17 @@ static enum ar_status fault_release(struct ar_backing *base, uint64_t address)
 }
 
 static enum ar_status fault_create_memory(struct ar_backing *base, uint64_t bytes,
-                                          backing_handle *handle)
+                                          ar_backing_handle *handle)
 {
     return fails(base) ? AR_REFUSED : ar_backing_create(inside(base), bytes, handle);
 }
 
-static enum ar_status fault_destroy_memory(struct ar_backing *base, backing_handle handle)
+static enum ar_status fault_destroy_memory(struct ar_backing *base, ar_backing_handle handle)
 {
     return ar_backing_destroy(inside(base), handle);
 }
 
-static enum ar_status fault_map(struct ar_backing *base, uint64_t address, backing_handle handle)
+static enum ar_status fault_map(struct ar_backing *base, uint64_t address, ar_backing_handle handle)
 {
     return ar_backing_map(inside(base), address, handle);
 }

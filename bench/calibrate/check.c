@@ -123,7 +123,7 @@ static enum ar_status blocks_go(struct program *self, bool pool)
 struct run {
     uint64_t address, bytes;
     uint32_t pages;
-    backing_handle handles[PAGES_IN_A_RUN];
+    ar_backing_handle handles[PAGES_IN_A_RUN];
 };
 
 static enum ar_status run_make(struct program *self, struct run *run, uint64_t address)

@@ -29,7 +29,7 @@ void parts_ranges(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 struct pieces {
     uint64_t address, bytes; /* of each */
     uint32_t count, mapped;
-    backing_handle handles[PIECES_MOST];
+    ar_backing_handle handles[PIECES_MOST];
 };
 
 /* `count` is how many are wanted, and then how many there are. */

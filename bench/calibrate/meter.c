@@ -236,18 +236,18 @@ bool meter_release(struct meter *self, uint64_t address, struct meter_samples *i
     METERED(release, NEITHER, ar_backing_release(self->backing, address));
 }
 
-bool meter_create(struct meter *self, uint64_t bytes, backing_handle *handle,
+bool meter_create(struct meter *self, uint64_t bytes, ar_backing_handle *handle,
                   struct meter_samples *into)
 {
     METERED(create, MAKES, ar_backing_create(self->backing, bytes, handle));
 }
 
-bool meter_destroy(struct meter *self, backing_handle handle, struct meter_samples *into)
+bool meter_destroy(struct meter *self, ar_backing_handle handle, struct meter_samples *into)
 {
     METERED(destroy, NEITHER, ar_backing_destroy(self->backing, handle));
 }
 
-bool meter_map(struct meter *self, uint64_t address, backing_handle handle,
+bool meter_map(struct meter *self, uint64_t address, ar_backing_handle handle,
                struct meter_samples *into)
 {
     METERED(map, NEITHER, ar_backing_map(self->backing, address, handle));

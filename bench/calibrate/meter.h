@@ -99,10 +99,10 @@ bool meter_free(struct meter *self, uint64_t address, struct meter_samples *into
 bool meter_reserve(struct meter *self, uint64_t bytes, uint64_t *address,
                    struct meter_samples *into);
 bool meter_release(struct meter *self, uint64_t address, struct meter_samples *into);
-bool meter_create(struct meter *self, uint64_t bytes, backing_handle *handle,
+bool meter_create(struct meter *self, uint64_t bytes, ar_backing_handle *handle,
                   struct meter_samples *into);
-bool meter_destroy(struct meter *self, backing_handle handle, struct meter_samples *into);
-bool meter_map(struct meter *self, uint64_t address, backing_handle handle,
+bool meter_destroy(struct meter *self, ar_backing_handle handle, struct meter_samples *into);
+bool meter_map(struct meter *self, uint64_t address, ar_backing_handle handle,
                struct meter_samples *into);
 bool meter_access(struct meter *self, uint64_t address, uint64_t bytes, struct meter_samples *into);
 bool meter_unmap(struct meter *self, uint64_t address, uint64_t bytes, struct meter_samples *into);

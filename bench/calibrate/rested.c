@@ -52,7 +52,7 @@ struct added {
 /* Things that are held during a round. */
 struct round {
     uint64_t blocks[SERIES], small[SERIES], pool[SERIES], range[SERIES];
-    backing_handle handles[SERIES];
+    ar_backing_handle handles[SERIES];
     uint32_t done[SIM_COST_COUNT]; /* calls of each kind */
 };
 

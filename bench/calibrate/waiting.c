@@ -23,7 +23,7 @@
 /* Things that a call under test needs, made before the work begins. */
 struct stage {
     uint64_t address, range, pool_address;
-    backing_handle handle;
+    ar_backing_handle handle;
 };
 
 enum tested {
@@ -128,7 +128,7 @@ void parts_waits(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 static uint64_t made_ns(struct meter *meter, enum sim_cost kind, uint64_t bytes)
 {
     uint64_t address, ns = 0;
-    backing_handle handle;
+    ar_backing_handle handle;
     if (kind == SIM_COST_alloc) {
         if (!meter_alloc(meter, bytes, &address, NULL))
             return 0;

@@ -6,7 +6,7 @@
 #include "bench/cli/cli.h"
 #include "bench/cli/list.h"
 #include "bench/cli/option_table.h"
-#include "sim/device.h"
+#include "sim/device_kinds.h"
 #include "sim/metrics/metrics.h"
 #include "sim/sim_device/profile.h"
 

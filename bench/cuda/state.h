@@ -169,9 +169,9 @@ void cuda_outside_close(struct cuda_device *self);
 /* virtual_memory.c */
 enum ar_status cuda_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address);
 enum ar_status cuda_release(struct ar_backing *backing, uint64_t address);
-enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, backing_handle *handle);
-enum ar_status cuda_destroy(struct ar_backing *backing, backing_handle handle);
-enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, backing_handle handle);
+enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, ar_backing_handle *handle);
+enum ar_status cuda_destroy(struct ar_backing *backing, ar_backing_handle handle);
+enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, ar_backing_handle handle);
 enum ar_status cuda_access(struct ar_backing *backing, uint64_t address, uint64_t bytes);
 enum ar_status cuda_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes);
 CUmemAllocationProp cuda_memory_kind(const struct cuda_device *self);

@@ -75,7 +75,7 @@ enum ar_status cuda_release(struct ar_backing *backing, uint64_t address)
     return AR_OK;
 }
 
-enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, backing_handle *handle)
+enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, ar_backing_handle *handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     enum ar_status status = check_bytes(self, "physical memory", bytes);
@@ -115,7 +115,7 @@ static void physical_settle(struct cuda_device *self, struct memory_physical *ph
     cuda_show_memory(self);
 }
 
-enum ar_status cuda_destroy(struct ar_backing *backing, backing_handle handle)
+enum ar_status cuda_destroy(struct ar_backing *backing, ar_backing_handle handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_physical *physical = memory_physical_find(&self->memory, handle);
@@ -152,7 +152,7 @@ static enum ar_status check_map(struct cuda_device *self, uint64_t address,
     return cuda_ready(self);
 }
 
-enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, backing_handle handle)
+enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, ar_backing_handle handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
     struct memory_physical *physical = memory_physical_find(&self->memory, handle);

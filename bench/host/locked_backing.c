@@ -47,19 +47,19 @@ static enum ar_status release(struct ar_backing *base, uint64_t address)
     return answer(self, self->inner->ops->release(self->inner, address));
 }
 
-static enum ar_status create(struct ar_backing *base, uint64_t bytes, backing_handle *handle)
+static enum ar_status create(struct ar_backing *base, uint64_t bytes, ar_backing_handle *handle)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->create(self->inner, bytes, handle));
 }
 
-static enum ar_status destroy(struct ar_backing *base, backing_handle handle)
+static enum ar_status destroy(struct ar_backing *base, ar_backing_handle handle)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->destroy(self->inner, handle));
 }
 
-static enum ar_status map(struct ar_backing *base, uint64_t address, backing_handle handle)
+static enum ar_status map(struct ar_backing *base, uint64_t address, ar_backing_handle handle)
 {
     struct locked_backing *self = enter(base);
     return answer(self, self->inner->ops->map(self->inner, address, handle));

@@ -30,7 +30,7 @@ struct call_cell {
 
 struct piece {
     uint64_t address;
-    backing_handle handle;
+    ar_backing_handle handle;
     bool held, created, reserved, mapped;
 };
 

@@ -2,5 +2,6 @@
 #include <stddef.h>
 
 #include "bench/cuda/cuda_device.h"
+#include "sim/device_kinds.h"
 
 const struct ar_device_kind *const device_kinds[] = {&cuda_device_kind, NULL};

@@ -68,17 +68,17 @@ static enum ar_status release(struct ar_backing *base, uint64_t address)
     return ar_backing_release(reach(base), address);
 }
 
-static enum ar_status create(struct ar_backing *base, uint64_t bytes, backing_handle *handle)
+static enum ar_status create(struct ar_backing *base, uint64_t bytes, ar_backing_handle *handle)
 {
     return ar_backing_create(reach(base), bytes, handle);
 }
 
-static enum ar_status destroy(struct ar_backing *base, backing_handle handle)
+static enum ar_status destroy(struct ar_backing *base, ar_backing_handle handle)
 {
     return ar_backing_destroy(reach(base), handle);
 }
 
-static enum ar_status map(struct ar_backing *base, uint64_t address, backing_handle handle)
+static enum ar_status map(struct ar_backing *base, uint64_t address, ar_backing_handle handle)
 {
     return ar_backing_map(reach(base), address, handle);
 }

@@ -7,6 +7,7 @@
 #include "allocators/registry.h"
 #include "bench/suite/grid.h"
 #include "bench/suite/spec_text.h"
+#include "sim/device_kinds.h"
 #include "workloads/gen/gen.h"
 
 #define NAMES_MOST 512

@@ -85,6 +85,7 @@ enum ar_status cell_run(struct cell_worker *worker, const struct plan *plan,
     status = ar_spec_parse(cell->device_text, &device, error);
     if (status)
         return status;
+    device.catalog = plan->suite->catalog;
     const struct experiment experiment = experiment_of(worker, plan, cell, &device);
     status = experiment_run(&experiment, &result, &record->device, error);
     ar_spec_close(&device);

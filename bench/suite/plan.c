@@ -40,6 +40,7 @@ static enum ar_status look_up_policies(struct plan *self, struct ar_error *error
         status = ar_spec_parse(policy->text, &policy->spec, error);
         if (status)
             return status;
+        policy->spec.catalog = self->suite->catalog;
         self->policy_count++; /* from here on plan_close closes the spec */
         status = registry_lookup(&policy->spec, &policy->ops, error);
         if (status)
@@ -174,7 +175,8 @@ static enum ar_status look_at_device(struct plan *self, size_t device, struct ar
             "run: --verify fills and checks real memory, and device %s has none; name "
             "a card with -d cuda, or leave it out",
             text);
-    self->alone[device] = self->suite->isolate || probe_wants_process(text);
+    self->alone[device] =
+        !self->suite->in_process && (self->suite->isolate || probe_wants_process(text));
     if (self->suite->all_policies && self->policy_count) {
         why = calloc(self->policy_count, sizeof *why);
         if (!why)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/suite/child.h"
+#include "sim/device_kinds.h"
 
 /* A driver that hangs while it starts must not hang the suite. */
 #define PROBE_LIMIT_S 120
@@ -46,7 +47,13 @@ static enum ar_status look(void *argument, void **payload, size_t *bytes, struct
     *payload = calloc(1, *bytes);
     if (!*payload)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to look at a device");
-    enum ar_status status = ar_device_open_text(probe->text, &device, error);
+    struct ar_spec spec;
+    enum ar_status status = ar_spec_parse(probe->text, &spec, error);
+    if (status)
+        return status;
+    spec.catalog = probe->plan->suite->catalog;
+    status = ar_device_open(&spec, &device, error);
+    ar_spec_close(&spec);
     if (status)
         return status;
     memcpy(*payload, &device->props, sizeof device->props);

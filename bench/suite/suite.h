@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "allocators/base/status.h"
+#include "allocators/spec.h"
 #include "sim/replay.h"
 
 #define SUITE_RATIOS_MOST 32
@@ -27,8 +28,11 @@ struct suite_axis {
 };
 
 struct suite {
-    char *name;   /* NULL: from the command line */
-    char *output; /* folder for results and the data of the figures; NULL: none */
+    const struct ar_catalog
+        *catalog;    /* of the names in all specs below; NULL: built-in ones only */
+    bool in_process; /* no run has a process of its own, whatever the device */
+    char *name;      /* NULL: from the command line */
+    char *output;    /* folder for results and the data of the figures; NULL: none */
     struct text_list policies, workloads;
     char *against;            /* the policy that pairs of draws are held against; NULL: the first */
     char device_note[320];    /* why it runs on this device; "": it was asked for */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "bench/cuda/cuda_device.h"
+#include "sim/device_kinds.h"
 #include "sim/tenants/place.h"
 #include "sim/tenants/runner.h"
 

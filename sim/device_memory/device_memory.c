@@ -52,7 +52,7 @@ void memory_physical_enter(struct device_memory *self, struct memory_physical *p
 }
 
 struct memory_physical *memory_physical_find(const struct device_memory *self,
-                                             backing_handle handle)
+                                             ar_backing_handle handle)
 {
     struct memory_physical *physical =
         (struct memory_physical *)ranges_find(&self->physicals, handle);

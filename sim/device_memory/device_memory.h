@@ -71,7 +71,7 @@ void memory_physical_enter(struct device_memory *self, struct memory_physical *p
                            uint64_t bytes);
 /* The piece that a handle names, or NULL: never made, or given up. */
 struct memory_physical *memory_physical_find(const struct device_memory *self,
-                                             backing_handle handle);
+                                             ar_backing_handle handle);
 /* True where the piece is given up and mapped nowhere: it is forgotten then, with its uses, and
  * `physical` is gone. */
 bool memory_physical_settle(struct device_memory *self, struct memory_physical *physical);

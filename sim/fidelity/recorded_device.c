@@ -242,7 +242,7 @@ static enum ar_status device_release(struct ar_backing *backing, uint64_t addres
 }
 
 static enum ar_status device_create(struct ar_backing *backing, uint64_t bytes,
-                                    backing_handle *handle)
+                                    ar_backing_handle *handle)
 {
     struct recorded_device *self = of(backing);
     const struct recorded_action *action = NULL;
@@ -258,7 +258,7 @@ static enum ar_status device_create(struct ar_backing *backing, uint64_t bytes,
 }
 
 /* A handle of a run that never became usable is one less to wait for. */
-static enum ar_status device_destroy(struct ar_backing *backing, backing_handle handle)
+static enum ar_status device_destroy(struct ar_backing *backing, ar_backing_handle handle)
 {
     struct recorded_device *self = of(backing);
     if (self->created_bytes && handle >= self->run_handle)
@@ -267,7 +267,7 @@ static enum ar_status device_destroy(struct ar_backing *backing, backing_handle 
 }
 
 static enum ar_status device_map(struct ar_backing *backing, uint64_t address,
-                                 backing_handle handle)
+                                 ar_backing_handle handle)
 {
     (void)handle;
     return recorded_place_at(of(backing), address) ? AR_OK : AR_INVALID;

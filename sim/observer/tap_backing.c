@@ -182,7 +182,7 @@ static enum ar_status release(struct ar_backing *base, uint64_t address)
     return reported(self, "release", address, 0, begun_ns, status);
 }
 
-static enum ar_status create(struct ar_backing *base, uint64_t bytes, backing_handle *handle)
+static enum ar_status create(struct ar_backing *base, uint64_t bytes, ar_backing_handle *handle)
 {
     struct tap *self = of_backing(base);
     uint64_t begun_ns = tap_now(self);
@@ -190,7 +190,7 @@ static enum ar_status create(struct ar_backing *base, uint64_t bytes, backing_ha
     return reported(self, "create", 0, bytes, begun_ns, status);
 }
 
-static enum ar_status destroy(struct ar_backing *base, backing_handle handle)
+static enum ar_status destroy(struct ar_backing *base, ar_backing_handle handle)
 {
     struct tap *self = of_backing(base);
     uint64_t begun_ns = tap_now(self);
@@ -198,7 +198,7 @@ static enum ar_status destroy(struct ar_backing *base, backing_handle handle)
     return reported(self, "destroy", 0, 0, begun_ns, status);
 }
 
-static enum ar_status map(struct ar_backing *base, uint64_t address, backing_handle handle)
+static enum ar_status map(struct ar_backing *base, uint64_t address, ar_backing_handle handle)
 {
     struct tap *self = of_backing(base);
     uint64_t begun_ns = tap_now(self);

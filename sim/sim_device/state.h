@@ -84,9 +84,9 @@ enum ar_status sim_segment_alloc(struct ar_backing *backing, uint64_t bytes, uin
 enum ar_status sim_segment_free(struct ar_backing *backing, uint64_t address);
 enum ar_status sim_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address);
 enum ar_status sim_release(struct ar_backing *backing, uint64_t address);
-enum ar_status sim_create(struct ar_backing *backing, uint64_t bytes, backing_handle *handle);
-enum ar_status sim_destroy(struct ar_backing *backing, backing_handle handle);
-enum ar_status sim_map(struct ar_backing *backing, uint64_t address, backing_handle handle);
+enum ar_status sim_create(struct ar_backing *backing, uint64_t bytes, ar_backing_handle *handle);
+enum ar_status sim_destroy(struct ar_backing *backing, ar_backing_handle handle);
+enum ar_status sim_map(struct ar_backing *backing, uint64_t address, ar_backing_handle handle);
 enum ar_status sim_access(struct ar_backing *backing, uint64_t address, uint64_t bytes);
 enum ar_status sim_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes);
 

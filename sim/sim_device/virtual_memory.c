@@ -84,7 +84,7 @@ enum ar_status sim_release(struct ar_backing *backing, uint64_t address)
     return AR_OK;
 }
 
-enum ar_status sim_create(struct ar_backing *backing, uint64_t bytes, backing_handle *handle)
+enum ar_status sim_create(struct ar_backing *backing, uint64_t bytes, ar_backing_handle *handle)
 {
     struct sim_device *self = sim_of_backing(backing);
     enum ar_status status = check_bytes(self, "physical memory", bytes);
@@ -116,7 +116,7 @@ static void physical_settle(struct sim_device *self, struct memory_physical *phy
     sim_show_memory(self);
 }
 
-enum ar_status sim_destroy(struct ar_backing *backing, backing_handle handle)
+enum ar_status sim_destroy(struct ar_backing *backing, ar_backing_handle handle)
 {
     struct sim_device *self = sim_of_backing(backing);
     struct memory_physical *physical = memory_physical_find(&self->memory, handle);
@@ -154,7 +154,7 @@ static enum ar_status check_map(struct sim_device *self, uint64_t address,
     return AR_OK;
 }
 
-enum ar_status sim_map(struct ar_backing *backing, uint64_t address, backing_handle handle)
+enum ar_status sim_map(struct ar_backing *backing, uint64_t address, ar_backing_handle handle)
 {
     struct sim_device *self = sim_of_backing(backing);
     struct memory_physical *physical = memory_physical_find(&self->memory, handle);

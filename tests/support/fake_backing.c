@@ -102,7 +102,8 @@ static enum ar_status fake_release(struct ar_backing *base, uint64_t address)
     return AR_OK;
 }
 
-static enum ar_status fake_create(struct ar_backing *base, uint64_t bytes, backing_handle *handle)
+static enum ar_status fake_create(struct ar_backing *base, uint64_t bytes,
+                                  ar_backing_handle *handle)
 {
     struct fake_backing *self = fake(base);
     if (++self->calls == self->fail_at || bytes > self->cap_bytes - self->held_bytes ||
@@ -114,7 +115,7 @@ static enum ar_status fake_create(struct ar_backing *base, uint64_t bytes, backi
     return AR_OK;
 }
 
-static enum ar_status fake_destroy(struct ar_backing *base, backing_handle handle)
+static enum ar_status fake_destroy(struct ar_backing *base, ar_backing_handle handle)
 {
     struct fake_backing *self = fake(base);
     self->held_bytes -= self->handles[handle];
@@ -122,7 +123,7 @@ static enum ar_status fake_destroy(struct ar_backing *base, backing_handle handl
     return AR_OK;
 }
 
-static enum ar_status fake_map(struct ar_backing *base, uint64_t address, backing_handle handle)
+static enum ar_status fake_map(struct ar_backing *base, uint64_t address, ar_backing_handle handle)
 {
     (void)address;
     (void)handle;

@@ -193,7 +193,7 @@ static enum ar_status release(struct ar_backing *backing, uint64_t address)
     return synced(self, ar_backing_release(INNER(self), address));
 }
 
-static enum ar_status create(struct ar_backing *backing, uint64_t bytes, backing_handle *handle)
+static enum ar_status create(struct ar_backing *backing, uint64_t bytes, ar_backing_handle *handle)
 {
     struct late_device *self = behind(backing);
     enum ar_status status = ar_backing_create(INNER(self), bytes, handle);
@@ -203,13 +203,13 @@ static enum ar_status create(struct ar_backing *backing, uint64_t bytes, backing
     return status;
 }
 
-static enum ar_status destroy(struct ar_backing *backing, backing_handle handle)
+static enum ar_status destroy(struct ar_backing *backing, ar_backing_handle handle)
 {
     struct late_device *self = behind(backing);
     return synced(self, ar_backing_destroy(INNER(self), handle));
 }
 
-static enum ar_status map(struct ar_backing *backing, uint64_t address, backing_handle handle)
+static enum ar_status map(struct ar_backing *backing, uint64_t address, ar_backing_handle handle)
 {
     struct late_device *self = behind(backing);
     enum ar_status status = ar_backing_map(INNER(self), address, handle);

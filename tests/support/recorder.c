@@ -122,7 +122,7 @@ static enum ar_status record_release(struct ar_backing *backing, uint64_t addres
 }
 
 static enum ar_status record_create(struct ar_backing *backing, uint64_t bytes,
-                                    backing_handle *handle)
+                                    ar_backing_handle *handle)
 {
     struct recorder *self = of(backing);
     end_run(self);
@@ -131,13 +131,13 @@ static enum ar_status record_create(struct ar_backing *backing, uint64_t bytes,
     return status;
 }
 
-static enum ar_status record_destroy(struct ar_backing *backing, backing_handle handle)
+static enum ar_status record_destroy(struct ar_backing *backing, ar_backing_handle handle)
 {
     return ar_backing_destroy(of(backing)->device->backing, handle);
 }
 
 static enum ar_status record_map(struct ar_backing *backing, uint64_t address,
-                                 backing_handle handle)
+                                 ar_backing_handle handle)
 {
     return ar_backing_map(of(backing)->device->backing, address, handle);
 }

@@ -241,7 +241,7 @@ static void uses_follow_the_memory_through_mappings(void **state)
     struct ar_device *device = open_card("cuda");
     struct ar_backing *backing = device->backing;
     const struct stand_in *card = library();
-    backing_handle handle;
+    ar_backing_handle handle;
     uint64_t first, second;
     assert_int_equal(ar_backing_reserve(backing, 4 * AR_MIB, &first), AR_OK);
     assert_int_equal(ar_backing_reserve(backing, 4 * AR_MIB, &second), AR_OK);
@@ -493,7 +493,7 @@ static void the_first_failure_is_the_one_told(void **state)
     struct ar_device *device = open_card("cuda");
     struct ar_backing *backing = device->backing;
     uint64_t range, page = backing->page_bytes;
-    backing_handle handle;
+    ar_backing_handle handle;
     assert_int_equal(ar_backing_reserve(backing, 2 * page, &range), AR_OK);
     assert_int_equal(ar_backing_create(backing, page, &handle), AR_OK);
     assert_int_equal(ar_backing_map(backing, range, handle), AR_OK);

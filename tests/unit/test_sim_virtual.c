@@ -21,7 +21,7 @@ static uint64_t reserve(struct ar_device *device, uint64_t bytes)
 
 static uint64_t create(struct ar_device *device, uint64_t bytes)
 {
-    backing_handle handle;
+    ar_backing_handle handle;
     assert_int_equal(ar_backing_create(device->backing, bytes, &handle), AR_OK);
     return handle;
 }

@@ -258,7 +258,7 @@ static void a_locked_device_offers_what_the_device_offers(void **state)
     struct ar_device *device = sim_test_open("sim:profile=bump");
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct locked_backing locked;
-    backing_handle handle;
+    ar_backing_handle handle;
     locked_backing_open(&locked, device->backing, &lock);
     const struct ar_backing_ops *ops = locked.base.ops, *inner = device->backing->ops;
     assert_true(!ops->create == !inner->create && !ops->pool_alloc == !inner->pool_alloc &&

@@ -8,7 +8,7 @@
 /* One driver allocation, or one handle mapped into the range. */
 struct supply_piece {
     uint64_t address, bytes;
-    backing_handle handle;
+    ar_backing_handle handle;
 };
 
 struct supply {

@@ -35,7 +35,7 @@
 #define GMLAKE_SMALL_BYTES AR_MIB
 
 struct gmlake_page {
-    backing_handle handle;
+    ar_backing_handle handle;
     uint32_t piece; /* that starts with this page; 0: none does */
     uint32_t refs;  /* first of the views that show it; 0: none */
     bool used;      /* by a block, at whichever address */

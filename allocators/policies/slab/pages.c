@@ -15,7 +15,7 @@ struct page_run { /* one segment; its pages, last first */
 };
 
 struct page {
-    backing_handle handle;
+    ar_backing_handle handle;
     uint32_t next; /* of its segment, or of those in the pool */
 };
 
@@ -99,7 +99,7 @@ static enum ar_status take_page(struct slab_pages *self, uint32_t *out)
         self->moved_bytes += self->below->page_bytes;
         return AR_OK;
     }
-    backing_handle handle;
+    ar_backing_handle handle;
     enum ar_status status = ar_backing_create(self->below, self->below->page_bytes, &handle);
     if (status != AR_OK)
         return status;

@@ -133,7 +133,7 @@ static bool grow_pages(struct torch *self, struct torch_segment *segment, uint32
     if (count <= segment->page_count)
         return true;
     uint32_t room = segment->page_count * 2 > count ? segment->page_count * 2 : count;
-    backing_handle *grown =
+    ar_backing_handle *grown =
         ar_host_grow(self->host, segment->pages, segment->page_count, room, sizeof *grown);
     if (!grown)
         return false;
@@ -175,7 +175,7 @@ static enum ar_status create_pages(struct torch *self, struct torch_segment *seg
     if (!grow_pages(self, segment, (uint32_t)last))
         return AR_REFUSED;
     for (uint64_t i = first; i < last; i++) {
-        backing_handle handle;
+        ar_backing_handle handle;
         enum ar_status status = ar_backing_create(self->backing, page, &handle);
         if (status != AR_OK) {
             destroy_pages(self, segment, first, i);

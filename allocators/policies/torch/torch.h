@@ -93,8 +93,8 @@ struct torch_segment {
     uint32_t arena;
     uint32_t first; /* its first block */
     bool expandable;
-    backing_handle *pages; /* expandable: one handle per page, 0: not mapped */
-    uint32_t page_count;   /* of `pages`, grown as needed */
+    ar_backing_handle *pages; /* expandable: one handle per page, 0: not mapped */
+    uint32_t page_count;      /* of `pages`, grown as needed */
 };
 
 /* The two pools of one id: 0 is the common one, others are private. */

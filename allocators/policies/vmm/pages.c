@@ -153,7 +153,7 @@ static uint64_t obtainable(struct vmm *self)
 /* Takes the largest kept handle of at most that many pages; makes one of `count` where there is
  * none, from what kept ones give back if need be. */
 static enum ar_status take_handle(struct vmm *self, uint32_t most, uint32_t *count,
-                                  backing_handle *handle)
+                                  ar_backing_handle *handle)
 {
     uint32_t best = self->kept_count;
     for (uint32_t i = 0; i < self->kept_count; i++)
@@ -183,7 +183,7 @@ static enum ar_status take_handle(struct vmm *self, uint32_t most, uint32_t *cou
 static enum ar_status map_handle(struct vmm *self, struct vmm_range *range, uint32_t page,
                                  uint32_t most, uint32_t *count)
 {
-    backing_handle handle;
+    ar_backing_handle handle;
     enum ar_status status = take_handle(self, most, count, &handle);
     if (status != AR_OK)
         return status;

@@ -105,10 +105,10 @@ enum vmm_mark {
 };
 
 struct vmm_page {
-    backing_handle handle; /* + 1; 0: not mapped */
-    uint16_t index;        /* of this page in its handle */
-    uint16_t count;        /* pages of the handle */
-    uint32_t fence;        /* the first of the stream after the last block here was let go */
+    ar_backing_handle handle; /* + 1; 0: not mapped */
+    uint16_t index;           /* of this page in its handle */
+    uint16_t count;           /* pages of the handle */
+    uint32_t fence;           /* the first of the stream after the last block here was let go */
 };
 
 struct vmm_range {
@@ -139,7 +139,7 @@ struct vmm_stream {
 };
 
 struct vmm_kept {
-    backing_handle handle;
+    ar_backing_handle handle;
     uint32_t count; /* of its pages */
 };
 

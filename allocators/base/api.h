@@ -1,0 +1,16 @@
+/* Marks of the public interface. A function with AR_API is visible outside of the library and of the
+ * program, which is where policies in shared objects find it. All other names are hidden. */
+#ifndef ALLOCATORS_BASE_API_H
+#define ALLOCATORS_BASE_API_H
+
+#define AR_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+#define AR_BEGIN_DECLS extern "C" {
+#define AR_END_DECLS   }
+#else
+#define AR_BEGIN_DECLS
+#define AR_END_DECLS
+#endif
+
+#endif
