@@ -61,6 +61,12 @@ void ar_policy_end_pool(struct ar_policy *self, uint32_t pool)
         self->ops->end_pool(self, pool);
 }
 
+void ar_policy_reset_peaks(struct ar_policy *self)
+{
+    if (self->ops->reset_peaks)
+        self->ops->reset_peaks(self);
+}
+
 bool ar_policy_report(const struct ar_policy *self, size_t index, char *name, size_t name_bytes,
                       uint64_t *value)
 {

@@ -247,6 +247,9 @@ struct ar_policy_ops {
     /* Whether the request would now be served from what the policy holds, with no call to the
      * backing for memory. A dry run, as would_release. */
     bool (*would_fit)(struct ar_policy *self, const struct ar_policy_request *request);
+
+    /* The peaks that `report` gives start again from what is there now. */
+    void (*reset_peaks)(struct ar_policy *self);
 };
 
 /* Kept by policies with AR_POLICY_WATCHES_FREE: how many bytes could serve requests of
@@ -327,6 +330,7 @@ AR_API bool ar_policy_would_release(struct ar_policy *self,
                                     const struct ar_policy_request *request);
 AR_API bool ar_policy_would_fit(struct ar_policy *self, const struct ar_policy_request *request);
 AR_API void ar_policy_end_pool(struct ar_policy *self, uint32_t pool);
+AR_API void ar_policy_reset_peaks(struct ar_policy *self);
 AR_API bool ar_policy_report(const struct ar_policy *self, size_t index, char *name,
                              size_t name_bytes, uint64_t *value);
 

@@ -133,6 +133,12 @@ static void forward_end_pool(struct ar_policy *base, uint32_t pool)
     forward_settle(base);
 }
 
+static void forward_reset_peaks(struct ar_policy *base)
+{
+    ar_policy_reset_peaks(forward_enter(base));
+    forward_settle(base);
+}
+
 static bool forward_report(const struct ar_policy *base, size_t index, char *name,
                            size_t name_bytes, uint64_t *value)
 {
@@ -174,6 +180,7 @@ void *forward_create(struct ar_host *host, size_t own_bytes, const char *prefix,
     self->ops.problem = inner->ops->problem ? forward_problem : NULL;
     self->ops.would_release = inner->ops->would_release ? forward_would_release : NULL;
     self->ops.would_fit = inner->ops->would_fit ? forward_would_fit : NULL;
+    self->ops.reset_peaks = inner->ops->reset_peaks ? forward_reset_peaks : NULL;
     self->ops.report = inner->ops->report ? forward_report : NULL;
     self->ops.end_pool = inner->ops->end_pool ? forward_end_pool : NULL;
     self->inner = inner;

@@ -147,7 +147,11 @@ void card_limit(struct card *card, double fraction);
 bool card_segment(struct card *card, uint64_t address, uint64_t *start, uint64_t *bytes);
 
 void card_figures(struct card *card, struct card_figures *out);
-/* Peaks start again from what is held now. */
+/* See plugin.h. */
+struct allocrig_range;
+size_t card_statistics(struct card *card, char *text, size_t text_bytes);
+size_t card_ranges(struct card *card, struct allocrig_range *out, size_t room);
+/* Peaks start again from what is held now, also those that the policy reports. */
 void card_reset_peaks(struct card *card);
 
 #endif

@@ -193,6 +193,18 @@ void allocrig_reset_peaks(int device)
         card_reset_peaks(card);
 }
 
+size_t allocrig_statistics(int device, char *text, size_t text_bytes)
+{
+    struct card *card = process_card_there(device);
+    return card ? card_statistics(card, text, text_bytes) : 0;
+}
+
+size_t allocrig_ranges(int device, struct allocrig_range *out, size_t room)
+{
+    struct card *card = process_card_there(device);
+    return card ? card_ranges(card, out, room) : 0;
+}
+
 void allocrig_mark(const char *label)
 {
     process_mark(label);

@@ -51,6 +51,23 @@ void allocrig_cupy_free(void *stream, void *address, int device);
 uint64_t allocrig_figure(int device, const char *name);
 /* Peaks start again from what is held now. */
 void allocrig_reset_peaks(int device);
+/* The statistics of the card in the names of torch.cuda.memory_stats(), a line "NAME VALUE" for each: all
+ * of them under the policy `torch`, those that are known under another one. Returns how many bytes that
+ * takes with the NUL; 0: nothing was requested on that card yet. Writes as much as fits. */
+size_t allocrig_statistics(int device, char *text, size_t text_bytes);
+
+/* A range of memory that the policy holds: state 0 used, 1 free, 2 pending, 3 address space without memory,
+ * 4 a header. `pool` names the private pool, 0, 0 is the common one. */
+struct allocrig_range {
+    uint64_t address, bytes, requested_bytes, segment_address;
+    void *stream;
+    unsigned long long pool[2];
+    uint32_t state;
+};
+
+/* All ranges of the card in the order of addresses within their segment. Returns how many there are and writes the
+ * first `room`. */
+size_t allocrig_ranges(int device, struct allocrig_range *out, size_t room);
 /* A mark in the recording; "step" ends a step. */
 void allocrig_mark(const char *label);
 

@@ -2,6 +2,7 @@
  * and the check of every invariant. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "allocators/policies/torch/torch.h"
 
@@ -99,6 +100,19 @@ struct torch_counter torch_statistic(const struct torch *self, enum torch_stat s
         return (struct torch_counter){u->requested_bytes, u->peak.requested_bytes,
                                       ever.ever_requested_bytes};
     }
+}
+
+void torch_reset_peaks(struct ar_policy *base)
+{
+    struct torch *self = torch_of(base);
+    for (int stat = 0; stat < TORCH_COUNTED; stat++)
+        for (int kind = 0; kind < TORCH_KIND_COUNT; kind++)
+            self->stats[stat][kind].peak = self->stats[stat][kind].current;
+    self->oversize_allocations.peak = self->oversize_allocations.current;
+    self->oversize_segments.peak = self->oversize_segments.current;
+    for (int kind = 0; kind < TORCH_KIND_COUNT; kind++)
+        memset(&self->usage[kind].peak, 0, sizeof self->usage[kind].peak);
+    torch_usage_raise_peaks(self->usage);
 }
 
 /* The keys of torch.cuda.memory_stats(). */

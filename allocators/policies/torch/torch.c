@@ -558,4 +558,5 @@ const struct ar_policy_ops torch_policy = {
     .report = torch_report,
     .end_pool = torch_end_pool,
     .would_fit = torch_would_fit,
+    .reset_peaks = torch_reset_peaks,
 };
