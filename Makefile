@@ -84,7 +84,7 @@ CXX_FLAGS  := -std=c++17 -Wall -Wextra -Wshadow $(CFLAGS_$(VARIANT)) -I.
 # ---- what there is to build ---------------------------------------------------------------------
 
 LIB_SRC   := $(shell find allocators workloads sim bench -name '*.c' -not -path 'bench/cli/*' \
-               -not -path 'bench/micro/*' -not -path 'bench/plugin/*' -not -path 'workloads/record/injection/*' -not -path '*/skeleton/*' | sort)
+               -not -path 'bench/micro/*' -not -path 'bench/plugin/*' -not -path 'workloads/record/injection/*' -not -path '*/skeleton/*' -not -path '*/examples/*' | sort)
 # Without cuda.h only the name of the device is there.
 ifneq ($(HAVE_CUDA),1)
 LIB_SRC   := $(filter-out $(filter-out bench/cuda/kind.c,$(wildcard bench/cuda/*.c)),$(LIB_SRC))

@@ -1,0 +1,577 @@
+/* Experiments: a list of settings, from which each run, search and advice makes a suite and its plan
+ * (bench/suite). What is found keeps that plan, so that its texts stay. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "allocators/base/array.h"
+#include "bench/library/parts.h"
+#include "bench/report/advise_page.h"
+#include "bench/report/results_json.h"
+#include "bench/suite/cell.h"
+#include "sim/observer.h"
+#include "sim/search/capacity.h"
+#include "workloads/formats/formats.h"
+#include "workloads/workload.h"
+
+struct ar_experiment {
+    const struct ar_library *library;
+    struct text_list keys, values;
+    ar_observer *observer;
+    void *observer_argument;
+};
+
+/* A suite and the plan of it. */
+struct planned {
+    struct suite suite;
+    struct plan plan;
+    uint64_t capacity_bytes; /* for advise; 0: not set */
+    bool as_limit;
+};
+
+static enum ar_status no_memory(struct ar_error *error)
+{
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for an experiment");
+}
+
+/* ---- settings ------------------------------------------------------------------------------- */
+
+enum ar_status ar_experiment_open(const struct ar_library *library, struct ar_experiment **out,
+                                  struct ar_error *error)
+{
+    struct ar_experiment *self = calloc(1, sizeof *self);
+    if (!self)
+        return no_memory(error);
+    self->library = library;
+    *out = self;
+    return AR_OK;
+}
+
+void ar_experiment_close(struct ar_experiment *self)
+{
+    if (!self)
+        return;
+    text_list_close(&self->keys);
+    text_list_close(&self->values);
+    free(self);
+}
+
+void ar_experiment_observe(struct ar_experiment *self, ar_observer *observer, void *argument)
+{
+    self->observer = observer;
+    self->observer_argument = argument;
+}
+
+static enum ar_status set_capacity(struct planned *self, const char *key, const char *value,
+                                   struct ar_error *error)
+{
+    enum ar_status status = ar_size_parse(value, &self->capacity_bytes, error);
+    if (!status && !self->capacity_bytes)
+        status = ar_error_set(error, AR_INVALID, "%s: a capacity of 0 bytes holds nothing", key);
+    self->as_limit = strcmp(key, "limit") == 0;
+    return status;
+}
+
+static enum ar_status apply(struct planned *self, const char *key, const char *value,
+                            struct ar_error *error)
+{
+    static const char *const keys[] = {
+        "policy", "workload", "device",     "capacity", "limit",   "name",   "capacities", "frees",
+        "host",   "metrics",  "replicates", "reps",     "on-fail", "verify", "seed",       "jobs"};
+    size_t at = 0, count = sizeof keys / sizeof *keys;
+    while (at < count && strcmp(keys[at], key) != 0)
+        at++;
+    if (at == count) {
+        const char *near = ar_nearest_name(key, keys, count);
+        return ar_error_set(error, AR_INVALID, "an experiment has no key \"%.60s\"%s%s%s", key,
+                            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    }
+    if (strcmp(key, "policy") == 0)
+        return suite_add_policy(&self->suite, value, error);
+    if (strcmp(key, "workload") == 0)
+        return text_list_add(&self->suite.workloads, value, error);
+    if (strcmp(key, "capacity") == 0 || strcmp(key, "limit") == 0)
+        return set_capacity(self, key, value, error);
+    return suite_set(&self->suite, strcmp(key, "replicates") == 0 ? "draws" : key, value, error);
+}
+
+static void planned_close(struct planned *self)
+{
+    plan_close(&self->plan);
+    suite_close(&self->suite);
+}
+
+enum ar_status ar_experiment_set(struct ar_experiment *self, const char *key, const char *value,
+                                 struct ar_error *error)
+{
+    struct planned trial = {0};
+    suite_init(&trial.suite);
+    enum ar_status status = apply(&trial, key, value, error);
+    planned_close(&trial);
+    if (!status)
+        status = text_list_add(&self->keys, key, error);
+    if (status)
+        return status;
+    status = text_list_add(&self->values, value, error);
+    if (status)
+        free(self->keys.items[--self->keys.count]);
+    return status;
+}
+
+/* The suite of an experiment, whose texts the plan points into: it does not move. */
+static enum ar_status settle(struct planned *self, const struct ar_experiment *experiment,
+                             struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    suite_init(&self->suite);
+    self->suite.catalog = &experiment->library->catalog;
+    self->suite.in_process = true;
+    self->suite.once = true;
+    for (size_t i = 0; i < experiment->keys.count && !status; i++)
+        status = apply(self, experiment->keys.items[i], experiment->values.items[i], error);
+    if (!status && !self->suite.workloads.count)
+        status = ar_error_set(error, AR_INVALID, "the experiment has no workload; set one");
+    return status;
+}
+
+static enum ar_status make_plan(struct planned *self, const struct ar_experiment *experiment,
+                                struct ar_error *error)
+{
+    enum ar_status status = settle(self, experiment, error);
+    if (!status && !self->suite.policies.count)
+        status = ar_error_set(error, AR_INVALID, "the experiment has no policy; set one");
+    return status ? status : plan_make(&self->plan, &self->suite, error);
+}
+
+/* ---- runs ----------------------------------------------------------------------------------- */
+
+struct ar_results {
+    struct planned planned;
+    struct run_record *records; /* of the plan's cells */
+    struct environment environment;
+};
+
+/* Who is told of the events of one run. */
+struct observed {
+    const struct ar_experiment *experiment;
+    size_t row;
+};
+
+static enum ar_status tell(void *argument, const struct observer_event *event,
+                           struct ar_error *error)
+{
+    const struct observed *self = argument;
+    const struct ar_run_event told = {
+        .kind = (enum ar_run_event_kind)event->kind,
+        .stream = event->stream,
+        .pool = event->pool,
+        .row = (uint32_t)self->row,
+        .event = event->event,
+        .now_ns = event->now_ns,
+        .address = event->address,
+        .bytes = event->bytes,
+        .free_bytes = event->free_bytes,
+        .tag = event->kind == OBSERVER_MARK ? NULL : event->tag,
+        .text = event->kind == OBSERVER_MARK   ? event->tag
+                : event->kind == OBSERVER_CALL ? event->call
+                                               : NULL,
+        .live_bytes = event->totals->live_bytes,
+        .granted_bytes = event->totals->granted_bytes,
+        .reserved_bytes = event->totals->reserved_bytes,
+        .physical_bytes = event->physical_bytes,
+    };
+    return self->experiment->observer(self->experiment->observer_argument, &told, error);
+}
+
+_Static_assert((int)AR_RUN_FAILED == (int)OBSERVER_FAILED &&
+                   (int)AR_RUN_SEGMENT_UNMAP == (int)OBSERVER_SEGMENT_UNMAP &&
+                   (int)AR_RUN_MARK == (int)OBSERVER_MARK,
+               "the kinds are those of an observer");
+
+static enum ar_status run_row(struct ar_results *self, const struct ar_experiment *experiment,
+                              struct cell_worker *worker, size_t row, struct ar_error *error)
+{
+    struct plan_cell cell = self->planned.plan.cells[row];
+    struct observed observed = {experiment, row};
+    const struct observer observer = {.argument = &observed, .memory = tell};
+    if (experiment->observer)
+        cell.observer = &observer;
+    return cell_run(worker, &self->planned.plan, &cell, &self->records[row], error);
+}
+
+enum ar_status ar_experiment_run(const struct ar_experiment *experiment, struct ar_results **out,
+                                 struct ar_error *error)
+{
+    struct ar_error ignored;
+    struct cell_worker worker = {0};
+    struct ar_results *self = calloc(1, sizeof *self);
+    error = error ? error : &ignored;
+    if (!self)
+        return no_memory(error);
+    enum ar_status status = make_plan(&self->planned, experiment, error);
+    const size_t count = self->planned.plan.cell_count;
+    if (!status && !(self->records = calloc(count + 1, sizeof *self->records)))
+        status = no_memory(error);
+    for (size_t i = 0; i < count && !status; i++)
+        status = run_row(self, experiment, &worker, i, error);
+    trace_close(worker.source);
+    if (status) {
+        ar_results_close(self);
+        return status;
+    }
+    environment_capture(&self->environment, 0, NULL, self->planned.suite.seed);
+    *out = self;
+    return AR_OK;
+}
+
+void ar_results_close(struct ar_results *self)
+{
+    if (!self)
+        return;
+    free(self->records);
+    planned_close(&self->planned);
+    free(self);
+}
+
+size_t ar_results_count(const struct ar_results *self)
+{
+    return self->planned.plan.cell_count;
+}
+
+enum ar_status ar_results_row(const struct ar_results *self, size_t index, struct ar_row *out,
+                              size_t out_bytes, struct ar_error *error)
+{
+    enum ar_status status = library_row(index, ar_results_count(self), error);
+    if (status)
+        return status;
+    const struct run_record *record = &self->records[index];
+    const struct ar_row value = {
+        .policy = record->policy_spec,
+        .workload = record->workload_spec,
+        .device = record->device_spec,
+        .workload_name = record->workload.name,
+        .frees = replay_frees_name(record->frees),
+        .host = replay_host_name(record->host),
+        .seed = record->seed,
+        .repetition = record->repetition,
+        .capacity_bytes = record->device.capacity_bytes,
+        .passed = record->passed,
+        .outcome = record->end == RUN_PLAYED ? "played" : "not started",
+        .cause = run_record_cause(record),
+        .detail = record->detail,
+        .first_failed_event = record->first_failed_event,
+        .first_failed_bytes = record->first_failed_bytes,
+    };
+    library_fill(out, out_bytes, &value, sizeof value);
+    return AR_OK;
+}
+
+enum ar_status ar_results_metric(const struct ar_results *self, size_t index, const char *name,
+                                 struct ar_value *out, struct ar_error *error)
+{
+    const char *names[METRIC_COUNT];
+    enum ar_status status = library_row(index, ar_results_count(self), error);
+    if (status)
+        return status;
+    for (int i = 0; i < METRIC_COUNT; i++) {
+        names[i] = metric_info((enum metric)i)->name;
+        if (strcmp(names[i], name) != 0)
+            continue;
+        const struct metric_value *value = &self->records[index].metrics.at[i];
+        *out = (struct ar_value){
+            .kind = value->kind == METRIC_INTEGER ? AR_VALUE_INTEGER
+                    : value->kind == METRIC_REAL  ? AR_VALUE_REAL
+                                                  : AR_VALUE_NULL,
+            .integer = value->kind == METRIC_INTEGER ? value->integer : 0,
+            .real = metric_number(&self->records[index].metrics, (enum metric)i, 0),
+        };
+        return AR_OK;
+    }
+    const char *near = ar_nearest_name(name, names, METRIC_COUNT);
+    return ar_error_set(error, AR_INVALID, "there is no metric \"%.60s\"%s%s%s", name,
+                        near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+/* Ends a text that was written through a stream. */
+static enum ar_status finish_text(FILE *stream, char *text, char **out, struct ar_error *error)
+{
+    bool failed = ferror(stream) != 0;
+    if (fclose(stream) != 0 || failed) {
+        free(text);
+        return no_memory(error);
+    }
+    *out = text;
+    return AR_OK;
+}
+
+enum ar_status ar_results_json(const struct ar_results *self, char **out, struct ar_error *error)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    if (!stream)
+        return no_memory(error);
+    const struct result_set set = {
+        .environment = &self->environment,
+        .suite = self->planned.suite.name,
+        .records = self->records,
+        .record_count = ar_results_count(self),
+    };
+    results_json_write(stream, &set);
+    return finish_text(stream, text, out, error);
+}
+
+/* ---- capacities ----------------------------------------------------------------------------- */
+
+struct found {
+    struct capacity_result result;
+    char why[256];
+};
+
+struct ar_capacities {
+    struct planned planned;
+    struct found *found; /* of the plan's cells */
+};
+
+_Static_assert(sizeof(struct ar_capacity_gap) == sizeof(struct capacity_gap),
+               "the same two fields");
+
+static enum ar_status find_capacity(const struct plan *plan, const struct plan_cell *cell,
+                                    struct found *found, struct ar_error *error)
+{
+    struct trace_source *source = NULL;
+    struct ar_spec device;
+    enum ar_status status = workload_open(cell->workload_text, &source, error);
+    if (status)
+        return status;
+    status = ar_spec_parse(cell->device_text, &device, error);
+    if (!status) {
+        device.catalog = plan->suite->catalog;
+        const struct experiment experiment = {
+            .policy = &plan->policies[cell->policy].spec,
+            .device = &device,
+            .source = source,
+            .frees = cell->frees,
+            .host = plan->suite->host,
+            .measure = REPLAY_METRICS_NONE,
+            .stop_on_failure = true,
+            .seed = cell->seed,
+        };
+        status = capacity_find(&experiment, plan_jobs(plan), &found->result, error);
+        ar_spec_close(&device);
+    }
+    trace_close(source);
+    if (status == AR_UNSUPPORTED) {
+        snprintf(found->why, sizeof found->why, "not started: %.240s", error->text);
+        return AR_OK;
+    }
+    return status ? ar_error_prefix(error, status, "%s with policy %s", cell->workload_text,
+                                    plan->policies[cell->policy].text)
+                  : AR_OK;
+}
+
+enum ar_status ar_experiment_capacity(const struct ar_experiment *experiment,
+                                      struct ar_capacities **out, struct ar_error *error)
+{
+    struct ar_error ignored;
+    struct ar_capacities *self = calloc(1, sizeof *self);
+    error = error ? error : &ignored;
+    if (!self)
+        return no_memory(error);
+    enum ar_status status = make_plan(&self->planned, experiment, error);
+    const struct plan *plan = &self->planned.plan;
+    if (!status && !(self->found = calloc(plan->cell_count + 1, sizeof *self->found)))
+        status = no_memory(error);
+    for (size_t i = 0; i < plan->cell_count && !status; i++)
+        status = find_capacity(plan, &plan->cells[i], &self->found[i], error);
+    if (status)
+        ar_capacities_close(self);
+    else
+        *out = self;
+    return status;
+}
+
+void ar_capacities_close(struct ar_capacities *self)
+{
+    if (!self)
+        return;
+    for (size_t i = 0; self->found && i < self->planned.plan.cell_count; i++)
+        capacity_result_close(&self->found[i].result);
+    free(self->found);
+    planned_close(&self->planned);
+    free(self);
+}
+
+size_t ar_capacities_count(const struct ar_capacities *self)
+{
+    return self->planned.plan.cell_count;
+}
+
+enum ar_status ar_capacities_row(const struct ar_capacities *self, size_t index,
+                                 struct ar_capacity *out, size_t out_bytes, struct ar_error *error)
+{
+    const struct plan *plan = &self->planned.plan;
+    enum ar_status status = library_row(index, plan->cell_count, error);
+    if (status)
+        return status;
+    const struct plan_cell *cell = &plan->cells[index];
+    const struct capacity_result *result = &self->found[index].result;
+    const struct ar_capacity value = {
+        .policy = plan->policies[cell->policy].text,
+        .workload = plan->workloads[cell->workload].text,
+        .device = plan->devices.items[cell->device],
+        .frees = replay_frees_name(cell->frees),
+        .seed = cell->seed,
+        .live_peak_bytes = result->live_peak_bytes,
+        .first_pass_bytes = result->first_pass_bytes,
+        .safe_bytes = result->safe_bytes,
+        .no_flush_bytes = result->no_flush_bytes,
+        .no_retry_bytes = result->no_retry_bytes,
+        .runs = result->runs,
+        .gaps = (const struct ar_capacity_gap *)(const void *)result->gaps,
+        .gap_count = result->gap_count,
+        .why = self->found[index].why,
+    };
+    library_fill(out, out_bytes, &value, sizeof value);
+    return AR_OK;
+}
+
+/* ---- advice --------------------------------------------------------------------------------- */
+
+struct ar_advice {
+    struct planned planned; /* without a plan */
+    struct trace_source *source;
+    struct advise_result result;
+    struct advise_page page;
+};
+
+/* What the device says of the card in question counts unless `capacity` or `limit` is set. */
+static enum ar_status read_device(struct planned *self, const struct ar_spec *device,
+                                  bool *card_asked, struct ar_error *error)
+{
+    const struct ar_spec_link *link = &device->links[device->link_count - 1];
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < link->pair_count && !status; i++) {
+        *card_asked = *card_asked || strcmp(link->pairs[i].key, "profile") == 0;
+        if (strcmp(link->pairs[i].key, "capacity") == 0 && !self->capacity_bytes)
+            status = ar_size_parse(link->pairs[i].value, &self->capacity_bytes, error);
+    }
+    *card_asked = *card_asked && !self->capacity_bytes;
+    return status;
+}
+
+static enum ar_status advise(struct ar_advice *self, struct ar_spec *device, struct ar_error *error)
+{
+    const struct suite *suite = &self->planned.suite;
+    const char *text = suite->workloads.items[0];
+    enum replay_frees frees[2];
+    bool card_asked = false;
+    enum ar_status status = read_device(&self->planned, device, &card_asked, error);
+    if (!status)
+        status = access(text, F_OK) == 0 ? trace_open_recording(text, &self->source, error)
+                                         : workload_open(text, &self->source, error);
+    if (status)
+        return status;
+    const struct trace_info *info = &self->source->info;
+    unsigned ways = replay_frees_choices(info, suite->frees, frees);
+    const struct advise_config config = {
+        .source = self->source,
+        .device = device,
+        .capacity_bytes = self->planned.capacity_bytes,
+        .as_limit = self->planned.as_limit,
+        .card_asked = card_asked,
+        .frees = frees[ways - 1],
+        .host = suite->host,
+        .seed = suite->seed,
+        .jobs = plan_jobs(&(struct plan){.suite = suite}),
+    };
+    self->page = (struct advise_page){.name = info->name,
+                                      .path = text,
+                                      .recorder = info->recorder,
+                                      .format = info->format,
+                                      .frees = config.frees,
+                                      .result = &self->result,
+                                      .source = self->source};
+    return advise_run(&config, &self->result, error);
+}
+
+enum ar_status ar_experiment_advise(const struct ar_experiment *experiment, struct ar_advice **out,
+                                    struct ar_error *error)
+{
+    struct ar_error ignored;
+    struct ar_spec device;
+    struct ar_advice *self = calloc(1, sizeof *self);
+    error = error ? error : &ignored;
+    if (!self)
+        return no_memory(error);
+    const struct suite *suite = &self->planned.suite;
+    enum ar_status status = settle(&self->planned, experiment, error);
+    if (!status && (suite->workloads.count != 1 || suite->devices.count > 1))
+        status = ar_error_set(error, AR_INVALID, "advice is for one workload and one device");
+    if (!status)
+        status =
+            ar_spec_parse(suite->devices.count ? suite->devices.items[0] : "sim", &device, error);
+    if (!status) {
+        device.catalog = suite->catalog;
+        status = advise(self, &device, error);
+        ar_spec_close(&device);
+    }
+    if (status)
+        ar_advice_close(self);
+    else
+        *out = self;
+    return status;
+}
+
+void ar_advice_close(struct ar_advice *self)
+{
+    if (!self)
+        return;
+    advise_result_close(&self->result);
+    trace_close(self->source);
+    planned_close(&self->planned);
+    free(self);
+}
+
+size_t ar_advice_count(const struct ar_advice *self)
+{
+    return self->result.count;
+}
+
+enum ar_status ar_advice_row(const struct ar_advice *self, size_t index, struct ar_setting *out,
+                             size_t out_bytes, struct ar_error *error)
+{
+    enum ar_status status = library_row(index, self->result.count, error);
+    if (status)
+        return status;
+    const struct advise_row *row = &self->result.rows[index];
+    const enum advise_fit fit = advise_fits(row);
+    const struct ar_setting value = {
+        .policy = row->candidate.spec,
+        .setting = row->alone.setting[0] ? row->alone.setting : row->candidate.text,
+        .cost = row->candidate.cost,
+        .own = row->candidate.own,
+        .given = row->candidate.given,
+        .best = advise_best(&self->result) == row,
+        .fit = fit == ADVISE_FITS       ? AR_FITS
+               : fit == ADVISE_FITS_NOT ? AR_FITS_NOT
+                                        : AR_FIT_UNSURE,
+        .safe_bytes = row->safe_bytes,
+        .slowdown = row->at.slowdown,
+        .peak_reserved_bytes = row->alone.peak_reserved_bytes,
+        .peak_physical_bytes = row->alone.peak_physical_bytes,
+    };
+    library_fill(out, out_bytes, &value, sizeof value);
+    return AR_OK;
+}
+
+enum ar_status ar_advice_json(const struct ar_advice *self, char **out, struct ar_error *error)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    if (!stream)
+        return no_memory(error);
+    advise_json_write(stream, &self->page, 1);
+    return finish_text(stream, text, out, error);
+}

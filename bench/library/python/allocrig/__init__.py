@@ -1,0 +1,186 @@
+"""allocrig: GPU memory allocator policies over recorded or generated workloads.
+
+    import allocrig
+    rows = allocrig.run(["torch", "vmm"], "embedding", "sim:capacity=8GiB")
+    allocrig.capacity("growth", "embedding")[0]["safe_bytes"]
+    allocrig.advise("recording.csv.gz", capacity="4GiB")
+
+Results are lists of dictionaries, one for each row: pandas.DataFrame(rows) takes them. allocrig.torch and
+allocrig.cupy put a policy into PyTorch and CuPy. Errors of the library are allocrig.Error."""
+import ctypes
+import json
+
+from . import _library
+from ._library import Error
+
+__all__ = ["Error", "Rows", "run", "capacity", "advise", "workload", "events", "metrics", "version"]
+
+KINDS = ("end", "alloc", "probe", "free_requested", "free_completed", "use", "kernel", "record", "wait", "sync",
+         "trim", "outside", "mark", "time", "note")
+RUN_KINDS = ("alloc", "failed", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map",
+             "segment_unmap", "call", "mark")
+_loaded = []
+
+
+def _lib():
+    if not _loaded:
+        _loaded.append(_library.Library())
+    return _loaded[0]
+
+
+class Rows(list):
+    """A list of dictionaries; `document` is the JSON document that they are from, as `allocrig run --json` and
+    `allocrig advise --json` write it."""
+
+    document = None
+
+
+def version():
+    return _lib().ar_version().decode()
+
+
+def metrics():
+    """All metrics: name, unit, definition, class (exact or timed), better (lower, higher or neither)."""
+    found, metric = [], _library.Metric()
+    while _lib().ar_metric_at(len(found), ctypes.byref(metric), ctypes.sizeof(metric)):
+        found.append({"name": metric.name.decode(), "unit": metric.unit.decode(),
+                      "definition": metric.definition.decode(), "class": ("exact", "timed")[metric.metric_class],
+                      "better": ("lower", "higher", "neither")[metric.better]})
+    return found
+
+
+class _Handle:
+    """An object of the library for a `with` block."""
+
+    def __init__(self, opener, closer, *arguments):
+        self.value, self.closer = _library.HANDLE(), closer
+        opener(*arguments, ctypes.byref(self.value))
+
+    def __enter__(self):
+        return self.value
+
+    def __exit__(self, *_):
+        self.closer(self.value)
+
+
+def workload(text):
+    """What is known of a trace file or a generator's spec, as a dictionary."""
+    lib, info = _lib(), _library.WorkloadInfo()
+    with _Handle(lib.ar_workload_open, lib.ar_workload_close, text.encode()) as opened:
+        lib.ar_workload_info(opened, ctypes.byref(info), ctypes.sizeof(info))
+        return _library.row(info)
+
+
+def events(text):
+    """The events of a workload, one dictionary after the other."""
+    lib, event = _lib(), _library.Event()
+    with _Handle(lib.ar_workload_open, lib.ar_workload_close, text.encode()) as opened:
+        while True:
+            lib.ar_workload_next(opened, ctypes.byref(event), ctypes.sizeof(event))
+            if not event.kind:
+                return
+            found = _library.row(event)
+            found["kind"] = KINDS[event.kind] if event.kind < len(KINDS) else event.kind
+            yield found
+
+
+def _values(value):
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
+def _text(value):
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _experiment(lib, policies, workloads, devices, options):
+    experiment = _Handle(lib.ar_experiment_open, lib.ar_experiment_close, lib.handle)
+    pairs = [(key, value) for key, values in (("policy", policies), ("workload", workloads), ("device", devices))
+             for value in _values(values)]
+    pairs += [(key.replace("_", "-"), " ".join(_text(one) for one in _values(value)))
+              for key, value in options.items() if value is not None]
+    try:
+        for key, value in pairs:
+            lib.ar_experiment_set(experiment.value, key.encode(), _text(value).encode())
+    except Error:
+        experiment.__exit__()
+        raise
+    return experiment
+
+
+def _observer(observe, raised):
+    def call(_argument, event, error):
+        try:
+            told = _library.row(event.contents)
+            told["kind"] = RUN_KINDS[event.contents.kind]
+            observe(told)
+            return 0
+        except BaseException as problem:  # it cannot pass through the library: it is raised when the run has ended
+            raised.append(problem)
+            error.contents.text = b"the observer raised an exception"
+            return 4
+
+    return _library.OBSERVER(call)
+
+
+def _flat(entry):
+    found = {"policy": entry["policy"]["spec"], "workload": entry["workload"]["spec"],
+             "device": entry["device"]["spec"], "capacity_bytes": entry["device"]["capacity_bytes"]}
+    found.update((key, entry[key]) for key in ("frees", "host", "repetition", "seed"))
+    found.update(passed=entry["outcome"]["passed"], cause=entry["outcome"]["cause"])
+    for name, value in entry["metrics"].items():
+        found.setdefault(name, value)
+    return found
+
+
+def run(policy, workload, device="sim", *, observe=None, **options):
+    """Runs every policy over every workload on every device: each is a spec or a list of them. A row for each
+    run, with all metrics by name. `observe` is called with a dictionary at each event. Options are those of the
+    program: frees, host, metrics, seed, replicates, capacities, on_fail, ..."""
+    lib, raised = _lib(), []
+    with _experiment(lib, policy, workload, device, options) as experiment:
+        callback = _observer(observe, raised) if observe else None
+        if callback:
+            lib.ar_experiment_observe(experiment, callback, None)
+        try:
+            with _Handle(lib.ar_experiment_run, lib.ar_results_close, experiment) as results:
+                document = json.loads(lib.text(lib.ar_results_json, results))
+        except Error:
+            if raised:
+                raise raised[0] from None
+            raise
+    rows = Rows(_flat(entry) for entry in document["runs"])
+    rows.document = document
+    return rows
+
+
+def capacity(policy, workload, device="sim", **options):
+    """The smallest capacities at which each policy serves each workload: first_pass_bytes, safe_bytes, the same
+    without a flush and without a retry, and the gaps between them. None: no capacity was found."""
+    lib, rows, found = _lib(), [], _library.Capacity()
+    with _experiment(lib, policy, workload, device, options) as experiment, \
+            _Handle(lib.ar_experiment_capacity, lib.ar_capacities_close, experiment) as capacities:
+        for index in range(lib.ar_capacities_count(capacities)):
+            lib.ar_capacities_row(capacities, index, ctypes.byref(found), ctypes.sizeof(found))
+            row = _library.row(found, skip=("gaps", "gap_count"))
+            for name in ("first_pass_bytes", "safe_bytes", "no_flush_bytes", "no_retry_bytes"):
+                row[name] = row[name] or None
+            row["gaps"] = [(gap.from_bytes, gap.to_bytes) for gap in found.gaps[:found.gap_count]]
+            rows.append(row)
+    return rows
+
+
+def advise(workload, capacity=None, device="sim", *, limit=None, **options):
+    """Which settings would let a recorded program run in less memory, best ones first. `capacity` is the card in
+    question, `limit` the same as a limit that the program sets for itself."""
+    lib, rows, found = _lib(), Rows(), _library.Setting()
+    options = dict(options, capacity=capacity, limit=limit)
+    with _experiment(lib, [], workload, device, options) as experiment, \
+            _Handle(lib.ar_experiment_advise, lib.ar_advice_close, experiment) as advice:
+        for index in range(lib.ar_advice_count(advice)):
+            lib.ar_advice_row(advice, index, ctypes.byref(found), ctypes.sizeof(found))
+            row = _library.row(found)
+            row["fit"] = ("yes", "no", "unsure")[found.fit]
+            row["safe_bytes"], row["slowdown"] = found.safe_bytes or None, found.slowdown or None
+            rows.append(row)
+        rows.document = json.loads(lib.text(lib.ar_advice_json, advice))
+    return rows
