@@ -12,7 +12,7 @@
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 #include "sim/bounds/bounds.h"
-#include "sim/bounds/check.h"
+#include "sim/bounds/plan_file.h"
 #include "sim/device.h"
 #include "workloads/workload.h"
 

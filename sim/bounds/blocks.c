@@ -1,8 +1,8 @@
-/* A trace's requests as blocks with lifetimes.
+/* The requests of a trace as blocks with lifetimes.
  *
- * Requests of zero bytes and of pinned host memory are left out: no policy sees them. A block's
- * life is counted in events, which keeps the order of all that happens; the length of a life
- * plays no part in what overlaps what. */
+ * Requests of zero bytes and of pinned host memory are left out because no policy sees them.
+ * Lifetimes are counted in events. This keeps the order; the duration of a lifetime has no
+ * influence on which blocks overlap. */
 #include "sim/bounds/blocks.h"
 
 #include <inttypes.h>
@@ -12,17 +12,17 @@
 
 #include "allocators/base/size.h"
 
-#define NOBODY UINT64_MAX
+#define NO_BLOCK UINT64_MAX
 
 struct reading {
     struct bound_blocks *out;
     struct trace_source *source;
     const struct bound_options *options;
-    uint64_t *by_slot; /* which block has the slot; NOBODY */
+    uint64_t *by_slot; /* index of the block in the slot, or NO_BLOCK */
     size_t slots;
     uint64_t live_bytes;
     bool to_completion;
-    bool ended; /* a block, since the latest one was born */
+    bool ended; /* a block has ended since the latest birth */
 };
 
 static enum ar_status no_memory(size_t blocks, struct ar_error *error)
@@ -41,7 +41,7 @@ static enum ar_status reach(struct reading *r, uint32_t slot, struct ar_error *e
     if (!by_slot)
         return no_memory(slots, error);
     for (size_t i = r->slots; i < slots; i++)
-        by_slot[i] = NOBODY;
+        by_slot[i] = NO_BLOCK;
     r->by_slot = by_slot;
     r->slots = slots;
     return AR_OK;
@@ -87,7 +87,7 @@ static bool is_wanted(const struct reading *r, const struct trace_event *event,
                                           event->value <= r->options->card_bytes - r->live_bytes);
 }
 
-/* The event at which the request's moment begins: see the header. */
+/* The event at which the request is born: see the header. */
 static uint64_t moment_of(const struct reading *r, const struct bound_request *request,
                           uint64_t number)
 {
@@ -103,7 +103,7 @@ static enum ar_status add(struct reading *r, const struct trace_event *event, ui
     struct bound_blocks *out = r->out;
     const struct trace_attributes *keys =
         event->attributes ? trace_attributes_of(r->source, event->attributes) : NULL;
-    r->by_slot[event->slot] = NOBODY;
+    r->by_slot[event->slot] = NO_BLOCK;
     if (!is_wanted(r, event, keys))
         return AR_OK;
     enum ar_status status = make_room(out, error);
@@ -117,7 +117,7 @@ static enum ar_status add(struct reading *r, const struct trace_event *event, ui
     out->blocks[out->count] = (struct packing_block){
         .bytes = ar_size_round_up(event->value, out->granule_bytes),
         .born = moment_of(r, request, number),
-        .dies = NOBODY,
+        .dies = NO_BLOCK,
         .alignment = keys && keys->align > out->granule_bytes ? keys->align : out->granule_bytes,
     };
     r->live_bytes += event->value;
@@ -141,11 +141,11 @@ static enum ar_status take(struct reading *r, const struct trace_event *event, u
     if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE)
         return add(r, event, number, error);
     uint64_t block = r->by_slot[event->slot];
-    if (block != NOBODY && (event->kind == TRACE_FREE_COMPLETED || !r->to_completion)) {
+    if (block != NO_BLOCK && (event->kind == TRACE_FREE_COMPLETED || !r->to_completion)) {
         r->out->blocks[block].dies = number;
         r->live_bytes -= r->out->requests[block].bytes;
         r->ended = true;
-        r->by_slot[event->slot] = NOBODY;
+        r->by_slot[event->slot] = NO_BLOCK;
     }
     return AR_OK;
 }
@@ -168,7 +168,7 @@ static enum ar_status read_all(struct reading *r, uint64_t *events, struct ar_er
 static void end_lives(struct bound_blocks *out, uint64_t events)
 {
     for (size_t i = 0; i < out->count; i++) {
-        if (out->blocks[i].dies == NOBODY)
+        if (out->blocks[i].dies == NO_BLOCK)
             out->blocks[i].dies = events;
         if (out->requests[i].foreign)
             continue;

@@ -1,4 +1,4 @@
-/* The requests of a trace as an offline problem: who lives when. */
+/* The requests of a trace as an offline placement problem: blocks with lifetimes. */
 #ifndef SIM_BOUNDS_BLOCKS_H
 #define SIM_BOUNDS_BLOCKS_H
 
@@ -8,24 +8,25 @@
 /* One request with bytes of device memory, as the trace names it. */
 struct bound_request {
     uint64_t id;
-    const char *tag;      /* the name that stands for the id in lifetimes of another program, or
-                             NULL; the source's */
-    int64_t lower, upper; /* its life as plans have it: see below */
-    bool foreign;         /* the trace keeps the lifetime that another program gave */
-    uint64_t bytes;       /* asked for */
+    const char *tag;      /* replaces the id if another program gave the lifetime, else NULL;
+                             owned by the source */
+    int64_t lower, upper; /* lifetime as in plans: see below */
+    bool foreign;         /* the lifetime comes from another program */
+    uint64_t bytes;       /* requested */
 };
 
 struct bound_options {
-    enum replay_frees frees; /* RECORDED: a block lives until it is complete; else to the let-go */
-    uint64_t granule_bytes;  /* sizes and offsets are multiples of it, a power of two; 0: 1 */
-    /* A probe counts where it leaves live bytes within this: beyond it no card serves it. */
+    enum replay_frees
+        frees; /* RECORDED: blocks live until free completed; else until free requested */
+    uint64_t granule_bytes; /* sizes and offsets are multiples of it; a power of two; 0: 1 */
+    /* A probe counts only if live bytes stay within this: no card serves more. */
     uint64_t card_bytes;
 };
 
-/* Requests in the order of the trace. Blocks live in events, [born, dies); `lower` and `upper`
- * are the same numbers, except where the trace keeps lifetimes of another program in keys of
- * those names: then they are those. Requests one behind the other that begin at one moment of those
- * lifetimes are born at one event, the first of them. Blocks never freed die after the last event. */
+/* Requests in the order of the trace. Lifetimes are counted in events, [born, dies). `lower` and
+ * `upper` are the same numbers unless the trace has keys of those names with the lifetimes of
+ * another program. Consecutive requests that begin at the same moment of those lifetimes are born
+ * at the event of the first. Blocks that are never freed die after the last event. */
 struct bound_blocks {
     struct ar_host host;
     struct packing_block *blocks; /* sizes rounded up to the granule */
@@ -33,18 +34,18 @@ struct bound_blocks {
     size_t count, room;
     struct packing packing; /* of `blocks` */
     uint64_t granule_bytes;
-    uint64_t live_peak_bytes; /* of what was asked for */
-    uint64_t live_peak_event; /* the first at which so much is live */
+    uint64_t live_peak_bytes; /* of requested bytes */
+    uint64_t live_peak_event; /* the first event with that many live bytes */
 };
 
-/* Rewinds the source and reads it to its end; it must outlive the blocks. INVALID for an adaptive
- * source: what it asks for depends on who answers. The blocks stay where they are. */
+/* Rewinds the source and reads it to its end. The source must outlive the blocks, and `self` must
+ * not move. INVALID for an adaptive source, whose requests depend on the policy. */
 enum ar_status bound_blocks_open(struct bound_blocks *self, struct trace_source *source,
                                  const struct bound_options *options,
                                  struct ar_error *error) AR_STATUS_CHECKED;
 void bound_blocks_close(struct bound_blocks *self);
 
-/* What the request is called in plans. Returns `text`. */
+/* Writes the name of the request in plans. Returns `text`. */
 const char *bound_request_name(const struct bound_request *request, char *text, size_t text_bytes);
 
 #endif

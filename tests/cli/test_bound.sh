@@ -51,7 +51,7 @@ wrong twice 's/^1,\(.*\)/1,\1\n1,\1/' 'line 4: block 1 has a place already, in l
 sed 's/^a,2,200/a,2,200,align=256/' "$tmp/three.txt" >"$tmp/aligned.txt"
 run bound --check "$tmp/plan.csv" "$tmp/aligned.txt"
 check wrong_alignment [ "$status" = 1 ]
-check wrong_alignment_is_told says 'block 2 is misaligned: offset 300 is no multiple of 256'
+check wrong_alignment_is_told says 'block 2 is misaligned: offset 300 is not a multiple of 256'
 run bound "$tmp/aligned.txt" --plan "$tmp/aligned.csv"
 run bound --check "$tmp/aligned.csv" "$tmp/aligned.txt"
 check aligned_plan [ "$status" = 0 ]
@@ -123,7 +123,7 @@ refuses seconds_zero 2 'seconds: 0 is not' bound order_flip --exact --seconds 0
 printf 'id,lower,upper,size\n1,2,3,4\n' >"$tmp/short.csv"
 refuses no_offset 2 'short.csv:1: no column "offset"' bound --check "$tmp/short.csv" "$tmp/three.txt"
 printf 'id,lower,upper,size,offset\n1,2,3,x,5\n' >"$tmp/letters.csv"
-refuses letters 2 'letters.csv:2: size "x" is no whole number below 2.63' bound --check "$tmp/letters.csv" "$tmp/three.txt"
+refuses letters 2 'letters.csv:2: size "x" is not a whole number below 2.63' bound --check "$tmp/letters.csv" "$tmp/three.txt"
 printf 'id,lower,upper,size,offset\n1,2,3\n' >"$tmp/fields.csv"
 refuses fields 2 'fields.csv:2: 3 fields, wanted 5' bound --check "$tmp/fields.csv" "$tmp/three.txt"
 : >"$tmp/empty.csv"
