@@ -147,7 +147,7 @@ run compare "$tmp/seeds.json" "$tmp/seeds.json"
 check results_of_the_last_seed_are_read [ "$status" = 0 ]
 refuses too_many_runs 2 'more than 1,000,000 runs' run -p growth -w order_flip -d sim:addresses=random --draws 10000 --reps 10000
 printf '# allocrig-trace 1\nk,0,4611686018427387000\nk,0,4611686018427387000\n' >"$tmp/long.txt"
-refuses kernels_without_end 2 'long.txt:3: kernels of 2.62 nanoseconds or more' run -d sim -p growth -w "$tmp/long.txt"
+refuses kernels_without_end 2 'long.txt:3: all kernels together must take less than 2.62 nanoseconds' run -d sim -p growth -w "$tmp/long.txt"
 (ulimit -f 1; "$ALLOCRIG" gen embedding -o "$tmp/limited.bin" >/dev/null 2>"$tmp/limited.err")
 check file_size_limit_is_a_sentence grep -q 'limited.bin: cannot be written' "$tmp/limited.err"
 check file_size_limit_leaves_nothing [ -z "$(find "$tmp" -name 'limited.bin*')" ]

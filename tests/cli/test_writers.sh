@@ -24,7 +24,7 @@ done
 check statistics_are_kept grep -q '^# stat: reserved_bytes.all.peak ' "$tmp/1.txt"
 check statistics_are_compared grep -qE '^ +final statistics +([0-9]+) of +\1 ' "$tmp/says"
 printf '# allocrig-trace 1\n# stat: x\na,0,1\n' >"$tmp/bad.txt"
-refuses statistic_without_a_number 2 'bad.txt:2: stat: "x": a name, a blank and a whole number' inspect "$tmp/bad.txt"
+refuses statistic_without_a_number 2 'bad.txt:2: stat: "x" must be a name, a blank and a whole number' inspect "$tmp/bad.txt"
 
 # -- snapshots
 opens() { # NAME FILE EXPRESSION: Python's unpickler takes it and the expression over `d` holds

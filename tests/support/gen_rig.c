@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "workloads/gen/gen.h"
-#include "workloads/trace/name.h"
+#include "workloads/trace/header.h"
 
 struct held {
     uint64_t id, bytes;

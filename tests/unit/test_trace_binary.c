@@ -181,7 +181,7 @@ static void damage_is_named(void **state)
     trace_rig_write(rig->path[2], changed, count);
     free(changed);
     assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
-    assert_non_null(strstr(error.text, "its header holds something where version 1 has zeros"));
+    assert_non_null(strstr(error.text, "its header has other bytes where version 1 has zeros"));
     bytes[count - 3 * 32] = 77;
     trace_rig_write(rig->path[2], bytes, count);
     assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);

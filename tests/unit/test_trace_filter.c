@@ -147,7 +147,7 @@ static void what_leaves_nothing_is_refused(void **state)
                                   &(struct trace_filter_options){.first_step = 9, .last_step = 9},
                                   &filter, &error),
                      AR_INVALID);
-    assert_non_null(strstr(error.text, "x: nothing is left after the filter: it has 2 steps"));
+    assert_non_null(strstr(error.text, "x: the filter leaves no events: the trace has 2 steps"));
 }
 
 static void merged_to(struct trace_rig *rig, const char *left, const char *right,

@@ -135,12 +135,12 @@ static void what_cannot_be_is_refused(void **state)
     static const struct step kind[] = {{{.kind = 15}, NULL}};
     static const struct step label[] = {MARK("a,b")};
     refused(unknown, COUNT(unknown), "made: event 1: no block of id 1");
-    refused(twice, COUNT(twice), "event 2: block 0 is gone");
+    refused(twice, COUNT(twice), "event 2: block 0 was freed before this");
     refused(reused, COUNT(reused), "event 2: id 0 was used before");
     refused(ahead, COUNT(ahead), "event 0: id 1 is ahead");
     refused(huge, COUNT(huge), "event 0: 1152921504606846976 bytes");
     refused(sum, COUNT(sum), "event 8: the requests come to 2^63 bytes");
-    refused(gone, COUNT(gone), "event 2: block 0 was let go before");
+    refused(gone, COUNT(gone), "event 2: the free of block 0 was requested before this");
     refused(time, COUNT(time), "event 1: the time goes back");
     refused(wait, COUNT(wait), "event 0: a stream waits for event 5");
     refused(stream, COUNT(stream), "event 0: stream 65536");

@@ -11,7 +11,7 @@
 
 #include "workloads/gen/gen.h"
 #include "workloads/trace/filter.h"
-#include "workloads/trace/name.h"
+#include "workloads/trace/header.h"
 #include "workloads/trace/source.h"
 #include "workloads/workload.h"
 

@@ -5,7 +5,7 @@
 
 #include "workloads/trace/binary.h"
 #include "workloads/trace/filter.h"
-#include "workloads/trace/reader.h"
+#include "workloads/trace/header.h"
 #include "workloads/trace/trace.h"
 
 #define FORMAT(name) extern const struct format_reader format_##name;

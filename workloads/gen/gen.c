@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "workloads/gen/emit.h"
-#include "workloads/trace/name.h"
+#include "workloads/trace/header.h"
 
 #define GENERATOR(name) extern const struct gen_ops name;
 #include "workloads/gen/generators.def"

@@ -1,9 +1,11 @@
-/* The fixed header of a binary trace, as it lies in the file; FORMAT.md has it byte by byte. */
+/* The fixed header of a binary trace in the file; FORMAT.md has it byte by byte. */
 #ifndef WORKLOADS_TRACE_BINARY_H
 #define WORKLOADS_TRACE_BINARY_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "workloads/trace/source.h"
 
 #define BINARY_MAGIC                                                                               \
     "\x89"                                                                                         \
@@ -19,6 +21,14 @@ enum binary_flag {
     BINARY_FREE_REQUESTED_FINAL = 1u << 3,
 };
 
+/* The flags of a trace; `free_requested_final`: no completion follows a free request. */
+static inline unsigned binary_flags(const struct trace_info *info, bool free_requested_final)
+{
+    return (info->has_uses ? BINARY_USES : 0u) | (info->has_split_frees ? BINARY_SPLIT_FREES : 0u) |
+           (info->has_times ? BINARY_TIMES : 0u) |
+           (free_requested_final ? BINARY_FREE_REQUESTED_FINAL : 0u);
+}
+
 struct binary_header {
     char magic[8];
     uint32_t version, byte_order;
@@ -27,7 +37,7 @@ struct binary_header {
     uint32_t slots, streams;
     uint32_t key_count;
     uint64_t text_count;
-    uint64_t head_bytes, key_bytes, text_bytes; /* of the three tables, one behind the other */
+    uint64_t head_bytes, key_bytes, text_bytes; /* of the three tables, in this order */
     uint64_t records_at;
     uint64_t events, allocs, probes, frees, steps, kernels, zero_allocs;
     uint64_t peak_live_bytes, allocated_bytes;

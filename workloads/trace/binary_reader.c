@@ -1,12 +1,10 @@
-/* Binary traces.
- *
- * What: a source over the records of a file. How:
- * 1. Header and tables are read and kept; their bytes lie before the records.
- * 2. A plain file is mapped and its records are given out where they lie; of a file over
- *    256 MiB the pages behind the span given last are let go, so that resident memory stays
- *    bounded. A compressed one is unpacked span by span.
- * 3. Opening sends every record through the check, which also computes the hash, and holds all
- *    counts against the header. Later passes trust the file. */
+/* A source over the records of a binary file.
+ * 1. Header and tables, which precede the records, are read and kept.
+ * 2. A plain file is mapped and its records are given out in place; of a file over 256 MiB the pages
+ *    before the current span are released, so that resident memory is bounded. A compressed file is
+ *    unpacked span by span.
+ * 3. Opening sends every record through the check, which also computes the hash, and compares all counts
+ *    with the header. Later passes trust the file. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "workloads/io/input.h"
 #include "workloads/trace/binary.h"
 #include "workloads/trace/check.h"
-#include "workloads/trace/reader.h"
+#include "workloads/trace/trace.h"
 
 #define SPAN       UINT64_C(32768) /* events: 1 MiB */
 #define DROP_ABOVE (UINT64_C(256) << 20)
@@ -38,7 +37,7 @@ static const char *path_of(const struct binary_trace *trace)
     return trace_input_path(trace->input);
 }
 
-/* Reads exactly `count` bytes of the unpacked file; `*got` says how many there were. */
+/* Reads `count` bytes of the unpacked file; `*got` is less at its end. */
 static enum ar_status read_whole(struct trace_input *input, void *bytes, size_t count, size_t *got,
                                  struct ar_error *error)
 {
@@ -56,7 +55,7 @@ static enum ar_status read_whole(struct trace_input *input, void *bytes, size_t 
     return AR_OK;
 }
 
-/* A table of `count` bytes into new memory, which grows with what is really there. */
+/* Reads a table of `count` bytes into new memory, which grows with the bytes that the file really has. */
 static enum ar_status read_table(struct binary_trace *trace, uint64_t count, char **out,
                                  struct ar_error *error)
 {
@@ -105,7 +104,7 @@ static enum ar_status read_header(struct binary_trace *trace, struct ar_error *e
     if (h->byte_order != BINARY_BYTE_ORDER)
         return ar_error_set(
             error, AR_FORMAT,
-            "%s: a trace for machines of the other byte order; convert it to text there",
+            "%s: a trace of a machine with the other byte order; convert it to text there",
             path_of(trace));
     if (h->version != BINARY_VERSION)
         return ar_error_set(
@@ -113,14 +112,14 @@ static enum ar_status read_header(struct binary_trace *trace, struct ar_error *e
             "%s: version %u of the binary trace format; this program reads version %u",
             path_of(trace), h->version, BINARY_VERSION);
     if (h->header_bytes != sizeof *h || h->record_bytes != sizeof(struct trace_event))
-        return damaged(trace, "its header names sizes that version 1 does not have", error);
+        return damaged(trace, "its header has sizes that version 1 does not have", error);
     static const uint8_t zero[sizeof h->zero];
     if (memcmp(h->zero, zero, sizeof zero) != 0)
-        return damaged(trace, "its header holds something where version 1 has zeros", error);
+        return damaged(trace, "its header has other bytes where version 1 has zeros", error);
     return AR_OK;
 }
 
-/* Calls `take` with each line of a table; false where the last line has no end. */
+/* Calls `take` with each line of a table. */
 static enum ar_status each_line(struct binary_trace *trace, char *table, uint64_t bytes,
                                 enum ar_status (*take)(struct binary_trace *, const char *, size_t,
                                                        struct ar_error *),
@@ -159,8 +158,8 @@ static enum ar_status take_keys(struct binary_trace *trace, const char *line, si
     enum ar_status status = trace_tables_keys(&trace->tables, line, length, &index, error);
     if (!status &&
         (index != before + 1 || strcmp(line, trace_tables_keys_text(&trace->tables, index)) != 0))
-        return ar_error_set(error, AR_FORMAT,
-                            "the keys \"%.60s\" stand there twice, or out of order", line);
+        return ar_error_set(error, AR_FORMAT, "the keys \"%.60s\" are there twice, or out of order",
+                            line);
     return status;
 }
 
@@ -171,7 +170,7 @@ static enum ar_status take_text(struct binary_trace *trace, const char *line, si
     size_t before = trace->tables.texts.count;
     enum ar_status status = trace_tables_add_text(&trace->tables, line, length, &index, error);
     if (!status && index != before)
-        return ar_error_set(error, AR_FORMAT, "the text \"%.60s\" stands there twice", line);
+        return ar_error_set(error, AR_FORMAT, "the text \"%.60s\" is there twice", line);
     return status;
 }
 
@@ -186,7 +185,7 @@ static enum ar_status read_tables(struct binary_trace *trace, struct ar_error *e
     uint64_t at = sizeof *h;
     for (unsigned i = 0; i < 3; i++) {
         if (sizes[i] > UINT64_C(1) << 40)
-            return damaged(trace, "its header names tables of an impossible size", error);
+            return damaged(trace, "its header has tables of an impossible size", error);
         char *table = NULL;
         enum ar_status status = read_table(trace, sizes[i], &table, error);
         if (status)
@@ -210,11 +209,11 @@ static enum ar_status read_tables(struct binary_trace *trace, struct ar_error *e
     enum ar_status status =
         read_whole(trace->input, padding, (size_t)(h->records_at - at), &got, error);
     if (!status && memcmp(padding, zeros, sizeof zeros) != 0)
-        return damaged(trace, "bytes stand where nothing should", error);
+        return damaged(trace, "the padding before its records is not zero", error);
     return status;
 }
 
-/* Maps a plain file; a file that is too short is found here, before a record is touched. */
+/* Maps a plain file. A file that is too short is refused here, before a record is read. */
 static enum ar_status map_file(struct binary_trace *trace, int file, struct ar_error *error)
 {
     struct stat about;
@@ -238,7 +237,7 @@ static enum ar_status map_file(struct binary_trace *trace, int file, struct ar_e
     return AR_OK;
 }
 
-/* Lets go of the pages before `offset` that the span before it took. */
+/* Releases the pages before `offset` that the previous span used. */
 static void drop_before(struct binary_trace *trace, size_t offset)
 {
     if (trace->map_bytes <= DROP_ABOVE || !offset)
@@ -340,14 +339,7 @@ static const struct trace_source_ops binary_ops = {
     .close = binary_close,
 };
 
-static unsigned flags_of(const struct trace_info *info, const struct trace_check *check)
-{
-    return (info->has_uses ? BINARY_USES : 0u) | (info->has_split_frees ? BINARY_SPLIT_FREES : 0u) |
-           (info->has_times ? BINARY_TIMES : 0u) |
-           (check->free_requests && !info->has_split_frees ? BINARY_FREE_REQUESTED_FINAL : 0u);
-}
-
-/* Everything that the header says, against what the records hold. */
+/* Compares all counts of the header with the records. */
 static bool header_agrees(const struct binary_trace *trace, const struct trace_check *check)
 {
     const struct trace_info *i = &trace->base.info;
@@ -356,7 +348,8 @@ static bool header_agrees(const struct binary_trace *trace, const struct trace_c
            h->steps == i->steps && h->kernels == i->kernels && h->zero_allocs == i->zero_allocs &&
            h->peak_live_bytes == i->peak_live_bytes && h->allocated_bytes == i->allocated_bytes &&
            h->slots == i->slots && h->streams == i->streams && h->key_count == check->keys_seen &&
-           h->text_count == check->texts_seen && h->flags == flags_of(i, check);
+           h->text_count == check->texts_seen &&
+           h->flags == binary_flags(i, check->free_requests && !i->has_split_frees);
 }
 
 static enum ar_status check_records(struct binary_trace *trace, struct ar_error *error)

@@ -1,12 +1,11 @@
-/* Which order of events is a trace.
- *
- * What: a state per block that is not complete, by slot, and a table from id to slot. How:
- * 1. Ids count up from 0 in the order of allocation, so one number says whether an id was used
- *    before, and memory is bounded by the blocks live at once, however long the trace.
- * 2. A slot is given out last freed, first used again; a new one where none is free.
- * 3. A block goes from live to let go to complete, or from live to complete at once. Where no
- *    completion follows any let-go in the whole trace, a let-go frees the slot.
- * 4. The hash is that of the records with their slots left out, then of keys and texts. */
+/* The rules for the order of events: a state for each block that is not complete, by slot, and a map
+ * from id to slot.
+ * 1. Ids count up from 0 in the order of requests, so one number tells whether an id was used before,
+ *    and memory is bounded by the blocks live at once, whatever the length of the trace.
+ * 2. The slot that was freed last is used first; if no slot is free, a new one is made.
+ * 3. A block is live, then free requested, then complete; or live, then complete at once. If no
+ *    completion follows any free request in the whole trace, a free request frees the slot.
+ * 4. The hash is that of the records without their slots, then of keys and texts. */
 #include "workloads/trace/check.h"
 
 #include <stdlib.h>
@@ -27,41 +26,25 @@ struct trace_check_block {
 void trace_check_start(struct trace_check *check, const struct trace_tables *tables, bool by_slot,
                        bool free_requested_final)
 {
-    *check = (struct trace_check){
-
-        .tables = tables,
-        .by_slot = by_slot,
-        .free_requested_final = free_requested_final,
-        .free_slot = NO_SLOT};
+    *check = (struct trace_check){.tables = tables,
+                                  .by_slot = by_slot,
+                                  .free_requested_final = free_requested_final,
+                                  .free_slot = NO_SLOT};
     sha256_start(&check->hash);
 }
 
 void trace_check_close(struct trace_check *check)
 {
     free(check->blocks);
-    free(check->buckets);
+    ar_map_close(&check->slot_of_id);
     free(check->recorded);
     check->blocks = NULL;
-    check->buckets = NULL;
     check->recorded = NULL;
 }
 
 static enum ar_status no_memory(struct ar_error *error)
 {
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
-}
-
-static size_t home_of(const struct trace_check *check, uint64_t id)
-{
-    return (size_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (check->bucket_count - 1);
-}
-
-static size_t bucket_of(const struct trace_check *check, uint64_t id)
-{
-    size_t at = home_of(check, id);
-    while (check->buckets[at] && check->blocks[check->buckets[at] - 1].id != id)
-        at = (at + 1) & (check->bucket_count - 1);
-    return at;
 }
 
 static enum ar_status grow_blocks(struct trace_check *check, struct ar_error *error)
@@ -73,34 +56,8 @@ static enum ar_status grow_blocks(struct trace_check *check, struct ar_error *er
     if (!blocks)
         return no_memory(error);
     check->blocks = blocks;
-    if (!check->by_slot) {
-        uint32_t *buckets = calloc(capacity * 2, sizeof *buckets);
-        if (!buckets)
-            return no_memory(error);
-        free(check->buckets);
-        check->buckets = buckets;
-        check->bucket_count = capacity * 2;
-        for (uint32_t slot = 0; slot < check->block_count; slot++)
-            if (blocks[slot].state != BLOCK_FREE)
-                buckets[bucket_of(check, blocks[slot].id)] = slot + 1;
-    }
     check->block_capacity = capacity;
     return AR_OK;
-}
-
-/* Takes an id out of the table: what follows in the run of buckets moves up. */
-static void forget_id(struct trace_check *check, uint64_t id)
-{
-    size_t mask = check->bucket_count - 1;
-    size_t free_block = bucket_of(check, id);
-    for (size_t at = (free_block + 1) & mask; check->buckets[at]; at = (at + 1) & mask) {
-        size_t home = home_of(check, check->blocks[check->buckets[at] - 1].id);
-        if (((at - home) & mask) >= ((at - free_block) & mask)) {
-            check->buckets[free_block] = check->buckets[at];
-            free_block = at;
-        }
-    }
-    check->buckets[free_block] = 0;
 }
 
 static enum ar_status take_slot(struct trace_check *check, struct trace_event *event,
@@ -109,8 +66,7 @@ static enum ar_status take_slot(struct trace_check *check, struct trace_event *e
     if (check->by_slot) {
         if (event->slot > check->block_count ||
             (event->slot < check->block_count && check->blocks[event->slot].state != BLOCK_FREE))
-            return ar_error_set(error, AR_INVALID,
-                                "block %llu is put into slot %u, which is not free",
+            return ar_error_set(error, AR_INVALID, "block %llu has slot %u, which is not free",
                                 (unsigned long long)event->id, event->slot);
     } else if (check->free_slot != NO_SLOT) {
         event->slot = check->free_slot;
@@ -133,7 +89,7 @@ static void free_slot(struct trace_check *check, uint32_t slot)
 {
     struct trace_check_block *block = &check->blocks[slot];
     if (!check->by_slot) {
-        forget_id(check, block->id);
+        (void)ar_map_remove(&check->slot_of_id, block->id);
         block->next = check->free_slot;
         check->free_slot = slot;
     }
@@ -155,7 +111,7 @@ static enum ar_status check_alloc(struct trace_check *check, struct trace_event 
                             (unsigned long long)event->id, (unsigned long long)wanted);
     if (event->value >= TRACE_BYTES_LIMIT)
         return ar_error_set(error, AR_INVALID,
-                            "%llu bytes are asked for: 2^60 or more is no request",
+                            "%llu bytes are requested: requests must be below 2^60 bytes",
                             (unsigned long long)event->value);
     if (counts->allocated_bytes + event->value >= BYTES_IN_ALL)
         return ar_error_set(error, AR_INVALID, "the requests come to 2^63 bytes or more in all");
@@ -164,8 +120,8 @@ static enum ar_status check_alloc(struct trace_check *check, struct trace_event 
         return status;
     check->blocks[event->slot] = (struct trace_check_block){
         .id = event->id, .bytes = event->value, .stream = event->stream, .state = BLOCK_LIVE};
-    if (!check->by_slot)
-        check->buckets[bucket_of(check, event->id)] = event->slot + 1;
+    if (!check->by_slot && ar_map_put(&check->slot_of_id, event->id, event->slot) != AR_OK)
+        return no_memory(error);
     if (counts->allocs + counts->probes == 0)
         check->first_stream = event->stream;
     check->several_streams |= event->stream != check->first_stream;
@@ -183,7 +139,7 @@ static enum ar_status check_alloc(struct trace_check *check, struct trace_event 
     return AR_OK;
 }
 
-/* The block that an event names, live or let go. */
+/* The block that an event names, live or pending. */
 static enum ar_status find_block(struct trace_check *check, struct trace_event *event,
                                  struct trace_check_block **block, struct ar_error *error)
 {
@@ -192,15 +148,15 @@ static enum ar_status find_block(struct trace_check *check, struct trace_event *
         return ar_error_set(error, AR_INVALID, "no block of id %llu was allocated before this",
                             (unsigned long long)event->id);
     if (!check->by_slot) {
-        size_t bucket = bucket_of(check, event->id);
-        event->slot = check->buckets[bucket] ? check->buckets[bucket] - 1 : NO_SLOT;
+        uint64_t slot = NO_SLOT;
+        (void)ar_map_get(&check->slot_of_id, event->id, &slot);
+        event->slot = (uint32_t)slot;
     }
     if (event->slot >= check->block_count || check->blocks[event->slot].state == BLOCK_FREE ||
         check->blocks[event->slot].id != event->id)
         return ar_error_set(
             error, AR_INVALID,
-            "block %llu is gone: it was freed before (a double free, or a use after "
-            "the free)",
+            "block %llu was freed before this (a double free, or a use after the free)",
             (unsigned long long)event->id);
     *block = &check->blocks[event->slot];
     return AR_OK;
@@ -222,7 +178,7 @@ static enum ar_status check_block_event(struct trace_check *check, struct trace_
         return status;
     check->block_stream = block->stream;
     if (event->kind != TRACE_FREE_COMPLETED && block->state != BLOCK_LIVE)
-        return ar_error_set(error, AR_INVALID, "block %llu was let go before",
+        return ar_error_set(error, AR_INVALID, "the free of block %llu was requested before this",
                             (unsigned long long)event->id);
     if (event->kind == TRACE_USE) {
         check->counts.has_uses = true;
@@ -255,7 +211,7 @@ static enum ar_status check_order(struct trace_check *check, const struct trace_
                                   struct ar_error *error)
 {
     if (event->value >= TRACE_EVENT_LIMIT)
-        return ar_error_set(error, AR_INVALID, "event number %llu: they lie below %u",
+        return ar_error_set(error, AR_INVALID, "event number %llu: event numbers are below %u",
                             (unsigned long long)event->value, TRACE_EVENT_LIMIT);
     if (!check->recorded) {
         check->recorded = calloc(TRACE_EVENT_LIMIT / 8, 1);
@@ -282,7 +238,7 @@ static enum ar_status check_text(struct trace_check *check, struct trace_event *
                             "a mark has a label: a word without commas and equals signs");
     event->flags = event->kind == TRACE_MARK && !strcmp(text, "step") ? TRACE_STEP : 0;
     if (event->value > check->texts_seen)
-        return ar_error_set(error, AR_INVALID, "text %llu is named before text %llu",
+        return ar_error_set(error, AR_INVALID, "text %llu is used before text %llu",
                             (unsigned long long)event->value,
                             (unsigned long long)check->texts_seen);
     check->texts_seen += event->value == check->texts_seen;
@@ -296,18 +252,18 @@ static enum ar_status check_value(struct trace_check *check, const struct trace_
     if (event->kind == TRACE_OUTSIDE) {
         if (event->value >= TRACE_BYTES_LIMIT)
             return ar_error_set(error, AR_INVALID,
-                                "%llu bytes held outside: 2^60 or more cannot be",
+                                "%llu bytes outside of the pool: must be below 2^60",
                                 (unsigned long long)event->value);
         return AR_OK;
     }
     if (event->value >= TRACE_TIME_LIMIT)
-        return ar_error_set(error, AR_INVALID, "%llu nanoseconds: 2^62 or more cannot be",
+        return ar_error_set(error, AR_INVALID, "%llu nanoseconds: must be below 2^62",
                             (unsigned long long)event->value);
     if (event->kind == TRACE_KERNEL) {
-        /* Clocks run on a sum of these. */
+        /* Clocks add these up. */
         if (event->value >= TRACE_TIME_LIMIT - check->kernel_ns)
             return ar_error_set(error, AR_INVALID,
-                                "kernels of 2^62 nanoseconds or more in all cannot be");
+                                "all kernels together must take less than 2^62 nanoseconds");
         check->kernel_ns += event->value;
         check->counts.kernels++;
         return AR_OK;
@@ -327,7 +283,7 @@ static enum ar_status check_stream(struct trace_check *check, const struct trace
         (event->kind == TRACE_SYNC || event->kind == TRACE_FREE_REQUESTED))
         return AR_OK;
     if (event->stream >= TRACE_STREAM_LIMIT)
-        return ar_error_set(error, AR_INVALID, "stream %u: ordinals lie below %u", event->stream,
+        return ar_error_set(error, AR_INVALID, "stream %u: ordinals are below %u", event->stream,
                             TRACE_STREAM_LIMIT);
     if (event->stream >= check->counts.streams)
         check->counts.streams = event->stream + 1;
@@ -359,8 +315,8 @@ enum ar_status trace_check_event(struct trace_check *check, struct trace_event *
     if (!kind || kind > TRACE_KIND_LAST)
         return ar_error_set(error, AR_INVALID, "there is no event of kind %u", kind);
     if (event->attributes > check->keys_seen + 1)
-        return ar_error_set(error, AR_INVALID, "keys %u are named before keys %u",
-                            event->attributes, check->keys_seen + 1);
+        return ar_error_set(error, AR_INVALID, "keys %u are used before keys %u", event->attributes,
+                            check->keys_seen + 1);
     if (event->attributes > check->keys_seen)
         check->keys_seen = event->attributes;
     if (kind_has_stream(kind))
@@ -400,8 +356,7 @@ enum ar_status trace_check_span(struct trace_check *check, const struct trace_ev
         if (status)
             return status;
         if (memcmp(&event, &events[*at], sizeof event) != 0)
-            return ar_error_set(error, AR_INVALID,
-                                "its flags, stream or unused fields are not what they should be");
+            return ar_error_set(error, AR_INVALID, "its flags, stream or unused fields are wrong");
     }
     return AR_OK;
 }

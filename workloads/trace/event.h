@@ -1,7 +1,7 @@
-/* One event of a trace, as it lies in memory and in the binary file: 32 bytes, little-endian.
- * FORMAT.md describes the files. A block has an id, dense and never reused, and a slot, which
- * is reused once the block is complete: what follows blocks needs an array of as many slots as
- * blocks are live at once, however long the trace. */
+/* One event of a trace, in memory and in the binary file: 32 bytes, little-endian. FORMAT.md describes
+ * the files. A block has an id, dense and never reused, and a slot, which is reused once the block is
+ * complete: code that follows blocks needs an array with one item per block live at once, whatever the
+ * length of the trace. */
 #ifndef WORKLOADS_TRACE_EVENT_H
 #define WORKLOADS_TRACE_EVENT_H
 
@@ -12,7 +12,7 @@ enum trace_kind {
     TRACE_ALLOC = 1,          /* a,ID,BYTES[,STREAM] */
     TRACE_PROBE = 2,          /* p,ID,BYTES[,STREAM]: may fail */
     TRACE_FREE_REQUESTED = 3, /* r,ID[,STREAM] */
-    TRACE_FREE_COMPLETED = 4, /* f,ID: complete; TRACE_WHOLE: let go and complete at once */
+    TRACE_FREE_COMPLETED = 4, /* f,ID; with TRACE_WHOLE: free requested and completed at once */
     TRACE_USE = 5,            /* u,ID,STREAM */
     TRACE_KERNEL = 6,         /* k,STREAM,NANOSECONDS: in value */
     TRACE_RECORD = 7,         /* e,EVENT,STREAM: the event's number in value */
@@ -20,24 +20,24 @@ enum trace_kind {
     TRACE_SYNC = 9,           /* s[,STREAM]: stream TRACE_NO_STREAM for the whole device */
     TRACE_TRIM = 10,          /* c */
     TRACE_OUTSIDE = 11,       /* o,BYTES: in value */
-    TRACE_MARK = 12, /* m,LABEL: the label's text index in value; TRACE_STEP where it is "step" */
+    TRACE_MARK = 12, /* m,LABEL: the label's text index in value; TRACE_STEP if it is "step" */
     TRACE_TIME = 13, /* t,NANOSECONDS: in value */
-    TRACE_NOTE = 14, /* !,...: what the recorded allocator did; text index in value */
+    TRACE_NOTE = 14, /* !,...: a decision of the recorded allocator; text index in value */
 };
 #define TRACE_KIND_LAST TRACE_NOTE
 
 /* Flags. */
-#define TRACE_WHOLE 0x01u /* TRACE_FREE_COMPLETED without a let-go before it */
+#define TRACE_WHOLE 0x01u /* TRACE_FREE_COMPLETED without a free request before it */
 #define TRACE_STEP  0x02u /* TRACE_MARK "step": a step ends */
 
 #define TRACE_NO_STREAM   UINT32_MAX
-#define TRACE_BYTES_LIMIT (UINT64_C(1) << 60) /* requests of this much or more are bad input */
+#define TRACE_BYTES_LIMIT (UINT64_C(1) << 60) /* requests of this size or more are invalid */
 
 struct trace_event {
     uint8_t kind;
     uint8_t flags;
     uint16_t zero;
-    uint32_t stream;     /* dense ordinals from 0; on a let-go, the stream of the free */
+    uint32_t stream;     /* dense ordinals from 0; on a free request, its stream */
     uint32_t slot;       /* of the block, for the kinds that have one; else 0 */
     uint32_t attributes; /* index of the keys after the fields; 0: none */
     uint64_t value;      /* bytes, nanoseconds, a number or a text index: see the kind */
@@ -47,7 +47,7 @@ struct trace_event {
 enum trace_space { TRACE_SPACE_DEVICE, TRACE_SPACE_PINNED };
 enum trace_end { TRACE_END_UNSAID, TRACE_END_LOWER, TRACE_END_UPPER };
 
-/* The keys after the fields; what is absent has its default. */
+/* The keys after the fields; absent ones have their defaults. */
 struct trace_attributes {
     const char *tag; /* NULL: none */
     uint64_t align;  /* 0: none */
@@ -55,11 +55,10 @@ struct trace_attributes {
     uint32_t device;
     uint32_t thread;
     uint32_t tenant;
-    uint8_t space;    /* enum trace_space */
-    uint8_t end;      /* enum trace_end */
-    uint16_t given;   /* TRACE_GIVEN_x of the keys that were written, so that `pool=0`
-                         survives a copy */
-    const char *rest; /* keys unknown to this version, kept as they were: "x=1,y=2"; or NULL */
+    uint8_t space;  /* enum trace_space */
+    uint8_t end;    /* enum trace_end */
+    uint16_t given; /* TRACE_GIVEN_x of the keys that were written, so that a copy keeps `pool=0` */
+    const char *rest; /* keys unknown to this version, unchanged: "x=1,y=2"; or NULL */
 };
 
 /* Bits of `given`, in the order in which FORMAT.md lists the keys. */
@@ -72,7 +71,7 @@ struct trace_attributes {
 #define TRACE_GIVEN_SPACE  0x40u
 #define TRACE_GIVEN_END    0x80u
 
-/* What became of a request, for those who make requests that depend on it. */
+/* The result of a request, for programs whose later requests depend on it. */
 struct trace_served {
     bool served;
     uint64_t address;

@@ -1,30 +1,284 @@
-/* Parts of a trace.
- *
- * What: a source that keeps some events of another and repeats them. How:
- * 1. Every block of the source has an entry by its slot: whether it is kept, and its new id,
- *    since ids count up without gaps.
- * 2. Before the first step asked for, requests and frees are only noted down; where it begins,
- *    the blocks that are live then are emitted, in the order of their ids.
- * 3. Where only steps are left out of a recording, it stays one: the state in which the part
- *    begins comes first, as notes (state.c), and blocks that are let go and not complete are in it.
- * 4. At the end of a repetition that is not the last, what is left over is freed. */
+/* Parts of a trace: a source that keeps some events of another one and repeats them.
+ * 1. Every block of the source has an entry by its slot: whether it is kept, and its new id, because ids
+ *    count up without gaps.
+ * 2. Before the first requested step, requests and frees are only recorded in these entries. At the
+ *    start of that step the requests of the live blocks are emitted, in the order of their ids.
+ * 3. If only steps are left out of a recording, the result is a recording too: the state of the recorded
+ *    allocator at the start of the part comes first, as notes, and includes pending blocks.
+ * 4. At the end of each repetition but the last, the remaining blocks are freed. */
 #include "workloads/trace/filter.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "allocators/base/size.h"
 #include "workloads/trace/rewrite.h"
-#include "workloads/trace/state.h"
 
-enum block_state { GONE, LIVE, FREE_REQUESTED };
+/* ---- the state of the recorded allocator ----
+ *
+ * The segments, pages and blocks of the recorded allocator, followed through the notes of a recording,
+ * and written as notes at the start of a part of it. Segments, ranges and runs of mapped pages are areas
+ * in one list by address.
+ *
+ * A recording does not contain the start and the end of a range. An allocator maps the pages of a range
+ * from its start on, so pages that are mapped at or below the highest address that the range has reached
+ * belong to it, and all others begin a new range. A range without pages is dropped.
+ *
+ * A recording does not contain the granted size of a block either. PyTorch, which made these recordings,
+ * rounds to 512 bytes, and leaves a rest of up to 1 MiB with the block in a segment of its large pool
+ * (any but those of 2 MiB). The rest is known when the block is placed: the block ends at the next block
+ * or at the end of the segment. */
+
+#define ROUND_BYTES         512u
+#define SMALL_SEGMENT_BYTES (2 * AR_MIB)
+#define REST_BYTES          AR_MIB /* a rest of up to this is not cut off */
+
+enum area_kind { AREA_SEGMENT, AREA_RANGE, AREA_PAGES };
+
+struct state_area {
+    uint64_t address;
+    uint64_t end; /* of a range: the highest end so far */
+    uint32_t stream, pool;
+    enum area_kind kind;
+};
+
+struct state_block {
+    uint64_t address, end;
+};
+
+/* A zeroed struct is the empty state. */
+struct recorded_state {
+    struct state_area *areas; /* by address; the page runs of a range follow it */
+    size_t count, room;
+    struct state_block *blocks; /* in use, by address */
+    size_t block_count, block_room;
+};
+
+static void state_close(struct recorded_state *self)
+{
+    free(self->areas);
+    free(self->blocks);
+    *self = (struct recorded_state){0};
+}
+
+static enum ar_status insert(struct recorded_state *self, size_t at, struct state_area area,
+                             struct ar_error *error)
+{
+    struct state_area *grown = ar_array_grow(self->areas, self->count, &self->room, sizeof *grown);
+    if (!grown)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu segments", self->count);
+    self->areas = grown;
+    memmove(self->areas + at + 1, self->areas + at, (self->count - at) * sizeof *self->areas);
+    self->areas[at] = area;
+    self->count++;
+    return AR_OK;
+}
+
+static void drop(struct recorded_state *self, size_t at)
+{
+    self->count--;
+    memmove(self->areas + at, self->areas + at + 1, (self->count - at) * sizeof *self->areas);
+}
+
+/* The first area above an address. */
+static size_t above(const struct recorded_state *self, uint64_t address)
+{
+    return ar_array_above(self->areas, self->count, sizeof *self->areas,
+                          offsetof(struct state_area, address), address);
+}
+
+/* The range of pages at an address; count: none. */
+static size_t range_of(const struct recorded_state *self, uint64_t address, uint32_t stream)
+{
+    for (size_t i = above(self, address); i-- > 0;) {
+        const struct state_area *area = &self->areas[i];
+        if (area->kind == AREA_RANGE)
+            return address <= area->end && area->stream == stream ? i : self->count;
+    }
+    return self->count;
+}
+
+static enum ar_status map(struct recorded_state *self, struct state_area pages,
+                          struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    size_t range = range_of(self, pages.address, pages.stream);
+    if (range == self->count) {
+        struct state_area new_range = pages;
+        new_range.kind = AREA_RANGE;
+        range = above(self, pages.address);
+        status = insert(self, range, new_range, error);
+    } else if (self->areas[range].end < pages.end) {
+        self->areas[range].end = pages.end;
+    }
+    size_t at = above(self, pages.address);
+    if (status)
+        return status;
+    if (at > range + 1 && self->areas[at - 1].end == pages.address)
+        self->areas[--at].end = pages.end;
+    else
+        status = insert(self, at, pages, error);
+    if (!status && at + 1 < self->count && self->areas[at + 1].kind == AREA_PAGES &&
+        self->areas[at + 1].address == self->areas[at].end) {
+        self->areas[at].end = self->areas[at + 1].end;
+        drop(self, at + 1);
+    }
+    return status;
+}
+
+static enum ar_status unmap(struct recorded_state *self, uint64_t address, uint64_t end,
+                            struct ar_error *error)
+{
+    size_t at = above(self, address);
+    if (!at || self->areas[at - 1].kind != AREA_PAGES || self->areas[at - 1].end < end)
+        return AR_OK; /* they were never mapped: the recording contradicts itself */
+    struct state_area rest = self->areas[--at];
+    rest.address = end;
+    if (self->areas[at].address == address)
+        drop(self, at);
+    else
+        self->areas[at++].end = address;
+    enum ar_status status = rest.address < rest.end ? insert(self, at, rest, error) : AR_OK;
+    size_t before = at ? at - 1 : 0;
+    bool ends_here = at == self->count || self->areas[at].kind != AREA_PAGES;
+    if (!status && at && ends_here && self->areas[before].kind == AREA_RANGE)
+        drop(self, before);
+    return status;
+}
+
+/* The numbers after a verb; false for another verb. */
+static bool numbers_of(const char *text, const char *verb, uint64_t numbers[3])
+{
+    size_t length = strlen(verb);
+    if (strncmp(text, verb, length) != 0 || text[length] != ',')
+        return false;
+    numbers[2] = 0;
+    return sscanf(text + length, ",%" SCNu64 ",%" SCNu64 ",%" SCNu64, &numbers[0], &numbers[1],
+                  &numbers[2]) >= 2 &&
+           numbers[1] && numbers[1] <= UINT64_MAX - numbers[0];
+}
+
+/* Applies a note of any kind. HOST_MEMORY. */
+static enum ar_status state_note(struct recorded_state *self, const char *text,
+                                 struct ar_error *error)
+{
+    uint64_t numbers[3];
+    struct state_area area = {0};
+    bool made = numbers_of(text, "segment_alloc", numbers);
+    bool gone = !made && numbers_of(text, "segment_free", numbers);
+    bool mapped = !made && !gone && numbers_of(text, "segment_map", numbers);
+    bool unmapped = !made && !gone && !mapped && numbers_of(text, "segment_unmap", numbers);
+    if (!made && !gone && !mapped && !unmapped)
+        return AR_OK;
+    area.address = numbers[0];
+    area.end = numbers[0] + numbers[1];
+    area.stream = (uint32_t)numbers[2];
+    area.kind = mapped ? AREA_PAGES : AREA_SEGMENT;
+    size_t at = above(self, area.address);
+    if (mapped)
+        return map(self, area, error);
+    if (unmapped)
+        return unmap(self, area.address, area.end, error);
+    if (made)
+        return insert(self, at, area, error);
+    if (at && self->areas[at - 1].address == area.address)
+        drop(self, at - 1);
+    return AR_OK;
+}
+
+/* The first block above an address. */
+static size_t block_above(const struct recorded_state *self, uint64_t address)
+{
+    return ar_array_above(self->blocks, self->block_count, sizeof *self->blocks,
+                          offsetof(struct state_block, address), address);
+}
+
+/* The end of a block that begins at `address`. `next`: the start of the block above it. */
+static uint64_t end_of(const struct state_area *area, uint64_t address, uint64_t bytes,
+                       uint64_t next)
+{
+    uint64_t end = address + ar_size_round_up(bytes, ROUND_BYTES);
+    if (!area || area->kind != AREA_SEGMENT || area->end <= address)
+        return end < next ? end : next;
+    uint64_t limit = area->end < next ? area->end : next;
+    bool keeps_rest = area->end - area->address != SMALL_SEGMENT_BYTES;
+    return end > limit || (keeps_rest && limit - end <= REST_BYTES) ? limit : end;
+}
+
+/* A block was placed, for a request of `bytes` from a pool (0: the common one). HOST_MEMORY. */
+static enum ar_status state_placed(struct recorded_state *self, uint64_t address, uint64_t bytes,
+                                   uint32_t pool, struct ar_error *error)
+{
+    size_t owner = above(self, address), at = block_above(self, address);
+    struct state_block *grown =
+        ar_array_grow(self->blocks, self->block_count, &self->block_room, sizeof *grown);
+    if (!grown)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks",
+                            self->block_count);
+    self->blocks = grown;
+    while (owner && self->areas[owner - 1].kind == AREA_PAGES)
+        owner--;
+    struct state_area *area = owner ? &self->areas[owner - 1] : NULL;
+    uint64_t next = at < self->block_count ? self->blocks[at].address : UINT64_MAX;
+    if (area)
+        area->pool = pool;
+    memmove(self->blocks + at + 1, self->blocks + at,
+            (self->block_count - at) * sizeof *self->blocks);
+    self->blocks[at] = (struct state_block){address, end_of(area, address, bytes, next)};
+    self->block_count++;
+    return AR_OK;
+}
+
+/* The block at an address may be used again. */
+static void state_freed(struct recorded_state *self, uint64_t address)
+{
+    size_t at = block_above(self, address);
+    if (!at || self->blocks[--at].address != address)
+        return;
+    self->block_count--;
+    memmove(self->blocks + at, self->blocks + at + 1,
+            (self->block_count - at) * sizeof *self->blocks);
+}
+
+/* Bytes of the block in use at an address; 0: none. */
+static uint64_t state_bytes(const struct recorded_state *self, uint64_t address)
+{
+    size_t at = block_above(self, address);
+    return at && self->blocks[at - 1].address == address ? self->blocks[at - 1].end - address : 0;
+}
+
+/* The note of area `index`, from 0; false past the last one. */
+static bool state_print(const struct recorded_state *self, size_t index, char *text, size_t room)
+{
+    if (index >= self->count)
+        return false;
+    const struct state_area *area = &self->areas[index];
+    char pool[16] = "";
+    if (area->pool)
+        snprintf(pool, sizeof pool, ",%" PRIu32, area->pool);
+    uint64_t bytes = area->end - area->address;
+    if (area->kind == AREA_SEGMENT)
+        snprintf(text, room, "segment,%" PRIu64 ",%" PRIu64 ",%" PRIu32 "%s", area->address, bytes,
+                 area->stream, pool);
+    else if (area->kind == AREA_RANGE)
+        snprintf(text, room, "range,%" PRIu64 ",%" PRIu32 "%s", area->address, area->stream, pool);
+    else
+        snprintf(text, room, "pages,%" PRIu64 ",%" PRIu64, area->address, bytes);
+    return true;
+}
+
+/* ---- the filter ---- */
+
+enum block_state { FREED, LIVE, FREE_REQUESTED };
 
 struct filter_block {
     uint64_t id;      /* in the source */
     uint64_t new_id;  /* valid where it was emitted */
-    uint64_t address; /* where it was placed, if that is known */
+    uint64_t address; /* in the recording, if `placed` */
     struct trace_event request;
     uint8_t state;
     bool kept, emitted, placed;
@@ -36,18 +290,18 @@ struct filter {
     struct trace_filter_options options;
     uint32_t *streams, device;
     bool drops_notes, keeps_state;
-    struct trace_state recorded_state;
+    struct recorded_state recorded_state;
     uint32_t last_slot;          /* of the last request */
     struct filter_block *blocks; /* by the source's slot */
     size_t block_count;
     uint8_t *recorded; /* a bit per event number that was emitted */
-    uint64_t next_id, told_id, step, round;
-    uint64_t requests;   /* of the source in this round */
+    uint64_t next_id, noted_id, step, round;
+    uint64_t requests;   /* of the source in this repetition */
     struct ar_map names; /* the new ids of blocks that were emitted and are there, by the old */
-    uint64_t time_base_ns, time_ns; /* of this repetition's start; of the event emitted last */
-    uint64_t source_ns, origin_ns;  /* the source's time; the same where the part began */
-    bool inside;                    /* within the steps asked for */
-    bool splits;                    /* a completion followed a let-go */
+    uint64_t time_base_ns, time_ns; /* of the start of this repetition; of the last event emitted */
+    uint64_t source_ns, origin_ns;  /* the source's time; now, and at the start of the part */
+    bool inside;                    /* within the requested steps */
+    bool splits;                    /* a completion followed a free request */
 };
 
 static enum ar_status block_at(struct filter *filter, uint32_t slot, struct filter_block **block,
@@ -137,7 +391,7 @@ static enum ar_status take_request(struct filter *filter, const struct trace_eve
     return block->kept && filter->inside ? emit_request(filter, block, false, error) : AR_OK;
 }
 
-/* A let-go, a free or a use of a block that is kept and was emitted. */
+/* A free request, completion or use of a block that is kept and was emitted. */
 static enum ar_status take_block_event(struct filter *filter, const struct trace_event *given,
                                        struct ar_error *error)
 {
@@ -150,10 +404,10 @@ static enum ar_status take_block_event(struct filter *filter, const struct trace
         ar_map_remove(&filter->names, event.id);
     bool was_free_requested = block->state == FREE_REQUESTED;
     if (event.kind == TRACE_FREE_REQUESTED || event.kind == TRACE_FREE_COMPLETED)
-        block->state = event.kind == TRACE_FREE_COMPLETED ? GONE : FREE_REQUESTED;
+        block->state = event.kind == TRACE_FREE_COMPLETED ? FREED : FREE_REQUESTED;
     filter->splits |= was_free_requested;
-    if (block->state == GONE && block->placed)
-        trace_state_freed(&filter->recorded_state, block->address);
+    if (block->state == FREED && block->placed)
+        state_freed(&filter->recorded_state, block->address);
     if (!block->emitted)
         return AR_OK;
     event.id = block->new_id;
@@ -169,7 +423,7 @@ static enum ar_status take_block_event(struct filter *filter, const struct trace
     return emit(filter, event, NULL, error);
 }
 
-/* Follows what the recorded allocator holds. */
+/* Applies a note to the state of the recorded allocator. */
 static enum ar_status take_note(struct filter *filter, const struct trace_event *event,
                                 struct ar_error *error)
 {
@@ -177,19 +431,19 @@ static enum ar_status take_note(struct filter *filter, const struct trace_event 
     const char *text = trace_text_of(filter->source, event->value);
     struct filter_block *block;
     if (strncmp(text, verb, sizeof verb - 1) != 0)
-        return trace_state_note(&filter->recorded_state, text, error);
+        return state_note(&filter->recorded_state, text, error);
     enum ar_status status = block_at(filter, filter->last_slot, &block, error);
     if (status)
         return status;
     block->address = strtoull(text + sizeof verb - 1, NULL, 10);
     block->placed = true;
     uint32_t attributes = block->request.attributes;
-    return trace_state_placed(
-        &filter->recorded_state, block->address, block->request.value,
-        attributes ? trace_attributes_of(filter->source, attributes)->pool : 0, error);
+    return state_placed(&filter->recorded_state, block->address, block->request.value,
+                        attributes ? trace_attributes_of(filter->source, attributes)->pool : 0,
+                        error);
 }
 
-/* Events that an emitted `e` gave their number; a wait for another is left out. */
+/* Event numbers that an emitted `e` recorded; waits for others are left out. */
 static enum ar_status recorded_bit(struct filter *filter, const struct trace_event *event,
                                    bool *keep, struct ar_error *error)
 {
@@ -200,7 +454,7 @@ static enum ar_status recorded_bit(struct filter *filter, const struct trace_eve
     }
     *keep = true;
     if (event->value >= TRACE_EVENT_LIMIT)
-        return AR_OK; /* the check says so */
+        return AR_OK; /* the check refuses it */
     uint8_t bit = (uint8_t)(1u << event->value % 8);
     if (event->kind == TRACE_RECORD)
         filter->recorded[event->value / 8] |= bit;
@@ -253,7 +507,7 @@ static int by_id(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Calls `act` for each kept block that is not gone, in the order of ids. */
+/* Calls `act` for each kept block that is not freed, in the order of ids. */
 static enum ar_status each_left(struct filter *filter,
                                 enum ar_status (*act)(struct filter *, struct filter_block *,
                                                       struct ar_error *),
@@ -264,7 +518,7 @@ static enum ar_status each_left(struct filter *filter,
     if (!left)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
     for (size_t i = 0; i < filter->block_count; i++)
-        if (filter->blocks[i].kept && filter->blocks[i].state != GONE)
+        if (filter->blocks[i].kept && filter->blocks[i].state != FREED)
             left[count++] = &filter->blocks[i];
     qsort(left, count, sizeof(struct filter_block *), by_id);
     enum ar_status status = AR_OK;
@@ -274,30 +528,30 @@ static enum ar_status each_left(struct filter *filter,
     return status;
 }
 
-/* Is there a state to tell, of a recorded allocator that holds something? */
+/* Whether the result begins with a state of the recorded allocator that is not empty. */
 static bool has_state(const struct filter *filter)
 {
     return filter->keeps_state && filter->recorded_state.count;
 }
 
-/* Is the block among those with which the part begins? What was let go before is only where the
- * recorded allocator is followed. */
-static bool is_there(const struct filter *filter, const struct filter_block *block)
+/* Whether the block exists at the start of the part. Pending blocks do only if the recorded allocator is
+ * followed. */
+static bool exists_at_start(const struct filter *filter, const struct filter_block *block)
 {
     return block->state == LIVE || (has_state(filter) && filter->source->info.has_split_frees);
 }
 
-static enum ar_status tell(struct filter *filter, struct filter_block *block,
-                           struct ar_error *error)
+static enum ar_status note_block(struct filter *filter, struct filter_block *block,
+                                 struct ar_error *error)
 {
     char text[96];
-    if (!is_there(filter, block))
+    if (!exists_at_start(filter, block))
         return AR_OK;
-    block->new_id = filter->told_id++; /* as emit_request will give it */
+    block->new_id = filter->noted_id++; /* as emit_request sets it later */
     if (!block->placed)
         return AR_OK;
     snprintf(text, sizeof text, "block,%llu,%llu,%llu", (unsigned long long)block->address,
-             (unsigned long long)trace_state_bytes(&filter->recorded_state, block->address),
+             (unsigned long long)state_bytes(&filter->recorded_state, block->address),
              (unsigned long long)block->new_id);
     return trace_rewrite_note(&filter->base, text, error);
 }
@@ -305,7 +559,7 @@ static enum ar_status tell(struct filter *filter, struct filter_block *block,
 static enum ar_status begin_with(struct filter *filter, struct filter_block *block,
                                  struct ar_error *error)
 {
-    if (!is_there(filter, block))
+    if (!exists_at_start(filter, block))
         return AR_OK;
     enum ar_status status = emit_request(filter, block, true, error);
     if (status || block->state == LIVE)
@@ -315,18 +569,18 @@ static enum ar_status begin_with(struct filter *filter, struct filter_block *blo
     return emit(filter, free_requested, NULL, error);
 }
 
-/* What was there where the part begins. */
+/* Emits the state at the start of the part. */
 static enum ar_status begin(struct filter *filter, struct ar_error *error)
 {
     char text[96];
     enum ar_status status = AR_OK;
-    for (size_t i = 0; has_state(filter) && !status &&
-                       trace_state_print(&filter->recorded_state, i, text, sizeof text);
+    for (size_t i = 0;
+         has_state(filter) && !status && state_print(&filter->recorded_state, i, text, sizeof text);
          i++)
         status = trace_rewrite_note(&filter->base, text, error);
-    filter->told_id = filter->next_id;
+    filter->noted_id = filter->next_id;
     if (!status && has_state(filter))
-        status = each_left(filter, tell, error);
+        status = each_left(filter, note_block, error);
     return status ? status : each_left(filter, begin_with, error);
 }
 
@@ -335,12 +589,12 @@ static enum ar_status end_with(struct filter *filter, struct filter_block *block
 {
     if (!block->emitted || (block->state == FREE_REQUESTED && !filter->splits))
         return AR_OK;
-    block->state = GONE;
+    block->state = FREED;
     return emit(filter, (struct trace_event){.kind = TRACE_FREE_COMPLETED, .id = block->new_id},
                 NULL, error);
 }
 
-/* The end of a step, or the start of the trace: the part asked for may begin or end here. */
+/* The end of a step, or the start of the trace: the requested part may begin or end here. */
 static enum ar_status enter_step(struct filter *filter, uint64_t step, struct ar_error *error)
 {
     const struct trace_filter_options *o = &filter->options;
@@ -376,7 +630,7 @@ static enum ar_status begin_round(struct filter *filter, struct ar_error *error)
 {
     if (filter->block_count)
         memset(filter->blocks, 0, filter->block_count * sizeof *filter->blocks);
-    trace_state_close(&filter->recorded_state);
+    state_close(&filter->recorded_state);
     filter->inside = false;
     filter->requests = 0;
     ar_map_clear(&filter->names);
@@ -427,7 +681,7 @@ static void filter_close(struct trace_rewrite *self)
 {
     struct filter *filter = (struct filter *)self;
     trace_close(filter->source);
-    trace_state_close(&filter->recorded_state);
+    state_close(&filter->recorded_state);
     free(filter->streams);
     free(filter->blocks);
     ar_map_close(&filter->names);
@@ -480,11 +734,10 @@ enum ar_status trace_filter(struct trace_source *source, const struct trace_filt
     bool blocks_wanted = !options->kinds && (options->device || options->stream_count);
     if (!left->events || (blocks_wanted && !(left->allocs || left->probes || left->kernels) &&
                           (source->info.allocs || source->info.probes))) {
-        status = ar_error_set(error, AR_INVALID,
-                              "%s: nothing is left after the filter: it has %llu "
-                              "steps and %u streams",
-                              source->info.name, (unsigned long long)source->info.steps,
-                              source->info.streams);
+        status = ar_error_set(
+            error, AR_INVALID,
+            "%s: the filter leaves no events: the trace has %llu steps and %u streams",
+            source->info.name, (unsigned long long)source->info.steps, source->info.streams);
         trace_close(&filter->base.base);
         return status;
     }
@@ -502,12 +755,13 @@ enum ar_status trace_filter_kinds(const char *letters, uint32_t *kinds, struct a
             continue;
         if (!found)
             return ar_error_set(error, AR_INVALID,
-                                "\"%c\" in \"%.40s\" is no kind of event; they are %s", *at,
+                                "\"%c\" in \"%.40s\" is no kind of event; the kinds are %s", *at,
                                 letters, all + 1);
         *kinds |= 1u << (found - all);
     }
     if (!*kinds)
-        return ar_error_set(error, AR_INVALID, "no kind of event is named; they are %s", all + 1);
+        return ar_error_set(error, AR_INVALID, "no kind of event is given; the kinds are %s",
+                            all + 1);
     return AR_OK;
 }
 

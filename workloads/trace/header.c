@@ -1,10 +1,108 @@
-/* What a trace says of itself: its header lines. */
+/* See header.h. */
+#include "workloads/trace/header.h"
+
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
-#include "workloads/trace/reader.h"
+#include "allocators/base/utf8.h"
+#include "workloads/trace/source.h"
+
+/* ---- names ---- */
+
+#define MARK_BYTES 9 /* ~ and eight digits */
+
+/* FNV-1a, 32 bits (G. Fowler, L. C. Noll, P. Vo). */
+static uint32_t hash_of(const char *text, size_t length)
+{
+    uint32_t hash = UINT32_C(0x811c9dc5);
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)text[i]) * UINT32_C(0x01000193);
+    return hash;
+}
+
+void trace_name_put(char *name, size_t room, const char *text, size_t length)
+{
+    memset(name, 0, room);
+    if (length < room) {
+        memcpy(name, text, length);
+        return;
+    }
+    size_t kept = room - 1 - MARK_BYTES;
+    while (kept && ((unsigned char)text[kept] & 0xc0) == 0x80) /* no part of a character */
+        kept--;
+    memcpy(name, text, kept);
+    (void)snprintf(name + kept, room - kept, "~%08" PRIx32, hash_of(text, length));
+}
+
+void trace_name_from_path(const char *path, char *name, size_t room)
+{
+    static const char *const endings[] = {".gz",  ".zst", ".csv",   ".txt",    ".bin", ".json",
+                                          ".log", ".raw", ".trace", ".pickle", ".pkl", ".default"};
+    const char *slash = strrchr(path, '/');
+    const char *file = slash ? slash + 1 : path;
+    size_t length = strlen(file);
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        size_t cut = strlen(endings[i]);
+        if (length > cut && strncmp(file + length - cut, endings[i], cut) == 0)
+            length -= cut;
+    }
+    trace_name_put(name, room, file, length);
+    for (char *at = name;
+         *at;) { /* the name of a file may contain any bytes, that of a trace is text */
+        size_t bytes = ar_utf8_bytes(at);
+        if (!bytes || (unsigned char)*at < 0x20 || *at == 0x7f)
+            *at = '_';
+        at += bytes ? bytes : 1;
+    }
+}
+
+/* ---- statistics ---- */
+
+enum ar_status trace_stats_add(struct trace_stats *self, const char *name, size_t length,
+                               uint64_t value, struct ar_error *error)
+{
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)name[i] <= 0x20 || name[i] == 0x7f)
+            length = 0;
+    if (!length)
+        return ar_error_set(
+            error, AR_INVALID,
+            "the name of a statistic is empty, or contains blanks or control bytes");
+    struct trace_stat *items = ar_array_grow(self->items, self->count, &self->room, sizeof *items);
+    if (!items)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for statistics");
+    self->items = items;
+    char *copy = strndup(name, length);
+    if (!copy)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for statistics");
+    self->items[self->count++] = (struct trace_stat){copy, value};
+    return AR_OK;
+}
+
+void trace_stats_close(struct trace_stats *self)
+{
+    for (size_t i = 0; i < self->count; i++)
+        free(self->items[i].name);
+    free(self->items);
+    *self = (struct trace_stats){0};
+}
+
+/* "NAME VALUE", as a header line has it. */
+static enum ar_status parse_stat(struct trace_stats *self, const char *text, struct ar_error *error)
+{
+    uint64_t value;
+    const char *blank = strchr(text, ' ');
+    if (!blank || ar_count_parse(blank + 1, &value, error))
+        return ar_error_set(error, AR_INVALID,
+                            "stat: \"%.80s\" must be a name, a blank and a whole number", text);
+    return trace_stats_add(self, text, (size_t)(blank - text), value, error);
+}
+
+/* ---- header lines ---- */
 
 enum header_key {
     HEADER_NAME,
@@ -18,8 +116,8 @@ enum header_key {
     HEADER_COUNT
 };
 
-static const char *const names[HEADER_COUNT] = {"name",     "recorder", "conf",     "limit",
-                                                "capacity", "card",     "complete", "let-go"};
+static const char *const keys[HEADER_COUNT] = {"name",     "recorder", "conf",     "limit",
+                                               "capacity", "card",     "complete", "let-go"};
 
 size_t trace_header_print(const struct trace_info *info, const struct trace_stats *stats,
                           bool free_requested_final, char *out, size_t room)
@@ -41,9 +139,9 @@ size_t trace_header_print(const struct trace_info *info, const struct trace_stat
         char *at = used < room ? out + used : NULL;
         size_t left = used < room ? room - used : 0;
         if (words[key] && *words[key])
-            used += (size_t)snprintf(at, left, "# %s: %s\n", names[key], words[key]);
+            used += (size_t)snprintf(at, left, "# %s: %s\n", keys[key], words[key]);
         else if (numbers[key])
-            used += (size_t)snprintf(at, left, "# %s: %" PRIu64 "\n", names[key], numbers[key]);
+            used += (size_t)snprintf(at, left, "# %s: %" PRIu64 "\n", keys[key], numbers[key]);
     }
     for (size_t i = 0; i < stats->count; i++)
         used += (size_t)snprintf(used < room ? out + used : NULL, used < room ? room - used : 0,
@@ -59,13 +157,13 @@ static enum ar_status take_text(const char *key, const char *value, char *out, s
         return ar_error_set(error, AR_INVALID, "\"%s\" has more than %zu bytes", key, room - 1);
     for (const char *at = value; *at; at++)
         if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            return ar_error_set(error, AR_INVALID, "\"%s\" holds a control byte", key);
+            return ar_error_set(error, AR_INVALID, "\"%s\" contains a control byte", key);
     memcpy(out, value, strlen(value) + 1);
     return AR_OK;
 }
 
-static enum ar_status take(enum header_key key, const char *value, struct trace_info *info,
-                           bool *free_requested_final, struct ar_error *error)
+static enum ar_status take_value(enum header_key key, const char *value, struct trace_info *info,
+                                 bool *free_requested_final, struct ar_error *error)
 {
     switch (key) {
     case HEADER_NAME:
@@ -82,12 +180,12 @@ static enum ar_status take(enum header_key key, const char *value, struct trace_
         return ar_size_parse(value, &info->capacity_bytes, error);
     case HEADER_COMPLETE:
         if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-            return ar_error_set(error, AR_INVALID, "complete: %.40s: yes or no is wanted", value);
+            return ar_error_set(error, AR_INVALID, "complete: %.40s: must be yes or no", value);
         info->complete = value[0] == 'y';
         return AR_OK;
     default:
         if (strcmp(value, "final") != 0)
-            return ar_error_set(error, AR_INVALID, "let-go: %.40s: final is wanted", value);
+            return ar_error_set(error, AR_INVALID, "let-go: %.40s: must be final", value);
         *free_requested_final = true;
         return AR_OK;
     }
@@ -101,18 +199,18 @@ enum ar_status trace_header_parse(const char *line, struct trace_source *source,
     const char *at = line + 1 + (line[1] == ' ');
     if (strncmp(at, stat, sizeof stat - 1) == 0) {
         at += sizeof stat - 1;
-        return trace_stats_parse(&source->stats, at + (*at == ' '), error);
+        return parse_stat(&source->stats, at + (*at == ' '), error);
     }
     for (unsigned key = 0; key < HEADER_COUNT; key++) {
-        size_t length = strlen(names[key]);
-        if (strncmp(at, names[key], length) != 0 || at[length] != ':')
+        size_t length = strlen(keys[key]);
+        if (strncmp(at, keys[key], length) != 0 || at[length] != ':')
             continue;
         if (*given & 1u << key)
-            return ar_error_set(error, AR_INVALID, "the header \"%s\" is given twice", names[key]);
+            return ar_error_set(error, AR_INVALID, "the header \"%s\" is given twice", keys[key]);
         *given |= 1u << key;
         const char *value = at + length + 1;
-        return take((enum header_key)key, value + (*value == ' '), &source->info,
-                    free_requested_final, error);
+        return take_value((enum header_key)key, value + (*value == ' '), &source->info,
+                          free_requested_final, error);
     }
     return AR_OK;
 }

@@ -1,4 +1,4 @@
-/* What is in a trace: one pass with an entry per slot. */
+/* See inspect.h: one pass with an entry per slot. */
 #include "workloads/trace/inspect.h"
 
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* What is in a trace, in numbers: computed in one pass, printed by others. */
+/* The statistics of a trace, computed in one pass. */
 #ifndef WORKLOADS_TRACE_INSPECT_H
 #define WORKLOADS_TRACE_INSPECT_H
 
 #include "workloads/trace/source.h"
 
 #define INSPECT_BINS 64
-#define INSPECT_KEYS 9 /* the eight keys of the format, then all others */
+#define INSPECT_KEYS 9 /* the eight keys of the format, then all others together */
 
 /* Bin 0 holds the value 0, bin b > 0 the values from 2^(b-1) up to below 2^b. */
 struct inspect_bin {
@@ -19,7 +19,7 @@ struct inspect_stream {
 };
 
 struct inspect_step {
-    uint64_t first_event, events; /* the mark that ends it is its last */
+    uint64_t first_event, events; /* the last is the mark that ends it */
     uint64_t requests, bytes;     /* requested in it */
     uint64_t live_bytes;          /* at its end */
     uint64_t peak_live_bytes;     /* within it */
@@ -28,18 +28,18 @@ struct inspect_step {
 struct inspect {
     uint64_t by_kind[TRACE_KIND_LAST + 1];
     struct inspect_bin sizes[INSPECT_BINS];
-    /* Blocks that were let go, by the number of requests that came in between. */
+    /* Blocks whose free was requested, by the number of requests in between. */
     struct inspect_bin lifetimes[INSPECT_BINS];
-    uint64_t free_requested_blocks, kept_blocks, kept_bytes; /* kept: never let go */
+    uint64_t free_requested_blocks, kept_blocks, kept_bytes; /* kept: never freed */
     uint64_t largest_bytes;
     uint64_t peak_live_bytes, peak_event; /* the first event at which it is reached */
     uint64_t peak_live_blocks;
-    uint64_t pending_blocks;         /* let go and not complete at the end */
+    uint64_t pending_blocks;         /* free requested, not completed at the end */
     uint64_t kernel_ns, duration_ns; /* of all kernels; by the last time event */
     uint64_t keys[INSPECT_KEYS];     /* events that have the key */
     struct inspect_stream *streams;
     uint32_t stream_count;
-    struct inspect_step *steps; /* what follows the last mark is no step */
+    struct inspect_step *steps; /* events after the last mark are no step */
     size_t step_count;
 };
 
@@ -49,7 +49,7 @@ const char *inspect_key_name(unsigned index);
 /* The smallest value of a bin. */
 uint64_t inspect_bin_from(unsigned bin);
 
-/* Pulls `source` from where it stands to its end. The caller closes `out`, also after a failure. */
+/* Pulls `source` to its end. The caller closes `out`, also after a failure. */
 enum ar_status inspect_trace(struct trace_source *source, struct inspect *out,
                              struct ar_error *error) AR_STATUS_CHECKED;
 void inspect_close(struct inspect *inspect);

@@ -7,13 +7,13 @@
 enum key { KEY_OP, KEY_OUT, KEY_IN, KEY_SHAPE, KEY_TYPE, KEY_COUNT };
 static const char *const key_names[KEY_COUNT] = {"op", "out", "in", "shape", "type"};
 
-/* One key=value of a list; the value goes on to the next comma. */
+/* One key=value of a list; the value ends at the next comma. */
 struct item {
     const char *text, *value;
     size_t key_bytes, value_bytes, bytes;
 };
 
-/* Takes the next item off the list. False: there is none. */
+/* Reads the next item of the list. False at its end. */
 static bool next_item(const char **list, struct item *item)
 {
     const char *text = *list;
@@ -61,7 +61,7 @@ static bool take_reference(const char **at, const char *end, struct trace_refere
     return take_number(at, end, &out->number) && (out->number || !out->back);
 }
 
-/* Values with a sign between: 4+~1 or 64x32. Returns how many, 0: not that. */
+/* Values with a sign between: 4+~1 or 64x32. Returns their number; 0 if the list is invalid. */
 static unsigned take_list(const struct item *item, char sign, unsigned most,
                           struct trace_reference *references, uint64_t *numbers)
 {
@@ -124,7 +124,7 @@ enum ar_status trace_kernel_op_parse(const char *rest, struct trace_kernel_op *o
             return ar_error_set(error, AR_INVALID, "the key \"%s\" is given twice", key_names[key]);
         given[key] = true;
         if (!take_value(out, (enum key)key, &item))
-            return ar_error_set(error, AR_INVALID, "%.*s: %s is wanted",
+            return ar_error_set(error, AR_INVALID, "%.*s: must be %s",
                                 (int)(item.bytes < 80 ? item.bytes : 80), item.text, wanted[key]);
     }
     if (given[KEY_OP] && !given[KEY_OUT])

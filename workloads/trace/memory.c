@@ -1,8 +1,6 @@
-/* A trace held in memory.
- *
- * What: the writing side collects events and texts; opening checks the whole and turns it into
- * a source that gives all events as one span. It costs 32 bytes an event and its texts, and 16
- * for each line of a file where those are told. */
+/* A trace in memory. First events and texts are appended; opening checks all of them and makes a source
+ * that gives all events as one span. Memory: 32 bytes per event, the texts, and 16 bytes for each line of
+ * a file if lines are recorded. */
 #include "workloads/trace/trace.h"
 
 #include <stdlib.h>
@@ -11,9 +9,8 @@
 #include "allocators/base/array.h"
 #include "workloads/trace/check.h"
 
-struct line { /* the events from `first` on, up to the next one's */
-    size_t first;
-    uint64_t number;
+struct line { /* of the events from `first` to the `first` of the next */
+    uint64_t first, number;
 };
 
 struct trace_memory {
@@ -23,7 +20,7 @@ struct trace_memory {
     size_t count, capacity;
     struct line *lines;
     size_t line_count, line_capacity;
-    bool free_requests; /* there are let-gos */
+    bool free_requests; /* there are free requests */
     bool given;         /* the span was given out */
 };
 
@@ -67,15 +64,9 @@ static void memory_close(struct trace_source *self)
 static uint64_t memory_line(struct trace_source *self, uint64_t event)
 {
     const struct trace_memory *memory = (const struct trace_memory *)self;
-    size_t low = 0, high = memory->line_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (memory->lines[middle].first <= event)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? memory->lines[low - 1].number : 0;
+    size_t above = ar_array_above(memory->lines, memory->line_count, sizeof *memory->lines,
+                                  offsetof(struct line, first), event);
+    return above ? memory->lines[above - 1].number : 0;
 }
 
 static const struct trace_source_ops memory_ops = {
@@ -133,7 +124,7 @@ enum ar_status trace_memory_append(struct trace_memory *memory, const struct tra
 enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line, struct ar_error *error)
 {
     if (memory->line_count && memory->lines[memory->line_count - 1].first == memory->count)
-        memory->line_count--; /* nothing came of that one */
+        memory->line_count--; /* no event came from that line */
     struct line *lines =
         ar_array_grow(memory->lines, memory->line_count, &memory->line_capacity, sizeof *lines);
     if (!lines)
@@ -143,7 +134,7 @@ enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line, str
     return AR_OK;
 }
 
-/* One pass over all events, which gives them their slots. */
+/* One pass over all events, which sets their slots. */
 static enum ar_status check_all(struct trace_memory *memory, bool free_requested_final,
                                 bool *final_serves, struct ar_error *error)
 {

@@ -1,11 +1,9 @@
-/* Several traces at the same time.
- *
- * What: one source whose events are those of several, each trace in its own order. How:
- * 1. Where all have recorded times, the trace whose clock stands lowest goes next, ties by the
- *    order given; else the one that has given the smallest share of its events.
- * 2. Streams of a trace lie behind those of the traces before it; its event numbers are spread
- *    (number × traces + trace), its blocks get new ids, its events the key tenant=trace.
- * 3. Notes are left out: the result is not what any allocator saw. */
+/* Several traces at the same time: one source with the events of all, each trace in its own order.
+ * 1. If all have recorded times, the trace with the earliest time is next, ties in the order given; else
+ *    the trace with the smallest share of its events so far.
+ * 2. Streams of a trace follow those of the traces before it; its event numbers become
+ *    number × traces + trace, its blocks get new ids, its events the key tenant=trace.
+ * 3. Notes are left out, because no allocator was recorded with the result. */
 #include "workloads/trace/filter.h"
 
 #include <stdio.h>
@@ -13,19 +11,19 @@
 #include <string.h>
 
 #include "allocators/base/map.h"
-#include "workloads/trace/name.h"
+#include "workloads/trace/header.h"
 #include "workloads/trace/rewrite.h"
 
 struct part {
     struct trace_source *source;
-    const struct trace_event *events; /* the span in hand */
+    const struct trace_event *events; /* the current span */
     size_t at, count;
     bool ended;
     uint64_t given, time_ns;
     uint32_t first_stream;
     uint64_t *ids; /* the new id by the source's slot */
     size_t id_count;
-    struct ar_map names; /* the new id of each block that is there, by its old one */
+    struct ar_map names; /* the new id of each block, by its old one */
     uint64_t requests;
 };
 
@@ -37,7 +35,7 @@ struct merge {
     uint64_t next_id, time_ns;
 };
 
-/* Makes sure that the part's next event is in hand; times are taken off on the way. */
+/* Pulls until the part has a next event that is not a time; times set the part's clock. */
 static enum ar_status look_ahead(struct part *part, struct ar_error *error)
 {
     while (!part->ended) {
@@ -55,7 +53,7 @@ static enum ar_status look_ahead(struct part *part, struct ar_error *error)
     return AR_OK;
 }
 
-/* Whether `a` goes before `b`, which stands later in the list. */
+/* Whether `a` is before `b`, which is later in the list. */
 static bool goes_first(const struct merge *merge, const struct part *a, const struct part *b)
 {
     if (merge->by_time)
@@ -80,7 +78,7 @@ static enum ar_status new_id(struct part *part, const struct trace_event *event,
     return AR_OK;
 }
 
-/* Kernels name blocks by id while they are there. */
+/* Keeps the names of blocks for kernels, until their free is requested. */
 static enum ar_status name_block(struct part *part, const struct trace_event *event,
                                  uint64_t new_id, struct ar_error *error)
 {
@@ -146,7 +144,7 @@ static enum ar_status emit_next(struct merge *merge, struct part *part, struct a
     return trace_rewrite_kernel(&merge->base, part->source, event, &keys, &names, error);
 }
 
-/* The time at the end of the trace that ends last. */
+/* The last time of all traces. */
 static enum ar_status emit_end(struct merge *merge, struct ar_error *error)
 {
     struct part *last = &merge->parts[0];
@@ -209,7 +207,7 @@ static void merge_close(struct trace_rewrite *self)
 static const struct trace_rewrite_ops merge_ops = {
     .fill = merge_fill, .restart = merge_restart, .close = merge_close};
 
-/* The names of all parts, and a + between. */
+/* The names of all parts, with + between. */
 static void name_all(struct trace_info *info, const struct part *parts, size_t count)
 {
     char both[2 * sizeof info->name];

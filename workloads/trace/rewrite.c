@@ -1,5 +1,5 @@
-/* A source made from other sources: two passes as the text reader has them. The first checks and
- * counts, later ones only give slots. */
+/* A source made from other sources, with the two passes of the text reader: the first checks and counts,
+ * later ones only give slots. */
 #include "workloads/trace/rewrite.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "workloads/trace/kernel_op_keys.h"
 
-/* The event has its keys and texts from these tables; `status` is what became of that. */
+/* Appends an event whose keys and texts were added to the tables with result `status`. */
 static enum ar_status push(struct trace_rewrite *self, struct trace_event event,
                            enum ar_status status, struct ar_error *error)
 {
@@ -45,8 +45,9 @@ enum ar_status trace_rewrite_note(struct trace_rewrite *self, const char *text,
     return push(self, event, status, error);
 }
 
-/* Gives all references of the work their new names. False: one has none. */
-static bool rename_work(struct trace_kernel_op *kernel_op, const struct trace_rewrite_names *names)
+/* Gives all blocks of the kernel op their new names. False: one has none. */
+static bool rename_blocks(struct trace_kernel_op *kernel_op,
+                          const struct trace_rewrite_names *names)
 {
     for (unsigned i = 0; i <= kernel_op->input_count; i++) {
         struct trace_reference *reference = i ? &kernel_op->in[i - 1] : &kernel_op->out;
@@ -68,7 +69,7 @@ enum ar_status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_sou
         attributes ? *attributes : *trace_attributes_of(source, event.attributes);
     struct trace_kernel_op kernel_op;
     struct ar_error ignored;
-    /* Keys of these names that say something else are the user's own. */
+    /* Keys with these names and other values belong to the user. */
     if (!keys.rest || trace_kernel_op_parse(keys.rest, &kernel_op, &ignored) != AR_OK ||
         !kernel_op.op[0])
         return trace_rewrite_emit(self, source, event, attributes, error);
@@ -76,7 +77,7 @@ enum ar_status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_sou
     char *text = malloc(room);
     if (!text)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the keys of a trace");
-    trace_kernel_op_replace(keys.rest, rename_work(&kernel_op, names) ? &kernel_op : NULL, text,
+    trace_kernel_op_replace(keys.rest, rename_blocks(&kernel_op, names) ? &kernel_op : NULL, text,
                             room);
     keys.rest = text[0] ? text : NULL;
     enum ar_status status = trace_rewrite_emit(self, source, event, &keys, error);

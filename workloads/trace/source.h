@@ -1,5 +1,5 @@
-/* Where events come from: a file of any format, a generator, a filter over another source.
- * They are pulled, in spans, and may be pulled again after a rewind. */
+/* A source of events: a file of any format, a generator, a filter over another source. Events are
+ * pulled in spans, and can be pulled again after a rewind. */
 #ifndef WORKLOADS_TRACE_SOURCE_H
 #define WORKLOADS_TRACE_SOURCE_H
 
@@ -9,33 +9,33 @@
 
 #include "allocators/base/status.h"
 #include "workloads/trace/event.h"
-#include "workloads/trace/stats.h"
+#include "workloads/trace/header.h"
 
-/* What is known of a trace. File readers have read and checked the whole file once when
- * they are opened and know all of it; a generator knows what is marked "all" at once and the
- * counts only when it has come to its end (`counted` is set then). */
+/* The description of a trace. File readers read and check the whole file when they are opened, so all
+ * fields are set then. A generator sets the fields marked "all" at once, and the counts when it has
+ * reached its end (it then sets `counted`). */
 struct trace_info {
-    char name[128];    /* all: "gpt2_train", "random:seed=3": what tables call it */
-    char recorder[64]; /* all: "" where nobody recorded it */
-    char conf[512];    /* all: the settings of the recorded allocator, its own syntax */
+    char name[128];    /* all: the name in tables: "gpt2_train", "random:seed=3" */
+    char recorder[64]; /* all: "" if it is not a recording */
+    char conf[512];    /* all: the settings of the recorded allocator, in its own syntax */
     char card[128];
     char format[16];         /* all: text binary csv oracle generator */
     uint64_t limit_bytes;    /* of the recorded allocator; 0: none */
-    uint64_t capacity_bytes; /* of the recorded card; 0: not said */
-    bool complete;           /* all: false where the program died */
+    uint64_t capacity_bytes; /* of the recorded card; 0: unknown */
+    bool complete;           /* all: false if the program died */
     bool counted;
     uint64_t events, allocs, probes, frees, steps, kernels;
     uint64_t zero_allocs;
-    uint64_t peak_live_bytes; /* requested bytes, from request to let-go */
+    uint64_t peak_live_bytes; /* requested bytes, from the request to the free request */
     uint64_t allocated_bytes; /* the sum of all requests */
-    uint32_t slots;           /* all: the most blocks live at once; a generator gives a bound, or 0:
-                          not known, the user's array must grow */
-    uint32_t streams;         /* all: 1 + the highest stream ordinal */
-    bool has_uses;            /* u events */
-    bool one_block_stream;    /* counted: all blocks are owned, used and let go on one stream */
-    bool has_split_frees;     /* let-go and completion apart */
-    bool has_times;           /* all: t events, or recorded times */
-    uint8_t sha256[32];       /* of the records, labels and keys: the same for text and binary */
+    uint32_t slots;        /* all: the maximum number of blocks at once; of a generator a bound, or
+                                 0: unknown, the caller's array must grow */
+    uint32_t streams;      /* all: 1 + the highest stream ordinal */
+    bool has_uses;         /* u events */
+    bool one_block_stream; /* counted: all requests, uses and free requests are on one stream */
+    bool has_split_frees;  /* some frees complete later than they are requested */
+    bool has_times;        /* all: t events, or recorded times */
+    uint8_t sha256[32];    /* of the records, labels and keys: the same for text and binary */
 };
 
 struct trace_source;
@@ -46,17 +46,17 @@ struct trace_source_ops {
      * 0 is the end. Errors name file and line or event. */
     enum ar_status (*next)(struct trace_source *self, const struct trace_event **events,
                            size_t *count, struct ar_error *error);
-    /* Optional: only for adaptive sources, which give spans of one event. Called after
-     * each ALLOC and PROBE with what became of it. */
+    /* Optional: only for adaptive sources, which give spans of one event. Called after each ALLOC and
+     * PROBE with its result. */
     void (*served)(struct trace_source *self, const struct trace_event *event,
                    const struct trace_served *served);
-    /* Back to the first event; the same events follow (given the same answers). */
+    /* Back to the first event; the same events follow (given the same results). */
     enum ar_status (*rewind)(struct trace_source *self, struct ar_error *error);
-    /* The keys and texts of events already given; valid until close. */
+    /* The keys and texts of events already pulled; valid until close. */
     const struct trace_attributes *(*attributes)(struct trace_source *self, uint32_t index);
     const char *(*text)(struct trace_source *self, uint64_t index);
     void (*close)(struct trace_source *self);
-    /* Optional: the line of the file that an event comes from, by its number; 0: none. */
+    /* Optional: the line of the file that event number `event` comes from; 0: none. */
     uint64_t (*line)(struct trace_source *self, uint64_t event);
 };
 
@@ -64,9 +64,8 @@ struct trace_source_ops {
 struct trace_source {
     const struct trace_source_ops *ops;
     struct trace_info info;
-    struct import_report
-        *report;              /* what the reader of a foreign file found; freed at close; or NULL */
-    struct trace_stats stats; /* of a recording: what its allocator said at the end */
+    struct import_report *report; /* of the reader of a foreign file; freed at close; or NULL */
+    struct trace_stats stats;     /* of a recording: the final statistics of its allocator */
 };
 
 static inline enum ar_status trace_next(struct trace_source *self,
@@ -92,7 +91,7 @@ static inline const char *trace_text_of(struct trace_source *self, uint64_t inde
     return self->ops->text(self, index);
 }
 
-/* 0 where the source does not know. */
+/* 0 if the source does not know it. */
 static inline uint64_t trace_line_of(struct trace_source *self, uint64_t event)
 {
     return self->ops->line ? self->ops->line(self, event) : 0;

@@ -1,10 +1,8 @@
-/* The keys and texts of a trace.
- *
- * What: sets of keys and texts, each kept once. How:
- * 1. A set of keys is named by its canonical text: known keys in the order of the format,
- *    then unknown ones in the order given, joined by commas.
- * 2. A text that is canonical and there already is found at once; any other is taken apart,
- *    put in canonical order and looked up again. */
+/* The sets of keys and the texts of a trace, each stored once.
+ * 1. A set of keys is stored under its canonical text: known keys in the order of the format, then unknown
+ *    ones in the order given, joined by commas.
+ * 2. A canonical text that is stored is found at once; any other text is parsed, printed in canonical
+ *    order and looked up again. */
 #include "workloads/trace/tables.h"
 
 #include <stdio.h>
@@ -53,10 +51,10 @@ static enum ar_status take_number(struct trace_attributes *out, enum key key, co
 {
     uint64_t number;
     if (!number_of(value, key == KEY_ALIGN ? UINT64_C(1) << 40 : UINT32_MAX, &number))
-        return ar_error_set(error, AR_INVALID, "%s=%.40s: a whole number is wanted, up to %s",
+        return ar_error_set(error, AR_INVALID, "%s=%.40s: must be a whole number up to %s",
                             key_names[key], value, key == KEY_ALIGN ? "2^40" : "2^32 - 1");
     if (key == KEY_ALIGN && (!number || number & (number - 1)))
-        return ar_error_set(error, AR_INVALID, "align=%s: a power of two is wanted", value);
+        return ar_error_set(error, AR_INVALID, "align=%s: must be a power of two", value);
     if (key == KEY_ALIGN)
         out->align = number;
     else if (key == KEY_POOL)
@@ -80,12 +78,11 @@ static enum ar_status take_known(struct trace_attributes *out, enum key key, con
         out->tag = value;
     } else if (key == KEY_SPACE) {
         if (strcmp(value, "device") != 0 && strcmp(value, "pinned") != 0)
-            return ar_error_set(error, AR_INVALID, "space=%.40s: device or pinned is wanted",
-                                value);
+            return ar_error_set(error, AR_INVALID, "space=%.40s: must be device or pinned", value);
         out->space = value[0] == 'p' ? TRACE_SPACE_PINNED : TRACE_SPACE_DEVICE;
     } else if (key == KEY_END) {
         if (strcmp(value, "lower") != 0 && strcmp(value, "upper") != 0)
-            return ar_error_set(error, AR_INVALID, "end=%.40s: lower or upper is wanted", value);
+            return ar_error_set(error, AR_INVALID, "end=%.40s: must be lower or upper", value);
         out->end = value[0] == 'l' ? TRACE_END_LOWER : TRACE_END_UPPER;
     } else {
         return take_number(out, key, value, error);
@@ -98,7 +95,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Does a list of key=value have that key? */
+/* Whether a list of key=value has that key. */
 static bool has_key(const char *list, const char *key, size_t length)
 {
     for (; list; list = strchr(list, ',')) {
@@ -109,8 +106,8 @@ static bool has_key(const char *list, const char *key, size_t length)
     return false;
 }
 
-/* Takes `text` apart in place; unknown keys are put into `rest`, which has as much room. */
-static enum ar_status take_apart(char *text, char *rest, struct trace_attributes *out,
+/* Parses `text` in place; unknown keys are copied to `rest`, which has as much room. */
+static enum ar_status parse_keys(char *text, char *rest, struct trace_attributes *out,
                                  struct ar_error *error)
 {
     *out = (struct trace_attributes){0};
@@ -121,14 +118,11 @@ static enum ar_status take_apart(char *text, char *rest, struct trace_attributes
             *next++ = 0;
         char *equals = strchr(item, '=');
         if (!equals || equals == item)
-            return ar_error_set(error, AR_INVALID, "\"%.60s\" stands where key=value is wanted",
-                                item);
+            return ar_error_set(error, AR_INVALID, "\"%.60s\" is not key=value", item);
         if (!is_letter(*item))
             return ar_error_set(
                 error, AR_INVALID,
-                "the key \"%.60s\" does not begin with a letter, which tells keys from "
-                "fields",
-                item);
+                "the key \"%.60s\" does not begin with a letter; keys must, fields must not", item);
         size_t length = (size_t)(equals - item);
         int key = 0;
         while (key < KEY_COUNT &&
@@ -161,7 +155,7 @@ static unsigned given_of(const struct trace_attributes *a)
            (a->space ? 1u << KEY_SPACE : 0) | (a->end ? 1u << KEY_END : 0);
 }
 
-/* The canonical text into `out`; returns how long it is, whatever the room. */
+/* Prints the canonical text to `out`; returns its length, whatever the room. */
 static size_t print_keys(const struct trace_attributes *a, char *out, size_t room)
 {
     const uint64_t numbers[KEY_COUNT] = {
@@ -197,11 +191,11 @@ static enum ar_status no_memory(struct ar_error *error)
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the keys of a trace");
 }
 
-/* Puts parsed keys that are new under the next index. */
+/* Stores new parsed keys at the next index. */
 static enum ar_status append(struct trace_tables *tables, const struct trace_attributes *parsed,
                              struct ar_error *error)
 {
-    size_t index = tables->keys.count; /* of the entry that is being made */
+    size_t index = tables->keys.count; /* of the new entry */
     if (index / BLOCK >= tables->block_count) {
         struct trace_attributes **blocks =
             realloc(tables->blocks, (tables->block_count + 1) * sizeof *blocks);
@@ -249,7 +243,7 @@ static enum ar_status intern(struct trace_tables *tables, const struct trace_att
     return status;
 }
 
-/* Whether a text can stand in a line. */
+/* Whether a text is valid in a line. */
 static enum ar_status check_text(const char *text, size_t length, const char *what,
                                  struct ar_error *error)
 {
@@ -257,7 +251,7 @@ static enum ar_status check_text(const char *text, size_t length, const char *wh
         return ar_error_set(error, AR_INVALID, "%s has more than %u bytes", what, TRACE_TEXT_LIMIT);
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            return ar_error_set(error, AR_INVALID, "%s holds a control byte", what);
+            return ar_error_set(error, AR_INVALID, "%s contains a control byte", what);
     return AR_OK;
 }
 
@@ -280,7 +274,7 @@ enum ar_status trace_tables_keys(struct trace_tables *tables, const char *text, 
     memcpy(copy, text, length);
     copy[length] = 0;
     struct trace_attributes parsed;
-    status = take_apart(copy, copy + length + 1, &parsed, error);
+    status = parse_keys(copy, copy + length + 1, &parsed, error);
     if (!status)
         status = intern(tables, &parsed, index, error);
     free(copy);
@@ -295,7 +289,8 @@ enum ar_status trace_tables_attributes(struct trace_tables *tables,
     if (!attributes || (!given_of(attributes) && !attributes->rest))
         return AR_OK;
     if (attributes->tag && strchr(attributes->tag, ','))
-        return ar_error_set(error, AR_INVALID, "the tag \"%.60s\" holds a comma", attributes->tag);
+        return ar_error_set(error, AR_INVALID, "the tag \"%.60s\" contains a comma",
+                            attributes->tag);
     size_t length = print_keys(attributes, NULL, 0);
     char *text = malloc(length + 1);
     if (!text)

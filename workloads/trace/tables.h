@@ -1,17 +1,17 @@
-/* The two tables beside the events of a trace: the keys after the fields, by index from 1,
- * and the texts of labels and notes, by index from 0, both in the order of first use. */
+/* The two tables of a trace: the sets of keys, by index from 1, and the texts of labels and notes, by
+ * index from 0, both in the order of first use. */
 #ifndef WORKLOADS_TRACE_TABLES_H
 #define WORKLOADS_TRACE_TABLES_H
 
 #include "workloads/trace/source.h"
 #include "workloads/trace/texts.h"
 
-#define TRACE_TEXT_LIMIT                                                                           \
-    65000u /* bytes of a label, a note or a set of keys: a line has room for it */
+/* Maximum bytes of a label, a note or a set of keys: a line has room for it. */
+#define TRACE_TEXT_LIMIT 65000u
 
 struct trace_tables {
     struct texts keys;    /* each set of keys in canonical form; item 0 belongs to index 1 */
-    struct texts strings; /* what tags and unknown keys point to */
+    struct texts strings; /* the memory of tags and unknown keys */
     struct trace_attributes **blocks;
     size_t block_count;
     struct texts texts;
@@ -20,8 +20,8 @@ struct trace_tables {
 /* A zeroed struct is a pair of empty tables. */
 void trace_tables_close(struct trace_tables *tables);
 
-/* The index of the keys in `text`, "pool=1,tag=x" in any order; 0 for an empty text.
- * INVALID where a key is unusable, given twice, or a value is not what it should be. */
+/* The index of the keys in `text`, "pool=1,tag=x" in any order; 0 for an empty text. INVALID if a key or
+ * value is invalid, or a key is given twice. */
 enum ar_status trace_tables_keys(struct trace_tables *tables, const char *text, size_t length,
                                  uint32_t *index, struct ar_error *error) AR_STATUS_CHECKED;
 
@@ -30,23 +30,23 @@ enum ar_status trace_tables_attributes(struct trace_tables *tables,
                                        const struct trace_attributes *attributes, uint32_t *index,
                                        struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Puts the keys and the text of an event of `source` into these tables and their indexes into the
- * event; `attributes` stands for the event's own keys where it is not NULL. */
+/* Adds the keys and the text of an event of `source` to these tables and sets their indexes in the event;
+ * `attributes`, unless NULL, replaces the event's own keys. */
 enum ar_status trace_tables_take(struct trace_tables *tables, struct trace_source *source,
                                  struct trace_event *event,
                                  const struct trace_attributes *attributes,
                                  struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The keys by index; valid until the tables are closed. 0 and what is out of range: none. */
+/* The keys by index; valid until the tables are closed. No keys for 0 and beyond the last index. */
 const struct trace_attributes *trace_tables_at(const struct trace_tables *tables, uint32_t index);
 
 /* The canonical text of the keys, "" for index 0. */
 const char *trace_tables_keys_text(const struct trace_tables *tables, uint32_t index);
 
-/* The text of a label or note; "" out of range. */
+/* The text of a label or note; "" beyond the last index. */
 const char *trace_tables_text(const struct trace_tables *tables, uint64_t index);
 
-/* The text of a label or note into the table. INVALID where it holds a control byte. */
+/* Adds the text of a label or note. INVALID if it contains a control byte. */
 enum ar_status trace_tables_add_text(struct trace_tables *tables, const char *text, size_t length,
                                      uint64_t *index, struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -1,8 +1,5 @@
-/* Texts kept once each.
- *
- * What: a pool of texts by index. How: the bytes lie in chunks that never move; a table of
- * buckets, open addressing with linear steps, at most half full, finds a text by its hash
- * (FNV-1a). */
+/* A pool of texts by index. The bytes are in chunks that never move; a hash table with linear probing, at
+ * most half full, finds a text by its FNV-1a hash. */
 #include "workloads/trace/texts.h"
 
 #include <stdlib.h>

@@ -1,11 +1,18 @@
-/* Writing trace files, and traces in memory. workloads/formats/formats.h opens files; FORMAT.md
- * describes the formats. */
+/* Trace files in the project's own two forms, and traces in memory. workloads/formats/formats.h opens
+ * files of any format; FORMAT.md describes the formats. */
 #ifndef WORKLOADS_TRACE_TRACE_H
 #define WORKLOADS_TRACE_TRACE_H
 
 #include "workloads/trace/source.h"
 
-/* Writers. The file appears under its name when it is whole, or not at all. */
+/* Readers. Each takes ownership of the input, which must be at its start, also if it fails. */
+struct trace_input;
+enum ar_status trace_text_open(struct trace_input *input, struct trace_source **out,
+                               struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status trace_binary_open(struct trace_input *input, struct trace_source **out,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Writers. The file appears under its name when it is complete, or not at all. */
 enum trace_format { TRACE_FORMAT_TEXT, TRACE_FORMAT_BINARY };
 
 struct trace_write_options {
@@ -13,31 +20,31 @@ struct trace_write_options {
     bool compress; /* zstd */
 };
 
-/* Writes all of `source` into a file, in two passes from its first event; it stands at its end
- * then. An adaptive source is written down with trace_memory_append first. */
+/* Writes all of `source` to a file, in two passes from its first event; afterwards the source is at its
+ * end. Copy an adaptive source with trace_memory_append first. */
 enum ar_status trace_write(struct trace_source *source, const char *path,
                            const struct trace_write_options *options,
                            struct ar_error *error) AR_STATUS_CHECKED;
 
-/* A trace held in memory: what an adaptive source gave, written down for later passes, or a
- * small trace made by a test. Events are appended; the source over them is opened after. */
+/* A trace in memory: the events of an adaptive source, kept for later passes, or a small trace of a
+ * test. First events are appended; then the source over them is opened. */
 struct trace_memory;
 struct trace_memory *trace_memory_create(const struct trace_info *info); /* NULL: no memory */
 enum ar_status trace_memory_append(struct trace_memory *memory, const struct trace_event *event,
                                    const struct trace_attributes *attributes, /* NULL: none */
                                    const char *text, struct ar_error *error) AR_STATUS_CHECKED;
-/* The events appended from here on come from that line of a file. HOST_MEMORY. */
+/* The next events appended come from that line of a file. HOST_MEMORY. */
 enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line,
                                  struct ar_error *error) AR_STATUS_CHECKED;
-/* Gives up a memory that will not be opened. NULL is fine. */
+/* Frees a memory that will not be opened. NULL is allowed. */
 void trace_memory_discard(struct trace_memory *memory);
 
-/* Hands the memory over to the source: closing the source frees it. Checks the whole, gives
- * slots, flags and (on a let-go of TRACE_NO_STREAM) streams, and counts. A failure frees it. */
+/* Passes ownership of the memory to the source: closing the source frees it. Checks all events, sets
+ * slots, flags and (on a free request with TRACE_NO_STREAM) streams, and counts. A failure frees it. */
 enum ar_status trace_memory_open(struct trace_memory *memory, struct trace_source **out,
                                  struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Pulls all of `source` into memory; `source` stays the caller's. */
+/* Pulls all of `source` into memory; `source` still belongs to the caller. */
 enum ar_status trace_memory_copy(struct trace_source *source, struct trace_source **out,
                                  struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -1,17 +1,15 @@
-/* Writing a trace to a file.
- *
- * What: any source, as text or binary. How: two passes. The first sends the events through the
- * check and collects their keys and texts, so that counts and tables are known before a byte is
- * written; the second gives each event its own slot and writes it. So what is written can always
- * be read, whatever the source did, and the same events give the same bytes. */
+/* Writes any source to a file, as text or binary, in two passes. The first sends the events through the
+ * check and collects their keys and texts, so that counts and tables are known before a byte is written;
+ * the second gives each event its slot and writes it. The result can therefore always be read, and the
+ * same events give the same bytes. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "workloads/trace/binary.h"
 #include "workloads/trace/check.h"
 #include "workloads/io/output.h"
-#include "workloads/trace/reader.h"
-#include "workloads/trace/text_line.h"
+#include "workloads/trace/header.h"
+#include "workloads/trace/text.h"
 #include "workloads/trace/trace.h"
 
 enum { BATCH = 2048 };
@@ -89,7 +87,7 @@ static enum ar_status pass(struct writer *writer, struct ar_error *error)
                 return status;
         }
     if (!status && writer->output && writer->check.counts.events != writer->info.events)
-        return ar_error_set(error, AR_INVALID, "%s: a second pass over it gives other events",
+        return ar_error_set(error, AR_INVALID, "%s: a second pass over it gives different events",
                             writer->info.name);
     return status;
 }
@@ -124,10 +122,7 @@ static void fill_header(const struct writer *writer, size_t head_bytes, struct b
         .byte_order = BINARY_BYTE_ORDER,
         .header_bytes = sizeof *h,
         .record_bytes = sizeof(struct trace_event),
-        .flags = (info->has_uses ? BINARY_USES : 0u) |
-                 (info->has_split_frees ? BINARY_SPLIT_FREES : 0u) |
-                 (info->has_times ? BINARY_TIMES : 0u) |
-                 (writer->free_requested_final ? BINARY_FREE_REQUESTED_FINAL : 0u),
+        .flags = binary_flags(info, writer->free_requested_final),
         .slots = info->slots,
         .streams = info->streams,
         .key_count = (uint32_t)tables->keys.count,
@@ -176,7 +171,7 @@ static enum ar_status write_binary_head(struct writer *writer, const char *head,
 static enum ar_status write_head(struct writer *writer, struct ar_error *error)
 {
     bool text = writer->format == TRACE_FORMAT_TEXT;
-    bool say_final = writer->free_requested_final && text; /* binary has a flag for it */
+    bool say_final = writer->free_requested_final && text; /* the binary form has a flag for it */
     size_t bytes = trace_header_print(&writer->info, &writer->source->stats, say_final, NULL, 0);
     char *head = malloc(bytes + 1);
     if (!head)

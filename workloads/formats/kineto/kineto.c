@@ -22,7 +22,7 @@
 #include "workloads/formats/kineto/kineto_events.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/head.h"
-#include "workloads/trace/reader.h"
+#include "workloads/trace/header.h"
 #include "workloads/trace/trace.h"
 
 /* Which free of a Kineto trace belongs to which block. */

@@ -19,7 +19,7 @@
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
 #include "allocators/base/map.h"
-#include "workloads/trace/reader.h"
+#include "workloads/trace/header.h"
 
 #define HEADER "Thread,Time,Action,Pointer,Size,Stream"
 

@@ -30,7 +30,7 @@
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
 #include "allocators/base/map.h"
-#include "workloads/trace/reader.h"
+#include "workloads/trace/header.h"
 
 /* One line of an Umpire replay log, whichever of the two layouts it has. */
 

@@ -24,7 +24,7 @@
 #include "workloads/io/fields.h"
 #include "workloads/io/sqlite_file.h"
 #include "allocators/base/map.h"
-#include "workloads/trace/reader.h"
+#include "workloads/trace/header.h"
 
 #define MEMORY  "CUDA_GPU_MEMORY_USAGE_EVENTS"
 #define KERNELS "CUPTI_ACTIVITY_KIND_KERNEL"

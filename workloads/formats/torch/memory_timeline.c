@@ -21,7 +21,7 @@
 #include "workloads/io/head.h"
 #include "workloads/io/json_pull.h"
 #include "allocators/base/map.h"
-#include "workloads/trace/reader.h"
+#include "workloads/trace/header.h"
 #include "workloads/trace/trace.h"
 
 enum action { ACTION_BEFORE = 1, ACTION_MAKE, ACTION_WRITE, ACTION_DESTROY };

@@ -27,7 +27,7 @@
 #include "workloads/formats/torch/sidecar.h"
 #include "workloads/io/input.h"
 #include "workloads/io/lines.h"
-#include "workloads/trace/reader.h"
+#include "workloads/trace/header.h"
 #include "workloads/trace/source.h"
 #include "workloads/trace/trace.h"
 

@@ -8,7 +8,7 @@
 
 #include "allocators/base/status.h"
 #include "workloads/trace/source.h"
-#include "workloads/trace/stats.h"
+#include "workloads/trace/header.h"
 
 struct sidecar_stream {
     uint64_t allocator, profiler; /* the allocator's name of a stream, the profiler's number */

@@ -14,7 +14,7 @@
 #include "workloads/formats/torch/snapshot_settings.h"
 #include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/formats/torch/snapshot_world.h"
-#include "workloads/trace/reader.h"
+#include "workloads/trace/header.h"
 
 #define DEVICES_MOST 64
 

@@ -21,7 +21,7 @@
 #include "workloads/formats/rows.h"
 #include "workloads/formats/xla/bfc_log.h"
 #include "workloads/io/head.h"
-#include "workloads/trace/reader.h"
+#include "workloads/trace/header.h"
 #include "workloads/trace/trace.h"
 
 struct conversion {

@@ -40,7 +40,7 @@ static void what_is_read_is_written(void **state)
     }
 }
 
-static void no_operation_is_no_work(void **state)
+static void a_kernel_without_an_operation_has_no_kernel_op(void **state)
 {
     (void)state;
     static const char *const texts[] = {NULL, "", "x=1", "opera=7,outer=3"};
@@ -59,7 +59,7 @@ static void keys_that_cannot_be_are_refused(void **state)
         const char *text, *says;
     } cases[] = {
         {"op=set", "no output"},
-        {"op=set,out=", "out=: a block's id"},
+        {"op=set,out=", "out=: must be a block's id"},
         {"op=set,out=~0", "out=~0"},
         {"op=set,out=1+2", "out=1+2"},
         {"op=set,out=1x", "out=1x"},
@@ -159,7 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_read_is_written),
-        cmocka_unit_test(no_operation_is_no_work),
+        cmocka_unit_test(a_kernel_without_an_operation_has_no_kernel_op),
         cmocka_unit_test(keys_that_cannot_be_are_refused),
         cmocka_unit_test(references_count_back_from_the_latest_request),
         cmocka_unit_test(a_filter_gives_blocks_their_new_names),
