@@ -7,6 +7,7 @@ case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
 [ $# -ge 2 ] || { usage; exit 2; }
 [ -e "$1/claims.tsv" ] || { echo "claims: $1/claims.tsv is not there: bench/suite/claims.sh writes it" >&2; exit 2; }
+command -v gnuplot >/dev/null || { echo 'skipped: figures, since gnuplot is not installed ("make deps")'; exit 0; }
 folder=$(cd "$1" && pwd)
 mkdir -p "$2" || exit 2
 out=$(cd "$2" && pwd)

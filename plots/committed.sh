@@ -7,6 +7,7 @@
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -eu
 cd "$(dirname "$0")/.."
+command -v gnuplot >/dev/null || { echo 'skipped: figures, since gnuplot is not installed ("make deps")'; exit 0; }
 work=${1:-.build/figures}
 program=${ALLOCRIG:-./allocrig}
 suite=workloads/suites/default.ini

@@ -32,11 +32,7 @@ for file in $(grep -hoE '^[A-Za-z0-9_./-]+\.(csv|trace|json)(\.gz|\.zst)?$' "$su
 done
 "$program" run "$suite" --output "$out" || exit
 plots/data.sh "$out/data" || exit
-if command -v gnuplot >/dev/null; then
-    plots/render.sh "$out/data" "$out/figures" || exit
-else
-    echo 'skipped: figures, since gnuplot is not installed ("make deps")'
-fi
+plots/render.sh "$out/data" "$out/figures" || exit
 sha256sum -- "$out/results.csv" "$out"/data/*.csv >"$out/sums" || exit
 echo "paper: results and figures in $out"
 echo "paper: of $(wc -l <"$manifest") files that are what $manifest says"

@@ -11,6 +11,7 @@ out=$2
 shift 2
 forms=("$@")
 [ $# -gt 0 ] || forms=(svg png pdf)
+command -v gnuplot >/dev/null || { echo 'skipped: figures, since gnuplot is not installed ("make deps")'; exit 0; }
 [ -d "$data" ] || { echo "figures: $data is not there: make bench writes it" >&2; exit 2; }
 mkdir -p "$out"
 work=$(mktemp -d)

@@ -12,26 +12,13 @@
 
 enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 8, TOUCH_BYTES = 4096 };
 
-#if HAVE_NVCC
-extern const unsigned char kernels_image[]; /* kernels_image.S */
-#endif
+/* kernels_image.S. Empty without nvcc, and in the plug-in. */
+extern const unsigned char kernels_image[];
+extern const uint64_t kernels_image_bytes;
 
 bool kernels_built(void)
 {
-#if HAVE_NVCC
-    return true;
-#else
-    return false;
-#endif
-}
-
-static const void *image(void)
-{
-#if HAVE_NVCC
-    return kernels_image;
-#else
-    return NULL;
-#endif
+    return kernels_image_bytes > 0;
 }
 
 static const char *const kernel_names[KERNEL_COUNT] = {
@@ -102,7 +89,7 @@ static enum ar_status load(struct kernels *self, CUdevice card)
         "cuDeviceGetAttribute", 0);
     self->processors = processors > 0 ? (unsigned)processors : 1;
     if (status == AR_OK)
-        status = kernels_result(self, api->module_load_data(&self->module, image()),
+        status = kernels_result(self, api->module_load_data(&self->module, kernels_image),
                                 "loading the kernels (cuModuleLoadData)", 0);
     for (int i = 0; i < KERNEL_COUNT && status == AR_OK; i++)
         status = kernels_result(

@@ -1,13 +1,13 @@
 #!/bin/bash
 # The gate. Usage: bench/regress/regress.sh regress|baseline|times|history BUILD_FOLDER
-# regress: the suite and the counts of instructions against a baseline; baseline: writes that; times:
-# a second program and this tree's, measured in turn; history: what regress measures and, with TIMES=N,
+# regress: the suite and the counts of instructions against a baseline and, with BASE, what times does;
+# baseline: writes that; times: a second program and this tree's, measured in turn; history: what regress measures and, with TIMES=N,
 # times of N repetitions are added to results/history.jsonl, which is judged and drawn (LAST: commits
 # that count). Variables, all optional but one:
 #   DEVICE        of the suite (sim). On a card there are no counts, and times are of `times` alone
 #   POLICIES      specs instead of all policies, such as './mine.so torch:max_split_size_mb=64'
 #   BASELINE      the folder of the baseline (results/baselines, on a card results/baselines/DEVICE)
-#   BASE          for `times`: a commit, which is built in .build/base
+#   BASE          a commit, which is built in .build/base
 #   BASE_PROGRAM  for `times`: an allocrig that is built already, instead of a commit
 #   PAIRS         of `times` (9, the fewest for times; 0: exact figures and counts only)
 #   ALL=1         a row for every figure that changed, not one for those that share a policy or a figure
@@ -129,7 +129,7 @@ history() {
         --time "$(TZ=UTC git show -s --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd HEAD)" "${more[@]}"
     status=$?
     [ $status -le 1 ] || return $status
-    if [ "${HAVE_GNUPLOT:-1}" = 1 ]; then
+    if command -v gnuplot >/dev/null; then
         FIGURES=history plots/render.sh "$data" results/latest/figures || return 2
         printf '%s\n' 'the figure: results/latest/figures/history.svg, .png and .pdf' "all changes: $work/history.json"
     else
@@ -154,7 +154,11 @@ regress)
     rm -rf "$work/old"
     mkdir -p "$work/old"
     cp "$baseline"/*.json "$work/old/" || exit 2
-    compare regress "$work/old" "$work/now" ;;
+    compare regress "$work/old" "$work/now"
+    status=$?
+    [ $status -le 1 ] || exit $status
+    [ -z "${BASE:-}" ] || times || status=$?
+    exit $status ;;
 baseline)
     measure "$work/now" || exit $?
     mkdir -p "$baseline"

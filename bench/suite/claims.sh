@@ -1,6 +1,7 @@
 #!/bin/bash
 # Measures what people say about GPU memory and judges it, row by row (workloads/suites/claims/claims.ini).
-# Usage: bench/suite/claims.sh [--resume] FOLDER [sim|cuda]      measures, then judges
+# Usage: bench/suite/claims.sh [--resume] [--figures] FOLDER [sim|cuda]
+#                     measures, judges and, with --figures, draws FOLDER/figures (plots/claim_rows.sh)
 #        bench/suite/claims.sh --judge FOLDER [sim|cuda] [ROW|all]
 #                     judges what is in FOLDER; with experiment and control exchanged in that row
 #
@@ -15,13 +16,19 @@
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
-judge_only="" resume=""
-case ${1:-} in
---judge) judge_only=1 && shift ;;
---resume) resume=1 && shift ;;
-esac
+judge_only="" resume="" figures=""
+while :; do
+    case ${1:-} in
+    --judge) judge_only=1 ;;
+    --resume) resume=1 ;;
+    --figures) figures=1 ;;
+    *) break ;;
+    esac
+    shift
+done
 [ $# -ge 1 ] || { usage; exit 2; }
 mkdir -p "$1" || exit 2
+page=$1/claims.md
 folder=$(cd "$1" && pwd) device=${2:-sim} swap=${3:-}
 cd "$(dirname "$0")/../.." || exit 2
 table=${CLAIMS:-workloads/suites/claims/claims.ini}
@@ -274,5 +281,9 @@ if [ -z "$swap" ]; then
     sed -n '/^[0-9].* rows came out/p' "$folder/claims.md"
 else
     cat "$work/claims.tsv"
+fi
+if [ -n "$figures" ]; then
+    plots/claim_rows.sh "$folder" "$folder/figures" || exit 2
+    echo "the page: $page"
 fi
 exit $status

@@ -1,8 +1,9 @@
 #!/bin/bash
 # What a pool holds at the end of each phase of a long program, and whether that grows: a table in Markdown.
-# Usage: bench/suite/phases.sh [-p SPEC].. [WORKLOAD]..
+# Usage: bench/suite/phases.sh [-p SPEC].. [-o FILE] [WORKLOAD]..
 # Without workloads: 20 cycles of training, evaluation, offload, sleep and wake, and 10,000 steps of drawn lengths;
-# without policies: seven of them. Any workload with marks (m events) will do; its simulated card is an H100.
+# without policies: seven of them. Any workload with marks (m events) will do; its simulated card is an H100. With -o the
+# tables go to FILE and to standard output when all of them are done.
 #
 # residue: reserved less live bytes. drift: the slope of reserved bytes, by least squares over the last three
 # quarters of the ends of that phase, so that what is taken once at the start is left out. Where a program has phases
@@ -10,11 +11,13 @@
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
-policies=() workloads=()
+policies=() workloads=() output=
 while [ $# -gt 0 ]; do
     case $1 in
     -p) [ $# -ge 2 ] || { echo "phases: -p wants a policy" >&2; exit 2; }
         policies+=("$2") && shift ;;
+    -o) [ $# -ge 2 ] || { echo "phases: -o wants a file" >&2; exit 2; }
+        output=$2 && shift ;;
     -*) usage; exit 2 ;;
     *) workloads+=("$1") ;;
     esac
@@ -72,5 +75,7 @@ for workload in "${workloads[@]}"; do
                     held[name, 1] / 2 ^ 20, held[name, n] / 2 ^ 20, kept[name] / n / 2 ^ 20, slope == 0 ? 0 : slope
             }' "$work/marks.csv" "$work/series.csv" >&3
     done
-    cat "$work/section"
+    cat "$work/section" >>"$work/page"
+    [ -n "$output" ] || cat "$work/section"
 done
+[ -z "$output" ] || { mkdir -p "$(dirname "$output")" && cp "$work/page" "$output" && cat "$output"; }

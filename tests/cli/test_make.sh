@@ -1,0 +1,41 @@
+#!/bin/bash
+# What make says: the list of targets, a library that is not installed, a variant that is none.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. tests/cli/lib.bash
+if [ "$TEST_VARIANT" != release ]; then
+    echo "skip make: it says the same for every variant"
+    exit 0
+fi
+unset MAKEFLAGS MAKELEVEL
+
+make -s help >"$out"
+check help_lists_each_target [ "$(grep -cE '^  [a-z-]+ ' "$out")" = "$(grep -c '^## [a-z-]*: ' Makefile)" ]
+check help_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+for target in all bench test check regress claims deps install clean; do
+    check "help_has_$target" grep -q "^  $target  " "$out"
+done
+
+# A compiler that finds no header of two of the libraries.
+cat >"$TEST_TMP/cc" <<'END'
+#!/bin/bash
+case " $* " in *" -E "*)
+    text=$(cat)
+    case $text in *zlib.h* | *jansson.h*) exit 1 ;; esac
+    exec cc "$@" <<<"$text" ;;
+esac
+exec cc "$@"
+END
+chmod +x "$TEST_TMP/cc"
+make -s CC="$TEST_TMP/cc" B="$TEST_TMP/build" program >"$out" 2>"$err"
+check a_missing_library_ends_the_build [ $? = 2 ]
+check missing_libraries_are_named grep -q '^cannot build .*: jansson zlib: run "make deps"' "$err"
+check their_packages_are_named grep -q 'install libjansson-dev zlib1g-dev$' "$err"
+check nothing_is_built_then [ ! -e "$TEST_TMP/build" ]
+make -s CC="$TEST_TMP/cc" B="$TEST_TMP/build" help >"$out" 2>"$err"
+check help_needs_no_library [ $? = 0 -a -s "$out" ]
+
+make VARIANT=fast >"$out" 2>"$err"
+check an_unknown_variant_is_refused [ $? = 2 ]
+check the_variants_are_named grep -q 'unknown VARIANT "fast": choose one of release debug san tsan fuzz' "$err"
+finish
