@@ -3,8 +3,10 @@
 #ifndef ALLOCATORS_BASE_ARRAY_H
 #define ALLOCATORS_BASE_ARRAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "allocators/base/api.h"
 
@@ -20,6 +22,23 @@ static inline void *ar_array_grow(void *items, size_t count, size_t *room, size_
 {
     return count < *room ? items : ar_array_double(items, room, item_bytes);
 }
+
+/* The same for the array that the pointer at `array` points to. False: no host memory. */
+static inline bool ar_array_make_room(void *array, size_t count, size_t *room, size_t item_bytes)
+{
+    void *items;
+    memcpy(&items, array, sizeof items);
+    items = ar_array_grow(items, count, room, item_bytes);
+    if (items)
+        memcpy(array, &items, sizeof items);
+    return items != NULL;
+}
+
+/* Adds an item at the end of such an array, of which `items`, `count` and `room` are variables or
+ * members. False: no host memory, and nothing changed. */
+#define AR_ARRAY_ADD(items, count, room, item)                                                     \
+    (ar_array_make_room(&(items), (count), &(room), sizeof *(items)) &&                            \
+     ((items)[(count)++] = (item), true))
 
 /* Of items in the order of a uint64_t that lies `key_at` bytes from each one's start: the index of the
  * first above `value`; `count` where there is none. */

@@ -264,7 +264,7 @@ static enum ar_status devices_told(struct trace_source *source, uint64_t *device
     for (size_t i = 0; (reader = format_reader_at(i)) != NULL; i++)
         if (strcmp(reader->name, source->info.format) == 0)
             break;
-    if (!reader || !reader->open_device)
+    if (!reader || !reader->picks_device)
         return AR_OK;
     do {
         status = trace_next(source, &events, &count, error);

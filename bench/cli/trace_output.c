@@ -75,6 +75,7 @@ enum ar_status trace_output_choose(const char *path, const char *format,
 enum ar_status trace_output_save(struct trace_source *source, const char *path,
                                  const struct trace_output_choice *choice, struct ar_error *error)
 {
-    return choice->foreign ? choice->foreign->write(source, path, choice->own.compress, error)
-                           : trace_write(source, path, &choice->own, error);
+    return choice->foreign
+               ? format_write(choice->foreign, source, path, choice->own.compress, error)
+               : trace_write(source, path, &choice->own, error);
 }

@@ -13,7 +13,7 @@ static void write_again(const uint8_t *data, size_t bytes)
     int file = trace_bytes_file(data, bytes, path);
     snprintf(again, sizeof again, "/tmp/allocrig-fuzz-%ld.pickle", (long)getpid());
     if (trace_open(path, &source, &error) == AR_OK) {
-        enum ar_status status = format_writer_snapshot.write(source, again, false, &error);
+        enum ar_status status = format_write(&format_writer_snapshot, source, again, false, &error);
         trace_close(source);
         if (status == AR_OK && trace_open(again, &source, &error) == AR_OK) {
             (void)trace_bytes_pull(source);

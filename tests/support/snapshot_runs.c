@@ -72,7 +72,7 @@ void snapshot_check_agrees(struct trace_source *source, const char *what)
 void snapshot_check_comes_back(struct trace_source *source, const char *path, const char *what)
 {
     struct ar_error error = {""};
-    if (format_writer_snapshot.write(source, path, false, &error))
+    if (format_write(&format_writer_snapshot, source, path, false, &error))
         fail_msg("%s: %s", what, error.text);
     struct trace_source *again = snapshot_open(path, NULL, what);
     if (memcmp(source->info.sha256, again->info.sha256, sizeof source->info.sha256) != 0)

@@ -271,7 +271,8 @@ static void a_small_snapshot_is_just_this(void **state)
     (void)state;
     trace_rig_open(&rig);
     assert_int_equal(trace_rig_text(&rig, recording, &source, &error), AR_OK);
-    assert_int_equal(format_writer_snapshot.write(source, rig.path[1], false, &error), AR_OK);
+    assert_int_equal(format_write(&format_writer_snapshot, source, rig.path[1], false, &error),
+                     AR_OK);
     trace_close(source);
     char *bytes = trace_rig_read(rig.path[1], &count);
     only_known_opcodes(bytes, count);
@@ -360,7 +361,8 @@ static void a_trace_without_addresses_is_no_recording(void **state)
     trace_rig_open(&rig);
     assert_int_equal(trace_rig_text(&rig, "# allocrig-trace 1\na,0,100\nf,0\n", &source, &error),
                      AR_OK);
-    assert_int_equal(format_writer_snapshot.write(source, rig.path[1], false, &error), AR_INVALID);
+    assert_int_equal(format_write(&format_writer_snapshot, source, rig.path[1], false, &error),
+                     AR_INVALID);
     assert_non_null(strstr(error.text, "holds no addresses"));
     assert_int_equal(trace_rig_files(&rig), 1);
     trace_close(source);

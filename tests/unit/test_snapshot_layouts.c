@@ -156,7 +156,7 @@ static void marks_come_back(void **state)
     (void)state;
     trace_rig_open(&rig);
     assert_int_equal(trace_rig_text(&rig, text, &source, &error), AR_OK);
-    if (format_writer_snapshot.write(source, rig.path[1], false, &error))
+    if (format_write(&format_writer_snapshot, source, rig.path[1], false, &error))
         fail_msg("%s", error.text);
     char *wanted = print_events(&rig, source);
     trace_close(source);

@@ -41,13 +41,13 @@ static void becomes(const struct format_writer *writer, const char *wanted)
     size_t count;
     trace_rig_open(&rig);
     assert_int_equal(trace_rig_text(&rig, trace, &source, &error), AR_OK);
-    assert_int_equal(writer->write(source, rig.path[1], false, &error), AR_OK);
+    assert_int_equal(format_write(writer, source, rig.path[1], false, &error), AR_OK);
     char *text = trace_rig_read(rig.path[1], &count);
     assert_string_equal(text, wanted);
     free(text);
 
     /* A place that cannot be written is named, and nothing is left there. */
-    assert_int_equal(writer->write(source, "/nowhere/at/all", false, &error), AR_IO);
+    assert_int_equal(format_write(writer, source, "/nowhere/at/all", false, &error), AR_IO);
     assert_non_null(strstr(error.text, "/nowhere/at/all"));
     trace_close(source);
     trace_rig_close(&rig);

@@ -1,15 +1,22 @@
-/* The table of readers of other programs' files. */
+/* Opening a trace of any known format, by its first bytes and not by its name, and writing one in the
+ * form of another program. */
 #include "workloads/formats/formats.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "workloads/trace/binary.h"
 #include "workloads/trace/filter.h"
 #include "workloads/trace/header.h"
-#include "workloads/trace/trace.h"
+
+#define CSV_FIRST_LINE "action,addr,size,stream,time_us"
 
 #define FORMAT(name) extern const struct format_reader format_##name;
 #include "workloads/formats/formats.def"
+FORMAT(csv)
 #undef FORMAT
 
 static const struct format_reader *const readers[] = {
@@ -24,23 +31,7 @@ const struct format_reader *format_reader_at(size_t index)
     return index < sizeof readers / sizeof *readers ? readers[index] : NULL;
 }
 
-const struct format_reader *format_reader_for(const char *head, size_t count)
-{
-    for (size_t i = 0; readers[i]; i++)
-        if (readers[i]->matches(head, count))
-            return readers[i];
-    return NULL;
-}
-
-const struct format_writer *format_writer_at(size_t index)
-{
-    static const struct format_writer *const writers[] = {
-        &format_writer_snapshot, &format_writer_rmm, &format_writer_minimalloc,
-        &format_writer_oracle};
-    return index < sizeof writers / sizeof *writers ? writers[index] : NULL;
-}
-
-/* Opening a trace of any known format: its first bytes say which it is, not its name. */
+/* ---- opening ----------------------------------------------------------------------------- */
 
 static bool begins_with(const char *bytes, size_t count, const char *stem)
 {
@@ -48,22 +39,50 @@ static bool begins_with(const char *bytes, size_t count, const char *stem)
     return count >= length && !memcmp(bytes, stem, length);
 }
 
-/* How a file is to be opened. */
+/* How to open a file. */
 struct opening {
     bool lenient;
-    const uint32_t *device; /* of which alone; NULL: all */
-    bool picked;            /* the reader left the others out */
+    const uint32_t *device; /* this GPU only; NULL: all */
+    bool picked;            /* the reader omitted the others */
 };
 
-static enum ar_status open_foreign(const struct format_reader *reader, struct trace_input *input,
-                                   struct opening *opening, struct trace_source **out,
-                                   struct ar_error *error)
+/* Runs a reader and closes the input. */
+static enum ar_status read_with(const struct format_reader *reader, struct trace_input *input,
+                                struct opening *opening, struct trace_source **out,
+                                struct ar_error *error)
 {
-    trace_input_guard(input);
-    if (!opening->device || !reader->open_device)
-        return reader->open(input, opening->lenient, out, error);
-    opening->picked = true;
-    return reader->open_device(input, *opening->device, out, error);
+    struct format_reading reading = {.input = input,
+                                     .lenient = opening->lenient,
+                                     .device = reader->picks_device ? opening->device : NULL,
+                                     .info.complete = true,
+                                     .report = calloc(1, sizeof *reading.report)};
+    struct trace_source *source = NULL;
+    trace_name_from_path(trace_input_path(input), reading.info.name, sizeof reading.info.name);
+    (void)snprintf(reading.info.format, sizeof reading.info.format, "%s", reader->name);
+    opening->picked = reading.device != NULL;
+    if (!reader->own)
+        trace_input_guard(input);
+    enum ar_status status =
+        reading.report ? reader->read(&reading, error) : format_no_memory(error);
+    trace_input_close(input);
+    if (status)
+        trace_memory_discard(reading.memory);
+    else
+        status = trace_memory_open(reading.memory, &source, error);
+    if (status) {
+        trace_stats_close(&reading.stats);
+        free(reading.report);
+        return status;
+    }
+    source->stats = reading.stats;
+    if (reader->own) {
+        free(reading.report);
+    } else {
+        source->info.complete &= !reading.report->ends_in_failure;
+        source->report = reading.report;
+    }
+    *out = source;
+    return AR_OK;
 }
 
 static enum ar_status open_any(const char *path, struct opening *opening, struct trace_source **out,
@@ -92,13 +111,12 @@ static enum ar_status open_any(const char *path, struct opening *opening, struct
     }
     if (begins_with(head, count, BINARY_MAGIC))
         return trace_binary_open(input, out, error);
-    if (begins_with(head, count, TRACE_CSV_FIRST_LINE))
-        return trace_csv_open(input, opening->lenient, out, error);
-    if (begins_with(head, count, TRACE_TEXT_FIRST_LINE))
-        return trace_text_open(input, out, error);
-    const struct format_reader *reader = format_reader_for(head, count);
-    if (reader)
-        return open_foreign(reader, input, opening, out, error);
+    if (begins_with(head, count, CSV_FIRST_LINE))
+        return read_with(&format_csv, input, opening, out, error);
+    if (!begins_with(head, count, TRACE_TEXT_FIRST_LINE))
+        for (size_t i = 0; readers[i]; i++)
+            if (readers[i]->matches(head, count))
+                return read_with(readers[i], input, opening, out, error);
     return trace_text_open(input, out, error);
 }
 
@@ -126,4 +144,84 @@ enum ar_status trace_open_device(const char *path, uint32_t device, struct trace
     const struct trace_filter_options options = {.device = &device};
     status = trace_filter(source, &options, out, error);
     return status ? ar_error_prefix(error, status, "%s", path) : AR_OK;
+}
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+const struct format_writer *format_writer_at(size_t index)
+{
+    static const struct format_writer *const writers[] = {
+        &format_writer_snapshot, &format_writer_rmm, &format_writer_minimalloc,
+        &format_writer_oracle};
+    return index < sizeof writers / sizeof *writers ? writers[index] : NULL;
+}
+
+enum ar_status format_write(const struct format_writer *writer, struct trace_source *source,
+                            const char *path, bool compress, struct ar_error *error)
+{
+    struct trace_output *output;
+    enum ar_status status = trace_output_open(path, compress, &output, error);
+    if (status)
+        return status;
+    status = writer->write(source, output, error);
+    if (!status)
+        return trace_output_commit(output, error);
+    trace_output_discard(output);
+    return status;
+}
+
+/* ---- for readers ------------------------------------------------------------------------- */
+
+enum ar_status format_no_memory(struct ar_error *error)
+{
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a file");
+}
+
+enum ar_status format_start(struct format_reading *reading, struct ar_error *error)
+{
+    reading->memory = trace_memory_create(&reading->info);
+    return reading->memory ? AR_OK : format_no_memory(error);
+}
+
+enum ar_status format_event(struct format_reading *reading, struct trace_event event,
+                            const struct trace_attributes *keys, const char *text,
+                            struct ar_error *error)
+{
+    return trace_memory_append(reading->memory, &event, keys, text, error);
+}
+
+enum ar_status format_note(struct format_reading *reading, struct ar_error *error,
+                           const char *format, ...)
+{
+    char text[192];
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    return format_event(reading, (struct trace_event){.kind = TRACE_NOTE}, NULL, text, error);
+}
+
+enum ar_status format_note_numbers(struct format_reading *reading, const char *verb,
+                                   const uint64_t *numbers, size_t count, struct ar_error *error)
+{
+    char text[128];
+    int used = snprintf(text, sizeof text, "%s", verb);
+    for (size_t i = 0; i < count; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, ",%" PRIu64, numbers[i]);
+    return format_event(reading, (struct trace_event){.kind = TRACE_NOTE}, NULL, text, error);
+}
+
+enum ar_status format_failure(struct format_reading *reading, struct trace_event request,
+                              const struct trace_attributes *keys, bool more_follow,
+                              const char *note, struct ar_error *error)
+{
+    const struct trace_event end = {
+        .kind = TRACE_FREE_REQUESTED, .id = request.id, .stream = TRACE_NO_STREAM};
+    request.kind = more_follow ? TRACE_PROBE : TRACE_ALLOC;
+    reading->report->failures++;
+    reading->report->ends_in_failure = !more_follow;
+    enum ar_status status = format_event(reading, request, keys, NULL, error);
+    if (!status)
+        status = format_event(reading, (struct trace_event){.kind = TRACE_NOTE}, NULL, note, error);
+    return status ? status : format_event(reading, end, NULL, NULL, error);
 }

@@ -1,80 +1,110 @@
-/* Files of other programs that are read as traces: one reader each, in formats.def, recognised by
- * content. trace_open asks them in that order, after the project's own forms. */
+/* Files of other programs that are read as traces, and traces that are written as such files.
+ *
+ * A reader is a struct format_reader in formats.def, recognised by the content of the file. It fills a
+ * struct format_reading; opening, naming and closing are done for it in formats.c. */
 #ifndef WORKLOADS_FORMATS_FORMATS_H
 #define WORKLOADS_FORMATS_FORMATS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "workloads/formats/import_report.h"
 #include "workloads/io/input.h"
+#include "workloads/io/output.h"
 #include "workloads/trace/source.h"
+#include "workloads/trace/trace.h"
 
-/* So many bytes of the unpacked file, or all where it has fewer, are shown to `matches`. */
+/* `matches` sees so many bytes of the unpacked file, or all if it has fewer. */
 #define FORMAT_HEAD_BYTES 4096
 
-/* The first line of a recorded CSV, which is one of the project's own forms. */
-#define TRACE_CSV_FIRST_LINE "action,addr,size,stream,time_us"
-
-/* Takes the input, which stands at its start, over: also where it fails. `lenient`: see
- * trace_open_recording. */
-enum ar_status trace_csv_open(struct trace_input *input, bool lenient, struct trace_source **out,
-                              struct ar_error *error) AR_STATUS_CHECKED;
-
-struct format_reader {
-    const char *name;    /* "snapshot": what trace_info.format says, 15 bytes at most */
-    const char *summary; /* a line for `list formats` */
-    /* Whether a file that begins like this is of the format. Must be cheap and must not be true
-     * of another's file. */
-    bool (*matches)(const char *head, size_t count);
-    /* Takes the input, which stands at its start, over: also where it fails. `lenient`: see
-     * trace_open_recording. Errors name file and place. */
-    enum ar_status (*open)(struct trace_input *input, bool lenient, struct trace_source **out,
-                           struct ar_error *error);
-    /* Optional, for recordings of several GPUs: the same of one device alone, with its notes.
-     * INVALID where nothing is of that device. */
-    enum ar_status (*open_device)(struct trace_input *input, uint32_t device,
-                                  struct trace_source **out, struct ar_error *error);
+/* What a reader reads, and what it makes of it. */
+struct format_reading {
+    struct trace_input *input;    /* at its start */
+    const uint32_t *device;       /* read this GPU only; NULL: all */
+    bool lenient;                 /* see trace_open_recording */
+    struct trace_info info;       /* name, format and `complete` are set; the reader adds to it */
+    struct trace_memory *memory;  /* the trace, from format_start on */
+    struct import_report *report; /* zeroed */
+    struct trace_stats stats;     /* empty */
 };
 
-/* In the order of formats.def; NULL past the last. */
+struct format_reader {
+    const char *name;    /* "snapshot": what trace_info.format says, at most 15 bytes */
+    const char *summary; /* a line for `list formats` */
+    bool own;            /* a form of this project: it has no import report */
+    bool picks_device;   /* `device` is respected. INVALID if the file has nothing of that device */
+    /* Whether a file that begins like this is of the format. Must be cheap, and false for files of
+     * other formats. NULL if `own`. */
+    bool (*matches)(const char *head, size_t count);
+    /* Errors name file and position. The caller frees what `reading` holds, also after a failure. */
+    enum ar_status (*read)(struct format_reading *reading, struct ar_error *error);
+};
+
+/* In the order of formats.def; NULL after the last. */
 const struct format_reader *format_reader_at(size_t index);
 
-/* The first that matches; NULL: none. */
-const struct format_reader *format_reader_for(const char *head, size_t count);
-
 /* Opens a trace of any known format (by content, not by name), plain, gzip or zstd, reads and
- * checks all of it once, and stands at its first event. INVALID, FORMAT or IO with file and
+ * checks all of it once, and stops at its first event. INVALID, FORMAT or IO with file and
  * line or event. The caller closes it. */
 enum ar_status trace_open(const char *path, struct trace_source **out,
                           struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The same, for those who judge a recording: where rows of a recorded CSV contradict each other,
- * as a free of an address that is not in use, the row becomes a note `!,contradiction,TEXT`. */
+/* The same, for callers that judge a recording: if rows of a recorded CSV contradict each other, for
+ * example by a free of an address that is not in use, the row becomes a note
+ * `!,contradiction,TEXT`. */
 enum ar_status trace_open_recording(const char *path, struct trace_source **out,
                                     struct ar_error *error) AR_STATUS_CHECKED;
 
-/* One GPU of a trace of several. The reader of a recording that tells them apart leaves the others
- * out; else only blocks and events of that device are kept, and no notes. INVALID where
- * nothing is. */
+/* One GPU of a trace of several. A reader with `picks_device` omits the others; else only blocks and
+ * events of that device are kept, and no notes. INVALID if there are none. */
 enum ar_status trace_open_device(const char *path, uint32_t device, struct trace_source **out,
                                  struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Traces written as files of other programs: the table of writers. */
-
 struct format_writer {
     const char *name;    /* for --format */
-    const char *ending;  /* of a file that is written so without --format */
+    const char *ending;  /* a file name with this ending selects the format without --format */
     const char *summary; /* a line for `list formats` */
-    /* Writes the whole trace. The file appears when it is whole, or not at all. `compress`: as one
-     * zstd frame. */
-    enum ar_status (*write)(struct trace_source *source, const char *path, bool compress,
+    enum ar_status (*write)(struct trace_source *source, struct trace_output *output,
                             struct ar_error *error);
 };
 
 extern const struct format_writer format_writer_snapshot, format_writer_rmm,
     format_writer_minimalloc, format_writer_oracle;
 
-/* By index from 0; NULL past the last. */
+/* By index from 0; NULL after the last. */
 const struct format_writer *format_writer_at(size_t index);
+
+/* Writes the whole trace. The file appears when it is whole, or not at all. `compress`: as one zstd
+ * frame. */
+enum ar_status format_write(const struct format_writer *writer, struct trace_source *source,
+                            const char *path, bool compress,
+                            struct ar_error *error) AR_STATUS_CHECKED;
+
+/* ---- for readers --------------------------------------------------------------------------- */
+
+/* HOST_MEMORY with a sentence. */
+enum ar_status format_no_memory(struct ar_error *error);
+
+/* Begins the trace: `info` is complete. */
+enum ar_status format_start(struct format_reading *reading,
+                            struct ar_error *error) AR_STATUS_CHECKED;
+/* Appends an event. `keys` NULL: none; `text`: of a mark or a note. */
+enum ar_status format_event(struct format_reading *reading, struct trace_event event,
+                            const struct trace_attributes *keys, const char *text,
+                            struct ar_error *error) AR_STATUS_CHECKED;
+enum ar_status format_note(struct format_reading *reading, struct ar_error *error,
+                           const char *format, ...)
+    __attribute__((format(printf, 3, 4))) AR_STATUS_CHECKED;
+/* "verb,1,2,3" */
+enum ar_status format_note_numbers(struct format_reading *reading, const char *verb,
+                                   const uint64_t *numbers, size_t count,
+                                   struct ar_error *error) AR_STATUS_CHECKED;
+/* Appends a request that failed: a probe if `more_follow`, because the program went on, else a
+ * request; the note, which begins with "oom"; and a free request, so that nothing remains of it.
+ * Counts it in the report. */
+enum ar_status format_failure(struct format_reading *reading, struct trace_event request,
+                              const struct trace_attributes *keys, bool more_follow,
+                              const char *note, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

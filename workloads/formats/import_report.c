@@ -1,4 +1,5 @@
-/* Sentences of an import report. */
+/* The sentences of an import report, and its counts: blocks by their slot; the bytes that the recorded
+ * allocator reserved follow from the notes of segments and pages. */
 #include "workloads/formats/import_report.h"
 
 #include <inttypes.h>
@@ -20,7 +21,11 @@ void import_guess(struct import_report *report, const char *format, ...)
         memcpy(report->guesses[report->guess_count++], text, sizeof text);
 }
 
-/* How: blocks by their slot; what the recorded allocator held follows from its notes. */
+void import_guess_count(struct import_report *report, uint64_t count, const char *text)
+{
+    if (count)
+        import_guess(report, "%" PRIu64 " %s", count, text);
+}
 
 struct block {
     uint64_t bytes;
@@ -32,7 +37,7 @@ struct counting {
     struct import_counts *out;
     struct block *blocks; /* by slot */
     uint64_t event, live_bytes, held_bytes;
-    struct block *last; /* of a request of which it is open whether it was served */
+    struct block *last; /* of a request that may have failed: the next note says */
     uint64_t last_event;
 };
 
@@ -55,7 +60,7 @@ static void on_request(struct counting *self, const struct trace_event *event)
     self->last_event = self->event;
 }
 
-/* The request before the event in hand was served, as no note of a failure came. */
+/* The request before the current event was served, because no note of a failure followed. */
 static void settle(struct counting *self)
 {
     if (self->last && self->live_bytes > self->out->peak_bytes) {
@@ -86,7 +91,7 @@ static void on_note(struct counting *self, const char *text)
 {
     static const struct {
         const char *verb;
-        bool gone;
+        bool released;
     } verbs[] = {{"segment,", false},     {"pages,", false},       {"segment_alloc,", false},
                  {"segment_map,", false}, {"segment_free,", true}, {"segment_unmap,", true}};
     uint64_t address, bytes;
@@ -97,7 +102,7 @@ static void on_note(struct counting *self, const char *text)
         if (strncmp(text, verbs[i].verb, length) != 0 ||
             sscanf(text + length, "%" SCNu64 ",%" SCNu64, &address, &bytes) != 2)
             continue;
-        if (!verbs[i].gone)
+        if (!verbs[i].released)
             self->held_bytes += bytes;
         else
             self->held_bytes -= bytes < self->held_bytes ? bytes : self->held_bytes;
@@ -112,7 +117,7 @@ static int by_bytes(const void *left, const void *right)
     return (a->bytes < b->bytes) - (a->bytes > b->bytes);
 }
 
-/* Puts a size where it belongs among those with the most bytes. */
+/* Inserts a size into the list of those with the most bytes. */
 static void place_size(struct import_counts *out, struct import_size size)
 {
     size_t at = out->size_count;

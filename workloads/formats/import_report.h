@@ -1,5 +1,5 @@
-/* What a reader of another program's file found that a trace cannot hold. The counts that follow
- * from the trace itself (live at start and end, never freed by size) are not kept here. */
+/* What a reader of another program's file found that a trace cannot hold, and the counts that an
+ * import report adds from the trace itself. */
 #ifndef WORKLOADS_FORMATS_IMPORT_REPORT_H
 #define WORKLOADS_FORMATS_IMPORT_REPORT_H
 
@@ -10,45 +10,44 @@
 #include "workloads/trace/source.h"
 
 #define IMPORT_GUESSES 16
+#define IMPORT_SIZES   10 /* sizes of blocks never freed that are listed */
 
 struct import_report {
-    uint64_t records;          /* of the file, before any was joined or left out */
-    uint64_t unmatched_frees;  /* of blocks that were never made: taken for live at the start */
-    uint64_t double_frees;     /* left out */
-    uint64_t left_out;         /* records that say nothing of memory, or cannot be used */
+    uint64_t records;          /* of the file, before any is joined or omitted */
+    uint64_t unmatched_frees;  /* of blocks without a request: taken for live at the start */
+    uint64_t double_frees;     /* omitted */
+    uint64_t left_out;         /* records that do not concern memory or cannot be used */
     uint64_t failures;         /* requests that failed */
     bool ends_in_failure;      /* the last request failed, and nothing follows */
     bool begins_in_the_middle; /* the head of the recording is missing */
     unsigned guess_count;
-    char guesses[IMPORT_GUESSES][160]; /* sentences: what was assumed, and how often */
+    char guesses[IMPORT_GUESSES][160]; /* sentences: assumptions, and how often each was made */
 };
 
-/* Adds a sentence, once; past the last place it is dropped. */
+/* Adds a sentence once; after the last place it is dropped. */
 void import_guess(struct import_report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-/* What an import report says beside what its reader found: counted in the trace. */
-
-#define IMPORT_SIZES 10 /* sizes of blocks never freed that are told apart */
+/* The sentence "COUNT text", unless the count is 0. */
+void import_guess_count(struct import_report *report, uint64_t count, const char *text);
 
 struct import_size {
-    uint64_t bytes, blocks; /* of one block; how many */
+    uint64_t bytes, blocks; /* of one block; their number */
 };
 
 struct import_counts {
     uint64_t start_blocks, start_bytes; /* live before the first event */
-    uint64_t end_blocks, end_bytes;     /* never let go */
+    uint64_t end_blocks, end_bytes;     /* never freed */
     uint64_t end_start_blocks;          /* of these, live before the first event */
-    uint64_t peak_bytes, peak_event;    /* live; the first event at which it is reached */
-    uint64_t held_peak_bytes;           /* by the recorded allocator; 0: not told */
-    /* Of the blocks never let go, by all bytes of a size, the most first. */
+    uint64_t peak_bytes, peak_event;    /* live; the first event at which the peak is reached */
+    uint64_t held_peak_bytes;           /* reserved by the recorded allocator; 0: unknown */
+    /* Of the blocks never freed, by the sum of the bytes of a size, the largest first. */
     struct import_size sizes[IMPORT_SIZES];
     size_t size_count;
-    uint64_t other_sizes, other_bytes; /* that found no place there */
+    uint64_t other_sizes, other_bytes; /* not listed there */
 };
 
-/* Pulls all of `source` from its first event, where it stands again then. HOST_MEMORY, or what the
- * source says. */
+/* Reads all of `source` from its first event, and rewinds it. HOST_MEMORY, or the error of the
+ * source. */
 enum ar_status import_count(struct trace_source *source, struct import_counts *out,
                             struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -1,10 +1,11 @@
-/* A request is told with the event after it in hand: a note there says where the block was placed, or
- * that the request failed. Blocks lie in an array by their slots. Where no place is recorded a block
- * gets one above all others, at the next 512 bytes.
+/* A request is given to the caller only when the next event is known: a note there says where the block
+ * was placed, or that the request failed. Blocks are in an array by their slots. A block without a
+ * recorded address gets one above all others, at the next 512 bytes.
  *
- * Readers join a let-go and a completion that follows it to one event, at the time of the first; the
- * time of the second is left behind it and no event is at it. So a completion is told only when
- * the next event is known: two times before that mean that the first one is its own. */
+ * Readers join a free request and the completion that follows it into one event, at the time of the
+ * first. The time of the second remains after it, and no event is at that time. So a completion is
+ * given only when the next event is known: two times in front of that mean that the first of them is
+ * the completion's own. */
 #include "workloads/formats/requests.h"
 
 #include <stdlib.h>
@@ -21,14 +22,15 @@ struct reading {
     void *argument;
     struct request_block *blocks; /* by slot */
     size_t room;
-    struct request_moment moment; /* what is the same for all */
+    struct request_moment moment; /* the fields that stay the same */
     uint64_t next_address;
     struct trace_event held; /* a request whose next event is not known yet */
     bool holds;
-    struct trace_event joined; /* let go and complete at once; the latter is not told yet */
+    struct trace_event
+        joined; /* free requested and completed at once; the latter is not given yet */
     bool joins;
-    unsigned times;                            /* that came since */
-    uint64_t first_time_ns, free_requested_ns; /* of them; before them */
+    unsigned times;                            /* the number of times since */
+    uint64_t first_time_ns, free_requested_ns; /* the first of them; the one before */
     bool free_requested_final;
 };
 
@@ -49,7 +51,7 @@ bool request_note(const char *text, const char *verb, uint64_t *numbers, unsigne
     return true;
 }
 
-static enum ar_status tell(struct reading *self, enum request_kind kind,
+static enum ar_status give(struct reading *self, enum request_kind kind,
                            struct request_block *block, const struct trace_event *event,
                            struct ar_error *error)
 {
@@ -100,8 +102,8 @@ static void fill(struct reading *self, const struct trace_event *event, struct r
     self->moment.tag = keys->tag;
 }
 
-/* The request in hand; `note` is that which follows it, or NULL. `*used`: it was about it. */
-static enum ar_status tell_request(struct reading *self, const char *note, bool *used,
+/* Gives the pending request; `note` follows it, or is NULL. `*used`: the note belongs to it. */
+static enum ar_status give_request(struct reading *self, const char *note, bool *used,
                                    struct ar_error *error)
 {
     const struct trace_event event = self->held;
@@ -124,7 +126,7 @@ static enum ar_status tell_request(struct reading *self, const char *note, bool 
     }
     self->moment.begun |= !block->initial;
     enum ar_status status =
-        tell(self, block->failed ? REQUEST_FAILED : REQUEST_SERVED, block, &event, error);
+        give(self, block->failed ? REQUEST_FAILED : REQUEST_SERVED, block, &event, error);
     self->moment.tag = NULL;
     return status;
 }
@@ -137,16 +139,16 @@ static enum ar_status take_free(struct reading *self, const struct trace_event *
         return AR_HOST_MEMORY;
     if (block->failed)
         return AR_OK;
-    bool lets_go = event->kind == TRACE_FREE_REQUESTED || event->flags & TRACE_WHOLE;
+    bool requests = event->kind == TRACE_FREE_REQUESTED || event->flags & TRACE_WHOLE;
     bool completes = event->kind == TRACE_FREE_COMPLETED || self->free_requested_final;
     enum ar_status status = AR_OK;
     self->moment.begun |= !(block->initial && event->kind == TRACE_FREE_REQUESTED);
-    if (lets_go)
-        status = tell(self, REQUEST_FREE_REQUESTED, block, event, error);
+    if (requests)
+        status = give(self, REQUEST_FREE_REQUESTED, block, event, error);
     if (status || !completes)
         return status;
-    if (!lets_go)
-        return tell(self, REQUEST_COMPLETE, block, event, error);
+    if (!requests)
+        return give(self, REQUEST_COMPLETE, block, event, error);
     self->joined = *event;
     self->joins = true;
     self->times = 0;
@@ -154,8 +156,8 @@ static enum ar_status take_free(struct reading *self, const struct trace_event *
     return AR_OK;
 }
 
-/* The completion that is not told yet. `last`: the trace is at its end. */
-static enum ar_status tell_joined(struct reading *self, bool last, struct ar_error *error)
+/* Gives the completion that is not given yet. `last`: the trace is at its end. */
+static enum ar_status give_joined(struct reading *self, bool last, struct ar_error *error)
 {
     uint64_t now_ns = self->moment.time_ns, free_requested_ns = self->free_requested_ns;
     if (!self->joins)
@@ -163,7 +165,7 @@ static enum ar_status tell_joined(struct reading *self, bool last, struct ar_err
     self->joins = false;
     self->moment.time_ns = self->times > 1 || last ? self->first_time_ns : free_requested_ns;
     enum ar_status status =
-        tell(self, REQUEST_COMPLETE, &self->blocks[self->joined.slot], &self->joined, error);
+        give(self, REQUEST_COMPLETE, &self->blocks[self->joined.slot], &self->joined, error);
     self->moment.time_ns = now_ns;
     return status;
 }
@@ -171,7 +173,7 @@ static enum ar_status tell_joined(struct reading *self, bool last, struct ar_err
 static void take_time(struct reading *self, uint64_t time_ns)
 {
     self->moment.time_ns = time_ns;
-    self->moment.begun = true; /* what was there at the start has no time */
+    self->moment.begun = true; /* the state at the start has no times */
     if (self->times++ == 0)
         self->first_time_ns = time_ns;
 }
@@ -183,9 +185,9 @@ static enum ar_status take_event(struct reading *self, const struct trace_event 
     bool used = false;
     enum ar_status status = AR_OK;
     if (event->kind != TRACE_TIME)
-        status = tell_joined(self, false, error);
+        status = give_joined(self, false, error);
     if (!status && self->holds)
-        status = tell_request(self, note, &used, error);
+        status = give_request(self, note, &used, error);
     if (status || used)
         return status;
     self->moment.text = note;
@@ -202,10 +204,10 @@ static enum ar_status take_event(struct reading *self, const struct trace_event 
         take_time(self, event->value);
         return AR_OK;
     case TRACE_NOTE:
-        return tell(self, REQUEST_NOTE, NULL, event, error);
+        return give(self, REQUEST_NOTE, NULL, event, error);
     default:
         self->moment.begun = true;
-        return tell(self, REQUEST_OTHER, NULL, event, error);
+        return give(self, REQUEST_OTHER, NULL, event, error);
     }
 }
 
@@ -225,9 +227,9 @@ enum ar_status requests_read(struct trace_source *source, request_take *take, vo
         for (size_t i = 0; i < count && !status; i++)
             status = take_event(&self, &events[i], error);
     if (!status && self.holds)
-        status = tell_request(&self, NULL, &used, error);
+        status = give_request(&self, NULL, &used, error);
     if (!status)
-        status = tell_joined(&self, true, error);
+        status = give_joined(&self, true, error);
     free(self.blocks);
     return status;
 }

@@ -1,16 +1,16 @@
 /* Rows of a log that names blocks by address, as a trace.
  *
- * 1. Streams become ordinals: the default stream is 0, others follow by first appearance.
- * 2. A free belongs to the last request at its address that was not freed yet. It is an `f`; where
- *    another stream than the block's frees it, an `r` on that stream: it is let go there, and
- *    when it is complete the log does not say.
- * 3. The first row of an address is a free: the block was there before. It is made first, with
- *    initial=yes. Any other free of what is not there is a double free, and left out.
- * 4. A request at an address that is in use: the free in between is missing, and put there. Where
- *    one of the two has no bytes, both may be.
- * 5. A request that failed is `p` where requests follow, else `a` (the program died of it), then
- *    a note, and an `r`.
- * 6. Time that goes back stands still. */
+ * 1. Streams become ordinals: the default stream is 0, the others are numbered by first appearance.
+ * 2. A free belongs to the last request at its address that is not freed yet. It is an `f`. If it comes
+ *    from another stream than the block's, it is an `r` on that stream: the log does not say when the
+ *    free is completed.
+ * 3. If the first row of an address is a free, the block was there before. It comes first, with
+ *    initial=yes. Any other free without a block is a double free, and omitted.
+ * 4. A request at an address in use: the free in between is missing, and inserted. If one of the two
+ *    blocks has no bytes, both may be live.
+ * 5. A request that failed is `p` if requests follow, else `a` (the program ended), then a note, and
+ *    an `r`.
+ * 6. If the time of a row is before that of the previous one, the time does not advance. */
 #include "workloads/formats/rows.h"
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ struct block {
 
 struct conversion {
     struct rows *rows;
-    struct trace_memory *memory;
+    struct format_reading *reading;
     struct ar_map streams;   /* from name to ordinal */
     struct ar_map addresses; /* to the block on top, or NO_BLOCK */
     struct block *blocks;    /* by id */
@@ -42,37 +42,22 @@ struct conversion {
     uint64_t late_rows, missing_frees, other_sizes, unknown_sizes;
 };
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a log");
-}
-
-void rows_start(struct rows *rows, const char *path, const char *unit)
-{
-    *rows = (struct rows){.path = path, .unit = unit};
-}
-
 enum ar_status rows_add(struct rows *rows, const struct row *row, struct ar_error *error)
 {
-    struct row *items = ar_array_grow(rows->items, rows->count, &rows->capacity, sizeof *items);
-    if (!items)
-        return no_memory(error);
-    rows->items = items;
-    rows->items[rows->count++] = *row;
-    return AR_OK;
+    return AR_ARRAY_ADD(rows->items, rows->count, rows->capacity, *row) ? AR_OK
+                                                                        : format_no_memory(error);
 }
 
 void rows_close(struct rows *rows)
 {
     free(rows->items);
     texts_close(&rows->texts);
-    rows_start(rows, rows->path, rows->unit);
 }
 
 static enum ar_status append(struct conversion *c, struct trace_event event, const char *text,
                              struct ar_error *error)
 {
-    return trace_memory_append(c->memory, &event, NULL, text, error);
+    return format_event(c->reading, event, NULL, text, error);
 }
 
 /* ---- streams, time ----------------------------------------------------------------------- */
@@ -88,10 +73,11 @@ static enum ar_status find_streams(struct conversion *c, struct ar_error *error)
             continue;
         if (c->streams.count == TRACE_STREAM_LIMIT)
             return ar_error_set(error, AR_INVALID, "%s%s%" PRIu64 ": more than %u streams",
-                                rows->path, rows->unit, row->place, TRACE_STREAM_LIMIT);
+                                trace_input_path(c->reading->input), rows->unit, row->position,
+                                TRACE_STREAM_LIMIT);
         status = ar_map_put(&c->streams, row->stream, c->streams.count);
     }
-    return status ? no_memory(error) : AR_OK;
+    return status ? format_no_memory(error) : AR_OK;
 }
 
 static uint32_t stream_ordinal(const struct conversion *c, uint64_t name)
@@ -123,35 +109,31 @@ static uint64_t top_block(const struct conversion *c, uint64_t address)
 
 static enum ar_status add_block(struct conversion *c, const struct row *row, struct ar_error *error)
 {
-    struct block *blocks =
-        ar_array_grow(c->blocks, c->block_count, &c->block_capacity, sizeof *blocks);
-    if (!blocks)
-        return no_memory(error);
-    c->blocks = blocks;
-    c->blocks[c->block_count++] =
-        (struct block){row->bytes, NO_BLOCK, stream_ordinal(c, row->stream)};
-    return AR_OK;
+    const struct block block = {row->bytes, NO_BLOCK, stream_ordinal(c, row->stream)};
+    return AR_ARRAY_ADD(c->blocks, c->block_count, c->block_capacity, block)
+               ? AR_OK
+               : format_no_memory(error);
 }
 
-static enum ar_status append_request(struct conversion *c, const struct row *row, uint8_t kind,
-                                     const char *rest, struct ar_error *error)
+/* A request, served or not, and its block. */
+static enum ar_status make_request(struct conversion *c, const struct row *row,
+                                   struct trace_event *event, struct trace_attributes *keys,
+                                   struct ar_error *error)
 {
     if (row->bytes >= TRACE_BYTES_LIMIT)
         return ar_error_set(error, AR_INVALID, "a block of %" PRIu64 " bytes cannot be",
                             row->bytes);
-    struct trace_attributes keys = {
+    *keys = (struct trace_attributes){
         .thread = row->thread,
         .device = row->device,
         .space = row->space,
         .tag = row->text ? c->rows->texts.items[row->text - 1] : NULL,
-        .rest = rest,
     };
-    struct trace_event event = {.kind = kind,
-                                .id = c->block_count,
-                                .value = row->bytes,
-                                .stream = stream_ordinal(c, row->stream)};
-    enum ar_status status = add_block(c, row, error);
-    return status ? status : trace_memory_append(c->memory, &event, &keys, NULL, error);
+    *event = (struct trace_event){.kind = TRACE_ALLOC,
+                                  .id = c->block_count,
+                                  .value = row->bytes,
+                                  .stream = stream_ordinal(c, row->stream)};
+    return add_block(c, row, error);
 }
 
 static enum ar_status append_free(struct conversion *c, uint64_t id, uint32_t stream,
@@ -163,14 +145,15 @@ static enum ar_status append_free(struct conversion *c, uint64_t id, uint32_t st
                                 .id = id};
     if (!same)
         event.stream = stream;
-    return trace_memory_append(c->memory, &event, &keys, NULL, error);
+    return format_event(c->reading, event, &keys, NULL, error);
 }
 
 /* A request that was served, and where. */
 static enum ar_status append_block(struct conversion *c, const struct row *row, const char *rest,
                                    struct ar_error *error)
 {
-    char note[32];
+    struct trace_attributes keys;
+    struct trace_event event;
     uint64_t id = c->block_count, below = top_block(c, row->address);
     enum ar_status status = AR_OK;
     if (below != NO_BLOCK && c->blocks[below].bytes && row->bytes && row->address) {
@@ -179,48 +162,42 @@ static enum ar_status append_block(struct conversion *c, const struct row *row, 
         below = c->blocks[below].below;
     }
     if (!status)
-        status = append_request(c, row, TRACE_ALLOC, rest, error);
+        status = make_request(c, row, &event, &keys, error);
+    if (status)
+        return status;
+    keys.rest = rest;
+    status = format_event(c->reading, event, &keys, NULL, error);
     if (status)
         return status;
     c->blocks[id].below = below;
     if (ar_map_put(&c->addresses, row->address, id))
-        return no_memory(error);
-    snprintf(note, sizeof note, "alloc,%" PRIu64, row->address);
-    return row->address ? append(c, (struct trace_event){.kind = TRACE_NOTE}, note, error) : AR_OK;
+        return format_no_memory(error);
+    return row->address ? format_note(c->reading, error, "alloc,%" PRIu64, row->address) : AR_OK;
 }
 
 static enum ar_status append_freed(struct conversion *c, const struct row *row,
                                    struct ar_error *error)
 {
     uint64_t id = top_block(c, row->address);
-    if (id == NO_BLOCK) { /* freeing no address is no mistake */
-        *(row->address ? &c->rows->report.double_frees : &c->rows->report.left_out) += 1;
+    if (id == NO_BLOCK) { /* to free no address is no mistake */
+        *(row->address ? &c->reading->report->double_frees : &c->reading->report->left_out) += 1;
         return AR_OK;
     }
     const struct block *block = &c->blocks[id];
     c->other_sizes += row->bytes != ROW_BYTES_UNKNOWN && row->bytes != block->bytes;
     if (ar_map_put(&c->addresses, row->address, block->below))
-        return no_memory(error);
+        return format_no_memory(error);
     return append_free(c, id, stream_ordinal(c, row->stream), row->thread, error);
 }
 
 static enum ar_status append_failure(struct conversion *c, const struct row *row, size_t at,
                                      struct ar_error *error)
 {
-    bool lives_on = at < c->last_request;
-    uint64_t id = c->block_count;
-    enum ar_status status =
-        append_request(c, row, lives_on ? TRACE_PROBE : TRACE_ALLOC, NULL, error);
-    c->rows->report.failures++;
-    c->rows->report.ends_in_failure = !lives_on;
-    if (!status)
-        status = append(c, (struct trace_event){.kind = TRACE_NOTE}, "oom", error);
-    if (!status)
-        status = append(
-            c,
-            (struct trace_event){.kind = TRACE_FREE_REQUESTED, .id = id, .stream = TRACE_NO_STREAM},
-            NULL, error);
-    return status;
+    struct trace_attributes keys;
+    struct trace_event event;
+    enum ar_status status = make_request(c, row, &event, &keys, error);
+    return status ? status
+                  : format_failure(c->reading, event, &keys, at < c->last_request, "oom", error);
 }
 
 /* The blocks that were there before the log begins. */
@@ -235,15 +212,15 @@ static enum ar_status append_initial(struct conversion *c, size_t *at, struct ar
             ar_map_get(&seen, row.address, &value))
             continue;
         if (ar_map_put(&seen, row.address, 0)) {
-            status = no_memory(error);
+            status = format_no_memory(error);
             break;
         }
         if (row.action != ROW_FREE)
             continue;
-        c->rows->report.unmatched_frees++;
+        c->reading->report->unmatched_frees++;
         c->unknown_sizes += row.bytes == ROW_BYTES_UNKNOWN;
         row.bytes = row.bytes == ROW_BYTES_UNKNOWN ? 0 : row.bytes;
-        status = trace_memory_line(c->memory, row.place, error);
+        status = trace_memory_line(c->reading->memory, row.position, error);
         if (!status)
             status = append_block(c, &row, "initial=yes", error);
         if (status)
@@ -253,7 +230,7 @@ static enum ar_status append_initial(struct conversion *c, size_t *at, struct ar
     return status;
 }
 
-/* ---- the whole --------------------------------------------------------------------------- */
+/* ---- all rows ---------------------------------------------------------------------------- */
 
 static enum ar_status append_row(struct conversion *c, size_t at, struct ar_error *error)
 {
@@ -300,7 +277,7 @@ static enum ar_status convert(struct conversion *c, struct ar_error *error)
         const struct row *row = &rows->items[at];
         if (row->action == ROW_NOTHING)
             continue;
-        status = trace_memory_line(c->memory, row->place, error);
+        status = trace_memory_line(c->reading->memory, row->position, error);
         if (!status && rows->has_times)
             status = append_time(c, row, first, error);
         first = false;
@@ -309,82 +286,40 @@ static enum ar_status convert(struct conversion *c, struct ar_error *error)
         if (status)
             break;
     }
-    return status ? ar_error_prefix(error, status, "%s%s%" PRIu64, rows->path, rows->unit,
-                                    at < rows->count ? rows->items[at].place : 0)
-                  : AR_OK;
+    return status
+               ? ar_error_prefix(error, status, "%s%s%" PRIu64, trace_input_path(c->reading->input),
+                                 rows->unit, at < rows->count ? rows->items[at].position : 0)
+               : AR_OK;
 }
 
 static void say_guesses(const struct conversion *c)
 {
-    struct import_report *report = &c->rows->report;
+    struct import_report *report = c->reading->report;
     report->begins_in_the_middle |= report->unmatched_frees > 0;
-    if (c->missing_frees)
-        import_guess(report,
-                     "%" PRIu64 " blocks were given out again and never freed: taken for freed "
-                     "at that moment",
-                     c->missing_frees);
-    if (c->other_sizes)
-        import_guess(report,
-                     "%" PRIu64 " frees name another size than their request: the request's is "
-                     "taken",
-                     c->other_sizes);
-    if (c->unknown_sizes)
-        import_guess(report,
-                     "%" PRIu64 " blocks were there before, of a size that the file does not "
-                     "say: taken for 0 bytes",
-                     c->unknown_sizes);
-    if (c->late_rows)
-        import_guess(report,
-                     "%" PRIu64 " rows are earlier than the row before: their order is kept, time "
-                     "stands still",
-                     c->late_rows);
+    import_guess_count(
+        report, c->missing_frees,
+        "blocks were given out again and never freed: taken for freed at that moment");
+    import_guess_count(report, c->other_sizes,
+                       "frees name another size than their request: the request's is taken");
+    import_guess_count(
+        report, c->unknown_sizes,
+        "blocks were there before, of a size that the file does not say: taken for 0 "
+        "bytes");
+    import_guess_count(
+        report, c->late_rows,
+        "rows are earlier than the row before: their order is kept, time stands still");
 }
 
-enum ar_status rows_report(struct trace_source *source, const struct import_report *report,
-                           struct trace_source **out, struct ar_error *error)
+enum ar_status rows_convert(struct rows *rows, struct ar_error *error)
 {
-    source->report = malloc(sizeof *source->report);
-    if (!source->report) {
-        trace_close(source);
-        return no_memory(error);
-    }
-    *source->report = *report;
-    *out = source;
-    return AR_OK;
-}
-
-enum ar_status rows_open(struct rows *rows, const struct trace_info *info,
-                         struct trace_source **out, struct ar_error *error)
-{
-    struct conversion c = {.rows = rows, .memory = trace_memory_create(info)};
-    struct trace_source *source = NULL;
-    enum ar_status status = c.memory ? convert(&c, error) : no_memory(error);
-    if (status) {
-        trace_memory_discard(c.memory);
-    } else {
+    struct conversion c = {.rows = rows, .reading = rows->reading};
+    enum ar_status status = format_start(c.reading, error);
+    if (!status)
+        status = convert(&c, error);
+    if (!status)
         say_guesses(&c);
-        status = trace_memory_open(c.memory, &source, error);
-    }
     ar_map_close(&c.streams);
     ar_map_close(&c.addresses);
     free(c.blocks);
-    if (status)
-        return status;
-    source->info.complete &= !rows->report.ends_in_failure;
-    return rows_report(source, &rows->report, out, error);
-}
-
-enum ar_status rows_hand_over(enum ar_status status, struct trace_memory *memory,
-                              struct import_report *report, struct trace_source **out,
-                              struct ar_error *error)
-{
-    if (status)
-        trace_memory_discard(memory);
-    else
-        status = trace_memory_open(memory, out, error);
-    if (status)
-        free(report);
-    else
-        (*out)->report = report;
     return status;
 }

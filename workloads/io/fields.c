@@ -1,4 +1,4 @@
-/* Lines and fields of text logs. */
+/* Words, numbers and times in the text of other programs' files. */
 #include "workloads/io/fields.h"
 
 #include <stdlib.h>
@@ -47,6 +47,51 @@ size_t fields_split(char *line, char separator, char **fields, size_t room)
     return count;
 }
 
+size_t head_blanks(const char *head, size_t count, size_t at)
+{
+    if (!at && count >= 3 && !memcmp(head, "\xef\xbb\xbf", 3))
+        at = 3;
+    while (at < count && (head[at] == ' ' || (head[at] >= '\t' && head[at] <= '\r')))
+        at++;
+    return at;
+}
+
+bool head_holds(const char *head, size_t count, const char *text)
+{
+    size_t length = strlen(text);
+    for (const char *at = head, *end = head + count; at < end; at++) {
+        at = memchr(at, text[0], (size_t)(end - at));
+        if (!at || (size_t)(end - at) < length)
+            return false;
+        if (!memcmp(at, text, length))
+            return true;
+    }
+    return false;
+}
+
+bool head_line(const char *head, size_t count, char *line, size_t room)
+{
+    const char *end = memchr(head, '\n', count);
+    size_t length = end ? (size_t)(end - head) : count;
+    if (length >= room || memchr(head, 0, length))
+        return false;
+    memcpy(line, head, length);
+    line[length] = 0;
+    line[strcspn(line, "\r")] = 0;
+    return true;
+}
+
+bool field_begins_with(const char *text, const char *stem)
+{
+    return strncmp(text, stem, strlen(stem)) == 0;
+}
+
+bool field_ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), size = strlen(ending);
+    return length >= size && strcmp(text + length - size, ending) == 0;
+}
+
 void field_text(const char *text, char *out, size_t room)
 {
     size_t used = 0;
@@ -66,13 +111,14 @@ void field_text(const char *text, char *out, size_t room)
     out[used] = 0;
 }
 
-static int digit_value(char digit)
+void field_word(const char *text, size_t length, const char *refused, char *out, size_t room)
 {
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    if (digit >= 'a' && digit <= 'f')
-        return digit - 'a' + 10;
-    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+    size_t used = 0;
+    for (; used < length && used + 1 < room && text[used]; used++) {
+        bool plain = text[used] > ' ' && text[used] < 0x7f && !strchr(refused, text[used]);
+        out[used] = plain ? text[used] : '_';
+    }
+    out[used] = 0;
 }
 
 enum ar_status field_pointer(const char *text, uint64_t *value, struct ar_error *error)
@@ -84,14 +130,14 @@ enum ar_status field_pointer(const char *text, uint64_t *value, struct ar_error 
             return AR_OK;
     const char *at = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? text + 2 : text;
     const char *begin = at;
-    for (; digit_value(*at) >= 0 && !(*value >> 60); at++)
-        *value = *value << 4 | (unsigned)digit_value(*at);
+    for (; field_hex_digit(*at) < 16 && !(*value >> 60); at++)
+        *value = *value << 4 | field_hex_digit(*at);
     if (at == begin || *at || *value == UINT64_MAX)
         return ar_error_set(error, AR_INVALID, "\"%.40s\" is no address such as 0x7f00", text);
     return AR_OK;
 }
 
-/* So many digits or fewer, at least one; false where there is none or more. */
+/* A number of 1 to `digits` digits; false if there are none or more. */
 static bool take_number(const char **at, unsigned digits, uint64_t *value)
 {
     const char *begin = *at;
@@ -101,7 +147,7 @@ static bool take_number(const char **at, unsigned digits, uint64_t *value)
     return *at > begin && !(**at >= '0' && **at <= '9');
 }
 
-/* The fraction of a second up to nanoseconds; further digits are cut. */
+/* The fraction of a second in nanoseconds; further digits are ignored. */
 static uint64_t take_fraction(const char **at)
 {
     uint64_t ns = 0;
@@ -114,7 +160,7 @@ static uint64_t take_fraction(const char **at)
     return ns;
 }
 
-/* Days from 1970-01-01; the year begins in March, so that the leap day is its last. */
+/* Days since 1970-01-01. Years begin in March here, so that the leap day is the last of its year. */
 static uint64_t days_of(uint64_t year, uint64_t month, uint64_t day)
 {
     uint64_t shifted = year - (month <= 2);
@@ -134,7 +180,7 @@ static bool take_date(const char **at, uint64_t *days)
     return year >= 1971 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
 }
 
-/* "Z", "+01:00", or nothing: all times of a log are of one zone. */
+/* "Z", "+01:00", or nothing. It is ignored: all times of a log are of one zone. */
 static bool is_zone(const char *at)
 {
     if (*at == '+' || *at == '-')

@@ -1,4 +1,4 @@
-/* Fields of text rows: what the readers of text logs share. */
+/* Words, numbers and times in the text of other programs' files. */
 #ifndef WORKLOADS_IO_FIELDS_H
 #define WORKLOADS_IO_FIELDS_H
 
@@ -9,29 +9,51 @@
 #include "allocators/base/status.h"
 #include "workloads/io/input.h"
 
-/* Gives each line that is not empty to `take`, which may write into it. Errors of `take` are
- * told with file and line before them. */
+/* Gives each line that is not empty to `take`, which may write into it. Errors of `take` get file
+ * and line in front. */
 enum ar_status fields_lines(struct trace_input *input,
                             enum ar_status (*take)(void *self, char *line, uint64_t number,
                                                    struct ar_error *error),
                             void *self, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Cuts `line` at each `separator` in place: up to `room` fields; returns how many there are, also
- * those past the room. */
+/* Cuts `line` at each `separator` in place: up to `room` fields. Returns the number of fields in
+ * the line, also if that is more than `room`. */
 size_t fields_split(char *line, char separator, char **fields, size_t room);
 
-/* Copies a text that another program wrote, as much as there is room for; control bytes and what
- * is no UTF-8 become underscores. */
+/* Of the first bytes of a file, which may hold NULs: the index of the first byte from `at` on that is
+ * not white space, or `count`. A byte-order mark at the front is skipped. */
+size_t head_blanks(const char *head, size_t count, size_t at);
+/* Whether `text` is anywhere in them. */
+bool head_holds(const char *head, size_t count, const char *text);
+/* Copies their first line without its end. False if it does not fit into `room` or holds a NUL. */
+bool head_line(const char *head, size_t count, char *line, size_t room);
+
+bool field_begins_with(const char *text, const char *stem);
+bool field_ends_with(const char *text, const char *ending);
+
+/* 0 to 15, or 16 if the byte is no hexadecimal digit. */
+static inline unsigned field_hex_digit(char byte)
+{
+    unsigned c = (unsigned char)byte;
+    return c - '0' <= 9 ? c - '0' : (c | 32) - 'a' <= 5 ? (c | 32) - 'a' + 10 : 16;
+}
+
+/* Copies a text of another program, as much as fits; control bytes and bytes that are no UTF-8 become
+ * underscores. */
 void field_text(const char *text, char *out, size_t room);
 
+/* Copies the first `length` bytes of a text, or as many as fit, as a word: blanks, control bytes,
+ * bytes above 0x7e and those in `refused` become underscores. */
+void field_word(const char *text, size_t length, const char *refused, char *out, size_t room);
+
 /* An address or handle as programs print it: "0x7f00", "7f00", "(nil)", "NULL", "nullptr". Below
- * UINT64_MAX. INVALID otherwise, with a sentence. */
+ * UINT64_MAX; else INVALID. */
 enum ar_status field_pointer(const char *text, uint64_t *value,
                              struct ar_error *error) AR_STATUS_CHECKED;
 
-/* A time of day "HH:MM:SS.ffffff" (or a colon before the fraction, as older logs have it), with
- * a date "YYYY-MM-DD" before it or without, or seconds since any moment "1634567890.123456".
- * `*dated`: the time is since 1970 (or that moment), else since midnight. INVALID otherwise. */
+/* A time of day "HH:MM:SS.ffffff" (older logs have a colon before the fraction), with or without a
+ * date "YYYY-MM-DD" in front, or seconds since any moment "1634567890.123456". `*dated`: the time
+ * is since 1970 (or that moment), else since midnight. INVALID otherwise. */
 enum ar_status field_time(const char *text, uint64_t *time_ns, bool *dated,
                           struct ar_error *error) AR_STATUS_CHECKED;
 

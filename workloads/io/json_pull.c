@@ -1,14 +1,16 @@
-/* A pull parser for JSON.
+/* A pull parser for JSON: the tokens of RFC 8259 over a window of the file.
  *
- * What: tokens of RFC 8259 over a window of the file. How:
- * 1. One bit per open object or array, so that depth costs nothing and is bounded.
- * 2. A quote stands behind the last byte of the window, so that the loops over plain
- *    bytes need one test a byte; whoever meets that quote refills.
+ * 1. Each open object or array takes one bit, so that the depth is cheap and bounded.
+ * 2. A quote follows the last byte of the window, so that the loops over plain bytes need one test a
+ *    byte. Code that meets this quote refills the window.
  * 3. A string is copied in runs; what does not fit is read and dropped.
- * 4. Passing over a value looks up a class for each byte and stops at quotes and brackets only: in
- *    there numbers and words are not checked, since profilers write `inf` and `nan`.
- * 5. Lines are counted when the window is refilled, or a place is asked for.
- * More lenient than the standard: control bytes in strings, a byte-order mark at the front. */
+ * 4. Skipping a value looks up a class for each byte and stops at quotes and brackets only. Numbers and
+ *    words in it are not checked, because profilers write `inf` and `nan`.
+ * 5. Lines are counted when the window is refilled or when a line number is needed.
+ * 6. A number is read as its decimal digits (up to 19) and an exponent, and scaled by a power of ten
+ *    exactly: a time in microseconds with three decimals has more digits than a double. A half rounds
+ *    away from zero.
+ * The parser accepts more than the standard: control bytes in strings and a byte-order mark. */
 #include "workloads/io/json_pull.h"
 
 #include <stdarg.h>
@@ -16,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Between the files of the pull parser: its state, and the steps that they share. */
+#include "workloads/io/fields.h"
 
 enum { JSON_WINDOW = 1 << 16 };
 
@@ -44,22 +46,7 @@ struct json_pull {
     unsigned char window[JSON_WINDOW + 1];
 };
 
-/* More bytes; all of the window is used up. None are left where `ended`. */
-enum ar_status json_refill(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
-/* Makes a byte stand at `at`; the end of the file is refused. */
-enum ar_status json_need(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
-/* To the next byte that is no white space; `at` is `end` at the end of the file. */
-enum ar_status json_skip_blanks(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
-/* The sentence for a file that ends too soon. Returns FORMAT. */
-enum ar_status json_cut_off(struct json_pull *pull, struct ar_error *error);
-
-/* Adds to the text as far as there is room. */
-void json_keep(struct json_pull *pull, const void *bytes, size_t count);
-/* After an opening quote, past the closing one: into the text, or nowhere. */
-enum ar_status json_read_string(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
-enum ar_status json_skip_string(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
-
-/* The window of the pull parser: bytes of the file, refilled, and the place that was come to. */
+/* ---- the window -------------------------------------------------------------------------- */
 
 static void count_lines(struct json_pull *pull, const unsigned char *to)
 {
@@ -91,7 +78,8 @@ enum ar_status json_pull_refuse(struct json_pull *pull, struct ar_error *error, 
         (unsigned long long)(pull->bytes_before + (uint64_t)(pull->at - pull->window)), text);
 }
 
-enum ar_status json_refill(struct json_pull *pull, struct ar_error *error)
+/* Reads more bytes after all of the window is used. None are left at the end of the file. */
+static enum ar_status refill(struct json_pull *pull, struct ar_error *error)
 {
     size_t got = 0;
     count_lines(pull, pull->end);
@@ -109,24 +97,26 @@ enum ar_status json_refill(struct json_pull *pull, struct ar_error *error)
     return AR_OK;
 }
 
-enum ar_status json_cut_off(struct json_pull *pull, struct ar_error *error)
+static enum ar_status cut_off(struct json_pull *pull, struct ar_error *error)
 {
     return json_pull_refuse(pull, error,
                             "the file ends in the middle of its JSON: it is cut off, perhaps "
                             "because the program ended while it was written; write it again");
 }
 
-enum ar_status json_need(struct json_pull *pull, struct ar_error *error)
+/* Makes sure that there is a byte at `at`; the end of the file is an error. */
+static enum ar_status need(struct json_pull *pull, struct ar_error *error)
 {
     if (pull->at < pull->end)
         return AR_OK;
-    enum ar_status status = json_refill(pull, error);
+    enum ar_status status = refill(pull, error);
     if (!status && pull->at == pull->end)
-        status = json_cut_off(pull, error);
+        status = cut_off(pull, error);
     return status;
 }
 
-enum ar_status json_skip_blanks(struct json_pull *pull, struct ar_error *error)
+/* Moves to the next byte that is no white space; to `end` at the end of the file. */
+static enum ar_status skip_blanks(struct json_pull *pull, struct ar_error *error)
 {
     for (;;) {
         const unsigned char *at = pull->at;
@@ -135,7 +125,7 @@ enum ar_status json_skip_blanks(struct json_pull *pull, struct ar_error *error)
         pull->at = at;
         if (at < pull->end || pull->ended)
             return AR_OK;
-        enum ar_status status = json_refill(pull, error);
+        enum ar_status status = refill(pull, error);
         if (status)
             return status;
     }
@@ -151,7 +141,7 @@ enum ar_status json_pull_open(struct trace_input *input, struct json_pull **out,
     pull->input = input;
     pull->line = 1;
     pull->at = pull->end = pull->counted = pull->window;
-    enum ar_status status = json_refill(pull, error);
+    enum ar_status status = refill(pull, error);
     if (status) {
         free(pull);
         return status;
@@ -167,12 +157,13 @@ void json_pull_close(struct json_pull *pull)
     free(pull);
 }
 
-/* Strings of the pull parser: runs of plain bytes, escapes, halves of pairs. */
+/* ---- strings ----------------------------------------------------------------------------- */
 
 /* Bytes at which the loops stop. */
 static const unsigned char inside[256] = {['"'] = 1, ['\\'] = 1};
 
-void json_keep(struct json_pull *pull, const void *bytes, size_t count)
+/* Adds to the text as much as fits. */
+static void keep(struct json_pull *pull, const void *bytes, size_t count)
 {
     size_t room = JSON_TEXT_LIMIT - pull->text_length;
     if (count > room) {
@@ -192,7 +183,7 @@ static void keep_code_point(struct json_pull *pull, unsigned code)
         bytes[i] = (unsigned char)(0x80 | (code & 0x3f));
     bytes[0] = (unsigned char)(first[count] | code);
     if (JSON_TEXT_LIMIT - pull->text_length >= count)
-        json_keep(pull, bytes, count);
+        keep(pull, bytes, count);
     else
         pull->text_cut = true;
 }
@@ -202,11 +193,10 @@ static enum ar_status read_unit(struct json_pull *pull, unsigned *unit, struct a
 {
     *unit = 0;
     for (int i = 0; i < 4; i++) {
-        enum ar_status status = json_need(pull, error);
+        enum ar_status status = need(pull, error);
         if (status)
             return status;
-        unsigned c = *pull->at;
-        unsigned digit = c - '0' <= 9 ? c - '0' : (c | 32) - 'a' <= 5 ? (c | 32) - 'a' + 10 : 16;
+        unsigned digit = field_hex_digit((char)*pull->at);
         if (digit == 16)
             return json_pull_refuse(pull, error, "\\u is not followed by four digits");
         *unit = *unit * 16 + digit;
@@ -223,21 +213,21 @@ static enum ar_status keep_short_escape(struct json_pull *pull, struct ar_error 
     if (!code)
         return json_pull_refuse(pull, error, "a backslash is followed by no escape");
     pull->at++;
-    json_keep(pull, &bytes[code - codes], 1);
+    keep(pull, &bytes[code - codes], 1);
     return AR_OK;
 }
 
-/* After "\u": a code point, of two units where it is beyond 16 bits. Half a pair becomes U+FFFD. */
+/* A code point after "\u", in two units if it has more than 16 bits. Half a pair becomes U+FFFD. */
 static enum ar_status read_code_point(struct json_pull *pull, struct ar_error *error)
 {
     unsigned unit, low = 0;
     enum ar_status status = read_unit(pull, &unit, error);
     while (!status && unit >= 0xd800 && unit < 0xdc00) {
-        status = json_need(pull, error);
+        status = need(pull, error);
         if (status || *pull->at != '\\')
             break;
         pull->at++;
-        status = json_need(pull, error);
+        status = need(pull, error);
         if (!status && *pull->at != 'u') {
             keep_code_point(pull, 0xfffd);
             return keep_short_escape(pull, error);
@@ -260,7 +250,7 @@ static enum ar_status read_code_point(struct json_pull *pull, struct ar_error *e
 
 static enum ar_status read_escape(struct json_pull *pull, struct ar_error *error)
 {
-    enum ar_status status = json_need(pull, error);
+    enum ar_status status = need(pull, error);
     if (status)
         return status;
     if (*pull->at != 'u')
@@ -269,7 +259,8 @@ static enum ar_status read_escape(struct json_pull *pull, struct ar_error *error
     return read_code_point(pull, error);
 }
 
-enum ar_status json_read_string(struct json_pull *pull, struct ar_error *error)
+/* Reads a string after its opening quote, to after the closing one. */
+static enum ar_status read_string(struct json_pull *pull, struct ar_error *error)
 {
     pull->text_length = 0;
     pull->text_cut = false;
@@ -277,11 +268,11 @@ enum ar_status json_read_string(struct json_pull *pull, struct ar_error *error)
         const unsigned char *at = pull->at;
         while (!inside[*at])
             at++;
-        json_keep(pull, pull->at, (size_t)(at - pull->at));
+        keep(pull, pull->at, (size_t)(at - pull->at));
         pull->at = at;
         enum ar_status status = AR_OK;
         if (at == pull->end) {
-            status = json_need(pull, error);
+            status = need(pull, error);
         } else {
             pull->at++;
             if (*at == '"')
@@ -295,7 +286,7 @@ enum ar_status json_read_string(struct json_pull *pull, struct ar_error *error)
     return AR_OK;
 }
 
-enum ar_status json_skip_string(struct json_pull *pull, struct ar_error *error)
+static enum ar_status skip_string(struct json_pull *pull, struct ar_error *error)
 {
     for (;;) {
         const unsigned char *at = pull->at;
@@ -303,7 +294,7 @@ enum ar_status json_skip_string(struct json_pull *pull, struct ar_error *error)
             at++;
         pull->at = at;
         if (at == pull->end) {
-            enum ar_status status = json_need(pull, error);
+            enum ar_status status = need(pull, error);
             if (status)
                 return status;
             continue;
@@ -311,21 +302,21 @@ enum ar_status json_skip_string(struct json_pull *pull, struct ar_error *error)
         pull->at++;
         if (*at == '"')
             return AR_OK;
-        enum ar_status status = json_need(pull, error);
+        enum ar_status status = need(pull, error);
         if (status)
             return status;
         pull->at++;
     }
 }
 
-/* Bytes at which passing over stops. */
+/* Bytes at which skipping stops. */
 enum { CLASS_QUOTE = 1, CLASS_OPEN = 2, CLASS_CLOSE = 3 };
 static const unsigned char outside[256] = {
     ['"'] = CLASS_QUOTE, ['{'] = CLASS_OPEN,  ['['] = CLASS_OPEN,
     ['}'] = CLASS_CLOSE, [']'] = CLASS_CLOSE,
 };
 
-/* Depth. */
+/* ---- depth ------------------------------------------------------------------------------- */
 
 static bool in_object(const struct json_pull *pull)
 {
@@ -360,18 +351,11 @@ static void value_ended(struct json_pull *pull)
     pull->state = pull->depth ? STATE_AFTER_VALUE : STATE_DONE;
 }
 
-/* Numbers and words. */
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+/* ---- numbers and words ------------------------------------------------------------------- */
 
 static const char *digits_end(const char *at)
 {
-    while (is_digit(*at))
-        at++;
-    return at;
+    return at + strspn(at, "0123456789");
 }
 
 /* The grammar of a number. */
@@ -405,7 +389,7 @@ static bool is_scalar_byte(unsigned char c)
            c != ':';
 }
 
-/* A run of bytes that belong to no other token, kept. */
+/* Keeps a run of bytes that belong to no other token. */
 static enum ar_status read_run(struct json_pull *pull, struct ar_error *error)
 {
     pull->text_length = 0;
@@ -414,11 +398,11 @@ static enum ar_status read_run(struct json_pull *pull, struct ar_error *error)
         const unsigned char *at = pull->at;
         while (is_scalar_byte(*at))
             at++;
-        json_keep(pull, pull->at, (size_t)(at - pull->at));
+        keep(pull, pull->at, (size_t)(at - pull->at));
         pull->at = at;
         if (at < pull->end || pull->ended)
             break;
-        enum ar_status status = json_refill(pull, error);
+        enum ar_status status = refill(pull, error);
         if (status)
             return status;
         if (pull->text_length > JSON_NUMBER_LIMIT)
@@ -435,7 +419,7 @@ static enum ar_status read_scalar(struct json_pull *pull, enum json_kind *kind,
     if (status)
         return status;
     if (pull->at == pull->end && pull->depth)
-        return json_cut_off(pull, error);
+        return cut_off(pull, error);
     if (pull->text_length > JSON_NUMBER_LIMIT)
         return json_pull_refuse(pull, error, "a number has more than %u bytes", JSON_NUMBER_LIMIT);
     if (is_number(pull->text))
@@ -451,7 +435,7 @@ static enum ar_status read_scalar(struct json_pull *pull, enum json_kind *kind,
     return AR_OK;
 }
 
-/* Tokens. */
+/* ---- tokens ------------------------------------------------------------------------------ */
 
 static enum ar_status read_value(struct json_pull *pull, enum json_kind *kind,
                                  struct ar_error *error)
@@ -468,7 +452,7 @@ static enum ar_status read_value(struct json_pull *pull, enum json_kind *kind,
     if (c == '"') {
         *kind = JSON_STRING;
         pull->at++;
-        status = json_read_string(pull, error);
+        status = read_string(pull, error);
     } else {
         status = read_scalar(pull, kind, error);
     }
@@ -482,11 +466,11 @@ static enum ar_status read_key(struct json_pull *pull, enum json_kind *kind, str
         return json_pull_refuse(pull, error, "a key in quotes should stand here");
     pull->at++;
     *kind = JSON_KEY;
-    enum ar_status status = json_read_string(pull, error);
+    enum ar_status status = read_string(pull, error);
     if (!status)
-        status = json_skip_blanks(pull, error);
+        status = skip_blanks(pull, error);
     if (!status)
-        status = json_need(pull, error);
+        status = need(pull, error);
     if (status)
         return status;
     if (*pull->at != ':')
@@ -506,13 +490,13 @@ static enum ar_status read_end(struct json_pull *pull, enum json_kind *kind, str
     return status;
 }
 
-/* To the byte at which the next token begins, and past a comma before it. */
+/* Moves to the first byte of the next token, and past a comma in front of it. */
 static enum ar_status find_token(struct json_pull *pull, struct ar_error *error)
 {
-    enum ar_status status = json_skip_blanks(pull, error);
+    enum ar_status status = skip_blanks(pull, error);
     if (pull->state == STATE_DONE || status)
         return status;
-    status = json_need(pull, error);
+    status = need(pull, error);
     if (status || pull->state != STATE_AFTER_VALUE || *pull->at == '}' || *pull->at == ']')
         return status;
     if (*pull->at != ',')
@@ -520,8 +504,8 @@ static enum ar_status find_token(struct json_pull *pull, struct ar_error *error)
                                 in_object(pull) ? "object" : "array");
     pull->at++;
     pull->state = in_object(pull) ? STATE_KEY : STATE_VALUE;
-    status = json_skip_blanks(pull, error);
-    return status ? status : json_need(pull, error);
+    status = skip_blanks(pull, error);
+    return status ? status : need(pull, error);
 }
 
 static enum ar_status read_token(struct json_pull *pull, enum json_kind *kind,
@@ -565,7 +549,7 @@ enum ar_status json_pull_next(struct json_pull *pull, struct json_token *token,
     return status;
 }
 
-/* Passing over. */
+/* ---- skipping ---------------------------------------------------------------------------- */
 
 static enum ar_status leave_to(struct json_pull *pull, unsigned depth, struct ar_error *error)
 {
@@ -576,7 +560,7 @@ static enum ar_status leave_to(struct json_pull *pull, unsigned depth, struct ar
             at++;
         pull->at = at;
         if (at == pull->end) {
-            status = json_need(pull, error);
+            status = need(pull, error);
             continue;
         }
         unsigned char class = outside[*at];
@@ -588,9 +572,20 @@ static enum ar_status leave_to(struct json_pull *pull, unsigned depth, struct ar
             break;
         pull->at++;
         if (class == CLASS_QUOTE)
-            status = json_skip_string(pull, error);
+            status = skip_string(pull, error);
     }
     value_ended(pull);
+    return status;
+}
+
+enum ar_status json_pull_scalar(struct json_pull *pull, struct json_token *token,
+                                struct ar_error *error)
+{
+    enum ar_status status = json_pull_next(pull, token, error);
+    if (!status && (token->kind == JSON_OBJECT || token->kind == JSON_ARRAY)) {
+        status = json_pull_leave(pull, error);
+        *token = (struct json_token){.kind = JSON_NULL, .text = ""};
+    }
     return status;
 }
 
@@ -608,11 +603,11 @@ static enum ar_status skip_scalar(struct json_pull *pull, struct ar_error *error
         pull->at = at;
         if (at < pull->end)
             return AR_OK;
-        enum ar_status status = json_refill(pull, error);
+        enum ar_status status = refill(pull, error);
         if (status)
             return status;
         if (pull->at == pull->end)
-            return pull->depth ? json_cut_off(pull, error) : AR_OK;
+            return pull->depth ? cut_off(pull, error) : AR_OK;
     }
 }
 
@@ -631,7 +626,7 @@ enum ar_status json_pull_skip(struct json_pull *pull, struct ar_error *error)
     }
     if (c == '"') {
         pull->at++;
-        status = json_skip_string(pull, error);
+        status = skip_string(pull, error);
     } else if (is_scalar_byte(c)) {
         status = skip_scalar(pull, error);
     } else {
@@ -641,12 +636,7 @@ enum ar_status json_pull_skip(struct json_pull *pull, struct ar_error *error)
     return status;
 }
 
-/* Numbers of JSON as whole ones.
- *
- * What: the decimal digits of a number, scaled by a power of ten, exactly: times of day in
- * microseconds with three decimals have more digits than a double. How: up to 19 digits are
- * collected, the place of the point is kept as an exponent, and the scaling multiplies or divides;
- * a half rounds away from zero. */
+/* ---- numbers as integers ----------------------------------------------------------------- */
 
 #define DIGITS_KEPT    19
 #define EXPONENT_LIMIT 400
@@ -657,7 +647,7 @@ struct decimal {
     int exponent; /* the value is digits times 10^exponent */
 };
 
-/* Takes a run of digits. */
+/* Reads a run of digits. */
 static const char *take_digits(const char *at, struct decimal *out, bool fraction)
 {
     for (; *at >= '0' && *at <= '9'; at++) {
@@ -718,8 +708,7 @@ static bool parse_hexadecimal(const char *at, uint64_t *out)
     int count = 0;
     *out = 0;
     for (; *at; at++, count++) {
-        unsigned c = (unsigned char)*at;
-        unsigned digit = c - '0' <= 9 ? c - '0' : (c | 32) - 'a' <= 5 ? (c | 32) - 'a' + 10 : 16;
+        unsigned digit = field_hex_digit(*at);
         if (digit == 16 || count == 16)
             return false;
         *out = *out * 16 + digit;

@@ -31,42 +31,47 @@ struct json_token {
     const char *text; /* of a key, string (escapes resolved, UTF-8) or number, closed by a NUL;
                          valid until the next call */
     size_t length;    /* without the NUL */
-    bool cut;         /* the text was longer, its end is left out */
+    bool cut;         /* the text was longer; its end is missing */
 };
 
 struct json_pull;
 
-/* Reads `input` from where it stands; it stays the caller's. HOST_MEMORY. */
+/* Reads `input` from its current position. The caller closes it. HOST_MEMORY. */
 enum ar_status json_pull_open(struct trace_input *input, struct json_pull **out,
                               struct ar_error *error) AR_STATUS_CHECKED;
 void json_pull_close(struct json_pull *pull); /* NULL is fine */
 
-/* The next token. FORMAT with file, line and byte where the text is no JSON or is cut off. */
+/* The next token. FORMAT with file, line and byte if the text is no JSON or is cut off. */
 enum ar_status json_pull_next(struct json_pull *pull, struct json_token *token,
                               struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Passes over the value that comes next, several times as fast as by tokens: of what it holds only
- * brackets, their depth and the ends of strings are looked at. */
+/* The next token, which the caller takes for a number, text or word: an object or array is skipped as a
+ * whole and given as JSON_NULL with an empty text. */
+enum ar_status json_pull_scalar(struct json_pull *pull, struct json_token *token,
+                                struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Skips the next value, several times as fast as by tokens: only its brackets, their depth and the
+ * ends of its strings are looked at. */
 enum ar_status json_pull_skip(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* In the same way to the end of the object or array that was opened last, its end included. */
+/* Skips in the same way to the end of the object or array that was opened last, including its end. */
 enum ar_status json_pull_leave(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The line that was come to, from 1. */
+/* The current line, from 1. */
 uint64_t json_pull_line(struct json_pull *pull);
 
-/* A sentence with file, line and byte before it. Returns FORMAT. */
+/* Sets an error with file, line and byte in front. Returns FORMAT. */
 enum ar_status json_pull_refuse(struct json_pull *pull, struct ar_error *error, const char *format,
                                 ...) __attribute__((format(printf, 3, 4)));
 
-/* A number, or a string that holds one (decimal, or hexadecimal after 0x), as a whole one. */
+/* A number, or a string that holds one (decimal, or hexadecimal after 0x), as an integer. */
 struct json_number {
     bool negative;
     uint64_t magnitude;
 };
 
-/* The token's number times 10^digits, rounded to a whole one; false where it is none, or too large
- * for 64 bits. */
+/* The token's number times 10^digits, rounded to an integer; false if it is no number or needs more
+ * than 64 bits. */
 bool json_number_of(const struct json_token *token, int digits, struct json_number *out);
 
 /* The same as a signed number, below 2^62 in magnitude. */

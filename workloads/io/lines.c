@@ -1,16 +1,22 @@
-/* A text file line by line.
+/* A text file line by line, over a buffer of two of the longest lines.
  *
- * What: lines over a buffer of two of the longest. How: what is left of the buffer moves to
- * its front when it holds no whole line, and the rest is filled from the input. A byte-order mark
- * before the first line, which spreadsheets and Windows' shell write, is passed over. */
+ * If the buffer holds no whole line, its rest moves to the front and the input fills the remainder.
+ * A byte-order mark before the first line, which spreadsheets and the shell of Windows write, is
+ * skipped. */
 #include "workloads/io/lines.h"
 
 #include <string.h>
 
 void trace_lines_start(struct trace_lines *lines, struct trace_input *input)
 {
+    trace_lines_start_log(lines, input, 0);
+}
+
+void trace_lines_start_log(struct trace_lines *lines, struct trace_input *input, size_t kept_bytes)
+{
     lines->input = input;
     lines->number = 0;
+    lines->kept_bytes = kept_bytes;
     lines->begin = lines->end = 0;
     lines->ended = false;
 }
@@ -33,6 +39,32 @@ static enum ar_status fill(struct trace_lines *lines, struct ar_error *error)
     return AR_OK;
 }
 
+/* Skips the rest of a long line, whose kept bytes lie at the front of the buffer. */
+static enum ar_status skip_rest(struct trace_lines *lines, struct ar_error *error)
+{
+    const char *stop = NULL;
+    while (!stop && !lines->ended) {
+        char *rest = lines->buffer + lines->kept_bytes;
+        size_t got;
+        enum ar_status status = trace_input_read(
+            lines->input, rest, sizeof lines->buffer - 1 - lines->kept_bytes, &got, error);
+        if (status)
+            return status;
+        stop = memchr(rest, '\n', got);
+        lines->ended = !got;
+        lines->end = lines->kept_bytes + got;
+        lines->begin = stop ? (size_t)(stop + 1 - lines->buffer) : lines->end;
+    }
+    return AR_OK;
+}
+
+static enum ar_status refuse(const struct trace_lines *lines, const char *what,
+                             struct ar_error *error)
+{
+    return ar_error_set(error, AR_INVALID, "%s:%llu: the line %s; is this a text file?",
+                        trace_input_path(lines->input), (unsigned long long)lines->number, what);
+}
+
 enum ar_status trace_lines_next(struct trace_lines *lines, char **line, size_t *length,
                                 struct ar_error *error)
 {
@@ -53,16 +85,22 @@ enum ar_status trace_lines_next(struct trace_lines *lines, char **line, size_t *
         return AR_OK;
     lines->number++;
     size_t taken = stop ? (size_t)(stop - from) : left;
-    if (taken >= TRACE_LINE_LIMIT)
-        return ar_error_set(
-            error, AR_INVALID, "%s:%llu: the line has more than %u bytes; is this a text file?",
-            trace_input_path(lines->input), (unsigned long long)lines->number, TRACE_LINE_LIMIT);
     lines->begin += taken + (stop != NULL);
+    if (lines->kept_bytes && taken > lines->kept_bytes) {
+        taken = lines->kept_bytes;
+        from = memmove(lines->buffer, from, taken);
+        enum ar_status status = stop ? AR_OK : skip_rest(lines, error);
+        if (status)
+            return status;
+    } else if (taken >= TRACE_LINE_LIMIT) {
+        return refuse(lines, "has more than 65536 bytes", error);
+    }
     from[taken] = 0;
-    if (memchr(from, 0, taken))
-        return ar_error_set(error, AR_INVALID,
-                            "%s:%llu: the line holds a NUL byte; is this a text file?",
-                            trace_input_path(lines->input), (unsigned long long)lines->number);
+    for (char *nul = from; (nul = memchr(nul, 0, (size_t)(from + taken - nul)));) {
+        if (!lines->kept_bytes)
+            return refuse(lines, "holds a NUL byte", error);
+        *nul = ' ';
+    }
     if (taken && from[taken - 1] == '\r')
         from[--taken] = 0;
     *line = from;

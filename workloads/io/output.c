@@ -1,33 +1,33 @@
 /* A file that appears whole or not at all.
  *
- * What: bytes go to a new file in the same folder, which is renamed at the end; a rename
- * within a folder either happens or does not. */
+ * The bytes go to a new file in the same folder, which is renamed at the end: a rename within a
+ * folder happens as a whole or not at all. A compressed file is one zstd frame with a checksum. */
 #include "workloads/io/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
-#include "workloads/io/codec.h"
-
-enum { BUFFER = 1 << 17 };
+enum { BUFFER = 1 << 17, LEVEL = 6 };
 
 struct trace_output {
     char *path;
-    char *part; /* the name until it is whole; NULL: written directly */
+    char *part; /* the name until the file is whole; NULL: written directly */
     int file;
-    struct packer *packer; /* NULL: not compressed */
+    ZSTD_CStream *zstd; /* NULL: not compressed */
     size_t used;
     char buffer[BUFFER];
 };
 
 static void free_output(struct trace_output *output)
 {
-    packer_close(output->packer);
+    ZSTD_freeCStream(output->zstd);
     free(output->path);
     free(output->part);
     free(output);
@@ -70,6 +70,17 @@ static enum ar_status open_file(struct trace_output *output, bool direct, struct
     return AR_OK;
 }
 
+static enum ar_status start_packing(struct trace_output *output, struct ar_error *error)
+{
+    output->zstd = ZSTD_createCStream();
+    if (!output->zstd ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(output->zstd, ZSTD_c_compressionLevel, LEVEL)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(output->zstd, ZSTD_c_checksumFlag, 1)))
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to write zstd",
+                            output->path);
+    return AR_OK;
+}
+
 enum ar_status trace_output_open(const char *path, bool compress, struct trace_output **out,
                                  struct ar_error *error)
 {
@@ -86,11 +97,8 @@ enum ar_status trace_output_open(const char *path, bool compress, struct trace_o
     enum ar_status status = AR_OK;
     if (!output->path)
         status = ar_error_set(error, AR_IO, "%s: cannot be made: %s", path, strerror(errno));
-    if (!status && compress) {
-        status = packer_open(&output->packer, error);
-        if (status)
-            ar_error_prefix(error, status, "%s", path);
-    }
+    if (!status && compress)
+        status = start_packing(output, error);
     if (!status)
         status = open_file(output, there && !S_ISREG(about.st_mode), error);
     if (status) {
@@ -115,17 +123,16 @@ static enum ar_status flush(struct trace_output *output, struct ar_error *error)
     return AR_OK;
 }
 
-/* Feeds the packer once; `*left` is what it still holds back. */
-static enum ar_status pack(struct trace_output *output, const void *in, size_t in_bytes,
-                           size_t *used, bool end, size_t *left, struct ar_error *error)
+/* Runs the compressor once. `*left`: bytes that it still keeps back. */
+static enum ar_status pack(struct trace_output *output, ZSTD_inBuffer *from, bool end, size_t *left,
+                           struct ar_error *error)
 {
-    size_t got = 0;
-    enum ar_status status =
-        packer_step(output->packer, in, in_bytes, used, output->buffer + output->used,
-                    BUFFER - output->used, &got, end, left, error);
-    if (status)
-        return ar_error_prefix(error, status, "%s", output->path);
-    output->used += got;
+    ZSTD_outBuffer to = {output->buffer, BUFFER, output->used};
+    *left = ZSTD_compressStream2(output->zstd, &to, from, end ? ZSTD_e_end : ZSTD_e_continue);
+    if (ZSTD_isError(*left))
+        return ar_error_set(error, AR_IO, "%s: cannot be compressed: %s", output->path,
+                            ZSTD_getErrorName(*left));
+    output->used = to.pos;
     return output->used == BUFFER ? flush(output, error) : AR_OK;
 }
 
@@ -133,32 +140,42 @@ enum ar_status trace_output_write(struct trace_output *output, const void *bytes
                                   struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    const char *from = bytes;
-    while (output->packer && count && !status) {
-        size_t used = 0, left;
-        status = pack(output, from, count, &used, false, &left, error);
-        from += used;
-        count -= used;
-    }
-    while (count && !status) {
+    ZSTD_inBuffer from = {bytes, count, 0};
+    size_t left;
+    while (from.pos < count && !status) {
+        if (output->zstd) {
+            status = pack(output, &from, false, &left, error);
+            continue;
+        }
         size_t room = BUFFER - output->used;
-        size_t take = count < room ? count : room;
-        memcpy(output->buffer + output->used, from, take);
+        size_t take = count - from.pos < room ? count - from.pos : room;
+        memcpy(output->buffer + output->used, (const char *)bytes + from.pos, take);
         output->used += take;
-        from += take;
-        count -= take;
+        from.pos += take;
         if (output->used == BUFFER)
             status = flush(output, error);
     }
     return status;
 }
 
+enum ar_status trace_output_print(struct trace_output *output, struct ar_error *error,
+                                  const char *format, ...)
+{
+    char line[256];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    return trace_output_write(output, line, (size_t)length, error);
+}
+
 static enum ar_status finish(struct trace_output *output, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    size_t left = output->packer ? 1 : 0, used;
+    ZSTD_inBuffer nothing = {NULL, 0, 0};
+    size_t left = output->zstd ? 1 : 0;
     while (left && !status)
-        status = pack(output, NULL, 0, &used, true, &left, error);
+        status = pack(output, &nothing, true, &left, error);
     if (!status)
         status = flush(output, error);
     if (status)

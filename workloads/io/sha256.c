@@ -1,29 +1,17 @@
-/* SHA-256.
+/* SHA-256: the hash that names a trace and shows that a file is complete.
  *
- * What: the hash that names a trace and shows that a file is whole. Written for speed on
- * long inputs: the message schedule is kept as sixteen words that turn, whole blocks are
- * taken straight from the caller's bytes, and by the processor's own instructions where it has
- * them.
- * Source: FIPS 180-4, sections 4.1.2, 4.2.2, 5.3.3 and 6.2. */
+ * It is fast on long inputs: the message schedule is a ring of sixteen words, and whole blocks are
+ * taken from the caller's bytes without a copy. On x86 processors with the SHA instructions these
+ * compute the blocks, five times as fast: the eight words of the state lie in two registers in the
+ * order that the instructions need (a b e f, c d g h); four rounds use four words of the message and
+ * compute the next four from the sixteen before.
+ * Sources: FIPS 180-4, sections 4.1.2, 4.2.2, 5.3.3 and 6.2; Intel's Software Developer's Manual,
+ * volume 2, SHA256RNDS2, SHA256MSG1 and SHA256MSG2. */
 #include "workloads/io/sha256.h"
 
-#include <cpuid.h>
-#include <immintrin.h>
 #include <string.h>
 
-/* SHA-256 by the SHA instructions of x86.
- *
- * What: the block function alone. How: the eight words of the state lie in two registers in the
- * order that the instructions want (a b e f, c d g h); four rounds use four words of the message,
- * and the next four words are made from the sixteen before them.
- * Source: the instructions' description in Intel's Software Developer's Manual, volume 2,
- * SHA256RNDS2, SHA256MSG1 and SHA256MSG2. */
-
-#if defined(__x86_64__) && defined(__GNUC__)
-
-#define WITH_SHA __attribute__((target("sha,sse4.1,ssse3")))
-
-static const uint32_t constants[64] __attribute__((aligned(16))) = {
+static const uint32_t round_constants[64] __attribute__((aligned(16))) = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -34,7 +22,15 @@ static const uint32_t constants[64] __attribute__((aligned(16))) = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-bool sha256_x86_usable(void)
+#if defined(__x86_64__) && defined(__GNUC__)
+
+#include <cpuid.h>
+#include <immintrin.h>
+
+#define WITH_SHA __attribute__((target("sha,sse4.1,ssse3")))
+
+/* Whether this processor has the instructions. */
+static bool sha256_x86_usable(void)
 {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSE4_1) || !(c & bit_SSSE3))
@@ -46,7 +42,7 @@ bool sha256_x86_usable(void)
 #define FOUR_ROUNDS(round, m0, m1, m2, m3)                                                         \
     do {                                                                                           \
         __m128i sum = _mm_add_epi32(                                                               \
-            m0, _mm_load_si128((const __m128i *)(const void *)&constants[4 * (round)]));           \
+            m0, _mm_load_si128((const __m128i *)(const void *)&round_constants[4 * (round)]));     \
         cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);                                             \
         abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));                    \
         if ((round) < 12)                                                                          \
@@ -60,7 +56,7 @@ WITH_SHA static __m128i words_at(const uint8_t *bytes)
     return _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)bytes), turned);
 }
 
-WITH_SHA void sha256_x86_blocks(uint32_t state[8], const uint8_t *blocks, size_t count)
+WITH_SHA static void sha256_x86_blocks(uint32_t state[8], const uint8_t *blocks, size_t count)
 {
     __m128i low = _mm_loadu_si128((const __m128i *)(const void *)&state[0]);
     __m128i high = _mm_loadu_si128((const __m128i *)(const void *)&state[4]);
@@ -91,28 +87,17 @@ WITH_SHA void sha256_x86_blocks(uint32_t state[8], const uint8_t *blocks, size_t
 
 #else
 
-bool sha256_x86_usable(void)
+static bool sha256_x86_usable(void)
 {
     return false;
 }
 
-void sha256_x86_blocks(uint32_t state[8], const uint8_t *blocks, size_t count)
+static void sha256_x86_blocks(uint32_t state[8], const uint8_t *blocks, size_t count)
 {
     (void)state, (void)blocks, (void)count;
 }
 
 #endif
-
-static const uint32_t round_constants[64] = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
-};
 
 static inline uint32_t turn(uint32_t word, unsigned by)
 {

@@ -8,9 +8,9 @@
 
 struct sha256 {
     uint32_t state[8];
-    uint64_t bytes;    /* taken so far */
-    uint8_t block[64]; /* what does not fill a block yet */
-    bool fast;         /* by the processor's own instructions */
+    uint64_t bytes;    /* added so far */
+    uint8_t block[64]; /* the bytes that do not fill a block yet */
+    bool fast;         /* use the SHA instructions of the processor */
 };
 
 void sha256_start(struct sha256 *hash);

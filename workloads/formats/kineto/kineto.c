@@ -1,17 +1,21 @@
-/* Kineto traces: what PyTorch's profiler saw of GPU memory, as a trace.
+/* Kineto traces: the GPU memory that PyTorch's profiler saw, as a trace. `[memory]` events name blocks
+ * by address; a trace names them by id.
  *
- * What: `[memory]` events name blocks by address; a trace names them by id. How:
- * 1. Memory events, kernels and steps are sorted by time, events of one time as the file has them.
- *    A kernel stands where the program launched it, as in recorded CSVs; where the file does not
- *    tell its launch, where it began.
- * 2. Frees find their blocks by address or, in files of old profilers, by size (kineto_pairs.c).
- *    Blocks that are freed and were never made come first, with the key initial=yes.
- * 3. A free is one `f`: the event is the program's free, and says nothing of a completion apart.
- * 4. Memory events name no stream: blocks are on stream 0, which is taken to be the stream on which
+ * 1. Memory events, kernels and steps are sorted by time, events of one time in the order of the file.
+ *    A kernel is placed where the program launched it, as in recorded CSVs; if the file does not have
+ *    its launch, at its begin.
+ * 2. A free belongs to the last block at its address. Older profilers write no address: then it belongs
+ *    to the last block of its size, because a framework frees most blocks in reverse order.
+ * 3. A free at an address without any block before: the block was there at the start. Such blocks come
+ *    first, with the key initial=yes. A free at an address whose block is free already is omitted.
+ *    Without an address the two look the same, and count as the first.
+ * 4. A block at an address whose block was never freed: the old one is freed there.
+ * 5. A free is one `f`: the event is the program's free, and the completion is not in the file.
+ * 6. Memory events name no stream: blocks are on stream 0, which is taken to be the stream on which
  *    most kernels run. The other streams of kernels get ordinals by first appearance.
- * 5. "[OutOfMemory]" is `a`, or `p` where requests follow it, a note, and an `r`.
- * 6. The profiler's own count of bytes is held against the running total of the trace; what differs
- *    is reported. */
+ * 7. "[OutOfMemory]" is `a`, or `p` if requests follow it, a note, and an `r`.
+ * 8. The profiler's own count of bytes is compared with the running total of the trace; differences
+ *    are reported. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,18 +24,17 @@
 #include "workloads/formats/formats.h"
 #include "workloads/formats/import_report.h"
 #include "workloads/formats/kineto/kineto_events.h"
-#include "workloads/formats/rows.h"
-#include "workloads/io/head.h"
+#include "workloads/io/fields.h"
 #include "workloads/trace/header.h"
 #include "workloads/trace/trace.h"
 
-/* Which free of a Kineto trace belongs to which block. */
+/* ---- frees and their blocks -------------------------------------------------------------- */
 
-/* What a row is beyond its kind. */
+/* The role of a memory row. */
 enum kineto_mark {
     KINETO_PLAIN,   /* a block; a free: of the block of row `pair` */
     KINETO_INITIAL, /* a free of a block that was there before the first row */
-    KINETO_TWICE,   /* a free of a block that is free: left out */
+    KINETO_TWICE,   /* a free of a block that is free: omitted */
     KINETO_AGAIN,   /* a block where another one, of row `pair`, was never freed */
 };
 
@@ -41,34 +44,19 @@ struct kineto_pairs {
     uint64_t other_sizes; /* frees that name another size than their block */
 };
 
-/* Sets `mark` and `pair` of all memory rows, which lie in the order of time. HOST_MEMORY. */
-enum ar_status kineto_pair(struct kineto_rows *rows, struct kineto_pairs *out,
-                           struct ar_error *error) AR_STATUS_CHECKED;
-
-/* Pairing of frees with blocks.
- *
- * What: each free names the row of its block. How:
- * 1. By address, where the event has one: the block made last there.
- * 2. Else by size, the block made last first: those of older profilers, which name no address.
- *    Most blocks of a framework are freed in the reverse order in which they were made.
- * 3. A free at an address at which no block was ever made: the block was there before. One at an
- *    address whose block is free already: left out. Without an address the two look the same, and
- *    count as the first.
- * 4. A block at an address whose block was never freed: the old one is freed there. */
-
-#define FREED (UINT64_C(1) << 63) /* in the map of addresses: row of a block that is free again */
+#define FREED (UINT64_C(1) << 63) /* in the map of addresses: the block of the row is free again */
 
 struct pairing {
     struct kineto_row *rows;
     struct kineto_pairs *out;
     struct ar_map by_address; /* address and device -> row, FREED */
-    struct ar_map by_size;    /* size and device -> the row made last; older ones by its `pair` */
+    struct ar_map by_size;    /* size and device -> the last row; its `pair` is the one before it */
 };
 
 static uint64_t key_of(uint64_t value, uint32_t device)
 {
     uint64_t key = value ^ (uint64_t)device << 56;
-    return key == UINT64_MAX ? 0 : key; /* the map's own */
+    return key == AR_MAP_NO_KEY ? 0 : key;
 }
 
 static enum ar_status make_at(struct pairing *pairing, uint32_t at)
@@ -127,8 +115,9 @@ static enum ar_status free_of_size(struct pairing *pairing, uint32_t at)
     return AR_OK;
 }
 
-enum ar_status kineto_pair(struct kineto_rows *rows, struct kineto_pairs *out,
-                           struct ar_error *error)
+/* Sets `mark` and `pair` of all memory rows, which are in the order of time. HOST_MEMORY. */
+static enum ar_status pair_frees(struct kineto_rows *rows, struct kineto_pairs *out,
+                                 struct ar_error *error)
 {
     struct pairing pairing = {.rows = rows->items, .out = out};
     enum ar_status status = AR_OK;
@@ -153,14 +142,13 @@ enum ar_status kineto_pair(struct kineto_rows *rows, struct kineto_pairs *out,
 struct conversion {
     struct kineto_rows rows;
     struct kineto_pairs pairs;
-    struct import_report *report;
-    struct trace_memory *memory;
+    struct format_reading *reading;
     struct ar_error *error;
     uint64_t next_id, time_ns;
     size_t last_request;          /* row of the last one, or SIZE_MAX */
     uint64_t memory_rows;         /* failures are of them */
-    uint64_t out_of_order;        /* rows that stand before an earlier one in the file */
-    uint64_t kernels, unlaunched; /* kernels whose launch the file does not tell */
+    uint64_t out_of_order;        /* rows that follow a later one in the file */
+    uint64_t kernels, unlaunched; /* kernels without a launch in the file */
     struct ar_map streams;        /* the profiler's name -> number by first appearance */
     uint64_t busiest;             /* number of the stream with most kernels */
     uint32_t busiest_name;
@@ -169,10 +157,10 @@ struct conversion {
 static enum ar_status append(struct conversion *c, struct trace_event event,
                              const struct trace_attributes *keys, const char *text)
 {
-    return trace_memory_append(c->memory, &event, keys, text, c->error);
+    return format_event(c->reading, event, keys, text, c->error);
 }
 
-/* Order. */
+/* ---- order ------------------------------------------------------------------------------- */
 
 static int by_time(const void *left, const void *right)
 {
@@ -212,9 +200,9 @@ static void sort_rows(struct conversion *c)
     }
 }
 
-/* Streams. */
+/* ---- streams ----------------------------------------------------------------------------- */
 
-/* Numbers the streams of kernels in the order in which they appear, and finds the busiest. */
+/* Numbers the streams of kernels by first appearance, and finds the busiest. */
 static enum ar_status find_streams(struct conversion *c)
 {
     uint64_t kernels[STREAM_LIMIT] = {0}, number;
@@ -246,7 +234,7 @@ static uint32_t ordinal_of(const struct conversion *c, uint32_t stream)
     return (uint32_t)(number == c->busiest ? 0 : number + (number < c->busiest));
 }
 
-/* Events. */
+/* ---- events ------------------------------------------------------------------------------ */
 
 static enum ar_status append_time(struct conversion *c, size_t at)
 {
@@ -257,19 +245,17 @@ static enum ar_status append_time(struct conversion *c, size_t at)
     return append(c, (struct trace_event){.kind = TRACE_TIME, .value = now}, NULL, NULL);
 }
 
-/* A request, and where it was placed where that is known. */
+/* A request, and its address if that is known. */
 static enum ar_status append_block(struct conversion *c, struct kineto_row *row, uint64_t bytes,
                                    bool initial)
 {
-    char text[32];
     struct trace_attributes keys = {.device = row->device, .rest = initial ? "initial=yes" : NULL};
     struct trace_event event = {.kind = TRACE_ALLOC, .id = c->next_id, .value = bytes};
     row->id = c->next_id++;
     enum ar_status status = append(c, event, &keys, NULL);
     if (status || !row->address)
         return status;
-    (void)snprintf(text, sizeof text, "alloc,%" PRIu64, row->address);
-    return append(c, (struct trace_event){.kind = TRACE_NOTE}, NULL, text);
+    return format_note(c->reading, c->error, "alloc,%" PRIu64, row->address);
 }
 
 static enum ar_status append_free(struct conversion *c, const struct kineto_row *row)
@@ -279,19 +265,11 @@ static enum ar_status append_free(struct conversion *c, const struct kineto_row 
 }
 
 static enum ar_status append_failure(struct conversion *c, const struct kineto_row *row,
-                                     bool lives_on)
+                                     bool more_follow)
 {
-    struct trace_attributes keys = {.device = row->device};
-    struct trace_event event = {.kind = lives_on ? TRACE_PROBE : TRACE_ALLOC,
-                                .id = c->next_id++,
-                                .value = (uint64_t)row->bytes};
-    enum ar_status status = append(c, event, &keys, NULL);
-    if (!status)
-        status = append(c, (struct trace_event){.kind = TRACE_NOTE}, NULL, "oom");
-    event.kind = TRACE_FREE_REQUESTED;
-    event.value = 0;
-    c->report->failures++;
-    return status ? status : append(c, event, NULL, NULL);
+    const struct trace_attributes keys = {.device = row->device};
+    const struct trace_event request = {.id = c->next_id++, .value = (uint64_t)row->bytes};
+    return format_failure(c->reading, request, &keys, more_follow, "oom", c->error);
 }
 
 static enum ar_status append_memory(struct conversion *c, struct kineto_row *row)
@@ -311,8 +289,8 @@ static enum ar_status append_row(struct conversion *c, size_t at)
     struct kineto_row *row = &c->rows.items[at];
     struct trace_attributes keys = {.device = row->device};
     enum ar_status status = AR_OK;
-    if (row->kind != KINETO_KERNEL) /* nothing is ever said of these */
-        status = trace_memory_line(c->memory, row->line, c->error);
+    if (row->kind != KINETO_KERNEL) /* no error names one of these */
+        status = trace_memory_line(c->reading->memory, row->line, c->error);
     if (!status)
         status = append_time(c, at);
     if (status)
@@ -340,7 +318,7 @@ static enum ar_status append_all(struct conversion *c)
         struct kineto_row *row = &c->rows.items[i];
         if (row->mark != KINETO_INITIAL)
             continue;
-        status = trace_memory_line(c->memory, row->line, c->error);
+        status = trace_memory_line(c->reading->memory, row->line, c->error);
         if (!status)
             status = append_block(c, row, (uint64_t)-row->bytes, true);
     }
@@ -349,9 +327,9 @@ static enum ar_status append_all(struct conversion *c)
     return status;
 }
 
-/* The report. */
+/* ---- the report -------------------------------------------------------------------------- */
 
-/* By how many bytes the trace grows at a row; modulo 2^64, as all of these sums. */
+/* The bytes by which the trace grows at a row; modulo 2^64, as all of these sums. */
 static uint64_t growth_at(const struct conversion *c, const struct kineto_row *row)
 {
     if (row->mark == KINETO_TWICE)
@@ -364,10 +342,10 @@ static uint64_t growth_at(const struct conversion *c, const struct kineto_row *r
     return bytes;
 }
 
-/* The profiler's count of bytes against the trace's own. */
+/* The profiler's count of bytes compared with the trace's own. */
 struct totals {
     uint64_t running;    /* of the trace */
-    uint64_t difference; /* the profiler's minus it, as of the row before */
+    uint64_t difference; /* the profiler's count minus it, at the previous row */
     bool known;
 };
 
@@ -395,43 +373,38 @@ static void compare_totals(const struct conversion *c)
         any = true;
     }
     if (any && !first && !changes)
-        import_guess(c->report, "the running total equals \"Total Allocated\" at every event");
+        import_guess(c->reading->report,
+                     "the running total equals \"Total Allocated\" at every event");
     else if (any)
-        import_guess(c->report,
+        import_guess(c->reading->report,
                      "\"Total Allocated\" minus the running total: %" PRId64
                      " bytes at the first event (never freed here), %" PRId64
                      " at the last; changed %" PRIu64 " times",
                      (int64_t)first, (int64_t)last, changes);
-    c->report->begins_in_the_middle = (int64_t)first > 0 || c->pairs.initial;
+    c->reading->report->begins_in_the_middle = (int64_t)first > 0 || c->pairs.initial;
 }
 
 static void tell_streams(const struct conversion *c)
 {
     if (c->kernels)
-        import_guess(c->report,
+        import_guess(c->reading->report,
                      "memory events name no stream: blocks are on stream 0, taken to be the "
                      "profiler's stream %" PRIu32 ", on which most kernels run",
                      c->busiest_name);
     else
-        import_guess(c->report, "memory events name no stream, and there are no kernels: blocks "
-                                "are on stream 0");
+        import_guess(c->reading->report,
+                     "memory events name no stream, and there are no kernels: blocks "
+                     "are on stream 0");
     if (c->unlaunched)
-        import_guess(c->report,
+        import_guess(c->reading->report,
                      "%" PRIu64 " of %" PRIu64 " kernels stand where they began: the file does "
                      "not tell when they were launched",
                      c->unlaunched, c->kernels);
 }
 
-/* A sentence that begins with its count, where there is something to count. */
-static void tell_count(struct conversion *c, uint64_t count, const char *text)
-{
-    if (count)
-        import_guess(c->report, "%" PRIu64 " %s", count, text);
-}
-
 static void tell(struct conversion *c)
 {
-    struct import_report *report = c->report;
+    struct import_report *report = c->reading->report;
     report->records = c->rows.events;
     report->left_out = c->rows.events - c->rows.count;
     report->unmatched_frees = c->pairs.initial;
@@ -442,15 +415,16 @@ static void tell(struct conversion *c)
                          "of the requests");
     tell_streams(c);
     compare_totals(c);
-    tell_count(c, c->pairs.by_size,
-               "frees name no address: each is of the latest block of its size");
-    tell_count(c, c->pairs.again, "blocks lie where another was never freed: it is freed there");
-    tell_count(c, c->pairs.other_sizes,
-               "frees name another size than their block has: its own is taken");
-    tell_count(c, c->out_of_order,
-               "events stand in the file after later ones: all are sorted by time");
-    tell_count(c, c->rows.other_devices,
-               "memory events of the host or of other kinds of devices are left out");
+    import_guess_count(report, c->pairs.by_size,
+                       "frees name no address: each is of the latest block of its size");
+    import_guess_count(report, c->pairs.again,
+                       "blocks lie where another was never freed: it is freed there");
+    import_guess_count(report, c->pairs.other_sizes,
+                       "frees name another size than their block has: its own is taken");
+    import_guess_count(report, c->out_of_order,
+                       "events stand in the file after later ones: all are sorted by time");
+    import_guess_count(report, c->rows.other_devices,
+                       "memory events of the host or of other kinds of devices are left out");
     if (c->rows.unusable)
         import_guess(report,
                      "%" PRIu64 " events lack a usable time, size or duration and are left out, "
@@ -458,9 +432,9 @@ static void tell(struct conversion *c)
                      c->rows.unusable, c->rows.first_unusable);
 }
 
-/* The reader. */
+/* ---- the reader -------------------------------------------------------------------------- */
 
-static enum ar_status convert(struct conversion *c, const struct trace_info *info)
+static enum ar_status convert(struct conversion *c)
 {
     sort_rows(c);
     if (!c->memory_rows && c->rows.unusable)
@@ -473,44 +447,33 @@ static enum ar_status convert(struct conversion *c, const struct trace_info *inf
         return ar_error_set(c->error, AR_FORMAT,
                             "the profile holds no events of GPU memory; profile with "
                             "profile_memory=True");
-    enum ar_status status = kineto_pair(&c->rows, &c->pairs, c->error);
+    enum ar_status status = pair_frees(&c->rows, &c->pairs, c->error);
     if (!status)
         status = find_streams(c);
     if (status)
         return status;
     tell(c);
-    struct trace_info described = *info;
-    described.complete = !c->report->ends_in_failure;
-    c->memory = trace_memory_create(&described);
-    if (!c->memory)
-        return ar_error_set(c->error, AR_HOST_MEMORY, "no host memory for a trace");
-    return append_all(c);
+    c->reading->info.complete = !c->reading->report->ends_in_failure;
+    status = format_start(c->reading, c->error);
+    return status ? status : append_all(c);
 }
 
-static enum ar_status kineto_open(struct trace_input *input, bool lenient,
-                                  struct trace_source **out, struct ar_error *error)
+static enum ar_status read_kineto(struct format_reading *reading, struct ar_error *error)
 {
-    (void)lenient;
-    struct conversion c = {.error = error};
-    struct trace_info info = {.recorder = "kineto", .format = "kineto"};
-    trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
-    c.report = calloc(1, sizeof *c.report);
-    enum ar_status status =
-        c.report ? kineto_rows_read(input, &c.rows, &info, error)
-                 : ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a Kineto trace");
+    struct conversion c = {.reading = reading, .error = error};
+    (void)snprintf(reading->info.recorder, sizeof reading->info.recorder, "kineto");
+    enum ar_status status = kineto_rows_read(reading->input, &c.rows, &reading->info, error);
     if (!status) {
-        status = convert(&c, &info);
+        status = convert(&c);
         if (status)
-            ar_error_prefix(error, status, "%s", trace_input_path(input));
+            ar_error_prefix(error, status, "%s", trace_input_path(reading->input));
     }
     kineto_rows_close(&c.rows);
-    status = rows_hand_over(status, c.memory, c.report, out, error);
     ar_map_close(&c.streams);
-    trace_input_close(input);
     return status;
 }
 
-/* An object with one of the keys that its writers put first, or an array of objects. */
+/* An object with one of the keys that writers put first, or an array of objects. */
 static bool kineto_matches(const char *head, size_t count)
 {
     static const char *const keys[] = {"\"traceEvents\"",         "\"schemaVersion\"",
@@ -534,5 +497,5 @@ const struct format_reader format_kineto = {
     .name = "kineto",
     .summary = "a trace of PyTorch's profiler as Chrome JSON: memory events, kernels, steps, read",
     .matches = kineto_matches,
-    .open = kineto_open,
+    .read = read_kineto,
 };

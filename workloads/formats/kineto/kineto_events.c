@@ -1,26 +1,26 @@
-/* Reading a Kineto trace.
+/* Reading a Kineto trace: the fields that matter of each event in "traceEvents", or in the one array of
+ * the file.
  *
- * What: of each event of "traceEvents", or of the one array of the file, the fields that matter.
- * How:
- * 1. An event's category and name decide what it is. As soon as both are known and it is nothing
- *    that is kept, the rest of it is passed over, which is most of any file.
- * 2. Fields may come in any order: what comes before the name is kept until the name is known.
- * 3. Times are taken as decimals, from numbers or strings, to the nanosecond.
- * 4. Launches are kept by correlation, so that a kernel can stand where the program launched it. */
+ * 1. The category and the name of an event decide its kind. As soon as both are known and the event is
+ *    not kept, the rest of it is skipped, which is most of any file.
+ * 2. Fields may come in any order: those before the name are kept until the name is known.
+ * 3. Times are read as decimals, from numbers or strings, to the nanosecond.
+ * 4. Launches are kept by correlation, so that a kernel can be placed where the program launched it. */
 #include "workloads/formats/kineto/kineto_events.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocators/base/utf8.h"
+#include "allocators/base/array.h"
+#include "workloads/io/fields.h"
 
 #define DEVICE_TYPE_CUDA 1
 #define TO_NS            3                  /* digits from microseconds */
 #define TIME_LIMIT       (INT64_C(1) << 61) /* so that differences fit a trace */
 
 enum category {
-    CATEGORY_UNKNOWN, /* not read yet, or not said */
+    CATEGORY_UNKNOWN, /* not read yet, or missing */
     CATEGORY_KERNEL,
     CATEGORY_LAUNCH, /* calls of the CUDA runtime and driver */
     CATEGORY_HOST,   /* may be memory, a step, or nothing */
@@ -29,7 +29,7 @@ enum category {
 
 enum name { NAME_UNKNOWN, NAME_OTHER, NAME_MEMORY, NAME_FAILURE, NAME_STEP, NAME_LAUNCH };
 
-/* Whole numbers of an event. */
+/* Integers of an event. */
 enum field {
     FIELD_ADDRESS,
     FIELD_BYTES,
@@ -47,7 +47,7 @@ enum field {
 struct event {
     enum category category;
     enum name name;
-    unsigned has; /* bit of each field that was read */
+    unsigned has; /* a bit for each field that was read */
     struct json_number fields[FIELD_COUNT];
     uint64_t line;
 };
@@ -71,12 +71,7 @@ void kineto_rows_close(struct kineto_rows *rows)
     *rows = (struct kineto_rows){0};
 }
 
-/* What an event is. */
-
-static bool begins_with(const char *text, const char *stem)
-{
-    return !strncmp(text, stem, strlen(stem));
-}
+/* ---- kinds of events --------------------------------------------------------------------- */
 
 static enum category category_of(const struct json_token *token)
 {
@@ -96,7 +91,7 @@ static enum category category_of(const struct json_token *token)
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (json_is(token, known[i].text))
             return known[i].category;
-    return begins_with(token->text, "gpu_") ? CATEGORY_NOTHING : CATEGORY_HOST;
+    return field_begins_with(token->text, "gpu_") ? CATEGORY_NOTHING : CATEGORY_HOST;
 }
 
 static enum name name_of(const struct json_token *token)
@@ -105,12 +100,12 @@ static enum name name_of(const struct json_token *token)
         return json_is(token, "[memory]")        ? NAME_MEMORY
                : json_is(token, "[OutOfMemory]") ? NAME_FAILURE
                                                  : NAME_OTHER;
-    if (begins_with(token->text, "ProfilerStep#"))
+    if (field_begins_with(token->text, "ProfilerStep#"))
         return NAME_STEP;
     return strstr(token->text, "Launch") ? NAME_LAUNCH : NAME_OTHER;
 }
 
-/* OTHER where nothing of the event is kept; `*decided`: whatever fields may follow. */
+/* OTHER if the event is not kept; `*decided`: further fields do not change the answer. */
 static enum kineto_kind kind_of(const struct event *event, bool *decided)
 {
     *decided = event->category && event->name;
@@ -130,21 +125,17 @@ static enum kineto_kind kind_of(const struct event *event, bool *decided)
                                          : KINETO_OTHER;
 }
 
-/* Fields. */
+/* ---- fields ------------------------------------------------------------------------------ */
 
-/* The value of a field that is wanted: kept where it is a number. */
+/* The value of a wanted field: kept if it is a number. */
 static enum ar_status take_number(struct reading *reading, struct event *event, enum field field,
                                   int digits)
 {
     struct json_token token;
-    enum ar_status status = next(reading, &token);
-    if (status)
-        return status;
-    if (token.kind == JSON_OBJECT || token.kind == JSON_ARRAY)
-        return json_pull_leave(reading->pull, reading->error);
-    if (json_number_of(&token, digits, &event->fields[field]))
+    enum ar_status status = json_pull_scalar(reading->pull, &token, reading->error);
+    if (!status && json_number_of(&token, digits, &event->fields[field]))
         event->has |= 1u << field;
-    return AR_OK;
+    return status;
 }
 
 static enum ar_status read_arguments(struct reading *reading, struct event *event)
@@ -181,16 +172,11 @@ static enum ar_status read_arguments(struct reading *reading, struct event *even
     return status;
 }
 
-/* The category or the name; whatever is no string counts as another's. */
+/* The category or the name; a value that is no string counts as another's. */
 static enum ar_status take_word(struct reading *reading, struct event *event, bool is_name)
 {
     struct json_token token;
-    enum ar_status status = next(reading, &token);
-    if (!status && (token.kind == JSON_OBJECT || token.kind == JSON_ARRAY)) {
-        status = json_pull_leave(reading->pull, reading->error);
-        token.kind = JSON_NULL;
-        token.text = "";
-    }
+    enum ar_status status = json_pull_scalar(reading->pull, &token, reading->error);
     if (is_name)
         event->name = name_of(&token);
     else
@@ -214,7 +200,7 @@ static enum ar_status take_field(struct reading *reading, struct event *event,
     return json_pull_skip(reading->pull, reading->error);
 }
 
-/* Rows. */
+/* ---- rows -------------------------------------------------------------------------------- */
 
 static bool has(const struct event *event, unsigned fields)
 {
@@ -229,7 +215,7 @@ static int64_t number(const struct event *event, enum field field)
     return value->negative ? -magnitude : magnitude;
 }
 
-/* Whether the event has its time, and a duration where that is wanted, both sound. */
+/* Whether the event has a usable time, and if `duration` a usable duration. */
 static bool has_time(const struct event *event, bool duration)
 {
     int64_t time = number(event, FIELD_TIME), length = number(event, FIELD_DURATION);
@@ -239,7 +225,7 @@ static bool has_time(const struct event *event, bool duration)
                          time + length < TIME_LIMIT);
 }
 
-/* A device or stream; those that are `limit` or more, or none, count as 0. */
+/* A device or stream; 0 if it is missing, or `limit` or more. */
 static uint32_t small_number(const struct event *event, enum field field, uint32_t limit)
 {
     int64_t value = has(event, 1u << field) ? number(event, field) : 0;
@@ -249,18 +235,9 @@ static uint32_t small_number(const struct event *event, enum field field, uint32
 static enum ar_status append(struct kineto_rows *rows, const struct kineto_row *row,
                              struct ar_error *error)
 {
-    if (rows->count == rows->capacity) {
-        size_t capacity = rows->capacity ? rows->capacity * 2 : 1024;
-        struct kineto_row *items =
-            capacity < KINETO_NONE ? realloc(rows->items, capacity * sizeof *items) : NULL;
-        if (!items)
-            return ar_error_set(error, AR_HOST_MEMORY,
-                                "no host memory for the events of a Kineto trace");
-        rows->items = items;
-        rows->capacity = capacity;
-    }
-    rows->items[rows->count++] = *row;
-    return AR_OK;
+    if (rows->count < KINETO_NONE && AR_ARRAY_ADD(rows->items, rows->count, rows->capacity, *row))
+        return AR_OK;
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the events of a Kineto trace");
 }
 
 static enum ar_status unusable(struct kineto_rows *rows, const struct event *event)
@@ -342,7 +319,7 @@ static enum ar_status keep(struct reading *reading, const struct event *event,
         return keep_launch(reading, event);
     case KINETO_STEP:
         if (!has_time(event, true))
-            return AR_OK; /* the begin of a pair, or a counter */
+            return AR_OK; /* the first of a pair, or a counter */
         row.time_ns += number(event, FIELD_DURATION);
         return append(reading->rows, &row, reading->error);
     default:
@@ -368,16 +345,17 @@ static enum ar_status read_event(struct reading *reading)
     return status ? status : keep(reading, &event, kind_of(&event, &decided));
 }
 
-/* The file. */
+/* ---- the file ---------------------------------------------------------------------------- */
 
-/* After the opening bracket. */
-static enum ar_status read_events(struct reading *reading)
+/* The objects of an array, after its opening bracket. */
+static enum ar_status each_object(struct reading *reading,
+                                  enum ar_status (*read)(struct reading *reading))
 {
     struct json_token token;
     enum ar_status status;
     while (!(status = next(reading, &token)) && token.kind != JSON_ARRAY_END) {
         if (token.kind == JSON_OBJECT)
-            status = read_event(reading);
+            status = read(reading);
         else if (token.kind == JSON_ARRAY)
             status = json_pull_leave(reading->pull, reading->error);
         if (status)
@@ -386,19 +364,7 @@ static enum ar_status read_events(struct reading *reading)
     return status;
 }
 
-/* A text of the file as it may stand in the header of a trace. */
-static void take_text(const char *from, char *text, size_t room)
-{
-    (void)snprintf(text, room, "%s", from);
-    for (char *at = text; *at;) {
-        size_t bytes = ar_utf8_bytes(at);
-        if (!bytes || (unsigned char)*at < 0x20 || *at == 0x7f)
-            *at = '_';
-        at += bytes ? bytes : 1;
-    }
-}
-
-/* One of "deviceProperties", after its bracket: the first gives the card its name and size. */
+/* One of "deviceProperties", after its bracket: the first one has the name and size of the card. */
 static enum ar_status read_device(struct reading *reading)
 {
     struct json_token token;
@@ -408,12 +374,10 @@ static enum ar_status read_device(struct reading *reading)
         bool is_memory = json_is(&token, "totalGlobalMem");
         if (!is_name && !is_memory) {
             status = json_pull_skip(reading->pull, reading->error);
-        } else if (!(status = next(reading, &token))) {
+        } else if (!(status = json_pull_scalar(reading->pull, &token, reading->error))) {
             struct json_number bytes;
-            if (token.kind == JSON_OBJECT || token.kind == JSON_ARRAY)
-                status = json_pull_leave(reading->pull, reading->error);
-            else if (is_name && token.kind == JSON_STRING && !reading->info->card[0])
-                take_text(token.text, reading->info->card, sizeof reading->info->card);
+            if (is_name && token.kind == JSON_STRING && !reading->info->card[0])
+                field_text(token.text, reading->info->card, sizeof reading->info->card);
             else if (is_memory && !reading->info->capacity_bytes &&
                      json_number_of(&token, 0, &bytes) && !bytes.negative)
                 reading->info->capacity_bytes = bytes.magnitude;
@@ -431,15 +395,7 @@ static enum ar_status read_devices(struct reading *reading)
     if (status || token.kind != JSON_ARRAY)
         return status || token.kind != JSON_OBJECT ? status
                                                    : json_pull_leave(reading->pull, reading->error);
-    while (!(status = next(reading, &token)) && token.kind != JSON_ARRAY_END) {
-        if (token.kind == JSON_OBJECT)
-            status = read_device(reading);
-        else if (token.kind == JSON_ARRAY)
-            status = json_pull_leave(reading->pull, reading->error);
-        if (status)
-            break;
-    }
-    return status;
+    return each_object(reading, read_device);
 }
 
 /* The object of the file, after its opening bracket. */
@@ -456,7 +412,7 @@ static enum ar_status read_object(struct reading *reading)
                 status =
                     json_pull_refuse(reading->pull, reading->error, "\"traceEvents\" is no array");
             if (!status)
-                status = read_events(reading);
+                status = each_object(reading, read_event);
         } else {
             status = json_pull_skip(reading->pull, reading->error);
         }
@@ -478,7 +434,7 @@ enum ar_status kineto_rows_read(struct trace_input *input, struct kineto_rows *o
     if (!status && token.kind == JSON_OBJECT)
         status = read_object(&reading);
     else if (!status && token.kind == JSON_ARRAY)
-        status = read_events(&reading);
+        status = each_object(&reading, read_event);
     if (!status)
         status = next(&reading, &token); /* nothing may follow */
     json_pull_close(reading.pull);

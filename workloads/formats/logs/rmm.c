@@ -1,17 +1,18 @@
-/* RMM's CSV: what its logging_resource_adaptor writes, one row for each request, failure and free.
+/* RMM's CSV: the log of its logging_resource_adaptor, one row for each request, failure and free.
  *
  *     Thread,Time,Action,Pointer,Size,Stream
  *     1979932,14:21:19.998533,allocate,0x30a000000,256,0x2
  *
- * 1. Time is that of the day. It passes midnight where it goes back; by less than an hour it is a
- *    thread whose row came late.
+ * 1. Time is the time of day. If it goes back, it passed midnight; if it goes back by less than an
+ *    hour, the row of a thread came late.
  * 2. The streams 0x0 and 0x1 are the default stream; 0x2 is that of the calling thread, so each
  *    thread has its own.
- * 3. What goes to the standard error, or was cut, has rows alone: the first line may be missing.
- * 4. Threads keep their number as `thread=` where it has 32 bits; else they are counted from 1.
+ * 3. The first line may be missing, because the log went to the standard error or was cut.
+ * 4. Threads keep their number as `thread=` if it has at most 32 bits; else they are numbered from 1.
  *
  * Source of the format: rapidsai/rmm, logging_resource_adaptor, versions 0.15 to 25. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
@@ -26,7 +27,7 @@
 #define NS_PER_HOUR (UINT64_C(3600) * 1000000000)
 #define NS_PER_DAY  (24 * NS_PER_HOUR)
 
-/* Names of streams: a thread's own default stream, beside the handles. */
+/* The name of a thread's own default stream; other names are handles. */
 #define THREAD_STREAM (UINT64_C(1) << 63)
 
 enum { THREAD, TIME, ACTION, POINTER, SIZE, STREAM, COLUMNS };
@@ -56,7 +57,7 @@ static uint64_t passed_ns(struct reading *r, uint64_t time_ns)
     uint64_t ahead_ns = (time_ns + NS_PER_DAY - last_ns) % NS_PER_DAY;
     uint64_t behind_ns = NS_PER_DAY - ahead_ns;
     if (!r->timed)
-        return NS_PER_DAY + time_ns; /* a day ahead, so that a late row has room */
+        return NS_PER_DAY + time_ns; /* a day later, so that a late row fits in front */
     if (ahead_ns && behind_ns < NS_PER_HOUR)
         return r->time_ns - behind_ns;
     return r->time_ns + ahead_ns;
@@ -65,7 +66,7 @@ static uint64_t passed_ns(struct reading *r, uint64_t time_ns)
 static enum ar_status parse_thread(struct reading *r, const char *text, uint32_t *thread,
                                    struct ar_error *error)
 {
-    uint64_t number, place;
+    uint64_t number, index;
     struct ar_error ignored;
     if (ar_count_parse(text, &number, &ignored) && field_pointer(text, &number, &ignored))
         return ar_error_set(error, AR_INVALID, "Thread: \"%.40s\" is no number", text);
@@ -73,12 +74,12 @@ static enum ar_status parse_thread(struct reading *r, const char *text, uint32_t
         *thread = (uint32_t)number;
         return AR_OK;
     }
-    if (!ar_map_get(&r->threads, number, &place)) {
-        place = r->threads.count + 1;
-        if (number == UINT64_MAX || ar_map_put(&r->threads, number, place))
+    if (!ar_map_get(&r->threads, number, &index)) {
+        index = r->threads.count + 1;
+        if (number == UINT64_MAX || ar_map_put(&r->threads, number, index))
             return ar_error_set(error, AR_INVALID, "Thread: %.40s is too large", text);
     }
-    *thread = (uint32_t)place;
+    *thread = (uint32_t)index;
     return AR_OK;
 }
 
@@ -141,7 +142,7 @@ static enum ar_status parse_row(struct reading *r, char *line, struct row *row,
 static enum ar_status take_line(void *self, char *line, uint64_t number, struct ar_error *error)
 {
     struct reading *r = self;
-    struct row row = {.place = number};
+    struct row row = {.position = number};
     if (strcmp(line, HEADER) == 0) {
         r->headers++;
         return AR_OK;
@@ -152,55 +153,43 @@ static enum ar_status take_line(void *self, char *line, uint64_t number, struct 
 
 static void say_guesses(struct reading *r)
 {
-    struct import_report *report = &r->rows.report;
+    struct import_report *report = r->rows.reading->report;
     report->records = r->rows.count;
     if (r->headers > 1)
         import_guess(report, "%" PRIu64 " logs stand one behind the other: taken for one program",
                      r->headers);
-    if (r->thread_streams)
-        import_guess(report,
-                     "%" PRIu64 " rows are on the per-thread default stream 0x2: one stream for "
-                     "each thread",
-                     r->thread_streams);
-    if (r->threads.count)
-        import_guess(report, "%zu threads have numbers of more than 32 bits: counted from 1",
-                     r->threads.count);
+    import_guess_count(report, r->thread_streams,
+                       "rows are on the per-thread default stream 0x2: one stream for each thread");
+    import_guess_count(report, r->threads.count,
+                       "threads have numbers of more than 32 bits: counted from 1");
 }
 
-static enum ar_status open_rmm(struct trace_input *input, bool lenient, struct trace_source **out,
-                               struct ar_error *error)
+static enum ar_status read_rmm(struct format_reading *reading, struct ar_error *error)
 {
-    struct trace_info info = {.complete = true, .recorder = "rmm", .format = "rmm"};
-    struct reading r = {0};
-    (void)lenient; /* rows that contradict each other are told in the report */
-    rows_start(&r.rows, trace_input_path(input), ":");
-    r.rows.has_times = true;
-    trace_name_from_path(r.rows.path, info.name, sizeof info.name);
-    enum ar_status status = fields_lines(input, take_line, &r, error);
+    struct reading r = {.rows = {.reading = reading, .unit = ":", .has_times = true}};
+    (void)snprintf(reading->info.recorder, sizeof reading->info.recorder, "rmm");
+    enum ar_status status = fields_lines(reading->input, take_line, &r, error);
     if (!status && !r.rows.count)
-        status = ar_error_set(error, AR_FORMAT, "%s: the log holds no rows", r.rows.path);
+        status = ar_error_set(error, AR_FORMAT, "%s: the log holds no rows",
+                              trace_input_path(reading->input));
     say_guesses(&r);
     if (!status)
-        status = rows_open(&r.rows, &info, out, error);
+        status = rows_convert(&r.rows, error);
     rows_close(&r.rows);
     ar_map_close(&r.threads);
-    trace_input_close(input);
     return status;
 }
 
-/* A log without its first line begins with a row: a time and an action tell it. */
-static bool begins_with_row(const char *head, size_t length)
+/* A log without its first line begins with a row, known by its time and action. */
+static bool begins_with_row(const char *head, size_t count)
 {
     char line[128], *fields[COLUMNS];
     struct ar_error ignored;
     uint64_t number;
     uint8_t action;
     bool dated;
-    if (length >= sizeof line || memchr(head, 0, length))
+    if (!head_line(head, count, line, sizeof line))
         return false;
-    memcpy(line, head, length);
-    line[length] = 0;
-    line[strcspn(line, "\r")] = 0;
     return fields_split(line, ',', fields, COLUMNS) == COLUMNS &&
            !parse_action(fields[ACTION], &action, &ignored) &&
            !field_time(fields[TIME], &number, &dated, &ignored) &&
@@ -209,17 +198,15 @@ static bool begins_with_row(const char *head, size_t length)
 
 static bool matches_rmm(const char *head, size_t count)
 {
-    const char *end = memchr(head, '\n', count);
-    size_t length = end ? (size_t)(end - head) : count;
     size_t header = strlen(HEADER);
     if (count > header && !memcmp(head, HEADER, header))
         return head[header] == '\n' || head[header] == '\r';
-    return begins_with_row(head, length);
+    return begins_with_row(head, count);
 }
 
 const struct format_reader format_rmm = {
     .name = "rmm",
     .summary = "RMM's log of requests, failures and frees as CSV, read",
     .matches = matches_rmm,
-    .open = open_rmm,
+    .read = read_rmm,
 };

@@ -1,16 +1,17 @@
-/* STAlloc's traces: what its tracing allocator under PyTorch writes, one line for each request and
- * free, and lines by which Megatron tells where it is.
+/* STAlloc's traces: the log of its tracing allocator under PyTorch, one line for each request and
+ * free, and lines by which Megatron says where it is.
  *
  *     Iteration Index : 0
  *     micro-batch : F
  *     1 0x7f1e41329c00 512 0
  *     0 0x7f1e41329c00 512 0
  *
- * A numbered iteration is a step; it ends where the next "Iteration Index" stands. All other such
- * lines become marks.
+ * A numbered iteration is a step; it ends at the next "Iteration Index". All other such lines become
+ * marks.
  *
  * Source of the format: infinigence/STAlloc, Allocator/trace.cpp and Synthesizer/trace_parser.py. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
@@ -28,12 +29,12 @@ struct reading {
     bool in_step;
 };
 
-/* Whether the line tells where the program is. */
+/* Whether the line says where the program is. */
 static bool is_place(const char *line)
 {
     static const char *const stems[] = {ITERATION, "micro-batch", "token_"};
     for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++)
-        if (strncmp(line, stems[i], strlen(stems[i])) == 0)
+        if (field_begins_with(line, stems[i]))
             return strchr(line, ':') != NULL;
     return strstr(line, "->") && strstr(line, "Layer");
 }
@@ -67,19 +68,15 @@ static bool matches_stalloc(const char *head, size_t count)
     const char *end;
     for (; count && (end = memchr(head, '\n', count));
          count -= (size_t)(end + 1 - head), head = end + 1) {
-        size_t length = (size_t)(end - head);
-        if (length >= sizeof line || memchr(head, 0, length))
+        if (!head_line(head, count, line, sizeof line))
             return false;
-        memcpy(line, head, length);
-        line[length] = 0;
-        line[strcspn(line, "\r")] = 0;
         if (!is_place(line))
             return parse_row(line, &row, &ignored) == AR_OK;
     }
     return false;
 }
 
-/* The line as the label of a mark: a word without commas and equals signs. */
+/* Makes the line the label of a mark: a word without commas and equals signs. */
 static void make_label(char *line)
 {
     char *to = line;
@@ -99,7 +96,7 @@ static void make_label(char *line)
 static enum ar_status take_place(struct reading *r, char *line, struct row *row,
                                  struct ar_error *error)
 {
-    if (strncmp(line, ITERATION, strlen(ITERATION)) == 0) {
+    if (field_begins_with(line, ITERATION)) {
         const char *index = strchr(line, ':') + 1;
         bool ends = r->in_step;
         index += strspn(index, " ");
@@ -117,27 +114,22 @@ static enum ar_status take_place(struct reading *r, char *line, struct row *row,
 static enum ar_status take_line(void *self, char *line, uint64_t number, struct ar_error *error)
 {
     struct reading *r = self;
-    struct row row = {.place = number};
+    struct row row = {.position = number};
     if (is_place(line))
         return take_place(r, line, &row, error);
     enum ar_status status = parse_row(line, &row, error);
-    r->rows.report.records += !status;
+    r->rows.reading->report->records += !status;
     return status ? status : rows_add(&r->rows, &row, error);
 }
 
-static enum ar_status open_stalloc(struct trace_input *input, bool lenient,
-                                   struct trace_source **out, struct ar_error *error)
+static enum ar_status read_stalloc(struct format_reading *reading, struct ar_error *error)
 {
-    struct trace_info info = {.complete = true, .recorder = "stalloc", .format = "stalloc"};
-    struct reading r = {0};
-    (void)lenient; /* rows that contradict each other are told in the report */
-    rows_start(&r.rows, trace_input_path(input), ":");
-    trace_name_from_path(r.rows.path, info.name, sizeof info.name);
-    enum ar_status status = fields_lines(input, take_line, &r, error);
+    struct reading r = {.rows = {.reading = reading, .unit = ":"}};
+    (void)snprintf(reading->info.recorder, sizeof reading->info.recorder, "stalloc");
+    enum ar_status status = fields_lines(reading->input, take_line, &r, error);
     if (!status)
-        status = rows_open(&r.rows, &info, out, error);
+        status = rows_convert(&r.rows, error);
     rows_close(&r.rows);
-    trace_input_close(input);
     return status;
 }
 
@@ -145,5 +137,5 @@ const struct format_reader format_stalloc = {
     .name = "stalloc",
     .summary = "STAlloc's log of requests and frees as text, read",
     .matches = matches_stalloc,
-    .open = open_stalloc,
+    .read = read_stalloc,
 };

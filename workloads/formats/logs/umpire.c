@@ -5,13 +5,14 @@
  *     {"category":"operation","name":"allocate","numeric_args":{"size":134},
  *      "string_args":{"allocator_ref":"0x10","pointer":"0x20"},"timestamp":15}
  *
- * 1. The first layout writes a request twice: before, without a result, and after. One without
- *    the second is a request that failed.
- * 2. A memory resource says by its name where its memory is; an allocator is where the one is
- *    that its arguments name. Memory of the device is kept, pinned memory with `space=pinned`;
- *    managed and host memory are left out. A log without memory of the device is a test on
- *    the host: then the host's is taken for it.
- * 3. A reallocation is a free and a request, unless the log has these two besides.
+ * 1. The first layout has `event`, `payload` and `result`. It writes a request twice: before it is
+ *    served, without a result, and after. One without the second failed. The second layout has `name`,
+ *    `numeric_args`, `string_args` and `tags`, and writes a request once.
+ * 2. The name of a memory resource says where its memory is; an allocator has the memory of the one
+ *    that its arguments name. Device memory is kept, pinned memory with `space=pinned`; managed and
+ *    host memory are omitted. A log without device memory is a test on the host: then host memory is
+ *    taken for it.
+ * 3. A reallocation is a free and a request, unless the log has these two in addition.
  * 4. Of several processes in one log the first is taken, as Umpire's own tool does.
  *
  * Source of the format: LLNL/Umpire, tools/replay and src/umpire/event, versions 0.3 to 2025. */
@@ -32,7 +33,7 @@
 #include "allocators/base/map.h"
 #include "workloads/trace/header.h"
 
-/* One line of an Umpire replay log, whichever of the two layouts it has. */
+/* ---- one line ---------------------------------------------------------------------------- */
 
 enum umpire_event {
     UMPIRE_OTHER,
@@ -49,58 +50,29 @@ enum umpire_event {
 
 struct umpire_line {
     enum umpire_event event;
-    uint64_t number; /* of the line, the caller's */
+    uint64_t number; /* of the line; set by the caller */
     int64_t process;
     uint64_t time_ns;
     uint64_t allocator, address, old_address, bytes;
     bool has_allocator, has_result;
-    bool final;            /* no other line will tell the result */
+    bool final;            /* no later line has the result */
     const char *name;      /* of a resource or allocator; never NULL */
-    size_t argument_count; /* of an allocator's making: the texts among its arguments */
+    size_t argument_count; /* of a new allocator: the texts among its arguments */
     const char *arguments[UMPIRE_ARGUMENTS];
     char version[32];
-    void *json; /* that the texts are in */
+    json_t *json; /* holds the texts */
 };
 
-/* Whether a line is of such a log. */
-bool umpire_line_looks(const char *line, size_t length);
-
-/* INVALID or FORMAT with a sentence; UNSUPPORTED where the program was built without jansson.
- * `line` is closed by the caller in any case. */
-enum ar_status umpire_line_parse(const char *text, struct umpire_line *line,
-                                 struct ar_error *error) AR_STATUS_CHECKED;
-void umpire_line_close(struct umpire_line *line);
-
-/* One line of an Umpire replay log.
- *
- * The first layout has `event`, `payload` and, behind what was done, `result`. The second has
- * `name`, `numeric_args`, `string_args` and `tags`, and writes only what was done. */
-
-#ifndef HAVE_JANSSON
-#define HAVE_JANSSON 1
-#endif
-#if HAVE_JANSSON
-#endif
-
-static bool holds(const char *line, size_t length, const char *word)
+/* Whether the line is of such a log. */
+static bool line_matches(const char *line, size_t length)
 {
-    size_t size = strlen(word);
-    for (size_t at = 0; at + size <= length; at++)
-        if (memcmp(line + at, word, size) == 0)
-            return true;
-    return false;
+    static const char *const layouts[2][3] = {{"\"kind\"", "\"replay\"", "\"event\""},
+                                              {"\"category\"", "\"name\"", "\"timestamp\""}};
+    bool found[2] = {true, !head_holds(line, length, "\"traceEvents\"")};
+    for (size_t i = 0; i < 6; i++)
+        found[i / 3] &= head_holds(line, length, layouts[i / 3][i % 3]);
+    return found[0] || found[1];
 }
-
-bool umpire_line_looks(const char *line, size_t length)
-{
-    bool first = holds(line, length, "\"kind\"") && holds(line, length, "\"replay\"") &&
-                 holds(line, length, "\"event\"");
-    bool second = holds(line, length, "\"category\"") && holds(line, length, "\"name\"") &&
-                  holds(line, length, "\"timestamp\"") && !holds(line, length, "\"traceEvents\"");
-    return first || second;
-}
-
-#if HAVE_JANSSON
 
 static enum umpire_event event_of(const char *name)
 {
@@ -131,7 +103,7 @@ static const char *text_of(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-/* A handle under the first of the keys that is there; 0 where none is. */
+/* The handle under the first of the keys that exists; 0 if none does. */
 static enum ar_status handle_of(const json_t *object, const char *const *keys, uint64_t *handle,
                                 bool *found, struct ar_error *error)
 {
@@ -237,12 +209,13 @@ static enum ar_status take_second(const json_t *object, struct umpire_line *line
         status = handle_of(texts, old, &line->old_address, &found, error);
     if (!status && (line->event == UMPIRE_ALLOCATE || line->event == UMPIRE_REALLOCATE))
         status = size_of(json_object_get(numbers, "size"), &line->bytes, error);
-    /* A request that was not served is written with no address. */
+    /* A request that was not served has no address. */
     line->has_result = line->event != UMPIRE_ALLOCATE || line->address || !line->bytes;
     return status;
 }
 
-enum ar_status umpire_line_parse(const char *text, struct umpire_line *line, struct ar_error *error)
+/* INVALID or FORMAT with a sentence. The caller closes `line`, also after a failure. */
+static enum ar_status parse_line(const char *text, struct umpire_line *line, struct ar_error *error)
 {
     json_error_t why;
     json_t *object = json_loads(text, 0, &why);
@@ -265,31 +238,7 @@ enum ar_status umpire_line_parse(const char *text, struct umpire_line *line, str
     return event ? take_first(object, line, error) : take_second(object, line, error);
 }
 
-void umpire_line_close(struct umpire_line *line)
-{
-    json_decref(line->json);
-    line->json = NULL;
-}
-
-#else
-
-enum ar_status umpire_line_parse(const char *text, struct umpire_line *line, struct ar_error *error)
-{
-    (void)text;
-    line->name = "";
-    return ar_error_set(error, AR_UNSUPPORTED,
-                        "this program was built without jansson, which reads JSON; \"make deps\" "
-                        "installs it, then build again");
-}
-
-void umpire_line_close(struct umpire_line *line)
-{
-    line->json = NULL;
-}
-
-#endif
-
-#define INTENTS_MOST 4096
+#define INTENTS_MOST 4096 /* requests without a result so far; a result comes soon after */
 
 enum place { PLACE_DEVICE, PLACE_PINNED, PLACE_MANAGED, PLACE_HOST, PLACE_COUNT };
 
@@ -304,7 +253,7 @@ struct reading {
     struct ar_map refs; /* from an allocator's handle to its number */
     struct ar_map open; /* from a block's address to its last request's row */
     struct allocator *allocators;
-    size_t allocator_count;
+    size_t allocator_count, allocator_room;
     size_t *intents; /* rows of requests without a result so far */
     size_t intent_count, intent_capacity;
     uint64_t unknown_allocators, other_processes, at_place[PLACE_COUNT];
@@ -312,11 +261,6 @@ struct reading {
     bool has_process;
     char version[32];
 };
-
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a log");
-}
 
 /* ---- allocators -------------------------------------------------------------------------- */
 
@@ -339,11 +283,11 @@ static struct allocator resource_of(const char *name)
     return out;
 }
 
-/* A name without the "_base" that wrapped allocators have. */
+/* The length of a name without the "_base" that wrapped allocators have. */
 static size_t plain_length(const char *name)
 {
     size_t length = strlen(name);
-    return length > 5 && strcmp(name + length - 5, "_base") == 0 ? length - 5 : length;
+    return length > 5 && field_ends_with(name, "_base") ? length - 5 : length;
 }
 
 static const struct allocator *allocator_named(const struct reading *r, const char *name)
@@ -387,13 +331,9 @@ static enum ar_status add_allocator(struct reading *r, const struct umpire_line 
     if (status)
         return status;
     new.text++;
-    struct allocator *longer = realloc(r->allocators, (r->allocator_count + 1) * sizeof *longer);
-    if (!longer)
-        return no_memory(error);
-    r->allocators = longer;
-    if (ar_map_put(&r->refs, line->allocator, r->allocator_count))
-        return no_memory(error);
-    r->allocators[r->allocator_count++] = new;
+    if (ar_map_put(&r->refs, line->allocator, r->allocator_count) ||
+        !AR_ARRAY_ADD(r->allocators, r->allocator_count, r->allocator_room, new))
+        return format_no_memory(error);
     return AR_OK;
 }
 
@@ -416,20 +356,20 @@ static enum ar_status add_row(struct reading *r, const struct umpire_line *line,
                       .address = address,
                       .bytes = action == ROW_FREE ? ROW_BYTES_UNKNOWN : line->bytes,
                       .time_ns = line->time_ns,
-                      .place = line->number,
+                      .position = line->number,
                       .device = allocator->device,
                       .text = action == ROW_FREE ? 0 : allocator->text,
                       .space = allocator->place};
     r->at_place[allocator->place] += action == ROW_ALLOC || action == ROW_FAILURE;
     if (action == ROW_ALLOC && ar_map_put(&r->open, address, r->rows.count))
-        return no_memory(error);
+        return format_no_memory(error);
     if (action == ROW_FREE)
         ar_map_remove(&r->open, address);
     return rows_add(&r->rows, &row, error);
 }
 
-/* A request without its result: a failure until that comes. Of very many the earliest will not
- * get theirs any more. */
+/* A request without its result counts as a failure until the result comes. If there are very many,
+ * the earliest is no longer expected to get one. */
 static enum ar_status add_intent(struct reading *r, const struct umpire_line *line,
                                  const struct allocator *allocator, struct ar_error *error)
 {
@@ -437,16 +377,12 @@ static enum ar_status add_intent(struct reading *r, const struct umpire_line *li
         return add_row(r, line, ROW_FAILURE, 0, allocator, error);
     if (r->intent_count == INTENTS_MOST)
         memmove(r->intents, r->intents + 1, --r->intent_count * sizeof *r->intents);
-    size_t *intents =
-        ar_array_grow(r->intents, r->intent_count, &r->intent_capacity, sizeof *intents);
-    if (!intents)
-        return no_memory(error);
-    r->intents = intents;
-    r->intents[r->intent_count++] = r->rows.count;
+    if (!AR_ARRAY_ADD(r->intents, r->intent_count, r->intent_capacity, r->rows.count))
+        return format_no_memory(error);
     return add_row(r, line, ROW_FAILURE, 0, allocator, error);
 }
 
-/* The result of the earliest such request that has none. */
+/* Gives the result to the earliest such request. */
 static void settle_intent(struct reading *r, const struct umpire_line *line,
                           const struct allocator *allocator)
 {
@@ -470,7 +406,7 @@ static enum ar_status take_reallocation(struct reading *r, const struct umpire_l
         return AR_OK; /* the intent; a failure leaves the old block as it was */
     if (ar_map_get(&r->open, line->address, &new) && r->rows.items[new].bytes == line->bytes &&
         line->address != line->old_address)
-        return AR_OK; /* the log has the request besides, and the free */
+        return AR_OK; /* the log has the request and the free in addition */
     struct allocator allocator = {0};
     bool known = line->old_address && ar_map_get(&r->open, line->old_address, &old);
     if (known)
@@ -512,7 +448,7 @@ static enum ar_status take_event(struct reading *r, const struct umpire_line *li
     case UMPIRE_OTHER:
         break;
     }
-    r->rows.report.left_out++;
+    r->rows.reading->report->left_out++;
     return AR_OK;
 }
 
@@ -522,9 +458,9 @@ static enum ar_status take_line(void *self, char *text, uint64_t number, struct 
     struct umpire_line line = {.number = number};
     if (*text == '#')
         return AR_OK;
-    enum ar_status status = umpire_line_parse(text, &line, error);
+    enum ar_status status = parse_line(text, &line, error);
     if (!status) {
-        r->rows.report.records++;
+        r->rows.reading->report->records++;
         if (!r->has_process)
             r->process = line.process;
         r->has_process = true;
@@ -533,17 +469,17 @@ static enum ar_status take_line(void *self, char *text, uint64_t number, struct 
         else
             r->other_processes++;
     }
-    umpire_line_close(&line);
+    json_decref(line.json);
     return status;
 }
 
-/* ---- the whole --------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------- */
 
-/* Which rows are of the memory that the trace is of. */
+/* Omits the rows of memory that the trace does not cover. */
 static void choose_places(struct reading *r)
 {
     static const char *const names[] = {"device", "pinned host", "managed", "host"};
-    struct import_report *report = &r->rows.report;
+    struct import_report *report = r->rows.reading->report;
     bool any = r->at_place[PLACE_DEVICE] || r->at_place[PLACE_PINNED];
     for (size_t i = 0; i < r->rows.count; i++) {
         struct row *row = &r->rows.items[i];
@@ -560,14 +496,11 @@ static void choose_places(struct reading *r)
             import_guess(report, "%" PRIu64 " requests of %s memory are %s", r->at_place[place],
                          names[place],
                          any ? "left out" : "taken for device memory, since there are no others");
-    if (r->unknown_allocators)
-        import_guess(report,
-                     "%" PRIu64 " lines name an allocator that the log does not make: taken for "
-                     "one of device memory",
-                     r->unknown_allocators);
-    if (r->other_processes)
-        import_guess(report, "%" PRIu64 " lines are of other processes than the first: left out",
-                     r->other_processes);
+    import_guess_count(
+        report, r->unknown_allocators,
+        "lines name an allocator that the log does not make: taken for one of device memory");
+    import_guess_count(report, r->other_processes,
+                       "lines are of other processes than the first: left out");
     report->left_out += r->other_processes;
 }
 
@@ -579,29 +512,23 @@ static bool matches_umpire(const char *head, size_t count)
         head = end + 1;
     }
     end = count ? memchr(head, '\n', count) : NULL;
-    return end && *head == '{' && umpire_line_looks(head, (size_t)(end - head));
+    return end && *head == '{' && line_matches(head, (size_t)(end - head));
 }
 
-static enum ar_status open_umpire(struct trace_input *input, bool lenient,
-                                  struct trace_source **out, struct ar_error *error)
+static enum ar_status read_umpire(struct format_reading *reading, struct ar_error *error)
 {
-    struct trace_info info = {.complete = true, .format = "umpire"};
-    struct reading r = {0};
-    (void)lenient; /* rows that contradict each other are told in the report */
-    rows_start(&r.rows, trace_input_path(input), ":");
-    r.rows.has_times = true;
-    trace_name_from_path(r.rows.path, info.name, sizeof info.name);
-    enum ar_status status = fields_lines(input, take_line, &r, error);
+    struct reading r = {.rows = {.reading = reading, .unit = ":", .has_times = true}};
+    struct trace_info *info = &reading->info;
+    enum ar_status status = fields_lines(reading->input, take_line, &r, error);
     choose_places(&r);
-    snprintf(info.recorder, sizeof info.recorder, "umpire%s%s", *r.version ? " " : "", r.version);
+    snprintf(info->recorder, sizeof info->recorder, "umpire%s%s", *r.version ? " " : "", r.version);
     if (!status)
-        status = rows_open(&r.rows, &info, out, error);
+        status = rows_convert(&r.rows, error);
     rows_close(&r.rows);
     ar_map_close(&r.refs);
     ar_map_close(&r.open);
     free(r.allocators);
     free(r.intents);
-    trace_input_close(input);
     return status;
 }
 
@@ -609,5 +536,5 @@ const struct format_reader format_umpire = {
     .name = "umpire",
     .summary = "Umpire's replay log, JSON lines of both layouts, read",
     .matches = matches_umpire,
-    .open = open_umpire,
+    .read = read_umpire,
 };

@@ -1,30 +1,13 @@
-/* RMM's CSV and the oracle form: a line for each request and free as it comes.
+/* RMM's CSV and the oracle form: a line for each request and free.
  *
- * RMM's: its streams 0x1 and 0x2 have meanings of their own, so stream 0 is 0x0 and stream n
- * is 0x(n+2). A free is the program's, on the stream that it named; when it completes is not in
+ * In RMM's CSV the streams 0x1 and 0x2 have meanings of their own, so stream 0 is 0x0 and stream n is
+ * 0x(n+2). A free is the program's free request, on the stream that it named; its completion is not in
  * the file. Times are those of a day that began with the trace. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "workloads/formats/requests.h"
 #include "workloads/formats/formats.h"
-#include "workloads/io/output.h"
-
-static enum ar_status write_line(struct trace_output *output, struct ar_error *error,
-                                 const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static enum ar_status write_line(struct trace_output *output, struct ar_error *error,
-                                 const char *format, ...)
-{
-    char line[256];
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    return trace_output_write(output, line, (size_t)length, error);
-}
 
 static enum ar_status rmm_row(void *output, struct request_moment *moment, struct ar_error *error)
 {
@@ -38,12 +21,12 @@ static enum ar_status rmm_row(void *output, struct request_moment *moment, struc
     char pointer[24] = "(nil)";
     if (moment->kind != REQUEST_FAILED)
         (void)snprintf(pointer, sizeof pointer, "0x%" PRIx64, block->address);
-    return write_line(output, error,
-                      "%" PRIu32 ",%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64 ".%06" PRIu64
-                      ",%s,%s,%" PRIu64 ",0x%" PRIx64 "\n",
-                      block->thread, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60,
-                      microseconds % 1000000, actions[moment->kind], pointer, block->bytes,
-                      moment->stream ? (uint64_t)moment->stream + 2 : 0);
+    return trace_output_print(output, error,
+                              "%" PRIu32 ",%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64 ".%06" PRIu64
+                              ",%s,%s,%" PRIu64 ",0x%" PRIx64 "\n",
+                              block->thread, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60,
+                              microseconds % 1000000, actions[moment->kind], pointer, block->bytes,
+                              moment->stream ? (uint64_t)moment->stream + 2 : 0);
 }
 
 static enum ar_status oracle_row(void *output, struct request_moment *moment,
@@ -54,44 +37,29 @@ static enum ar_status oracle_row(void *output, struct request_moment *moment,
         char stream[16] = "";
         if (block->stream)
             (void)snprintf(stream, sizeof stream, ",%" PRIu32, block->stream);
-        enum ar_status status = write_line(output, error, "a,%" PRIu64 ",%" PRIu64 "%s\n",
-                                           block->id, block->bytes, stream);
+        enum ar_status status = trace_output_print(output, error, "a,%" PRIu64 ",%" PRIu64 "%s\n",
+                                                   block->id, block->bytes, stream);
         return status || moment->kind == REQUEST_SERVED
                    ? status
-                   : write_line(output, error, "f,%" PRIu64 "\n", block->id);
+                   : trace_output_print(output, error, "f,%" PRIu64 "\n", block->id);
     }
     return moment->kind == REQUEST_COMPLETE
-               ? write_line(output, error, "f,%" PRIu64 "\n", block->id)
+               ? trace_output_print(output, error, "f,%" PRIu64 "\n", block->id)
                : AR_OK;
 }
 
-static enum ar_status write_rows(struct trace_source *source, const char *path, bool compress,
-                                 const char *header, request_take *row, struct ar_error *error)
-{
-    struct trace_output *output;
-    enum ar_status status = trace_output_open(path, compress, &output, error);
-    if (status)
-        return status;
-    status = trace_output_write(output, header, strlen(header), error);
-    if (!status)
-        status = requests_read(source, row, output, error);
-    if (!status)
-        return trace_output_commit(output, error);
-    trace_output_discard(output);
-    return status;
-}
-
-static enum ar_status write_rmm(struct trace_source *source, const char *path, bool compress,
+static enum ar_status write_rmm(struct trace_source *source, struct trace_output *output,
                                 struct ar_error *error)
 {
-    return write_rows(source, path, compress, "Thread,Time,Action,Pointer,Size,Stream\n", rmm_row,
-                      error);
+    enum ar_status status =
+        trace_output_print(output, error, "Thread,Time,Action,Pointer,Size,Stream\n");
+    return status ? status : requests_read(source, rmm_row, output, error);
 }
 
-static enum ar_status write_oracle(struct trace_source *source, const char *path, bool compress,
+static enum ar_status write_oracle(struct trace_source *source, struct trace_output *output,
                                    struct ar_error *error)
 {
-    return write_rows(source, path, compress, "", oracle_row, error);
+    return requests_read(source, oracle_row, output, error);
 }
 
 const struct format_writer format_writer_rmm = {

@@ -1,16 +1,15 @@
 /* Nsight Systems' SQLite exports (`nsys profile --cuda-memory-usage=true`, `nsys export --type
- * sqlite`): what a program asked of the driver, and its kernels.
+ * sqlite`): the requests of a program to the driver, and its kernels.
  *
  * 1. CUDA_GPU_MEMORY_USAGE_EVENTS has the requests and frees with their addresses. Device memory
- *    and arrays are kept; pinned, managed and static memory is left out and told. Which number is
- *    which kind and which operation, ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER say.
- * 2. CUPTI_ACTIVITY_KIND_KERNEL has the kernels. One stands where it was launched, which the row of
- *    CUPTI_ACTIVITY_KIND_RUNTIME of the same correlation says; else where it began.
- * 3. Streams have the same numbers in both. Default streams are those of
- *    TARGET_INFO_CUDA_NULL_STREAM, or number 7 where there is no such table; no stream is the
- *    default stream, too.
+ *    and arrays are kept; pinned, managed and static memory is omitted and reported. The tables
+ *    ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER say which number is which kind and operation.
+ * 2. CUPTI_ACTIVITY_KIND_KERNEL has the kernels. A kernel is placed at its launch, which is the row of
+ *    CUPTI_ACTIVITY_KIND_RUNTIME of the same correlation; else at its begin.
+ * 3. Streams have the same numbers in both. The default streams are those of
+ *    TARGET_INFO_CUDA_NULL_STREAM, or number 7 if there is no such table, or no stream.
  * 4. Of several processes the one with the most requests is taken.
- * 5. Columns and tables that a version does not have are done without.
+ * 5. Columns and tables that a version lacks are optional.
  *
  * Source of the format: NVIDIA's "SQLite Schema Reference" of 2021.5 to 2025, and exports. */
 #include <inttypes.h>
@@ -54,8 +53,8 @@ struct process {
 struct reading {
     struct rows rows;
     struct sqlite_file *file;
-    int64_t *processes;              /* of each row, beside rows.items */
-    size_t process_room;             /* of that array */
+    int64_t *processes; /* of each row of rows.items */
+    size_t process_count, process_room;
     struct ar_map kinds, operations; /* from numbers to enum kind, and to 1 for a free */
     struct ar_map null_streams, launches;
     struct process chosen;
@@ -67,12 +66,7 @@ struct reading {
     bool card_is_its;
 };
 
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a database");
-}
-
-/* Reads a table that may not be there. */
+/* Reads a table that may be missing. */
 static enum ar_status read_table(struct reading *r, const char *table, const char *const *columns,
                                  enum ar_status (*take)(void *, const struct sqlite_value *,
                                                         uint64_t, struct ar_error *),
@@ -84,13 +78,7 @@ static enum ar_status read_table(struct reading *r, const char *table, const cha
     return sqlite_file_rows(r->file, table, columns, take, r, error);
 }
 
-/* ---- what numbers mean ------------------------------------------------------------------- */
-
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t length = strlen(text), size = strlen(ending);
-    return length >= size && strcmp(text + length - size, ending) == 0;
-}
+/* ---- the meaning of numbers -------------------------------------------------------------- */
 
 static enum ar_status take_kind(void *self, const struct sqlite_value *values, uint64_t row,
                                 struct ar_error *error)
@@ -101,8 +89,9 @@ static enum ar_status take_kind(void *self, const struct sqlite_value *values, u
     struct reading *r = self;
     (void)row;
     for (uint64_t kind = 0; kind < KINDS; kind++)
-        if (!values[0].is_null && values[0].number >= 0 && ends_with(values[1].text, endings[kind]))
-            return ar_map_put(&r->kinds, (uint64_t)values[0].number, kind) ? no_memory(error)
+        if (!values[0].is_null && values[0].number >= 0 &&
+            field_ends_with(values[1].text, endings[kind]))
+            return ar_map_put(&r->kinds, (uint64_t)values[0].number, kind) ? format_no_memory(error)
                                                                            : AR_OK;
     return AR_OK;
 }
@@ -111,11 +100,12 @@ static enum ar_status take_operation(void *self, const struct sqlite_value *valu
                                      struct ar_error *error)
 {
     struct reading *r = self;
-    bool frees = ends_with(values[1].text, "DEALLOCATION");
+    bool frees = field_ends_with(values[1].text, "DEALLOCATION");
     (void)row;
-    if (values[0].is_null || values[0].number < 0 || !ends_with(values[1].text, "ALLOCATION"))
+    if (values[0].is_null || values[0].number < 0 || !field_ends_with(values[1].text, "ALLOCATION"))
         return AR_OK;
-    return ar_map_put(&r->operations, (uint64_t)values[0].number, frees) ? no_memory(error) : AR_OK;
+    return ar_map_put(&r->operations, (uint64_t)values[0].number, frees) ? format_no_memory(error)
+                                                                         : AR_OK;
 }
 
 static enum ar_status take_null_stream(void *self, const struct sqlite_value *values, uint64_t row,
@@ -125,7 +115,8 @@ static enum ar_status take_null_stream(void *self, const struct sqlite_value *va
     (void)row;
     if (values[0].is_null || values[0].number < 0)
         return AR_OK;
-    return ar_map_put(&r->null_streams, (uint64_t)values[0].number, 0) ? no_memory(error) : AR_OK;
+    return ar_map_put(&r->null_streams, (uint64_t)values[0].number, 0) ? format_no_memory(error)
+                                                                       : AR_OK;
 }
 
 static enum ar_status take_export(void *self, const struct sqlite_value *values, uint64_t row,
@@ -138,7 +129,7 @@ static enum ar_status take_export(void *self, const struct sqlite_value *values,
     return AR_OK;
 }
 
-/* The first card, unless there is that of the first request. */
+/* The card of the first request; else the first one. */
 static enum ar_status take_card(void *self, const struct sqlite_value *values, uint64_t row,
                                 struct ar_error *error)
 {
@@ -205,16 +196,12 @@ static int64_t process_of(const struct sqlite_value *global)
 static enum ar_status add_row(struct reading *r, const struct row *row, int64_t process,
                               struct ar_error *error)
 {
-    int64_t *processes =
-        ar_array_grow(r->processes, r->rows.count, &r->process_room, sizeof *processes);
-    if (!processes)
-        return no_memory(error);
-    r->processes = processes;
-    r->processes[r->rows.count] = process;
+    if (!AR_ARRAY_ADD(r->processes, r->process_count, r->process_room, process))
+        return format_no_memory(error);
     return rows_add(&r->rows, row, error);
 }
 
-/* A time or a size: a whole number from 0 up. */
+/* A time or a size: an integer from 0 up. */
 static enum ar_status take_number(const struct sqlite_value *value, const char *what, uint64_t *out,
                                   struct ar_error *error)
 {
@@ -234,7 +221,7 @@ static enum ar_status take_memory(void *self, const struct sqlite_value *values,
                                   struct ar_error *error)
 {
     struct reading *r = self;
-    struct row row = {.place = number};
+    struct row row = {.position = number};
     uint64_t frees;
     enum kind kind = kind_of(r, &values[6]);
     enum ar_status status = take_number(&values[0], "start", &row.time_ns, error);
@@ -252,10 +239,10 @@ static enum ar_status take_memory(void *self, const struct sqlite_value *values,
     row.address = values[3].is_null ? 0 : (uint64_t)values[3].number;
     row.device = values[5].is_null ? 0 : (uint32_t)(values[5].number & 0xffff);
     row.stream = stream_of(r, &values[7]);
-    r->rows.report.records++;
+    r->rows.reading->report->records++;
     r->at_kind[kind] += !frees;
     if ((kind != DEVICE && kind != ARRAY) || row.address == UINT64_MAX) {
-        r->rows.report.left_out++;
+        r->rows.reading->report->left_out++;
         return AR_OK;
     }
     return add_row(r, &row, process_of(&values[4]), error);
@@ -264,12 +251,12 @@ static enum ar_status take_memory(void *self, const struct sqlite_value *values,
 static const char *const kernel_columns[] = {"start",         "end",       "streamId", "deviceId",
                                              "correlationId", "globalPid", NULL};
 
-/* `address` of a kernel's row holds when it began, `text` its correlation: until it is placed. */
+/* Until a kernel is placed, `address` of its row holds its begin and `text` its correlation. */
 static enum ar_status take_kernel(void *self, const struct sqlite_value *values, uint64_t number,
                                   struct ar_error *error)
 {
     struct reading *r = self;
-    struct row row = {.action = ROW_KERNEL, .place = number};
+    struct row row = {.action = ROW_KERNEL, .position = number};
     uint64_t end = 0;
     enum ar_status status = take_number(&values[0], "start", &row.time_ns, error);
     if (!status)
@@ -282,13 +269,13 @@ static enum ar_status take_kernel(void *self, const struct sqlite_value *values,
     row.address = row.time_ns;
     row.stream = stream_of(r, &values[2]);
     row.text = values[4].is_null ? 0 : (uint32_t)values[4].number;
-    r->rows.report.records++;
+    r->rows.reading->report->records++;
     if (row.text && ar_map_put(&r->launches, row.text, UINT64_MAX))
-        return no_memory(error);
+        return format_no_memory(error);
     return add_row(r, &row, values[5].is_null ? r->chosen.id : process_of(&values[5]), error);
 }
 
-/* A call of the runtime: where the kernels of its correlation were launched. */
+/* A call of the runtime: the launch of the kernels of its correlation. */
 static enum ar_status take_call(void *self, const struct sqlite_value *values, uint64_t number,
                                 struct ar_error *error)
 {
@@ -300,7 +287,7 @@ static enum ar_status take_call(void *self, const struct sqlite_value *values, u
         return AR_OK;
     if (ar_map_get(&r->launches, (uint32_t)values[1].number, &begun) &&
         ar_map_put(&r->launches, (uint32_t)values[1].number, (uint64_t)values[0].number))
-        return no_memory(error);
+        return format_no_memory(error);
     return AR_OK;
 }
 
@@ -319,7 +306,7 @@ static enum ar_status choose_process(struct reading *r, struct ar_error *error)
     }
     r->several_processes = counts.count > 1;
     ar_map_close(&counts);
-    return status ? no_memory(error) : AR_OK;
+    return status ? format_no_memory(error) : AR_OK;
 }
 
 static enum ar_status read_memory(struct reading *r, struct ar_error *error)
@@ -331,20 +318,20 @@ static enum ar_status read_memory(struct reading *r, struct ar_error *error)
         return ar_error_set(error, AR_FORMAT,
                             "%s: the database has no table " MEMORY
                             ": profile with --cuda-memory-usage=true",
-                            r->rows.path);
+                            trace_input_path(r->rows.reading->input));
     if (!status)
         status = sqlite_file_lacks(r->file, MEMORY, memory_columns, &missing, error);
     if (!status && missing & MEMORY_WANTED)
         return ar_error_set(error, AR_FORMAT,
                             "%s: " MEMORY " lacks one of the columns start, bytes, "
                             "memoryOperationType and address",
-                            r->rows.path);
+                            trace_input_path(r->rows.reading->input));
     r->has_kinds = !(missing & MEMORY_KIND);
     if (!status)
         status = sqlite_file_rows(r->file, MEMORY, memory_columns, take_memory, r, error);
     if (!status && !r->rows.count)
         status = ar_error_set(error, AR_FORMAT, "%s: " MEMORY " has no rows of device memory",
-                              r->rows.path);
+                              trace_input_path(r->rows.reading->input));
     return status ? status : choose_process(r, error);
 }
 
@@ -358,10 +345,10 @@ static int compare_rows(const void *left, const void *right)
         return kernels ? 1 : -1;
     if (kernels && a->address != b->address)
         return a->address < b->address ? -1 : 1;
-    return (a->place > b->place) - (a->place < b->place);
+    return (a->position > b->position) - (a->position < b->position);
 }
 
-/* Kernels to where they were launched; rows of other processes away; all in order of time. */
+/* Moves kernels to their launches, drops rows of other processes, and sorts all by time. */
 static void order_rows(struct reading *r)
 {
     size_t kept = 0;
@@ -369,7 +356,7 @@ static void order_rows(struct reading *r)
         struct row *row = &r->rows.items[i];
         uint64_t launched;
         if (r->processes[i] != r->chosen.id) {
-            r->rows.report.left_out++;
+            r->rows.reading->report->left_out++;
             r->unused_kernels += row->action == ROW_KERNEL;
             continue;
         }
@@ -404,7 +391,7 @@ static enum ar_status read_kernels(struct reading *r, struct ar_error *error)
 
 static void say_guesses(struct reading *r)
 {
-    struct import_report *report = &r->rows.report;
+    struct import_report *report = r->rows.reading->report;
     for (int kind = 0; kind < KINDS; kind++)
         if (kind != DEVICE && r->at_kind[kind])
             import_guess(report, "%" PRIu64 " requests of %s memory are %s", r->at_kind[kind],
@@ -434,32 +421,26 @@ static enum ar_status read_all(struct reading *r, struct ar_error *error)
     return status;
 }
 
-static enum ar_status open_nsys(struct trace_input *input, bool lenient, struct trace_source **out,
-                                struct ar_error *error)
+static enum ar_status read_nsys(struct format_reading *reading, struct ar_error *error)
 {
-    struct trace_info info = {.complete = true, .format = "nsys"};
-    struct reading r = {0};
-    (void)lenient; /* rows that contradict each other are told in the report */
-    rows_start(&r.rows, trace_input_path(input), ": row ");
-    r.rows.has_times = true;
-    trace_name_from_path(r.rows.path, info.name, sizeof info.name);
-    enum ar_status status = sqlite_file_open(input, &r.file, error);
+    struct reading r = {.rows = {.reading = reading, .unit = ": row ", .has_times = true}};
+    struct trace_info *info = &reading->info;
+    enum ar_status status = sqlite_file_open(reading->input, &r.file, error);
     if (!status)
         status = read_all(&r, error);
     sqlite_file_close(r.file);
     say_guesses(&r);
-    snprintf(info.recorder, sizeof info.recorder, "nsys%s%s", *r.version ? " " : "", r.version);
-    snprintf(info.card, sizeof info.card, "%s", r.card);
-    info.capacity_bytes = r.capacity_bytes;
+    snprintf(info->recorder, sizeof info->recorder, "nsys%s%s", *r.version ? " " : "", r.version);
+    snprintf(info->card, sizeof info->card, "%s", r.card);
+    info->capacity_bytes = r.capacity_bytes;
     if (!status)
-        status = rows_open(&r.rows, &info, out, error);
+        status = rows_convert(&r.rows, error);
     rows_close(&r.rows);
     free(r.processes);
     ar_map_close(&r.kinds);
     ar_map_close(&r.operations);
     ar_map_close(&r.null_streams);
     ar_map_close(&r.launches);
-    trace_input_close(input);
     return status;
 }
 
@@ -472,5 +453,5 @@ const struct format_reader format_nsys = {
     .name = "nsys",
     .summary = "Nsight Systems' export as SQLite: requests of the driver, kernels, read",
     .matches = matches_nsys,
-    .open = open_nsys,
+    .read = read_nsys,
 };

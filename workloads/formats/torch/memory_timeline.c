@@ -1,24 +1,24 @@
-/* The raw memory timeline of PyTorch's profiler, as a trace.
+/* The raw memory timeline of PyTorch's profiler, as a trace:
+ * `export_memory_timeline("x.raw.json.gz")` writes rows [time, action, bytes, category] that name no
+ * tensor.
  *
- * What: `export_memory_timeline("x.raw.json.gz")` writes rows [time, action, bytes, category] that
- * name no tensor. How:
  * 1. Actions: 1 a tensor was there before, 2 it is made, 3 it is written to, 4 it is destroyed.
  *    A write is two rows: minus the bytes in the old category, plus them in the new one.
- * 2. Tensors that are alive stand in stacks, one for each size and category. What is destroyed or
- *    written to is the one that came last to the stack of its size and category, else the last one
- *    of that size in another category.
- * 3. What is destroyed and was never made was there before: it comes first, as what is said to
- *    have been there does, with the key initial=yes.
- * 4. A tensor's first category is its tag.
+ * 2. Live tensors are in stacks, one for each size and category. A destroyed or written tensor is the
+ *    last one in the stack of its size and category, else the last one of that size in another
+ *    category.
+ * 3. A tensor that is destroyed and was never made was there before: it comes first, with the key
+ *    initial=yes, as do those that the file lists as there before.
+ * 4. The first category of a tensor is its tag.
  * Source of the rows: torch/profiler/_memory_profiler.py. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "workloads/formats/formats.h"
-#include "workloads/formats/import_report.h"
-#include "workloads/formats/rows.h"
-#include "workloads/io/head.h"
+#include "workloads/io/fields.h"
 #include "workloads/io/json_pull.h"
 #include "allocators/base/map.h"
 #include "workloads/trace/header.h"
@@ -28,7 +28,7 @@ enum action { ACTION_BEFORE = 1, ACTION_MAKE, ACTION_WRITE, ACTION_DESTROY };
 
 #define NONE       UINT32_MAX
 #define TIME_LIMIT (INT64_C(1) << 61)
-/* Times in here are microseconds since 1970; nanoseconds since 1970 are a thousand times that. */
+/* Times in this range are microseconds since 1970; nanoseconds are a thousand times as large. */
 #define MICROSECONDS_LEAST INT64_C(1000000000000000)
 #define MICROSECONDS_MOST  INT64_C(4000000000000000)
 
@@ -42,7 +42,7 @@ struct timeline_row {
     int64_t time, bytes;
     uint64_t line;
     uint64_t id;   /* of its block in the trace */
-    uint32_t pair; /* of what is destroyed: the row that made it; NONE: it was there before */
+    uint32_t pair; /* of a destroyed tensor: the row that made it; NONE: it was there before */
     uint32_t next; /* in the stack of its size and category */
     uint8_t action, category;
     bool initial;
@@ -52,34 +52,20 @@ struct conversion {
     struct timeline_row *rows;
     size_t count, capacity;
     struct ar_map stacks; /* size and category -> the row on top */
-    struct trace_memory *memory;
-    struct import_report *report;
+    struct format_reading *reading;
     struct json_pull *pull;
     struct ar_error *error;
     uint64_t next_id, paired, other_categories;
     int64_t begin, scale; /* the first time; nanoseconds in a unit */
 };
 
-static enum ar_status no_memory(struct conversion *c)
-{
-    return ar_error_set(c->error, AR_HOST_MEMORY, "no host memory for a memory timeline");
-}
-
-/* Reading. */
+/* ---- reading ----------------------------------------------------------------------------- */
 
 static enum ar_status add_row(struct conversion *c, const struct timeline_row *row)
 {
-    if (c->count == c->capacity) {
-        size_t capacity = c->capacity ? c->capacity * 2 : 1024;
-        struct timeline_row *rows =
-            capacity < NONE ? realloc(c->rows, capacity * sizeof *rows) : NULL;
-        if (!rows)
-            return no_memory(c);
-        c->rows = rows;
-        c->capacity = capacity;
-    }
-    c->rows[c->count++] = *row;
-    return AR_OK;
+    return c->count < NONE && AR_ARRAY_ADD(c->rows, c->count, c->capacity, *row)
+               ? AR_OK
+               : format_no_memory(c->error);
 }
 
 /* A row, after its opening bracket. */
@@ -142,7 +128,7 @@ static enum ar_status read_rows(struct conversion *c)
     return status;
 }
 
-/* Pairing. */
+/* ---- tensors ----------------------------------------------------------------------------- */
 
 static uint64_t key_of(int64_t bytes, unsigned category)
 {
@@ -153,10 +139,10 @@ static enum ar_status push(struct conversion *c, uint32_t at, int64_t bytes, uns
 {
     uint64_t top;
     c->rows[at].next = ar_map_get(&c->stacks, key_of(bytes, category), &top) ? (uint32_t)top : NONE;
-    return ar_map_put(&c->stacks, key_of(bytes, category), at) ? no_memory(c) : AR_OK;
+    return ar_map_put(&c->stacks, key_of(bytes, category), at) ? format_no_memory(c->error) : AR_OK;
 }
 
-/* Takes the top of a stack, NONE where it is empty. */
+/* Takes the top of a stack, NONE if it is empty. */
 static enum ar_status pop_of(struct conversion *c, int64_t bytes, unsigned category, uint32_t *at)
 {
     uint64_t key = key_of(bytes, category), top;
@@ -165,12 +151,12 @@ static enum ar_status pop_of(struct conversion *c, int64_t bytes, unsigned categ
         return AR_OK;
     *at = (uint32_t)top;
     if (c->rows[top].next != NONE)
-        return ar_map_put(&c->stacks, key, c->rows[top].next) ? no_memory(c) : AR_OK;
+        return ar_map_put(&c->stacks, key, c->rows[top].next) ? format_no_memory(c->error) : AR_OK;
     ar_map_remove(&c->stacks, key);
     return AR_OK;
 }
 
-/* The tensor of a size that is meant by a category, or else by none. */
+/* Takes a tensor of a size: of the category, else of any. */
 static enum ar_status pop(struct conversion *c, int64_t bytes, unsigned category, uint32_t *at)
 {
     enum ar_status status = pop_of(c, bytes, category, at);
@@ -190,13 +176,13 @@ static enum ar_status pair_write(struct conversion *c, uint32_t *at)
     const struct timeline_row *other = *at + 1 < c->count ? row + 1 : NULL;
     uint32_t tensor = NONE;
     if (!other || other->action != ACTION_WRITE || other->bytes != -row->bytes || row->bytes > 0) {
-        c->report->left_out++;
+        c->reading->report->left_out++;
         return AR_OK;
     }
     ++*at;
     enum ar_status status = pop(c, other->bytes, row->category, &tensor);
     if (tensor == NONE)
-        c->report->left_out += 2;
+        c->reading->report->left_out += 2;
     else if (!status)
         status = push(c, tensor, other->bytes, other->category);
     return status;
@@ -222,18 +208,18 @@ static enum ar_status pair_all(struct conversion *c)
             row->bytes = -row->bytes;
             status = pop(c, row->bytes, row->category, &row->pair);
             row->initial = row->pair == NONE;
-            c->report->unmatched_frees += row->initial;
+            c->reading->report->unmatched_frees += row->initial;
         }
     }
     return status;
 }
 
-/* Events. */
+/* ---- events ------------------------------------------------------------------------------ */
 
 static enum ar_status append(struct conversion *c, struct trace_event event,
                              const struct trace_attributes *keys)
 {
-    return trace_memory_append(c->memory, &event, keys, NULL, c->error);
+    return format_event(c->reading, event, keys, NULL, c->error);
 }
 
 static enum ar_status append_block(struct conversion *c, struct timeline_row *row)
@@ -246,7 +232,7 @@ static enum ar_status append_block(struct conversion *c, struct timeline_row *ro
         &keys);
 }
 
-/* The units of the times, and the first one: tensors that were there before bear -1. */
+/* The unit of the times, and the first one. Tensors that were there before have the time -1. */
 static void find_begin(struct conversion *c)
 {
     bool found = false;
@@ -258,7 +244,7 @@ static void find_begin(struct conversion *c)
     bool microseconds = c->begin >= MICROSECONDS_LEAST && c->begin <= MICROSECONDS_MOST;
     c->scale = microseconds ? 1000 : 1;
     if (microseconds)
-        import_guess(c->report, "times are taken for microseconds since 1970");
+        import_guess(c->reading->report, "times are taken for microseconds since 1970");
 }
 
 static enum ar_status append_row(struct conversion *c, struct timeline_row *row, uint64_t *now_ns)
@@ -266,7 +252,7 @@ static enum ar_status append_row(struct conversion *c, struct timeline_row *row,
     uint64_t time_ns;
     if (row->action == ACTION_BEFORE || row->action == ACTION_WRITE)
         return AR_OK;
-    enum ar_status status = trace_memory_line(c->memory, row->line, c->error);
+    enum ar_status status = trace_memory_line(c->reading->memory, row->line, c->error);
     if (status)
         return status;
     if (__builtin_mul_overflow((uint64_t)(row->time - c->begin), (uint64_t)c->scale, &time_ns) ||
@@ -291,7 +277,7 @@ static enum ar_status append_all(struct conversion *c)
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < c->count && !status; i++)
         if (c->rows[i].initial) {
-            status = trace_memory_line(c->memory, c->rows[i].line, c->error);
+            status = trace_memory_line(c->reading->memory, c->rows[i].line, c->error);
             if (!status)
                 status = append_block(c, &c->rows[i]);
         }
@@ -300,50 +286,42 @@ static enum ar_status append_all(struct conversion *c)
     return status;
 }
 
-static enum ar_status convert(struct conversion *c, const struct trace_info *info)
+static enum ar_status convert(struct conversion *c)
 {
     enum ar_status status = pair_all(c);
     if (status)
         return status;
     find_begin(c);
-    c->report->records = c->count;
-    c->report->begins_in_the_middle = c->report->unmatched_frees || c->rows[0].initial;
-    import_guess(c->report,
+    c->reading->report->records = c->count;
+    c->reading->report->begins_in_the_middle =
+        c->reading->report->unmatched_frees || c->rows[0].initial;
+    import_guess(c->reading->report,
                  "rows name no tensor: %" PRIu64 " writes and frees are of the latest "
                  "tensor of their size and category",
                  c->paired);
-    if (c->other_categories)
-        import_guess(c->report,
-                     "%" PRIu64 " writes and frees found only a tensor of their size in another "
-                     "category",
-                     c->other_categories);
-    import_guess(c->report, "rows name no stream: all tensors are on stream 0");
-    c->memory = trace_memory_create(info);
-    return c->memory ? append_all(c) : no_memory(c);
+    import_guess_count(c->reading->report, c->other_categories,
+                       "writes and frees found only a tensor of their size in another category");
+    import_guess(c->reading->report, "rows name no stream: all tensors are on stream 0");
+    status = format_start(c->reading, c->error);
+    return status ? status : append_all(c);
 }
 
-static enum ar_status timeline_open(struct trace_input *input, bool lenient,
-                                    struct trace_source **out, struct ar_error *error)
+static enum ar_status read_timeline(struct format_reading *reading, struct ar_error *error)
 {
-    (void)lenient;
-    struct conversion c = {.error = error};
-    struct trace_info info = {
-        .recorder = "torch.profiler", .format = "memory_timeline", .complete = true};
-    trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
-    c.report = calloc(1, sizeof *c.report);
-    enum ar_status status = c.report ? json_pull_open(input, &c.pull, error) : no_memory(&c);
+    struct conversion c = {.reading = reading, .error = error};
+    struct trace_info *info = &reading->info;
+    (void)snprintf(info->recorder, sizeof info->recorder, "torch.profiler");
+    enum ar_status status = json_pull_open(reading->input, &c.pull, error);
     if (!status)
         status = read_rows(&c);
     if (!status) {
-        status = convert(&c, &info);
+        status = convert(&c);
         if (status)
-            ar_error_prefix(error, status, "%s", trace_input_path(input));
+            ar_error_prefix(error, status, "%s", trace_input_path(reading->input));
     }
-    status = rows_hand_over(status, c.memory, c.report, out, error);
     json_pull_close(c.pull);
     ar_map_close(&c.stacks);
     free(c.rows);
-    trace_input_close(input);
     return status;
 }
 
@@ -365,5 +343,5 @@ const struct format_reader format_memory_timeline = {
     .name = "memory_timeline",
     .summary = "the raw memory timeline of PyTorch's profiler, .raw.json, read",
     .matches = timeline_matches,
-    .open = timeline_open,
+    .read = read_timeline,
 };

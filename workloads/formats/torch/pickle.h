@@ -1,9 +1,9 @@
-/* A machine for Python's pickles that takes data only, protocols 0 to 5.
+/* A machine for Python's pickles that accepts data only, protocols 0 to 5.
  *
- * It has numbers, texts, lists, tuples and dictionaries, and nothing that could run anything: an
- * opcode that names a class, calls or builds something, or asks for objects from elsewhere is
- * refused by its name. Containers belong to a sink, which hears of what is put into them and may
- * keep of it what it wants, so that a file need not fit into memory as a tree. */
+ * It knows numbers, texts, lists, tuples and dictionaries, and can run nothing: an opcode that names a
+ * class, calls or builds something, or asks for objects from elsewhere is refused by its name.
+ * Containers belong to a sink, which is told about the values put into them and keeps of them what it
+ * needs, so that a file need not fit into memory as a tree. */
 #ifndef WORKLOADS_FORMATS_TORCH_PICKLE_H
 #define WORKLOADS_FORMATS_TORCH_PICKLE_H
 
@@ -13,15 +13,15 @@
 
 #include "workloads/io/input.h"
 
-/* A value: its kind in the low four bits, above it what belongs to it. */
+/* A value: its kind in the low four bits, its payload above. */
 enum pickle_kind {
     PICKLE_NONE,
     PICKLE_BOOL,
-    PICKLE_INT,   /* a number of 60 bits, signed */
-    PICKLE_WIDE,  /* a whole number of up to 64 bits that does not fit there: the sink's index */
+    PICKLE_INT,   /* a signed number of 60 bits */
+    PICKLE_WIDE,  /* an integer of up to 64 bits that does not fit there: the sink's index */
     PICKLE_FLOAT, /* the upper 60 bits of a double */
     PICKLE_TEXT,  /* text or bytes: the sink's index */
-    PICKLE_PAIR,  /* a tuple of two whole numbers, 0 to 2^28 - 1 each */
+    PICKLE_PAIR,  /* a tuple of two integers, 0 to 2^28 - 1 each */
     PICKLE_LIST,  /* a list, a set or another tuple: the sink's index */
     PICKLE_DICT,  /* the sink's index */
     PICKLE_OTHER, /* a number of more than 64 bits, or a text that is too long to keep */
@@ -48,11 +48,12 @@ static inline int64_t pickle_int_of(uint64_t value)
     return (int64_t)value >> 4;
 }
 
-/* Of a PICKLE_FLOAT. */
+/* Of a PICKLE_FLOAT, and the reverse. */
 double pickle_float_of(uint64_t value);
+uint64_t pickle_make_float(double number);
 
-/* The owner of what a pickle holds. Indexes are 60 bits wide. An error ends the reading; it is
- * prefixed with file and byte. */
+/* The owner of the values of a pickle. Indexes have 60 bits. An error ends the reading; it gets file
+ * and byte in front. */
 struct pickle_sink {
     enum ar_status (*make_list)(void *argument, uint64_t *index, struct ar_error *error);
     enum ar_status (*make_dict)(void *argument, uint64_t *index, struct ar_error *error);
@@ -61,20 +62,30 @@ struct pickle_sink {
     /* `count` pairs of key and value. */
     enum ar_status (*put)(void *argument, uint64_t dict, const uint64_t *pairs, size_t count,
                           struct ar_error *error);
-    /* Bytes that need not be text; they are not kept for it. */
+    /* Bytes, which need not be text; valid during the call. */
     enum ar_status (*text)(void *argument, const char *bytes, size_t length, uint64_t *index,
                            struct ar_error *error);
-    /* A whole number as its 64 bits; `negative` says how they are meant. */
+    /* An integer as its 64 bits; `negative` gives their sign. */
     enum ar_status (*wide)(void *argument, uint64_t bits, bool negative, uint64_t *index,
                            struct ar_error *error);
     void *argument;
 };
 
+/* Puts values into a list, or keys and values in turn into a dictionary. */
+enum ar_status pickle_fill(const struct pickle_sink *sink, enum pickle_kind kind, uint64_t index,
+                           const uint64_t *items, size_t count,
+                           struct ar_error *error) AR_STATUS_CHECKED;
+/* Whether these values can be one PICKLE_PAIR. */
+bool pickle_pair_of(const uint64_t *items, size_t count, uint64_t *pair);
+/* The value of an integer. */
+enum ar_status pickle_number(const struct pickle_sink *sink, uint64_t bits, bool negative,
+                             uint64_t *value, struct ar_error *error) AR_STATUS_CHECKED;
+
 /* Whether a file that begins so is a pickle. */
 bool pickle_matches(const char *head, size_t count);
 
-/* Reads one pickle from where `input` stands; what follows it is not looked at. FORMAT with file
- * and byte for what is damaged, too deep, too long or no data. */
+/* Reads one pickle from the current position of `input` and ignores what follows. FORMAT with file and
+ * byte if it is damaged, too deep, too long or more than data. */
 enum ar_status pickle_read(struct trace_input *input, const struct pickle_sink *sink,
                            uint64_t *value, struct ar_error *error) AR_STATUS_CHECKED;
 

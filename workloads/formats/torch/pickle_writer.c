@@ -1,11 +1,12 @@
-/* Lists go out in batches of 1000 items, as Python's own do: the viewer hands a batch to a
- * function as its arguments, of which JavaScript takes only so many. Opcodes are those of Python's
- * pickletools, by their names there. */
+/* Lists are written in batches of 1000 items, as Python's own are: PyTorch's viewer passes a batch to a
+ * function as its arguments, and JavaScript limits their number. Opcodes have the names of Python's
+ * pickletools. */
 #include "workloads/formats/torch/pickle_writer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/utf8.h"
 
 enum opcode {
@@ -60,7 +61,7 @@ static void put_bytes(struct pickle_writer *self, const char *bytes, size_t coun
         put_byte(self, (unsigned char)bytes[i]);
 }
 
-/* The lowest `count` bytes of a number, least first. */
+/* The lowest `count` bytes of a number, the least significant first. */
 static void put_little(struct pickle_writer *self, uint64_t number, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -151,7 +152,7 @@ void pickle_put_again(struct pickle_writer *self, uint32_t place)
     put_little(self, place, place <= 0xff ? 1 : 4);
 }
 
-/* Bytes of the text once it is made UTF-8. */
+/* The bytes of the text as UTF-8. */
 static size_t readable_bytes(const char *text)
 {
     size_t count = 0;
@@ -176,20 +177,6 @@ static void write_text(struct pickle_writer *self, const char *text)
     }
 }
 
-/* Room for the place in the memo of one more text. */
-static bool grow_places(struct pickle_writer *self)
-{
-    if (self->texts.count <= self->place_room)
-        return true;
-    size_t room = self->place_room ? 2 * self->place_room : 64;
-    uint32_t *places = realloc(self->places, room * sizeof *places);
-    if (!places)
-        return false;
-    self->places = places;
-    self->place_room = room;
-    return true;
-}
-
 void pickle_put_text(struct pickle_writer *self, const char *text)
 {
     uint32_t index;
@@ -201,7 +188,8 @@ void pickle_put_text(struct pickle_writer *self, const char *text)
         fail(self, status);
     } else if (index < before) {
         pickle_put_again(self, self->places[index]);
-    } else if (!grow_places(self)) {
+    } else if (!ar_array_make_room(&self->places, before, &self->place_room,
+                                   sizeof *self->places)) {
         fail(self, ar_error_set(self->error, AR_HOST_MEMORY, "no host memory to write a pickle"));
     } else {
         write_text(self, text);

@@ -1,24 +1,18 @@
-/* The .json beside a recorded CSV.
+/* The .json of a recorded CSV.
  *
- * What: the recorder writes NAME.csv.gz with the events and NAME.json with the settings, the
- * card, which profiler stream belongs to which of the allocator's, and, where private pools
- * were in play, the pool of each segment. Keys that are absent leave their defaults. */
+ * The recorder writes the events into NAME.csv.gz, and into NAME.json the settings, the card, the
+ * profiler's number of each stream and, if private pools were used, the pool of each segment. A key that
+ * is missing leaves the default. */
 #include "workloads/formats/torch/sidecar.h"
 
-#include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#ifndef HAVE_JANSSON
-#define HAVE_JANSSON 1
-#endif
-#if HAVE_JANSSON
-#include <jansson.h>
-#endif
-
 #include "allocators/base/size.h"
+#include "workloads/io/fields.h"
 
 void sidecar_close(struct sidecar *sidecar)
 {
@@ -27,7 +21,7 @@ void sidecar_close(struct sidecar *sidecar)
     *sidecar = (struct sidecar){0};
 }
 
-/* "x.csv.gz", "x.csv.zst" and "x.csv" have "x.json" beside them; NULL: no host memory. */
+/* "x.json" for "x.csv.gz", "x.csv.zst" and "x.csv"; NULL: no host memory. */
 static char *path_beside(const char *csv_path)
 {
     size_t length = strlen(csv_path);
@@ -38,7 +32,7 @@ static char *path_beside(const char *csv_path)
     memcpy(path, csv_path, length + 1);
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         size_t cut = strlen(endings[i]);
-        if (length > cut && !strcmp(path + length - cut, endings[i])) {
+        if (length > cut && field_ends_with(path, endings[i])) {
             length -= cut;
             path[length] = 0;
         }
@@ -47,7 +41,6 @@ static char *path_beside(const char *csv_path)
     return path;
 }
 
-#if HAVE_JANSSON
 static enum ar_status wrong(const char *what, struct ar_error *error)
 {
     return ar_error_set(error, AR_FORMAT, "\"%s\" is not what a recorder writes there", what);
@@ -116,7 +109,7 @@ static enum ar_status take_streams(const json_t *root, struct sidecar *out, stru
     return AR_OK;
 }
 
-/* The ordinal of a pool, which the recording names by a pair of numbers. */
+/* The ordinal of a pool. The recording names it by a pair of numbers. */
 static uint32_t pool_ordinal(json_t *const *pools, size_t count, const json_t *pool)
 {
     uint32_t ordinal = 0;
@@ -171,90 +164,63 @@ static enum ar_status load(const char *path, json_t **root, struct ar_error *err
                                  : ar_error_set(error, AR_FORMAT, "a JSON object was wanted");
 }
 
-static enum ar_status take_stats(const char *path, struct trace_stats *out, struct ar_error *error)
+static enum ar_status take_stats(const json_t *root, struct trace_stats *out,
+                                 struct ar_error *error)
 {
-    json_t *root;
     const char *name;
-    json_t *value;
-    enum ar_status status = load(path, &root, error);
-    json_t *stats = status ? NULL : json_object_get(root, "stats");
-    if (stats && !json_is_null(stats) && !json_is_object(stats))
-        status = wrong("stats", error);
-    if (!status && json_is_object(stats)) {
-        json_object_foreach(stats, name, value)
-        {
-            if (!json_is_integer(value) || json_integer_value(value) < 0)
-                continue; /* max_split_size is -1 where there is none */
-            status = trace_stats_add(out, name, strlen(name), (uint64_t)json_integer_value(value),
-                                     error);
-            if (status)
-                break;
-        }
+    json_t *value, *stats = json_object_get(root, "stats");
+    if (!stats || json_is_null(stats))
+        return AR_OK;
+    if (!json_is_object(stats))
+        return wrong("stats", error);
+    json_object_foreach(stats, name, value)
+    {
+        if (!json_is_integer(value) || json_integer_value(value) < 0)
+            continue; /* max_split_size is -1 if there is none */
+        enum ar_status status =
+            trace_stats_add(out, name, strlen(name), (uint64_t)json_integer_value(value), error);
+        if (status)
+            return status;
     }
-    json_decref(root);
-    return status;
+    return AR_OK;
 }
 
-static enum ar_status read_file(const char *path, struct trace_info *info, struct sidecar *out,
-                                struct ar_error *error)
+/* Reads what is not NULL. */
+static enum ar_status read_file(const char *csv_path, struct trace_info *info, struct sidecar *out,
+                                struct trace_stats *stats, struct ar_error *error)
 {
-    json_t *root;
-    enum ar_status status = load(path, &root, error);
-    if (!status)
-        status = take_info(root, info, error);
-    if (!status)
-        status = take_streams(root, out, error);
-    if (!status)
-        status = take_segments(root, out, error);
+    char *path = path_beside(csv_path);
+    json_t *root = NULL;
+    enum ar_status status = AR_OK;
+    if (!path)
+        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it", csv_path);
+    if (access(path, F_OK) == 0) {
+        status = load(path, &root, error);
+        if (!status && info)
+            status = take_info(root, info, error);
+        if (!status && out)
+            status = take_streams(root, out, error);
+        if (!status && out)
+            status = take_segments(root, out, error);
+        if (!status && stats)
+            status = take_stats(root, stats, error);
+    }
+    if (status)
+        ar_error_prefix(error, status, "%s (beside %s)", path, csv_path);
     json_decref(root);
+    free(path);
     return status;
 }
-#else
-static enum ar_status read_file(const char *path, struct trace_info *info, struct sidecar *out,
-                                struct ar_error *error)
-{
-    (void)path, (void)info, (void)out;
-    return ar_error_set(
-        error, AR_MISSING,
-        "this build has no jansson, which reading it needs: install its development "
-        "package (`make deps`) and build again");
-}
-
-static enum ar_status take_stats(const char *path, struct trace_stats *out, struct ar_error *error)
-{
-    struct trace_info info;
-    (void)out;
-    return read_file(path, &info, NULL, error);
-}
-#endif
 
 enum ar_status sidecar_stats_read(const char *csv_path, struct trace_stats *out,
                                   struct ar_error *error)
 {
     *out = (struct trace_stats){0};
-    char *path = path_beside(csv_path);
-    if (!path)
-        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it", csv_path);
-    enum ar_status status = AR_OK;
-    if (access(path, F_OK) == 0)
-        status = take_stats(path, out, error);
-    if (status)
-        ar_error_prefix(error, status, "%s (beside %s)", path, csv_path);
-    free(path);
-    return status;
+    return read_file(csv_path, NULL, NULL, out, error);
 }
 
 enum ar_status sidecar_read(const char *csv_path, struct trace_info *info, struct sidecar *out,
                             struct ar_error *error)
 {
-    char *path = path_beside(csv_path);
-    if (!path)
-        return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to read it", csv_path);
-    enum ar_status status = AR_OK;
-    if (access(path, F_OK) == 0)
-        status = read_file(path, info, out, error);
-    if (status)
-        ar_error_prefix(error, status, "%s (beside %s)", path, csv_path);
-    free(path);
-    return status;
+    return read_file(csv_path, info, out, NULL, error);
 }

@@ -1,4 +1,4 @@
-/* The .json beside a recorded CSV: what the recording was made with. */
+/* The .json of a recorded CSV: the settings and the card of the recording. */
 #ifndef WORKLOADS_FORMATS_TORCH_SIDECAR_H
 #define WORKLOADS_FORMATS_TORCH_SIDECAR_H
 
@@ -11,7 +11,8 @@
 #include "workloads/trace/header.h"
 
 struct sidecar_stream {
-    uint64_t allocator, profiler; /* the allocator's name of a stream, the profiler's number */
+    uint64_t allocator,
+        profiler; /* the allocator's name of a stream, the profiler's number of it */
 };
 
 struct sidecar_segment {
@@ -22,18 +23,18 @@ struct sidecar_segment {
 struct sidecar {
     struct sidecar_stream *streams;
     size_t stream_count;
-    struct sidecar_segment *segments; /* in the order made; none: pools are not known */
+    struct sidecar_segment *segments; /* in the order of their requests; none: pools are unknown */
     size_t segment_count;
 };
 
-/* Reads the file beside `csv_path` into `info` and `out`; no file leaves both as they are.
- * FORMAT where it is no such file. The caller closes `out`. */
+/* Reads the .json of `csv_path` into `info` and `out`; without one both stay unchanged. FORMAT if it is no
+ * such file. The caller closes `out`. */
 enum ar_status sidecar_read(const char *csv_path, struct trace_info *info, struct sidecar *out,
                             struct ar_error *error) AR_STATUS_CHECKED;
 void sidecar_close(struct sidecar *sidecar);
 
-/* The whole numbers in `stats` of the file beside `csv_path`; none where there is no such file.
- * FORMAT. The caller closes `out`, also after a failure. */
+/* The integers in `stats` of the .json of `csv_path`; none if there is no such file. FORMAT. The caller
+ * closes `out`, also after a failure. */
 enum ar_status sidecar_stats_read(const char *csv_path, struct trace_stats *out,
                                   struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -1,16 +1,16 @@
 /* PyTorch's memory snapshots: torch.cuda.memory._dump_snapshot, all layouts since PyTorch 2.0, and
- * the segments alone that torch.cuda.memory_snapshot gives.
+ * the segments alone that torch.cuda.memory_snapshot returns.
  *
- * How: the pickle is read as data (pickle.c), or JSON like it (snapshot_json.c), into a tree and packed entries (snapshot_tree.c); for
- * each device the state at the start is worked out (snapshot_world.c); then both become a trace
- * (snapshot_trace.c). FORMAT.md says what becomes what. */
+ * The file, a pickle or JSON, is read as data into a tree and packed entries (pickle.c,
+ * snapshot_tree.c). For each device the state at the start is computed (snapshot_world.c), and the
+ * pools that the snapshot does not name are inferred (snapshot_pools.c, snapshot_ranges.c). Then all
+ * becomes a trace (snapshot_trace.c). FORMAT.md has the rules. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "workloads/formats/formats.h"
-#include "workloads/formats/rows.h"
 #include "workloads/formats/torch/snapshot_settings.h"
 #include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/formats/torch/snapshot_world.h"
@@ -26,12 +26,11 @@ struct reading {
     struct snapshot_tree tree;
     struct snapshot_world worlds[DEVICES_MOST];
     struct snapshot_marks marks;
-    struct import_report report;
+    struct format_reading *out;
     uint64_t segments, traces, settings, annotations; /* values */
-    const uint32_t *device;                           /* alone; NULL: all */
 };
 
-/* Finds the parts. A list holds the segments alone, or one snapshot. */
+/* Finds the parts. A list holds the segments alone, or snapshots. */
 static enum ar_status find_parts(struct reading *reading, struct ar_error *error)
 {
     const struct snapshot_tree *tree = &reading->tree;
@@ -44,10 +43,10 @@ static enum ar_status find_parts(struct reading *reading, struct ar_error *error
     if (listed)
         root = items[0];
     if (listed && count > 1)
-        import_guess(&reading->report, "it holds %zu snapshots: the first is taken", count);
+        import_guess(reading->out->report, "it holds %zu snapshots: the first is taken", count);
     if (pickle_kind_of(root) == PICKLE_LIST) {
         reading->segments = root;
-        import_guess(&reading->report, "it holds segments alone: a state, without a history");
+        import_guess(reading->out->report, "it holds segments alone: a state, without a history");
         return AR_OK;
     }
     reading->segments = snapshot_get(tree, root, SNAPSHOT_KEY_segments);
@@ -109,7 +108,7 @@ static size_t pack_worlds(struct reading *reading)
         struct snapshot_world *world = &reading->worlds[i];
         world->device = i;
         if ((!world->event_count && !world->final_area_count) ||
-            (reading->device && i != *reading->device))
+            (reading->out->device && i != *reading->out->device))
             continue;
         struct snapshot_world moved = *world;
         *world = reading->worlds[kept];
@@ -118,7 +117,7 @@ static size_t pack_worlds(struct reading *reading)
     return kept;
 }
 
-/* Until PyTorch 2.2 a snapshot did not tell the settings; that segments grow, it shows. */
+/* Until PyTorch 2.2 a snapshot had no settings. Segments that grow show one of them. */
 static void guess_pages(struct reading *reading, size_t count, char *conf, size_t room)
 {
     bool has_pages = false;
@@ -129,47 +128,47 @@ static void guess_pages(struct reading *reading, size_t count, char *conf, size_
             SNAPSHOT_ABSENT)
         return;
     (void)snprintf(conf, room, "expandable_segments:True");
-    import_guess(&reading->report, "it does not tell the allocator's settings, but has segments "
-                                   "that grow: taken for expandable_segments:True");
+    import_guess(reading->out->report,
+                 "it does not tell the allocator's settings, but has segments "
+                 "that grow: taken for expandable_segments:True");
 }
 
-static enum ar_status convert(struct reading *reading, struct trace_input *input,
-                              struct trace_memory **memory, struct ar_error *error)
+static enum ar_status convert(struct reading *reading, struct ar_error *error)
 {
-    struct trace_info info = {.complete = true, .recorder = "torch", .format = "snapshot"};
+    struct trace_info *info = &reading->out->info;
     enum ar_status status = find_parts(reading, error);
     if (!status)
         status = take_segments(reading, error);
     if (!status)
         status = take_traces(reading, error);
     size_t count = status ? 0 : pack_worlds(reading);
-    if (!status && !count && reading->device)
+    if (!status && !count && reading->out->device)
         return ar_error_set(error, AR_INVALID, "nothing in it is of device %" PRIu32,
-                            *reading->device);
+                            *reading->out->device);
     if (!status && !count)
         return ar_error_set(error, AR_FORMAT,
                             "the snapshot is empty: no segments, and no history; was it taken on a "
                             "device that was used, after _record_memory_history?");
     if (status)
         return status;
-    trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
-    snapshot_conf(&reading->tree, reading->settings, info.conf, sizeof info.conf, &reading->report);
-    guess_pages(reading, count, info.conf, sizeof info.conf);
+    snapshot_conf(&reading->tree, reading->settings, info->conf, sizeof info->conf,
+                  reading->out->report);
+    guess_pages(reading, count, info->conf, sizeof info->conf);
     status = snapshot_marks_read(&reading->marks, &reading->tree, reading->annotations,
-                                 &reading->report.left_out, error);
+                                 &reading->out->report->left_out, error);
     snapshot_forget_values(&reading->tree);
     for (size_t i = 0; i < count && !status; i++)
         status = snapshot_world_rewind(&reading->worlds[i], &reading->tree, error);
     for (size_t i = 0; i < count && !status; i++)
         status = reading->worlds[i].has_pages
-                     ? snapshot_ranges_tell(&reading->worlds[i], &reading->tree, info.conf, error)
-                     : snapshot_pools_tell(&reading->worlds[i], &reading->tree, info.conf, error);
+                     ? snapshot_ranges_tell(&reading->worlds[i], &reading->tree, info->conf, error)
+                     : snapshot_pools_tell(&reading->worlds[i], &reading->tree, info->conf, error);
     if (status)
         return status;
-    *memory = trace_memory_create(&info);
-    return *memory ? snapshot_trace(&reading->tree, reading->worlds, count, &reading->marks,
-                                    *memory, &reading->report, error)
-                   : ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
+    status = format_start(reading->out, error);
+    return status ? status
+                  : snapshot_trace(&reading->tree, reading->worlds, count, &reading->marks,
+                                   reading->out, error);
 }
 
 /* ---- the file -------------------------------------------------------------------------- */
@@ -184,8 +183,8 @@ static enum ar_status read_some(struct trace_input *input, unsigned char *bytes,
     return status;
 }
 
-/* Goes to the pickle in a file of torch.save: an archive whose first member is NAME/data.pkl and is
- * not packed. */
+/* Moves to the pickle in a file of torch.save: an archive whose first member is NAME/data.pkl and is
+ * not compressed. */
 static enum ar_status enter_archive(struct trace_input *input, struct ar_error *error)
 {
     unsigned char head[ZIP_HEAD_BYTES], rest[ZIP_NAMES_MOST];
@@ -211,7 +210,7 @@ static enum ar_status enter_archive(struct trace_input *input, struct ar_error *
     return AR_OK;
 }
 
-/* Reads the values, whatever they are written in. */
+/* Reads the values from a pickle, an archive or JSON. */
 static enum ar_status read_values(struct trace_input *input, struct snapshot_tree *tree,
                                   struct ar_error *error)
 {
@@ -227,51 +226,25 @@ static enum ar_status read_values(struct trace_input *input, struct snapshot_tre
     return status ? status : snapshot_tree_read(input, is_json, tree, error);
 }
 
-static enum ar_status open_some(struct trace_input *input, const uint32_t *device,
-                                struct trace_source **out, struct ar_error *error)
+static enum ar_status read_snapshot(struct format_reading *out, struct ar_error *error)
 {
     struct reading *reading = calloc(1, sizeof *reading);
-    struct trace_memory *memory = NULL;
-    struct trace_source *source = NULL;
-    if (!reading) {
-        trace_input_close(input);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
-    }
-    reading->device = device;
-    enum ar_status status = read_values(input, &reading->tree, error);
+    if (!reading)
+        return format_no_memory(error);
+    reading->out = out;
+    (void)snprintf(out->info.recorder, sizeof out->info.recorder, "torch");
+    enum ar_status status = read_values(out->input, &reading->tree, error);
     if (!status) {
-        status = convert(reading, input, &memory, error);
+        status = convert(reading, error);
         if (status)
-            ar_error_prefix(error, status, "%s", trace_input_path(input));
+            ar_error_prefix(error, status, "%s", trace_input_path(out->input));
     }
     for (size_t i = 0; i < DEVICES_MOST; i++)
         snapshot_world_close(&reading->worlds[i]);
     snapshot_marks_close(&reading->marks);
     snapshot_tree_close(&reading->tree);
-    trace_input_close(input);
-    if (status)
-        trace_memory_discard(memory);
-    else
-        status = trace_memory_open(memory, &source, error);
-    if (!status) {
-        source->info.complete &= !reading->report.ends_in_failure;
-        status = rows_report(source, &reading->report, out, error);
-    }
     free(reading);
     return status;
-}
-
-static enum ar_status open_all(struct trace_input *input, bool lenient, struct trace_source **out,
-                               struct ar_error *error)
-{
-    (void)lenient; /* a snapshot that contradicts itself is read, and the report says so */
-    return open_some(input, NULL, out, error);
-}
-
-static enum ar_status open_device(struct trace_input *input, uint32_t device,
-                                  struct trace_source **out, struct ar_error *error)
-{
-    return open_some(input, &device, out, error);
 }
 
 static bool snapshot_matches(const char *head, size_t count)
@@ -285,6 +258,6 @@ const struct format_reader format_snapshot = {
     .summary =
         "memory snapshots of PyTorch: a pickle, protocols 0 to 5, read as data only; or JSON",
     .matches = snapshot_matches,
-    .open = open_all,
-    .open_device = open_device,
+    .picks_device = true,
+    .read = read_snapshot,
 };

@@ -1,18 +1,20 @@
 /* An annotation is a name (of a `record_function`), a stage (START or END), a device and a time.
  *
- * 1. The label is the name, with `stage=start` or `stage=end`; the stage MARK, which this project
- *    writes for marks that are neither, is none.
+ * 1. The label of a mark is the name, with `stage=start` or `stage=end`. The stage MARK, which this
+ *    project writes for marks that are neither, becomes none.
  * 2. The end of `ProfilerStep#N`, and of anything called `step`, is the end of a step: `m,step`.
- *    Nothing else is: the beginning of `step` is labelled `step_begins`. Where the label is not the
- *    name, `name=` tells it.
- * 3. What a label cannot hold is replaced by `_`.
- * 4. `entry`, which this project writes, says how many entries come before; PyTorch's have times
- *    alone. */
+ *    Nothing else is: the beginning of `step` has the label `step_begins`. If the label differs from
+ *    the name, `name=` has the name.
+ * 3. Bytes that a label cannot hold become `_`.
+ * 4. `entry`, which this project writes, is the number of entries before it; PyTorch's annotations have
+ *    times only. */
 #include "workloads/formats/torch/snapshot_marks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "workloads/io/fields.h"
 
 #define STEP_OF_PROFILER "ProfilerStep#"
 
@@ -28,16 +30,10 @@ void snapshot_marks_close(struct snapshot_marks *marks)
 
 /* ---- from annotations to marks --------------------------------------------------------- */
 
-/* What labels and values of keys can hold. */
+/* The text as a label or a value of a key. */
 static void clean(const char *text, char out[SNAPSHOT_MARK_BYTES])
 {
-    size_t length = 0;
-    for (; length < SNAPSHOT_MARK_BYTES - 1 && text[length]; length++) {
-        unsigned char byte = (unsigned char)text[length];
-        bool fits = byte > ' ' && byte < 0x7f && byte != ',' && byte != '=';
-        out[length] = fits ? text[length] : '_';
-    }
-    out[length] = '\0';
+    field_word(text, strlen(text), ",=", out, SNAPSHOT_MARK_BYTES);
 }
 
 static enum ar_status keep(struct snapshot_tree *tree, const char *text, uint32_t *index,
@@ -72,7 +68,7 @@ static enum ar_status take_words(struct snapshot_mark *mark, struct snapshot_tre
         if (strcmp(given_stage, stages[i].stage) == 0)
             (void)snprintf(stage, sizeof stage, "%s", stages[i].word);
     const char *label = name;
-    if (ends && (is_step || strncmp(name, STEP_OF_PROFILER, strlen(STEP_OF_PROFILER)) == 0))
+    if (ends && (is_step || field_begins_with(name, STEP_OF_PROFILER)))
         label = "step";
     else if (is_step)
         label = "step_begins";

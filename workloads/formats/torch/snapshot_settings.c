@@ -1,3 +1,6 @@
+/* The settings of PyTorch's allocator. In a snapshot the text of the environment comes first. A program
+ * may have changed its settings since, which only the other fields show: what these add to the text is
+ * appended in PyTorch's own syntax, so that one text holds all of it. */
 #include "workloads/formats/torch/snapshot_settings.h"
 
 #include <inttypes.h>
@@ -9,7 +12,7 @@
 #include "allocators/base/size.h"
 #include "workloads/io/fields.h"
 
-/* Which doubling from 1 MiB up. */
+/* The number of doublings from 1 MiB to a size. */
 static unsigned doubling_of(uint64_t mib)
 {
     unsigned doubling = 0;
@@ -19,8 +22,8 @@ static unsigned doubling_of(uint64_t mib)
 }
 
 /* "8" for all sizes, or "[256:1,512:2,>:8]": steps for sizes of so many MiB. As PyTorch fills its
- * table: a key governs its doubling and, until the next key, all above; the first one all below
- * too; `>` all from the last key up. */
+ * table: a key sets its doubling and, until the next key, all above; the first key also all below;
+ * `>` sets all from the last key up. */
 static void read_divisions(const char *text, uint64_t divisions[SNAPSHOT_DIVISIONS])
 {
     unsigned from = 0, last = 0;
@@ -82,9 +85,7 @@ void snapshot_settings_read(const char *conf, struct snapshot_settings *out)
     }
 }
 
-/* How: the text of the environment comes first. A program may have changed its settings since, which
- * shows in the other fields alone: what these say and the text does not is added, in PyTorch's own
- * syntax, so that one text holds all of it. */
+/* ---- of a snapshot --------------------------------------------------------------------- */
 
 struct conf {
     char *text;
@@ -138,7 +139,7 @@ static void add_divisions(struct conf *conf, const struct snapshot_tree *tree, u
 
 static bool is_known(const char *item)
 {
-    /* Those that decide something, and those that the policy takes and that decide nothing. */
+    /* Those that matter, and those that the policy accepts and ignores. */
     static const char *const names[] = {
         "backend",
         "expandable_segments",
@@ -167,8 +168,8 @@ static bool is_known(const char *item)
     return false;
 }
 
-/* Takes the settings of the text one by one, without blanks, as PyTorch reads them; one that it has in no
- * version known here is left out. */
+/* Adds the settings of the text one by one, without blanks, as PyTorch reads them. One that no known
+ * version of PyTorch has is omitted. */
 static void add_text(struct conf *conf, const char *text, struct import_report *report)
 {
     char item[400];
@@ -195,17 +196,16 @@ static void add_text(struct conf *conf, const char *text, struct import_report *
     }
 }
 
-/* The text of the environment variable, by whichever name: PYTORCH_CUDA_ALLOC_CONF,
+/* The text of the environment variable, which has several names: PYTORCH_CUDA_ALLOC_CONF,
  * PYTORCH_ALLOC_CONF, those of other devices. */
 static const char *find_text(const struct snapshot_tree *tree, uint64_t settings)
 {
-    static const char ending[] = "_ALLOC_CONF";
-    size_t count, length = sizeof ending - 1;
+    size_t count;
     const uint64_t *pairs = snapshot_pairs(tree, settings, &count);
     for (size_t i = 0; i < count; i++) {
         const char *key = snapshot_text(tree, pairs[2 * i]);
         const char *text = snapshot_text(tree, pairs[2 * i + 1]);
-        if (*text && strlen(key) >= length && strcmp(key + strlen(key) - length, ending) == 0)
+        if (*text && field_ends_with(key, "_ALLOC_CONF"))
             return text;
     }
     return "";

@@ -1,4 +1,4 @@
-/* What a snapshot says of the allocator's settings, from their text in PyTorch's syntax. */
+/* The settings of the allocator in a snapshot, and their text in PyTorch's syntax. */
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_SETTINGS_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_SETTINGS_H
 
@@ -17,13 +17,12 @@ struct snapshot_settings {
     uint64_t roundup_power2_divisions[SNAPSHOT_DIVISIONS];
 };
 
-/* Reads "max_split_size_mb:64,expandable_segments:True"; what it does not know it leaves out. */
+/* Reads "max_split_size_mb:64,expandable_segments:True"; unknown settings are ignored. */
 void snapshot_settings_read(const char *conf, struct snapshot_settings *out);
 
-/* The settings that a snapshot tells, as the text that a user would have set. */
-
-/* Writes the text of `allocator_settings`: what was set in the environment, and behind it what the
- * other fields say beyond that. "" where there are no settings. What is left out, the report says. */
+/* Writes the settings in `allocator_settings` of a snapshot as the text that a user would have set: that
+ * of the environment, and after it what the other fields add to it. "" if there are no settings. What
+ * is omitted goes to the report. */
 void snapshot_conf(const struct snapshot_tree *tree, uint64_t settings, char *text, size_t room,
                    struct import_report *report);
 

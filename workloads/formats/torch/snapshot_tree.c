@@ -1,11 +1,13 @@
 /* How: containers are objects of a class and an index.
  *
- * 1. A dictionary that has the key `action` is an entry of the history and becomes a record.
+ * 1. A dictionary with the key `action` is an entry of the history and becomes a record.
  * 2. A list whose first item is a stack frame becomes the name of its innermost frame of the user's
  *    own code; a frame is reduced to its name when it is first seen in a list.
  * 3. All others keep their keys and values, or items, as they come.
+ * 4. A snapshot may be JSON, json.dump(torch.cuda.memory._snapshot(), file): then values wait on a stack
+ *    until their array or object is closed, or until there are many, and go to the same sink.
  *
- * So a snapshot costs 56 bytes an entry while it is read, and 72 with stacks. */
+ * A snapshot takes 56 bytes an entry while it is read, and 72 with stacks. */
 #include "workloads/formats/torch/snapshot_tree.h"
 
 #include <inttypes.h>
@@ -14,35 +16,29 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "workloads/io/head.h"
+#include "workloads/io/fields.h"
 #include "workloads/io/json_pull.h"
 #include "workloads/trace/event.h"
 
-/* See frames.h: by where libraries lie, and by the endings of what is no Python. */
-
-bool frame_is_users(const char *file)
+/* Whether a source file is the user's own code, by the folders of libraries and the endings of files
+ * that are no Python. */
+static bool is_users_code(const char *file)
 {
-    static const char *const others[] = {
+    static const char *const folders[] = {
         "site-packages/", "dist-packages/", "/torch/", "<frozen", "??", "/lib/python"};
-    size_t length = strlen(file);
     static const char *const native[] = {".cpp", ".cc", ".c", ".h", ".so", ".S", ".cu"};
-    for (size_t i = 0; i < sizeof native / sizeof *native; i++) {
-        size_t ending = strlen(native[i]);
-        if (length >= ending && strcmp(file + length - ending, native[i]) == 0)
+    for (size_t i = 0; i < sizeof native / sizeof *native; i++)
+        if (field_ends_with(file, native[i]))
             return false;
-    }
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strstr(file, others[i]))
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (strstr(file, folders[i]))
             return false;
-    return length > 0;
+    return *file;
 }
 
-/* How: values wait on a stack until their array or object is closed and go to the sink then; of a
- * long one a batch at a time. JSON has no tuples: an array of two whole numbers is a pair, as the
- * names of pools are. */
+/* ---- JSON ------------------------------------------------------------------------------ */
 
-#define BATCH     1024u /* values */
-#define PAIR_MOST (UINT64_C(1) << 28)
+#define BATCH 1024u /* values */
 
 struct open {
     size_t first; /* of its values on the stack */
@@ -62,15 +58,12 @@ struct reading {
 
 static enum ar_status push(struct reading *self, uint64_t value, struct ar_error *error)
 {
-    uint64_t *stack = ar_array_grow(self->stack, self->count, &self->room, sizeof *stack);
-    if (!stack)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
-    self->stack = stack;
-    self->stack[self->count++] = value;
-    return AR_OK;
+    return AR_ARRAY_ADD(self->stack, self->count, self->room, value)
+               ? AR_OK
+               : ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
 }
 
-/* Gives the sink what waits of the innermost array or object. */
+/* Gives the waiting values of the innermost array or object to the sink. */
 static enum ar_status flush(struct reading *self, struct ar_error *error)
 {
     const struct pickle_sink *sink = self->sink;
@@ -82,32 +75,18 @@ static enum ar_status flush(struct reading *self, struct ar_error *error)
                                  : sink->make_list(sink->argument, &open->index, error);
     open->made = true;
     self->count = open->first;
-    if (status || !count)
-        return status;
-    const uint64_t *values = self->stack + open->first;
-    return open->is_object ? sink->put(sink->argument, open->index, values, count / 2, error)
-                           : sink->append(sink->argument, open->index, values, count, error);
+    return status ? status
+                  : pickle_fill(sink, open->is_object ? PICKLE_DICT : PICKLE_LIST, open->index,
+                                self->stack + open->first, count, error);
 }
 
-static bool is_pair(const struct reading *self, const struct open *open)
-{
-    if (open->is_object || open->made || self->count - open->first != 2)
-        return false;
-    for (size_t i = open->first; i < self->count; i++)
-        if (pickle_kind_of(self->stack[i]) != PICKLE_INT || pickle_int_of(self->stack[i]) < 0 ||
-            pickle_payload(self->stack[i]) >= PAIR_MOST)
-            return false;
-    return true;
-}
-
+/* JSON has no tuples: an array of two integers is a pair, as the names of pools are. */
 static enum ar_status close_one(struct reading *self, struct ar_error *error)
 {
     const struct open *open = &self->open[self->depth - 1];
     uint64_t value;
-    if (is_pair(self, open)) {
-        const uint64_t *numbers = self->stack + open->first;
-        value =
-            pickle_make(PICKLE_PAIR, pickle_payload(numbers[0]) << 28 | pickle_payload(numbers[1]));
+    if (!open->is_object && !open->made &&
+        pickle_pair_of(self->stack + open->first, self->count - open->first, &value)) {
         self->count = open->first;
     } else {
         enum ar_status status = flush(self, error);
@@ -123,20 +102,15 @@ static enum ar_status push_number(struct reading *self, const struct json_token 
                                   struct ar_error *error)
 {
     struct json_number number;
-    uint64_t bits, index;
-    if (strpbrk(token->text, ".eE")) {
-        double real = strtod(token->text, NULL);
-        memcpy(&bits, &real, sizeof bits);
-        return push(self, (bits & ~UINT64_C(15)) | PICKLE_FLOAT, error);
-    }
+    uint64_t value;
+    if (strpbrk(token->text, ".eE"))
+        return push(self, pickle_make_float(strtod(token->text, NULL)), error);
     if (!json_number_of(token, 0, &number))
         return push(self, pickle_make(PICKLE_OTHER, 0), error);
-    bits = number.negative ? -number.magnitude : number.magnitude;
-    if (number.magnitude < UINT64_C(1) << 59)
-        return push(self, pickle_make(PICKLE_INT, bits), error);
     enum ar_status status =
-        self->sink->wide(self->sink->argument, bits, number.negative, &index, error);
-    return status ? status : push(self, pickle_make(PICKLE_WIDE, index), error);
+        pickle_number(self->sink, number.negative ? -number.magnitude : number.magnitude,
+                      number.negative && number.magnitude, &value, error);
+    return status ? status : push(self, value, error);
 }
 
 static enum ar_status push_text(struct reading *self, const struct json_token *token,
@@ -173,8 +147,9 @@ static enum ar_status take(struct reading *self, const struct json_token *token,
     }
 }
 
-enum ar_status snapshot_json_read(struct trace_input *input, const struct pickle_sink *sink,
-                                  uint64_t *value, struct ar_error *error)
+/* Reads the one value that the file holds. FORMAT with file and line; errors of the sink. */
+static enum ar_status read_json(struct trace_input *input, const struct pickle_sink *sink,
+                                uint64_t *value, struct ar_error *error)
 {
     struct reading *self = calloc(1, sizeof *self);
     struct json_token token = {.kind = JSON_NULL};
@@ -209,8 +184,8 @@ bool snapshot_json_matches(const char *head, size_t count)
 }
 
 #define BYTES_MOST   (UINT64_C(1) << 30) /* of the tree */
-#define BYTES_LEAST  (UINT64_C(1) << 28) /* that it may have, however small the file */
-#define BYTES_EACH   16                  /* that it may have beyond, for each of the file */
+#define BYTES_LEAST  (UINT64_C(1) << 28) /* allowed for the smallest file */
+#define BYTES_EACH   16                  /* allowed in addition for each byte of the file */
 #define RECORDS_MOST (UINT64_C(1) << 26)
 #define CHUNK        4096u /* records */
 
@@ -256,7 +231,7 @@ static void become(struct snapshot_tree *tree, uint64_t object, enum object_clas
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
-/* Does the tree take more memory than a snapshot of the size of this file can? */
+/* Whether the tree takes more memory than a snapshot of the size of this file can. */
 static bool is_too_large(const struct snapshot_tree *tree, uint64_t bytes)
 {
     return bytes > BYTES_MOST || bytes > BYTES_LEAST + BYTES_EACH * trace_input_bytes(tree->input);
@@ -270,7 +245,7 @@ static enum ar_status failed(const struct snapshot_tree *tree, struct ar_error *
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
 }
 
-/* The array with room for one more; NULL with a sentence. */
+/* The array with room for one more; NULL with an error. */
 static void *grow(struct snapshot_tree *tree, void *array, size_t *room, size_t count, size_t bytes,
                   struct ar_error *error)
 {
@@ -477,18 +452,15 @@ enum ar_status snapshot_pool(struct snapshot_tree *tree, uint64_t pair, unsigned
 
 /* ---- stacks ---------------------------------------------------------------------------- */
 
-/* The tag of a text: what a tag cannot hold is replaced. */
+/* The tag of a text: bytes that a tag cannot hold are replaced. */
 static enum ar_status tag_of(struct snapshot_tree *tree, const char *text, uint32_t *tag,
                              struct ar_error *error)
 {
     char clean[96];
-    size_t length = 0;
-    for (; length < sizeof clean - 1 && text[length]; length++) {
-        unsigned char byte = (unsigned char)text[length];
-        clean[length] = byte <= ' ' || byte >= 0x7f || byte == ',' ? '_' : text[length];
-    }
     uint32_t index;
     *tag = 0;
+    field_word(text, strlen(text), ",", clean, sizeof clean);
+    size_t length = strlen(clean);
     enum ar_status status =
         length ? texts_intern(&tree->texts, clean, length, &index, error) : AR_OK;
     if (!status && length)
@@ -496,8 +468,8 @@ static enum ar_status tag_of(struct snapshot_tree *tree, const char *text, uint3
     return status;
 }
 
-/* Reduces a dictionary to the name of its frame: FILE:LINE:NAME. Without a line, as this project
- * writes them, the name alone is a tag. */
+/* Reduces a dictionary to the name of its frame: FILE:LINE:NAME. Without a line, as this
+ * project writes them, the name alone is the tag. */
 static enum ar_status reduce_frame(struct snapshot_tree *tree, uint64_t object,
                                    struct ar_error *error)
 {
@@ -513,7 +485,7 @@ static enum ar_status reduce_frame(struct snapshot_tree *tree, uint64_t object,
                  name);
     else
         snprintf(text, sizeof text, "%.90s", name);
-    enum ar_status status = frame_is_users(file) ? tag_of(tree, text, &tag, error) : AR_OK;
+    enum ar_status status = is_users_code(file) ? tag_of(tree, text, &tag, error) : AR_OK;
     drop_vector(tree, object);
     become(tree, object, FRAME, tag);
     return status;
@@ -527,7 +499,7 @@ static bool is_frame(const struct snapshot_tree *tree, uint64_t value)
            snapshot_get(tree, value, SNAPSHOT_KEY_filename) != SNAPSHOT_ABSENT;
 }
 
-/* Looks for the innermost frame of the user's. */
+/* Looks for the innermost frame of the user's code. */
 static enum ar_status take_frames(struct snapshot_tree *tree, uint64_t list, const uint64_t *items,
                                   size_t count, struct ar_error *error)
 {
@@ -644,7 +616,7 @@ static enum ar_status fill_record(struct snapshot_tree *tree, uint64_t object,
     return status;
 }
 
-/* A dictionary turns out to be an entry of the history. */
+/* A dictionary is found to be an entry of the history. */
 static enum ar_status turn_into_record(struct snapshot_tree *tree, uint64_t object,
                                        struct ar_error *error)
 {
@@ -767,7 +739,7 @@ enum ar_status snapshot_tree_read(struct trace_input *input, bool is_json,
         status = snapshot_pool(out, pickle_make(PICKLE_PAIR, 0), &pool, error);
     if (status)
         return status;
-    return is_json ? snapshot_json_read(input, &sink, &out->root, error)
+    return is_json ? read_json(input, &sink, &out->root, error)
                    : pickle_read(input, &sink, &out->root, error);
 }
 

@@ -1,4 +1,4 @@
-/* What a snapshot's pickle holds, as it is read: entries of the history packed into 32 bytes each,
+/* The values of a snapshot, from its pickle or JSON: entries of the history packed into 32 bytes each,
  * stacks reduced to one name, everything else as a tree. */
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
@@ -11,7 +11,7 @@
 #include "workloads/formats/torch/snapshot_image.h"
 #include "workloads/trace/texts.h"
 
-/* Keys that are looked for; each is the text of its number. */
+/* Keys that are used; each is the text of its number. */
 #define SNAPSHOT_KEYS(X)                                                                           \
     X(action)                                                                                      \
     X(addr)                                                                                        \
@@ -62,15 +62,15 @@ enum snapshot_key {
 
 /* One entry of a device's history. */
 struct snapshot_record {
-    uint64_t address; /* of an OOM: the bytes that the device had free */
+    uint64_t address; /* of an OOM: the free bytes of the device */
     uint64_t bytes;
     uint64_t time_us;
     uint32_t tag; /* 1 + its text; 0: none */
     unsigned action : 4;
     unsigned stream : 12; /* index of its handle */
-    unsigned pool : 12;   /* 1 + index of its name; 0: not said */
+    unsigned pool : 12;   /* 1 + index of its name; 0: unknown */
     unsigned has_time : 1;
-    unsigned taken : 1; /* it stands in a list already */
+    unsigned taken : 1; /* it is in a list already */
 };
 
 struct snapshot_tree {
@@ -88,7 +88,7 @@ struct snapshot_tree {
     uint64_t pools[SNAPSHOT_POOLS_MOST]; /* names: PICKLE_PAIRs */
     size_t pool_count;
     const struct trace_input *input; /* while it is read */
-    uint64_t bytes;                  /* of memory, records left out */
+    uint64_t bytes;                  /* of memory, without the records */
     uint64_t unknown_actions;
     uint32_t first_unknown; /* text of the first of them */
     uint64_t root;
@@ -102,44 +102,37 @@ enum ar_status snapshot_tree_read(struct trace_input *input, bool is_json,
                                   struct ar_error *error) AR_STATUS_CHECKED;
 void snapshot_tree_close(struct snapshot_tree *tree);
 
-/* The value of a key; SNAPSHOT_ABSENT: there is none, or `dict` is no dictionary. */
+/* The value of a key; SNAPSHOT_ABSENT if there is none, or `dict` is no dictionary. */
 uint64_t snapshot_get(const struct snapshot_tree *tree, uint64_t dict, enum snapshot_key key);
-/* The items of a list; none where it is no list. */
+/* The items of a list; none if it is no list. */
 const uint64_t *snapshot_items(const struct snapshot_tree *tree, uint64_t list, size_t *count);
 /* The keys and values of a dictionary, in turn. */
 const uint64_t *snapshot_pairs(const struct snapshot_tree *tree, uint64_t dict, size_t *count);
-/* A whole number that is not negative, or a float that is one. */
+/* An integer that is not negative, or a float that can be one. */
 bool snapshot_number(const struct snapshot_tree *tree, uint64_t value, uint64_t *number);
-/* "" where it is no text. */
+/* "" if it is no text. */
 const char *snapshot_text(const struct snapshot_tree *tree, uint64_t value);
 bool snapshot_is(const struct snapshot_tree *tree, uint64_t value, const char *text);
 
 #define SNAPSHOT_NO_RECORD UINT32_MAX
 
-/* The number of the record that a value is; SNAPSHOT_NO_RECORD: it is none. */
+/* The number of the record that a value is, or SNAPSHOT_NO_RECORD. */
 uint32_t snapshot_record_of(const struct snapshot_tree *tree, uint64_t value);
-/* NULL past the last one, and where it was forgotten. */
+/* NULL after the last one, and if it was forgotten. */
 struct snapshot_record *snapshot_record_at(const struct snapshot_tree *tree, uint64_t number);
-/* Lets go of the memory of all records with a lower number. */
+/* Frees the memory of all records with a lower number. */
 void snapshot_forget_below(struct snapshot_tree *tree, uint64_t number);
-/* Lets go of all values; records, texts, streams and pools stay. */
+/* Frees all values; records, texts, streams and pools remain. */
 void snapshot_forget_values(struct snapshot_tree *tree);
 
-/* Index of a stream's handle or a pool's name, which is added. INVALID past the most. */
+/* The index of a stream's handle or a pool's name, which is added if it is new. INVALID if there are too
+ * many. */
 enum ar_status snapshot_stream(struct snapshot_tree *tree, uint64_t handle, unsigned *index,
                                struct ar_error *error) AR_STATUS_CHECKED;
 enum ar_status snapshot_pool(struct snapshot_tree *tree, uint64_t pair, unsigned *index,
                              struct ar_error *error) AR_STATUS_CHECKED;
 
-/* A snapshot that was written as JSON, json.dump(torch.cuda.memory._snapshot(), file), as the values
- * that its pickle would give. */
-
-/* Whether a file that begins so is JSON with what only snapshots have. */
+/* Whether a file that begins so is JSON with keys that only snapshots have. */
 bool snapshot_json_matches(const char *head, size_t count);
-
-/* Reads the one value that the file holds. FORMAT with file and line for what is no JSON; errors of
- * the sink. */
-enum ar_status snapshot_json_read(struct trace_input *input, const struct pickle_sink *sink,
-                                  uint64_t *value, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

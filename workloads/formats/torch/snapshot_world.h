@@ -3,7 +3,7 @@
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_WORLD_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_WORLD_H
 
-#include "workloads/formats/import_report.h"
+#include "workloads/formats/formats.h"
 #include "workloads/formats/torch/snapshot_marks.h"
 #include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/trace/event.h"
@@ -90,7 +90,7 @@ bool snapshot_world_joins(const struct snapshot_world *world, size_t area);
  * records on the way. */
 enum ar_status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world *worlds,
                               size_t count, const struct snapshot_marks *marks,
-                              struct trace_memory *memory, struct import_report *report,
+                              struct format_reading *reading,
                               struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Which pool a range of growing pages is of, where the snapshot does not say: ranges all of whose pages

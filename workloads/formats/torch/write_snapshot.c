@@ -1,13 +1,13 @@
-/* A recorded trace as a PyTorch memory snapshot: its notes say what the allocator did.
+/* A recorded trace as a PyTorch memory snapshot. The notes of the trace say what the allocator did.
  *
- * 1. The state in which the trace begins is no entry: its segments are there before, its blocks have
- *    been given.
- * 2. Every other request, let-go, completion and note of a segment is an entry.
+ * 1. The state at the start of the trace has no entries: its segments exist before, its blocks are
+ *    allocated.
+ * 2. Every other request, free request, completion and note of a segment is an entry.
  * 3. Marks are external annotations.
- * 4. At the end the segments follow from the entries, the blocks are those not complete. Where notes
- *    tell the state at the end (`final_block`), blocks have the bytes that they say. Else what was asked
- *    for, rounded up to 512, and in a segment of the large pool what is left up to the next block
- *    where that is at most 1 MiB, as PyTorch does it. */
+ * 4. The segments at the end follow from the entries; the blocks are those without a completion. If
+ *    notes have the state at the end (`final_block`), they have the bytes of the blocks. Else a block has
+ *    the requested bytes rounded up to 512, and in a segment of the large pool the rest up to the next
+ *    block if that is at most 1 MiB, as PyTorch does it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +26,12 @@ struct making {
     struct trace_source *source;
     struct snapshot_image image;
     struct ar_map initial;    /* by id: 1 + the address of a block of the state at the start */
-    struct ar_map places;     /* by id of a block: its place in `image.blocks` */
+    struct ar_map indexes;    /* by id of a block: its index in `image.blocks` */
     struct ar_map end_blocks; /* by address of a block at the end: its bytes */
     struct ar_map end_pools;  /* by address of a segment at the end: its pool */
     struct ar_map devices;    /* by stream, where it is not 0 */
     uint32_t range_stream, range_pool;
-    bool placed; /* a place was recorded */
+    bool placed; /* an address was recorded */
 };
 
 static enum ar_status no_memory(struct ar_error *error)
@@ -73,7 +73,7 @@ static enum ar_status add_block(struct making *self, const struct request_moment
     enum ar_status status = AR_OK;
     if (moment->tag)
         status = snapshot_tag(&self->image, moment->tag, &block.tag, error);
-    if (!status && ar_map_put(&self->places, from->id, self->image.block_count))
+    if (!status && ar_map_put(&self->indexes, from->id, self->image.block_count))
         status = no_memory(error);
     return status ? status : snapshot_add_block(&self->image, &block, error);
 }
@@ -101,22 +101,22 @@ static enum ar_status on_served(struct making *self, const struct request_moment
     return status;
 }
 
-static void forget_block(struct making *self, uint64_t id, uint64_t place)
+static void forget_block(struct making *self, uint64_t id, uint64_t index)
 {
-    ar_map_remove(&self->places, id);
-    self->image.blocks[place].bytes = 0; /* taken out in the end */
+    ar_map_remove(&self->indexes, id);
+    self->image.blocks[index].bytes = 0; /* keep_live removes it */
 }
 
 static enum ar_status on_free(struct making *self, const struct request_moment *moment,
                               struct ar_error *error)
 {
-    uint64_t place;
-    if (!ar_map_get(&self->places, moment->block->id, &place))
+    uint64_t index;
+    if (!ar_map_get(&self->indexes, moment->block->id, &index))
         return AR_OK;
-    self->image.blocks[place].state = SNAPSHOT_PENDING;
+    self->image.blocks[index].state = SNAPSHOT_PENDING;
     if (moment->kind == REQUEST_FREE_REQUESTED)
         return moment->begun ? add_entry(self, moment, SNAPSHOT_FREE_REQUESTED, error) : AR_OK;
-    forget_block(self, moment->block->id, place);
+    forget_block(self, moment->block->id, index);
     return add_entry(self, moment, SNAPSHOT_FREE_COMPLETED, error);
 }
 
@@ -217,7 +217,7 @@ static enum ar_status take(void *argument, struct request_moment *moment, struct
     return AR_OK;
 }
 
-/* Only the blocks that are there at the end, with the bytes that they were given. */
+/* Keeps only the blocks that are live at the end, with the bytes that they were granted. */
 static void keep_live(struct making *self)
 {
     struct snapshot_image *image = &self->image;
@@ -371,21 +371,7 @@ static enum ar_status to_output(void *output, const void *bytes, size_t count,
     return trace_output_write(output, bytes, count, error);
 }
 
-static enum ar_status write_image(const struct snapshot_image *image, const char *path,
-                                  bool compress, struct ar_error *error)
-{
-    struct trace_output *output;
-    enum ar_status status = trace_output_open(path, compress, &output, error);
-    if (status)
-        return status;
-    status = snapshot_write(image, to_output, output, error);
-    if (!status)
-        return trace_output_commit(output, error);
-    trace_output_discard(output);
-    return status;
-}
-
-static enum ar_status write_snapshot(struct trace_source *source, const char *path, bool compress,
+static enum ar_status write_snapshot(struct trace_source *source, struct trace_output *output,
                                      struct ar_error *error)
 {
     struct making self = {.source = source, .image.recorded = true};
@@ -406,10 +392,10 @@ static enum ar_status write_snapshot(struct trace_source *source, const char *pa
         status = snapshot_settle(&self.image, error);
     take_end_pools(&self);
     if (!status)
-        status = write_image(&self.image, path, compress, error);
+        status = snapshot_write(&self.image, to_output, output, error);
     snapshot_image_close(&self.image);
     ar_map_close(&self.initial);
-    ar_map_close(&self.places);
+    ar_map_close(&self.indexes);
     ar_map_close(&self.devices);
     ar_map_close(&self.end_blocks);
     ar_map_close(&self.end_pools);

@@ -1,53 +1,32 @@
-/* Out-of-memory dumps of TensorFlow and JAX, as a trace.
+/* Out-of-memory dumps of TensorFlow and JAX, as a trace: the state of the allocator when a request
+ * failed, and that request.
  *
- * What: the state in which the allocator was when a request failed, and that request. How:
- * 1. Regions, and chunks in use and free, are notes before the first event, in the order of
+ * 1. Regions, and chunks in use and free, are notes in front of the first event, in the order of
  *    addresses: a state to start from, see FORMAT.md.
- * 2. Each chunk in use is a request with the key initial=yes; the operation that made it, where
- *    the log tells it, is its tag.
- * 3. The request that failed is the last one, with a note; its size is exact where a sentence of
- *    the log tells the bytes, else as it was rounded, else about what was printed for people.
- * 4. Of a log without a dump, XLA's list of a program's largest buffers is read: arguments are
- *    requests, what the program would have made is a note.
- * Both frameworks print the same text: which one it was, the places of the source files tell. */
+ * 2. Each chunk in use is a request with the key initial=yes; the operation that requested it, if the
+ *    log names it, is its tag.
+ * 3. The request that failed is the last one, with a note. Its size is exact if a sentence of the log
+ *    has the bytes, else as it was rounded, else as it was printed with a unit.
+ * 4. If the log has no dump, XLA's list of a program's largest buffers is read: arguments are requests,
+ *    the buffers that the program would have allocated are notes.
+ * Both frameworks print the same text: the source locations in it show which one it was. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "workloads/formats/formats.h"
-#include "workloads/formats/import_report.h"
-#include "workloads/formats/rows.h"
 #include "workloads/formats/xla/bfc_log.h"
-#include "workloads/io/head.h"
+#include "workloads/io/fields.h"
 #include "workloads/trace/header.h"
 #include "workloads/trace/trace.h"
 
 struct conversion {
     struct bfc_log log;
-    struct import_report *report;
-    struct trace_memory *memory;
+    struct format_reading *reading;
     struct ar_error *error;
     uint64_t ids;
 };
-
-static enum ar_status append(struct conversion *c, struct trace_event event,
-                             const struct trace_attributes *keys, const char *text)
-{
-    return trace_memory_append(c->memory, &event, keys, text, c->error);
-}
-
-__attribute__((format(printf, 2, 3))) static enum ar_status append_note(struct conversion *c,
-                                                                        const char *format, ...)
-{
-    char text[128];
-    va_list list;
-    va_start(list, format);
-    (void)vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    return append(c, (struct trace_event){.kind = TRACE_NOTE}, NULL, text);
-}
 
 static int by_address(const void *left, const void *right)
 {
@@ -57,8 +36,8 @@ static int by_address(const void *left, const void *right)
     return (a->line > b->line) - (a->line < b->line);
 }
 
-/* The regions, while the chunks are in the order of the log. A region that its chunks do not fill
- * lost lines: it is told of as far as they go. */
+/* The regions, while the chunks are in the order of the log. If the chunks of a region do not fill it,
+ * lines are missing. */
 static enum ar_status append_regions(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
@@ -75,17 +54,18 @@ static enum ar_status append_regions(struct conversion *c)
             reached = dump->chunks[k].address + dump->chunks[k].bytes;
         }
         broken += reached - begin != region->bytes;
-        status = append_note(c, "segment,%" PRIu64 ",%" PRIu64 ",0", begin, region->bytes);
+        status = format_note(c->reading, c->error, "segment,%" PRIu64 ",%" PRIu64 ",0", begin,
+                             region->bytes);
     }
     if (broken)
-        import_guess(c->report,
+        import_guess(c->reading->report,
                      "the chunks leave %" PRIu64 " gaps in their regions: lines of the log are "
                      "missing",
                      broken);
     return status;
 }
 
-/* Chunks by address, and none twice. */
+/* Sorts chunks by address and removes duplicates. */
 static void sort_chunks(struct conversion *c)
 {
     struct bfc_dump *dump = &c->log.last;
@@ -98,12 +78,12 @@ static void sort_chunks(struct conversion *c)
         else
             dump->chunks[kept++] = dump->chunks[i];
     }
-    c->report->left_out = dump->chunk_count - kept;
+    c->reading->report->left_out = dump->chunk_count - kept;
     dump->chunk_count = kept;
 }
 
-/* The regions of a log that names none, by address: old versions list chunks in use, then free
- * ones. */
+/* The regions of a log that names none, from the addresses of the chunks: old versions list first the
+ * chunks in use, then the free ones. */
 static enum ar_status append_runs(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
@@ -112,7 +92,8 @@ static enum ar_status append_runs(struct conversion *c)
         uint64_t begin = dump->chunks[i].address, reached = begin;
         for (end = i; end < dump->chunk_count && dump->chunks[end].address == reached; end++)
             reached += dump->chunks[end].bytes;
-        status = append_note(c, "segment,%" PRIu64 ",%" PRIu64 ",0", begin, reached - begin);
+        status = format_note(c->reading, c->error, "segment,%" PRIu64 ",%" PRIu64 ",0", begin,
+                             reached - begin);
     }
     return status;
 }
@@ -124,15 +105,23 @@ static enum ar_status append_places(struct conversion *c)
     uint64_t id = 0;
     for (size_t i = 0; i < dump->chunk_count && !status && !dump->from_summary; i++) {
         const struct bfc_chunk *chunk = &dump->chunks[i];
-        status = trace_memory_line(c->memory, chunk->line, c->error);
+        status = trace_memory_line(c->reading->memory, chunk->line, c->error);
         if (status)
             break;
-        status = chunk->used ? append_note(c, "block,%" PRIu64 ",%" PRIu64 ",%" PRIu64,
-                                           chunk->address, chunk->bytes, id++)
-                             : append_note(c, "block,%" PRIu64 ",%" PRIu64 ",free", chunk->address,
-                                           chunk->bytes);
+        status = chunk->used
+                     ? format_note(c->reading, c->error, "block,%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+                                   chunk->address, chunk->bytes, id++)
+                     : format_note(c->reading, c->error, "block,%" PRIu64 ",%" PRIu64 ",free",
+                                   chunk->address, chunk->bytes);
     }
     return status;
+}
+
+static enum ar_status append_block(struct conversion *c, uint64_t bytes,
+                                   const struct trace_attributes *keys)
+{
+    const struct trace_event event = {.kind = TRACE_ALLOC, .id = c->ids++, .value = bytes};
+    return format_event(c->reading, event, keys, NULL, c->error);
 }
 
 static enum ar_status append_blocks(struct conversion *c)
@@ -148,16 +137,14 @@ static enum ar_status append_blocks(struct conversion *c)
             return ar_error_set(c->error, AR_FORMAT,
                                 "line %" PRIu64 ": a chunk of %" PRIu64 " bytes cannot be",
                                 chunk->line, chunk->bytes);
-        status = trace_memory_line(c->memory, chunk->line, c->error);
+        status = trace_memory_line(c->reading->memory, chunk->line, c->error);
         for (uint32_t copy = 0; copy < chunk->copies && !status; copy++)
-            status = append(
-                c, (struct trace_event){.kind = TRACE_ALLOC, .id = c->ids++, .value = chunk->bytes},
-                &keys, NULL);
+            status = append_block(c, chunk->bytes, &keys);
     }
     return status;
 }
 
-/* The request that failed, where the log tells its size. */
+/* The request that failed, if the log has its size. */
 static enum ar_status append_failure(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
@@ -166,65 +153,60 @@ static enum ar_status append_failure(struct conversion *c)
                      : request->rounded_bytes ? request->rounded_bytes
                                               : request->about_bytes;
     struct trace_attributes keys = {.tag = *request->operation ? request->operation : NULL};
-    struct trace_event event = {.kind = TRACE_ALLOC, .id = c->ids, .value = bytes};
+    char note[32] = "oom";
     if (!bytes || bytes >= TRACE_BYTES_LIMIT) {
-        import_guess(c->report, "the log does not tell which request failed");
+        import_guess(c->reading->report, "the log does not tell which request failed");
         return AR_OK;
     }
     if (!request->bytes)
-        import_guess(c->report, request->rounded_bytes
-                                    ? "the failed request is known as it was rounded, up to 256 "
-                                      "bytes too large"
-                                    : "the failed request is known to three digits only");
-    c->report->failures = 1;
-    c->report->ends_in_failure = true;
-    enum ar_status status = append(c, event, &keys, NULL);
-    if (!status && dump->has_limit && dump->has_pool && dump->limit_bytes >= dump->pool_bytes)
-        status = append_note(c, "oom,%" PRIu64, dump->limit_bytes - dump->pool_bytes);
-    else if (!status)
-        status = append_note(c, "oom");
-    event.kind = TRACE_FREE_REQUESTED;
-    event.value = 0;
-    return status ? status : append(c, event, NULL, NULL);
+        import_guess(c->reading->report,
+                     request->rounded_bytes
+                         ? "the failed request is known as it was rounded, up to 256 "
+                           "bytes too large"
+                         : "the failed request is known to three digits only");
+    if (dump->has_limit && dump->has_pool && dump->limit_bytes >= dump->pool_bytes)
+        (void)snprintf(note, sizeof note, "oom,%" PRIu64, dump->limit_bytes - dump->pool_bytes);
+    return format_failure(c->reading, (struct trace_event){.id = c->ids, .value = bytes}, &keys,
+                          false, note, c->error);
 }
 
-/* What was read, and what of it is not sure. */
+/* The report. */
 static void tell(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
     uint64_t in_use = 0;
     for (size_t i = 0; i < dump->chunk_count; i++)
         in_use += dump->chunks[i].used ? dump->chunks[i].bytes * dump->chunks[i].copies : 0;
-    c->report->records = dump->copies;
-    c->report->begins_in_the_middle = true;
-    import_guess(c->report, "a state, not a history: what was live when a request failed");
-    import_guess(c->report, "sizes are those of chunks, not of the requests");
+    c->reading->report->records = dump->copies;
+    c->reading->report->begins_in_the_middle = true;
+    import_guess(c->reading->report, "a state, not a history: what was live when a request failed");
+    import_guess(c->reading->report, "sizes are those of chunks, not of the requests");
     if (dump->from_summary)
-        import_guess(c->report,
+        import_guess(c->reading->report,
                      "the log names no chunks: blocks are those of its summary by size, without "
                      "addresses and without what was free");
     else if (!dump->region_count)
-        import_guess(c->report,
+        import_guess(c->reading->report,
                      "the log names no regions: chunks without a gap between are taken for one");
     if (dump->has_in_use && dump->in_use_bytes == in_use)
-        import_guess(c->report, "the chunks in use come to the allocator's own count");
+        import_guess(c->reading->report, "the chunks in use come to the allocator's own count");
     else if (dump->has_in_use)
-        import_guess(c->report,
+        import_guess(c->reading->report,
                      "the chunks in use come to %" PRIu64 " bytes, the allocator's own count is "
                      "%" PRIu64,
                      in_use, dump->in_use_bytes);
     if (c->log.dumps > 1)
-        import_guess(c->report, "the log holds %" PRIu64 " dumps: the last is read", c->log.dumps);
+        import_guess(c->reading->report, "the log holds %" PRIu64 " dumps: the last is read",
+                     c->log.dumps);
     if (c->log.later_failure)
-        import_guess(c->report, "another request failed later, without a dump of its own");
-    if (c->log.soft_failures)
-        import_guess(c->report,
-                     "%" PRIu64 " requests that may fail had failed as well: their sizes and "
-                     "places are not in the trace",
-                     c->log.soft_failures);
+        import_guess(c->reading->report, "another request failed later, without a dump of its own");
+    import_guess_count(
+        c->reading->report, c->log.soft_failures,
+        "requests that may fail had failed as well: their sizes and places are not in "
+        "the trace");
 }
 
-/* XLA's list of a program's largest buffers: arguments are live, the others were to come. */
+/* XLA's list of a program's largest buffers: arguments are live, the others are planned. */
 static enum ar_status append_buffers(struct conversion *c)
 {
     const struct xla_buffers *buffers = &c->log.buffers;
@@ -233,25 +215,25 @@ static enum ar_status append_buffers(struct conversion *c)
     for (size_t i = 0; i < buffers->count && !status; i++) {
         const struct xla_buffer *buffer = &buffers->items[i];
         if (!buffer->parameter && *buffer->label)
-            status = append_note(c, "planned,%" PRIu64 ",%s", buffer->bytes, buffer->label);
+            status = format_note(c->reading, c->error, "planned,%" PRIu64 ",%s", buffer->bytes,
+                                 buffer->label);
         else if (!buffer->parameter)
-            status = append_note(c, "planned,%" PRIu64, buffer->bytes);
+            status = format_note(c->reading, c->error, "planned,%" PRIu64, buffer->bytes);
     }
     for (size_t i = 0; i < buffers->count && !status; i++) {
         const struct xla_buffer *buffer = &buffers->items[i];
         if (!buffer->parameter || buffer->bytes >= TRACE_BYTES_LIMIT)
             continue;
-        status = trace_memory_line(c->memory, buffer->line, c->error);
+        status = trace_memory_line(c->reading->memory, buffer->line, c->error);
         if (!status)
-            status = append(
-                c,
-                (struct trace_event){.kind = TRACE_ALLOC, .id = c->ids++, .value = buffer->bytes},
-                &keys, NULL);
+            status = append_block(c, buffer->bytes, &keys);
     }
-    c->report->records = buffers->count;
-    import_guess(c->report, "a list of XLA's of the largest buffers of a program: its arguments "
-                            "are live, the others are notes");
-    import_guess(c->report, "what other programs hold, and where anything lies, is not told");
+    c->reading->report->records = buffers->count;
+    import_guess(c->reading->report,
+                 "a list of XLA's of the largest buffers of a program: its arguments "
+                 "are live, the others are notes");
+    import_guess(c->reading->report,
+                 "what other programs hold, and where anything lies, is not told");
     return status;
 }
 
@@ -270,7 +252,7 @@ static enum ar_status append_dump(struct conversion *c)
     return status ? status : append_blocks(c);
 }
 
-static enum ar_status convert(struct conversion *c, const struct trace_info *info)
+static enum ar_status convert(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
     if (!dump->chunk_count && !c->log.buffers.count)
@@ -279,39 +261,31 @@ static enum ar_status convert(struct conversion *c, const struct trace_info *inf
             "the log holds no dump of an allocator, which has lines such as \"InUse "
             "at 7f2e00000000 of size 256\"; keep the messages of level I of "
             "bfc_allocator.cc (TF_CPP_MIN_LOG_LEVEL=0)");
-    struct trace_info described = *info;
-    described.limit_bytes = dump->limit_bytes;
-    c->memory = trace_memory_create(&described);
-    if (!c->memory)
-        return ar_error_set(c->error, AR_HOST_MEMORY, "no host memory for a trace");
-    enum ar_status status = dump->chunk_count ? append_dump(c) : append_buffers(c);
+    c->reading->info.limit_bytes = dump->limit_bytes;
+    enum ar_status status = format_start(c->reading, c->error);
+    if (!status)
+        status = dump->chunk_count ? append_dump(c) : append_buffers(c);
     return status ? status : append_failure(c);
 }
 
-static enum ar_status open_dump(struct trace_input *input, const char *format, const char *recorder,
-                                struct trace_source **out, struct ar_error *error)
+static enum ar_status read_dump(struct format_reading *reading, struct ar_error *error)
 {
-    struct conversion c = {.error = error};
-    struct trace_info info = {.complete = false};
-    trace_name_from_path(trace_input_path(input), info.name, sizeof info.name);
-    (void)snprintf(info.format, sizeof info.format, "%s", format);
-    (void)snprintf(info.recorder, sizeof info.recorder, "%s", recorder);
-    c.report = calloc(1, sizeof *c.report);
-    enum ar_status status = c.report
-                                ? bfc_log_read(input, &c.log, error)
-                                : ar_error_set(error, AR_HOST_MEMORY, "no host memory for a log");
+    bool jax = reading->info.format[0] == 'j';
+    struct conversion c = {.reading = reading, .error = error};
+    struct trace_info *info = &reading->info;
+    info->complete = false;
+    (void)snprintf(info->recorder, sizeof info->recorder, "%s", jax ? "xla" : "tensorflow");
+    enum ar_status status = bfc_log_read(reading->input, &c.log, error);
     if (!status) {
-        status = convert(&c, &info);
+        status = convert(&c);
         if (status)
-            ar_error_prefix(error, status, "%s", trace_input_path(input));
+            ar_error_prefix(error, status, "%s", trace_input_path(reading->input));
     }
-    status = rows_hand_over(status, c.memory, c.report, out, error);
     bfc_log_close(&c.log);
-    trace_input_close(input);
     return status;
 }
 
-/* Text that is a log, by some words of it, and no JSON. */
+/* Text that holds one of the words, and is no JSON. */
 static bool holds_any(const char *head, size_t count, const char *const *words)
 {
     size_t at = head_blanks(head, count, 0);
@@ -328,7 +302,7 @@ static bool holds_any(const char *head, size_t count, const char *const *words)
     return false;
 }
 
-/* Where jaxlib and other users of XLA keep the sources. */
+/* The source locations of jaxlib and other users of XLA. */
 static bool jax_matches(const char *head, size_t count)
 {
     static const char *const words[] = {"external/xla/",
@@ -354,30 +328,16 @@ static bool tf_matches(const char *head, size_t count)
     return holds_any(head, count, words);
 }
 
-static enum ar_status jax_open(struct trace_input *input, bool lenient, struct trace_source **out,
-                               struct ar_error *error)
-{
-    (void)lenient;
-    return open_dump(input, "jax_dump", "xla", out, error);
-}
-
-static enum ar_status tf_open(struct trace_input *input, bool lenient, struct trace_source **out,
-                              struct ar_error *error)
-{
-    (void)lenient;
-    return open_dump(input, "tf_dump", "tensorflow", out, error);
-}
-
 const struct format_reader format_jax_dump = {
     .name = "jax_dump",
     .summary = "a log in which JAX's allocator (XLA's BFC) tells its state out of memory, read",
     .matches = jax_matches,
-    .open = jax_open,
+    .read = read_dump,
 };
 
 const struct format_reader format_tf_dump = {
     .name = "tf_dump",
     .summary = "a log in which TensorFlow's allocator (BFC) tells its state out of memory, read",
     .matches = tf_matches,
-    .open = tf_open,
+    .read = read_dump,
 };

@@ -1,19 +1,29 @@
-/* Reading a log for the dumps of a BFC allocator.
+/* Reading a log for the dumps of a BFC allocator: the last dump that names chunks, and the request that
+ * failed.
  *
- * What: the last dump that names chunks, and the request that failed. How: each line is looked
- * through for the allocator's own words, wherever they stand in it, so that time stamps, source
- * places and what a terminal put before them do not matter.
+ * Each line is searched for the allocator's own words, wherever they are, so that time stamps, source
+ * locations and prefixes of a terminal do not matter.
  * 1. "... ran out of memory trying to allocate 1.25GiB (rounded to N)requested by op X" begins a
- *    dump; so does "BFCAllocator dump for" or the first bin where chunks were read already. With
- *    "is not a failure" the program went on without.
+ *    dump; so does "BFCAllocator dump for" or the first bin if chunks were read already. With
+ *    "is not a failure" the program continued without the memory.
  * 2. "Next region of size N", then "InUse at A of size N [by op X ..] next M", "Free  at ..";
- *    TensorFlow 1 says "Chunk at" for those in use. Addresses are hexadecimal, with 0x or without.
- * 3. "N Chunks of size S totalling": the summary, which stands for the chunks in logs that lost
- *    them.
- * 4. "Stats:" and its lines; "memory_limit_: N" where there are none.
- * 5. What was asked for exactly, a later sentence tells: "Out of memory while trying to allocate N
+ *    TensorFlow 1 says "Chunk at" for those in use. Addresses are hexadecimal, with or without 0x.
+ * 3. "N Chunks of size S totalling": the summary, which replaces the chunks in logs that lost them.
+ * 4. "Stats:" and its lines; "memory_limit_: N" if there are none.
+ * 5. A later sentence has the exact size of the request: "Out of memory while trying to allocate N
  *    bytes" or "OOM when allocating tensor with shape[..] and type T".
- * 6. XLA's list of buffers (xla_buffers.c) stands in where there are no chunks.
+ * 6. XLA's list of the largest buffers of a program is used if there are no chunks:
+ *
+ *     Peak buffers:
+ *             Buffer 1:
+ *                     Size: 6.00MiB
+ *                     Operator: op_name="jit(f)/concatenate" source_file="f.py" source_line=6
+ *                     XLA Label: concatenate
+ *                     Shape: f32[4096,128,3]
+ *                     ==========================
+ *
+ *    "Entry Parameter Subshape:" instead of the last two marks an argument, which was live before; the
+ *    program would have allocated all others.
  * Source of the words: bfc_allocator.cc of TensorFlow 1.0 to 2.18 and of XLA. */
 #include "workloads/formats/xla/bfc_log.h"
 
@@ -22,9 +32,11 @@
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
-#include "workloads/io/log_lines.h"
+#include "workloads/formats/formats.h"
+#include "workloads/io/fields.h"
+#include "workloads/io/lines.h"
 
-/* Sizes as the logs of TensorFlow and XLA print them. */
+/* ---- words and sizes --------------------------------------------------------------------- */
 
 uint64_t bfc_human_bytes(const char *text, uint64_t *slack)
 {
@@ -62,14 +74,17 @@ uint64_t bfc_type_bytes(const char *type, size_t length)
         const char *name;
         uint64_t bytes;
     } types[] = {
-        {"float", 4},  {"double", 8}, {"half", 2}, {"bfloat16", 2},  {"int64", 8},
-        {"int32", 4},  {"int16", 2},  {"int8", 1}, {"uint64", 8},    {"uint32", 4},
-        {"uint16", 2}, {"uint8", 1},  {"bool", 1}, {"complex64", 8}, {"complex128", 16},
+        {"float", 4},  {"double", 8}, {"half", 2},  {"bfloat16", 2},  {"int64", 8},
+        {"int32", 4},  {"int16", 2},  {"int8", 1},  {"uint64", 8},    {"uint32", 4},
+        {"uint16", 2}, {"uint8", 1},  {"bool", 1},  {"pred", 1},      {"s8", 1},
+        {"u8", 1},     {"s16", 2},    {"u16", 2},   {"f16", 2},       {"bf16", 2},
+        {"s32", 4},    {"u32", 4},    {"f32", 4},   {"s64", 8},       {"u64", 8},
+        {"f64", 8},    {"c64", 8},    {"c128", 16}, {"complex64", 8}, {"complex128", 16},
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (strlen(types[i].name) == length && !strncmp(types[i].name, type, length))
             return types[i].bytes;
-    return 0;
+    return length > 2 && type[0] == 'f' && type[1] == '8' ? 1 : 0; /* f8e4m3fn and the like */
 }
 
 uint64_t bfc_elements(const char *shape)
@@ -90,86 +105,42 @@ uint64_t bfc_elements(const char *shape)
     return elements;
 }
 
-/* Reading XLA's list of the buffers that a program has at its peak.
- *
- * What: a list that stands below the sentence of a request that failed, of the largest buffers:
- *
- *     Peak buffers:
- *             Buffer 1:
- *                     Size: 6.00MiB
- *                     Operator: op_name="jit(f)/concatenate" source_file="f.py" source_line=6
- *                     XLA Label: concatenate
- *                     Shape: f32[4096,128,3]
- *                     ==========================
- *
- * How: lines by their first words. "Entry Parameter Subshape:" in place of the last two tells an
- * argument, which was there before; anything else the program would have asked for. */
+/* A name as a trace can hold it: up to the next blank or odd byte. */
+static void take_name(const char *from, char *name, size_t room)
+{
+    size_t length = 0;
+    while (from[length] > ' ' && from[length] < 0x7f)
+        length++;
+    field_word(from, length, ",", name, room);
+}
 
-/* Behind the words that the line begins with, or NULL. */
-static const char *behind(const char *line, const char *words)
+/* ---- XLA's list of buffers --------------------------------------------------------------- */
+
+/* The text after the words at the start of the line, or NULL. */
+static const char *text_after(const char *line, const char *words)
 {
     size_t length = strlen(words);
     return strncmp(line, words, length) ? NULL : line + length;
 }
 
-static uint64_t type_bytes(const char *type, size_t length)
-{
-    static const struct {
-        const char *name;
-        uint64_t bytes;
-    } types[] = {{"pred", 1}, {"s8", 1},   {"u8", 1},  {"s16", 2}, {"u16", 2},
-                 {"f16", 2},  {"bf16", 2}, {"s32", 4}, {"u32", 4}, {"f32", 4},
-                 {"s64", 8},  {"u64", 8},  {"f64", 8}, {"c64", 8}, {"c128", 16}};
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (strlen(types[i].name) == length && !strncmp(types[i].name, type, length))
-            return types[i].bytes;
-    return length > 2 && type[0] == 'f' && type[1] == '8' ? 1 : 0; /* f8e4m3fn and the like */
-}
-
-/* "f32[4096,128,3]{2,1,0}"; tuples and others keep the size as printed. */
+/* "f32[4096,128,3]{2,1,0}"; tuples and others keep the printed size. */
 static void take_shape(struct xla_buffer *buffer, const char *shape)
 {
     size_t length = strcspn(shape, "[");
     uint64_t elements = shape[length] ? bfc_elements(shape + length) : 0;
     uint64_t bytes;
-    if (__builtin_mul_overflow(elements, type_bytes(shape, length), &bytes) || !bytes)
-        return;
-    buffer->bytes = bytes;
-    buffer->exact = true;
+    if (!__builtin_mul_overflow(elements, bfc_type_bytes(shape, length), &bytes) && bytes)
+        buffer->bytes = bytes;
 }
 
-static void take_label(struct xla_buffer *buffer, const char *label)
-{
-    size_t length = 0;
-    for (; label[length] > ' ' && label[length] < 0x7f && length + 1 < XLA_LABEL_LIMIT; length++)
-        buffer->label[length] = label[length];
-    buffer->label[length] = 0;
-    for (char *comma = buffer->label; (comma = strchr(comma, ','));)
-        *comma = '_';
-}
-
-static enum ar_status add(struct xla_buffers *buffers, uint64_t number, struct ar_error *error)
-{
-    if (buffers->count == buffers->capacity) {
-        size_t capacity = buffers->capacity ? buffers->capacity * 2 : 64;
-        struct xla_buffer *items =
-            capacity < XLA_BUFFER_LIMIT ? realloc(buffers->items, capacity * sizeof *items) : NULL;
-        if (!items)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a list of buffers");
-        buffers->items = items;
-        buffers->capacity = capacity;
-    }
-    buffers->items[buffers->count++] = (struct xla_buffer){.line = number};
-    return AR_OK;
-}
-
-enum ar_status xla_buffers_line(struct xla_buffers *buffers, const char *line, uint64_t number,
-                                struct ar_error *error)
+/* Takes a line of the log, of the list or not. HOST_MEMORY. */
+static enum ar_status take_buffer_line(struct xla_buffers *buffers, const char *line,
+                                       uint64_t number, struct ar_error *error)
 {
     const char *at;
     uint64_t slack;
     line += strspn(line, " \t");
-    if (behind(line, "Peak buffers:")) {
+    if (text_after(line, "Peak buffers:")) {
         buffers->count = 0;
         buffers->listing = true;
         buffers->inside = false;
@@ -177,54 +148,47 @@ enum ar_status xla_buffers_line(struct xla_buffers *buffers, const char *line, u
     }
     if (!buffers->listing)
         return AR_OK;
-    if ((at = behind(line, "Buffer ")) && *at >= '0' && *at <= '9' &&
+    if ((at = text_after(line, "Buffer ")) && *at >= '0' && *at <= '9' &&
         !strcmp(at + strspn(at, "0123456789"), ":")) {
         buffers->inside = true;
-        return add(buffers, number, error);
+        const struct xla_buffer begun = {.line = number};
+        if (buffers->count < XLA_BUFFER_LIMIT &&
+            AR_ARRAY_ADD(buffers->items, buffers->count, buffers->capacity, begun))
+            return AR_OK;
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a list of buffers");
     }
     if (!buffers->inside)
         buffers->listing = !*line;
     if (!buffers->inside)
         return AR_OK;
     struct xla_buffer *buffer = &buffers->items[buffers->count - 1];
-    if ((at = behind(line, "Size: ")) && !buffer->bytes)
+    if ((at = text_after(line, "Size: ")) && !buffer->bytes)
         buffer->bytes = bfc_human_bytes(at, &slack);
-    else if ((at = behind(line, "Shape: ")))
+    else if ((at = text_after(line, "Shape: ")))
         take_shape(buffer, at);
-    else if ((at = behind(line, "XLA Label: ")))
-        take_label(buffer, at);
-    else if ((at = behind(line, "Entry Parameter Subshape: "))) {
+    else if ((at = text_after(line, "XLA Label: ")))
+        take_name(at, buffer->label, sizeof buffer->label);
+    else if ((at = text_after(line, "Entry Parameter Subshape: "))) {
         buffer->parameter = true;
         take_shape(buffer, at);
-    } else if (behind(line, "====")) {
+    } else if (text_after(line, "====")) {
         buffers->inside = false;
     }
     return AR_OK;
 }
 
-void xla_buffers_close(struct xla_buffers *buffers)
-{
-    free(buffers->items);
-    *buffers = (struct xla_buffers){0};
-}
-
-#define ROUNDING 256u
-/* Chunks that stand for a summary: there a number of them costs a log nothing. */
-#define SUMMARY_LIMIT 65536u
+#define LINE_KEPT     4096u /* bytes of a line that are searched */
+#define ROUNDING      256u
+#define SUMMARY_LIMIT 65536u /* chunks that a line of a summary may stand for */
 
 struct bfc_reading {
     struct bfc_log *log;
-    struct bfc_dump dump; /* in hand */
+    struct bfc_dump dump; /* the current one */
     bool in_stats;
     uint64_t line;
     const char *path;
     struct ar_error *error;
 };
-
-static enum ar_status no_memory(struct ar_error *error)
-{
-    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the dump of an allocator");
-}
 
 static void close_dump(struct bfc_dump *dump)
 {
@@ -238,10 +202,11 @@ static void close_dump(struct bfc_dump *dump)
 void bfc_log_close(struct bfc_log *log)
 {
     close_dump(&log->last);
-    xla_buffers_close(&log->buffers);
+    free(log->buffers.items);
+    log->buffers = (struct xla_buffers){0};
 }
 
-/* The dump in hand is over: it is kept where it names chunks. */
+/* The current dump ends: it is kept if it names chunks. */
 static void end_dump(struct bfc_reading *reading)
 {
     if (reading->dump.chunk_count) {
@@ -258,8 +223,6 @@ static void end_dump(struct bfc_reading *reading)
     }
     reading->in_stats = false;
 }
-
-/* Words. */
 
 static const char *after(const char *line, const char *words)
 {
@@ -300,8 +263,7 @@ static bool take_address(const char **at, uint64_t *value)
         from++;
     from += from[0] == '0' && (from[1] | 32) == 'x' ? 2 : 0;
     for (; count <= 16; from++, count++) {
-        unsigned c = (unsigned char)*from;
-        unsigned digit = c - '0' <= 9 ? c - '0' : (c | 32) - 'a' <= 5 ? (c | 32) - 'a' + 10 : 16;
+        unsigned digit = field_hex_digit(*from);
         if (digit == 16)
             break;
         *value = *value << 4 | digit;
@@ -310,43 +272,30 @@ static bool take_address(const char **at, uint64_t *value)
     return count && count <= 16;
 }
 
-/* A name as it may stand in a trace: to the next blank or line's end, odd bytes replaced. */
-static void take_name(const char *from, char *name, size_t room)
-{
-    size_t length = 0;
-    for (; *from > ' ' && *from < 0x7f && length + 1 < room; from++)
-        name[length++] = *from == ',' ? '_' : *from;
-    name[length] = 0;
-}
-
-/* Chunks. */
+/* ---- chunks ------------------------------------------------------------------------------ */
 
 static enum ar_status add_chunk(struct bfc_reading *reading, const struct bfc_chunk *chunk,
                                 const char *tag)
 {
     struct bfc_dump *dump = &reading->dump;
-    struct bfc_chunk *chunks =
-        ar_array_grow(dump->chunks, dump->chunk_count, &dump->chunk_capacity, sizeof *chunks);
-    if (!chunks)
-        return no_memory(reading->error);
-    dump->chunks = chunks;
-    dump->chunks[dump->chunk_count] = *chunk;
-    dump->chunks[dump->chunk_count].tag = *tag ? strdup(tag) : NULL;
+    struct bfc_chunk copy = *chunk;
+    copy.tag = *tag ? strdup(tag) : NULL;
+    if ((*tag && !copy.tag) ||
+        !AR_ARRAY_ADD(dump->chunks, dump->chunk_count, dump->chunk_capacity, copy)) {
+        free(copy.tag);
+        return format_no_memory(reading->error);
+    }
     dump->copies += chunk->copies;
-    dump->chunk_count++;
-    return *tag && !dump->chunks[dump->chunk_count - 1].tag ? no_memory(reading->error) : AR_OK;
+    return AR_OK;
 }
 
 static enum ar_status add_region(struct bfc_reading *reading, uint64_t bytes)
 {
     struct bfc_dump *dump = &reading->dump;
-    struct bfc_region *regions =
-        ar_array_grow(dump->regions, dump->region_count, &dump->region_capacity, sizeof *regions);
-    if (!regions)
-        return no_memory(reading->error);
-    dump->regions = regions;
-    dump->regions[dump->region_count++] = (struct bfc_region){bytes, dump->chunk_count};
-    return AR_OK;
+    const struct bfc_region region = {bytes, dump->chunk_count};
+    return AR_ARRAY_ADD(dump->regions, dump->region_count, dump->region_capacity, region)
+               ? AR_OK
+               : format_no_memory(reading->error);
 }
 
 /* "InUse at 7f00 of size 256 by op X action_count 3 step 0 next 4". */
@@ -376,7 +325,7 @@ static enum ar_status take_chunk(struct bfc_reading *reading, const char *line, 
     return add_chunk(reading, &chunk, tag);
 }
 
-/* "35 Chunks of size 256 totalling 8.8KiB", where no chunk was named. */
+/* "35 Chunks of size 256 totalling 8.8KiB", if no chunk was named. */
 static enum ar_status take_summary(struct bfc_reading *reading, const char *line, bool *taken)
 {
     struct bfc_chunk chunk = {.line = reading->line, .used = true};
@@ -396,7 +345,7 @@ static enum ar_status take_summary(struct bfc_reading *reading, const char *line
     return add_chunk(reading, &chunk, "");
 }
 
-/* Numbers of the whole allocator. */
+/* ---- statistics -------------------------------------------------------------------------- */
 
 static bool take_stats(struct bfc_reading *reading, const char *line)
 {
@@ -434,10 +383,10 @@ static bool take_stats(struct bfc_reading *reading, const char *line)
     return false;
 }
 
-/* Requests. */
+/* ---- requests ---------------------------------------------------------------------------- */
 
 /* "Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.25GiB (rounded to N)requested by
- * op X", or without the parts that older versions do not print. */
+ * op X", or less in older versions. */
 static bool take_failure(struct bfc_reading *reading, const char *line)
 {
     const char *at = after(line, "an out of memory trying to allocate ");
@@ -464,7 +413,7 @@ static bool take_failure(struct bfc_reading *reading, const char *line)
     return true;
 }
 
-/* Whether a request may have been for so many bytes, by what else is known of it. */
+/* Whether a request may have been for so many bytes, given the other known sizes. */
 static bool may_be(const struct bfc_request *request, uint64_t bytes)
 {
     uint64_t about = request->about_bytes, slack = request->about_slack;
@@ -475,8 +424,9 @@ static bool may_be(const struct bfc_request *request, uint64_t bytes)
     return !about || (bytes + slack >= about && bytes <= about + slack);
 }
 
-/* Bytes of the tensor in "OOM when allocating tensor with shape[2,3] and type float on ..". Versions
- * that do not tell the type: the one that fits what else is known; 0: none does, or all do. */
+/* Bytes of the tensor in "OOM when allocating tensor with shape[2,3] and type float on ..". If the
+ * version does not print the type: of the type that fits the other known sizes; 0 if none does, or
+ * they are unknown. */
 static uint64_t tensor_bytes(const struct bfc_request *request, const char *shape)
 {
     static const uint64_t elements_bytes[] = {4, 2, 8, 1, 16};
@@ -496,7 +446,7 @@ static uint64_t tensor_bytes(const struct bfc_request *request, const char *shap
     return 0;
 }
 
-/* The sentences that tell a request exactly. */
+/* The sentences with the exact size of a request. */
 static void take_exact(struct bfc_reading *reading, const char *line)
 {
     static const char *const words[] = {"ut of memory while trying to allocate ",
@@ -517,7 +467,7 @@ static void take_exact(struct bfc_reading *reading, const char *line)
     }
 }
 
-/* Lines. */
+/* ---- lines ------------------------------------------------------------------------------- */
 
 static bool begins_anew(const struct bfc_reading *reading, const char *line)
 {
@@ -551,17 +501,18 @@ static enum ar_status take_line(struct bfc_reading *reading, const char *line)
 enum ar_status bfc_log_read(struct trace_input *input, struct bfc_log *out, struct ar_error *error)
 {
     struct bfc_reading reading = {.log = out, .path = trace_input_path(input), .error = error};
-    struct log_lines *lines = malloc(sizeof *lines);
+    struct trace_lines *lines = malloc(sizeof *lines);
+    size_t length;
     char *line;
     if (!lines)
-        return no_memory(error);
-    log_lines_start(lines, input);
+        return format_no_memory(error);
+    trace_lines_start_log(lines, input, LINE_KEPT);
     enum ar_status status;
-    while (!(status = log_lines_next(lines, &line, error)) && line) {
+    while (!(status = trace_lines_next(lines, &line, &length, error)) && line) {
         reading.line = lines->number;
         status = take_line(&reading, line);
         if (!status)
-            status = xla_buffers_line(&out->buffers, line, lines->number, error);
+            status = take_buffer_line(&out->buffers, line, lines->number, error);
         if (status)
             break;
     }

@@ -1,4 +1,5 @@
-/* What the BFC allocator of TensorFlow and XLA prints when it runs out of memory. */
+/* What the BFC allocator of TensorFlow and XLA prints when it runs out of memory. Fields that the log
+ * does not have are 0. */
 #ifndef WORKLOADS_FORMATS_XLA_BFC_LOG_H
 #define WORKLOADS_FORMATS_XLA_BFC_LOG_H
 
@@ -9,15 +10,14 @@
 #include "allocators/base/status.h"
 #include "workloads/io/input.h"
 
-/* What XLA prints of a program's buffers when there is no room for one: "Peak buffers". */
+/* XLA's list "Peak buffers" of a program's buffers, printed if one of them cannot be allocated. */
 
 #define XLA_LABEL_LIMIT  64
 #define XLA_BUFFER_LIMIT 100000 /* XLA lists a few dozen */
 
 struct xla_buffer {
-    uint64_t bytes; /* 0: not told */
+    uint64_t bytes;
     uint64_t line;
-    bool exact;     /* by its shape, else as printed for people */
     bool parameter; /* it was there before the program ran */
     char label[XLA_LABEL_LIMIT];
 };
@@ -26,23 +26,18 @@ struct xla_buffer {
 struct xla_buffers {
     struct xla_buffer *items; /* of the last list */
     size_t count, capacity;
-    bool listing; /* the list goes on */
-    bool inside;  /* of the description of the last item */
+    bool listing; /* the list continues */
+    bool inside;  /* the description of the last item continues */
 };
-
-/* Takes a line of the log: part of a list, or anything else. HOST_MEMORY. */
-enum ar_status xla_buffers_line(struct xla_buffers *buffers, const char *line, uint64_t number,
-                                struct ar_error *error) AR_STATUS_CHECKED;
-void xla_buffers_close(struct xla_buffers *buffers);
 
 #define BFC_TAG_LIMIT 128
 
 struct bfc_chunk {
-    uint64_t address; /* 0: not told */
+    uint64_t address;
     uint64_t bytes;
     uint64_t line;
-    uint32_t copies; /* chunks of that size: of a summary, else 1 */
-    char *tag;       /* the operation that asked for it; NULL: not told */
+    uint32_t copies; /* in a summary the number of chunks of that size, else 1 */
+    char *tag;       /* the operation that requested it; NULL: unknown */
     bool used;
 };
 
@@ -51,12 +46,12 @@ struct bfc_region {
     size_t first; /* of its chunks */
 };
 
-/* A request that failed. What is not told is 0. */
+/* A request that failed. */
 struct bfc_request {
     uint64_t bytes;         /* exactly */
     uint64_t rounded_bytes; /* to the allocator's 256 */
-    uint64_t about_bytes;   /* as people read it: "3.72GiB" */
-    uint64_t about_slack;   /* how far that may be off */
+    uint64_t about_bytes;   /* as printed with a unit: "3.72GiB" */
+    uint64_t about_slack;   /* the error of that */
     char operation[BFC_TAG_LIMIT];
     bool failed;
 };
@@ -72,12 +67,12 @@ struct bfc_dump {
     char allocator[64]; /* "GPU_0_bfc" */
     uint64_t limit_bytes, in_use_bytes, pool_bytes;
     bool has_limit, has_in_use, has_pool;
-    bool from_summary; /* chunks stand for the summary by size: no addresses */
+    bool from_summary; /* the chunks come from the summary by size: no addresses */
 };
 
 struct bfc_log {
-    struct xla_buffers buffers;      /* the last list, where no dump followed it */
-    struct bfc_request list_request; /* the one that failed below which it stands */
+    struct xla_buffers buffers;      /* the last list, if no dump followed it */
+    struct bfc_request list_request; /* the failed request above that list */
     struct bfc_dump last;            /* the last dump with chunks */
     uint64_t dumps;                  /* with chunks */
     uint64_t soft_failures;          /* requests that were allowed to fail, and did */
@@ -89,13 +84,12 @@ enum ar_status bfc_log_read(struct trace_input *input, struct bfc_log *out,
                             struct ar_error *error) AR_STATUS_CHECKED;
 void bfc_log_close(struct bfc_log *log);
 
-/* Bytes of a size as these logs print it: "1.25GiB", "29.9KiB", "512B"; 0 where it is none.
+/* Bytes of a size as these logs print it: "1.25GiB", "29.9KiB", "512B"; 0 if it is none.
  * `*slack`: half a unit of its last digit. */
 uint64_t bfc_human_bytes(const char *text, uint64_t *slack);
-
-/* Elements of a shape "[4,2048]"; 0 where it is none. */
+/* The elements of a shape "[4,2048]"; 0 if it is none. */
 uint64_t bfc_elements(const char *shape);
-/* Bytes of an element of a type as TensorFlow calls it, "float"; 0: unknown. */
+/* The bytes of an element of a type as TensorFlow ("float") or XLA ("f32") calls it; 0: unknown. */
 uint64_t bfc_type_bytes(const char *type, size_t length);
 
 #endif
