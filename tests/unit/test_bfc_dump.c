@@ -65,7 +65,7 @@ static void test_jax(void **state)
     assert_int_equal(report.records, 5);
     assert_int_equal(report.failures, 1);
     assert_true(report.ends_in_failure);
-    assert_true(guessed(&report, "come to the allocator's own count"));
+    assert_true(guessed(&report, "add up to the allocator's own count"));
     assert_false(guessed(&report, "rounded"));
 }
 
@@ -102,8 +102,8 @@ static void test_tensorflow(void **state)
         "a,2,1048575,tag=model/conv2d_21/Relu_1\n!,oom,3072\nr,2\n",
         &report);
     assert_true(guessed(&report, "holds 2 dumps"));
-    assert_true(guessed(&report, "1 requests that may fail"));
-    assert_true(guessed(&report, "come to 512 bytes, the allocator's own count is 700"));
+    assert_true(guessed(&report, "1 requests that were allowed to fail"));
+    assert_true(guessed(&report, "add up to 512 bytes, the allocator's own count is 700"));
 }
 
 /* TensorFlow 1: chunks in use, then free ones, no regions, the failure named once more behind, no
@@ -145,7 +145,7 @@ static void test_cut_logs(void **state)
                                      "a,2,256,initial=yes\na,3,122713088,initial=yes\n",
                         &report);
     assert_true(guessed(&report, "names no chunks"));
-    assert_true(guessed(&report, "does not tell which request failed"));
+    assert_true(guessed(&report, "does not say which request failed"));
     format_rig_converts(*state,
                         "2018-09-18 03:28: W T:\\src\\tensorflow\\core\\common_runtime\\"
                         "bfc_allocator.cc:275] Allocator (GPU_0_bfc) ran out of memory trying to "

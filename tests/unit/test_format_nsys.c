@@ -92,9 +92,9 @@ static void early_versions(void **state)
     converts(*state, statements,
              "# recorder: nsys 1_2\nt,0\na,0,256\n!,alloc,4096\nt,10\nk,0,5\nt,20\nf,0\n", &report);
     assert_int_equal(report.guess_count, 3);
-    assert_non_null(strstr(report.guesses[0], "does not tell kinds"));
+    assert_non_null(strstr(report.guesses[0], "has no kinds"));
     assert_non_null(strstr(report.guesses[1], "stream 7 is taken for the default stream"));
-    assert_non_null(strstr(report.guesses[2], "kernels stand where they began"));
+    assert_non_null(strstr(report.guesses[2], "kernels are placed at their begin"));
 }
 
 /* The numbers are those of the enumerations, whatever they are. */

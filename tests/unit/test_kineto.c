@@ -92,7 +92,7 @@ static void test_array_alone_and_sorted(void **state)
     (void)state;
     expect("[" MEMORY("1024", "-512", "\"9\"") MEMORY("1024", "512", "\"7.25\"") LAST "]",
            "t,0\na,0,512\n!,alloc,1024\nt,1750\nf,0\n",
-           (const char *[]){"1 events stand in the file after later ones", NULL});
+           (const char *[]){"1 events follow later ones in the file", NULL});
 }
 
 static void test_live_at_the_start(void **state)
@@ -119,7 +119,7 @@ static void test_contradictions(void **state)
     assert_int_equal(source->report->unmatched_frees, 0);
     assert_int_equal(source->report->records, 7);
     assert_int_equal(source->report->left_out, 1);
-    assert_true(guessed(source, "1 blocks lie where another was never freed"));
+    assert_true(guessed(source, "1 blocks have the address of one that was never freed"));
     assert_true(guessed(source, "1 frees name another size"));
     free(text);
     trace_close(source);
@@ -157,7 +157,7 @@ static void test_kernels_and_steps(void **state)
                   "\"dur\":51,\"args\":{}}]}",
         "t,0\na,0,512\n!,alloc,1024\nt,2000\nk,0,1500\nt,21000\nk,1,2000,device=1\n"
         "t,22000\nk,0,2000\nt,50000\nm,step\n",
-        (const char *[]){"profiler's stream 7", "2 of 3 kernels stand where they began", NULL});
+        (const char *[]){"profiler's stream 7", "2 of 3 kernels are placed at their begin", NULL});
 }
 
 static void test_devices_and_failures(void **state)

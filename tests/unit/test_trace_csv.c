@@ -247,7 +247,7 @@ static void bad_rows_are_refused(void **state)
         {"alloc,1,1,0,1\nfree_requested,1,1,0,1\nfree_requested,1,1,0,1\n",
          ":4: address 1 is freed twice"},
         {"alloc,1,1152921504606846976,0,1\n", ":2: a block of 1152921504606846976 bytes"},
-        {"alloc,1,1,0,9\nalloc,2,1,0,1\n", ":3: time_us 1 lies before"},
+        {"alloc,1,1,0,9\nalloc,2,1,0,1\n", ":3: time_us 1 is before"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[512];

@@ -307,7 +307,7 @@ static void say_guesses(const struct conversion *c)
         "bytes");
     import_guess_count(
         report, c->late_rows,
-        "rows are earlier than the row before: their order is kept, time stands still");
+        "rows are earlier than the row before: their order is kept, the time does not advance");
 }
 
 enum ar_status rows_convert(struct rows *rows, struct ar_error *error)

@@ -25,7 +25,6 @@
 #include "workloads/formats/import_report.h"
 #include "workloads/formats/kineto/kineto_events.h"
 #include "workloads/io/fields.h"
-#include "workloads/trace/header.h"
 #include "workloads/trace/trace.h"
 
 /* ---- frees and their blocks -------------------------------------------------------------- */
@@ -397,8 +396,8 @@ static void tell_streams(const struct conversion *c)
                      "are on stream 0");
     if (c->unlaunched)
         import_guess(c->reading->report,
-                     "%" PRIu64 " of %" PRIu64 " kernels stand where they began: the file does "
-                     "not tell when they were launched",
+                     "%" PRIu64 " of %" PRIu64
+                     " kernels are placed at their begin: the file does not have their launch",
                      c->unlaunched, c->kernels);
 }
 
@@ -418,11 +417,11 @@ static void tell(struct conversion *c)
     import_guess_count(report, c->pairs.by_size,
                        "frees name no address: each is of the latest block of its size");
     import_guess_count(report, c->pairs.again,
-                       "blocks lie where another was never freed: it is freed there");
+                       "blocks have the address of one that was never freed: it is freed there");
     import_guess_count(report, c->pairs.other_sizes,
                        "frees name another size than their block has: its own is taken");
     import_guess_count(report, c->out_of_order,
-                       "events stand in the file after later ones: all are sorted by time");
+                       "events follow later ones in the file: all are sorted by time");
     import_guess_count(report, c->rows.other_devices,
                        "memory events of the host or of other kinds of devices are left out");
     if (c->rows.unusable)

@@ -20,7 +20,6 @@
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
 #include "allocators/base/map.h"
-#include "workloads/trace/header.h"
 
 #define HEADER "Thread,Time,Action,Pointer,Size,Stream"
 
@@ -156,7 +155,7 @@ static void say_guesses(struct reading *r)
     struct import_report *report = r->rows.reading->report;
     report->records = r->rows.count;
     if (r->headers > 1)
-        import_guess(report, "%" PRIu64 " logs stand one behind the other: taken for one program",
+        import_guess(report, "%" PRIu64 " logs follow each other: taken for one program",
                      r->headers);
     import_guess_count(report, r->thread_streams,
                        "rows are on the per-thread default stream 0x2: one stream for each thread");

@@ -18,7 +18,6 @@
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
-#include "workloads/trace/header.h"
 
 #define ITERATION "Iteration Index"
 

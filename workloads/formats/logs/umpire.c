@@ -31,7 +31,6 @@
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
 #include "allocators/base/map.h"
-#include "workloads/trace/header.h"
 
 /* ---- one line ---------------------------------------------------------------------------- */
 

@@ -23,7 +23,6 @@
 #include "workloads/io/fields.h"
 #include "workloads/io/sqlite_file.h"
 #include "allocators/base/map.h"
-#include "workloads/trace/header.h"
 
 #define MEMORY  "CUDA_GPU_MEMORY_USAGE_EVENTS"
 #define KERNELS "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -398,15 +397,14 @@ static void say_guesses(struct reading *r)
                          kind_names[kind],
                          kind == ARRAY ? "taken like other device memory" : "left out");
     if (!r->has_kinds)
-        import_guess(report, "the export does not tell kinds of memory: all is taken for the "
-                             "device's");
+        import_guess(report, "the export has no kinds of memory: all is taken for device memory");
     if (r->several_processes)
         import_guess(report, "of several processes, %" PRId64 " with the most requests is taken",
                      r->chosen.id);
     if (!r->has_null_streams)
         import_guess(report, "stream 7 is taken for the default stream");
     if (r->launches.count && !r->has_calls)
-        import_guess(report, "the export does not tell launches: kernels stand where they began");
+        import_guess(report, "the export has no launches: kernels are placed at their begin");
 }
 
 static enum ar_status read_all(struct reading *r, struct ar_error *error)

@@ -33,7 +33,6 @@
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
 #include "workloads/io/output.h"
-#include "workloads/trace/header.h"
 #include "workloads/trace/trace.h"
 
 enum column { ID, LOWER, UPPER, SIZE, ALIGNMENT, HINT, GAPS, OFFSET, COLUMNS };

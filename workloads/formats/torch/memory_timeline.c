@@ -21,7 +21,6 @@
 #include "workloads/io/fields.h"
 #include "workloads/io/json_pull.h"
 #include "allocators/base/map.h"
-#include "workloads/trace/header.h"
 #include "workloads/trace/trace.h"
 
 enum action { ACTION_BEFORE = 1, ACTION_MAKE, ACTION_WRITE, ACTION_DESTROY };
@@ -257,8 +256,8 @@ static enum ar_status append_row(struct conversion *c, struct timeline_row *row,
         return status;
     if (__builtin_mul_overflow((uint64_t)(row->time - c->begin), (uint64_t)c->scale, &time_ns) ||
         time_ns >= UINT64_C(1) << 62)
-        return ar_error_set(c->error, AR_INVALID, "the time in line %" PRIu64 " lies too far on",
-                            row->line);
+        return ar_error_set(c->error, AR_INVALID,
+                            "the time in line %" PRIu64 " is too far after the first", row->line);
     if (time_ns > *now_ns || *now_ns == UINT64_MAX) {
         *now_ns = time_ns;
         status = append(c, (struct trace_event){.kind = TRACE_TIME, .value = time_ns}, NULL);

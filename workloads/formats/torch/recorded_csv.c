@@ -207,7 +207,7 @@ static enum ar_status follow_segment(struct conversion *c, const struct row *row
             c->sidecar.segments[c->segments_made].address != row->address) {
             char text[128];
             snprintf(text, sizeof text,
-                     "segment %zu made here is not that of the .json beside the file; do the two "
+                     "segment %zu made here is not that of the .json next to the file; do the two "
                      "belong together?",
                      c->segments_made);
             c->sidecar.segment_count = 0; /* pools are unknown from here on */
@@ -247,9 +247,7 @@ static enum ar_status append_time(struct conversion *c, struct ar_error *error)
     uint64_t begin = c->rows[0].time_us, now = c->rows[c->at].time_us;
     if (now < begin || now - begin > UINT64_C(1) << 50)
         return ar_error_set(error, AR_INVALID,
-                            "time_us %" PRIu64 " lies before the first row's "
-                            "or far after it",
-                            now);
+                            "time_us %" PRIu64 " is before the first row's or far after it", now);
     uint64_t time_ns = (now - begin) * 1000;
     if (time_ns == c->time_ns && c->at)
         return AR_OK;

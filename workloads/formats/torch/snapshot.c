@@ -14,7 +14,6 @@
 #include "workloads/formats/torch/snapshot_settings.h"
 #include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/formats/torch/snapshot_world.h"
-#include "workloads/trace/header.h"
 
 #define DEVICES_MOST 64
 
@@ -46,7 +45,7 @@ static enum ar_status find_parts(struct reading *reading, struct ar_error *error
         import_guess(reading->out->report, "it holds %zu snapshots: the first is taken", count);
     if (pickle_kind_of(root) == PICKLE_LIST) {
         reading->segments = root;
-        import_guess(reading->out->report, "it holds segments alone: a state, without a history");
+        import_guess(reading->out->report, "it has segments only: a state without a history");
         return AR_OK;
     }
     reading->segments = snapshot_get(tree, root, SNAPSHOT_KEY_segments);
@@ -55,7 +54,7 @@ static enum ar_status find_parts(struct reading *reading, struct ar_error *error
     reading->annotations = snapshot_get(tree, root, SNAPSHOT_KEY_external_annotations);
     if (pickle_kind_of(root) == PICKLE_OTHER)
         return ar_error_set(error, AR_FORMAT,
-                            "a file of torch.save in its old form, several pickles one behind the "
+                            "a file of torch.save in its old form, several pickles one after the "
                             "other: save the snapshot with pickle.dump");
     if (reading->segments == SNAPSHOT_ABSENT && reading->traces == SNAPSHOT_ABSENT)
         return ar_error_set(error, AR_FORMAT,
@@ -128,9 +127,8 @@ static void guess_pages(struct reading *reading, size_t count, char *conf, size_
             SNAPSHOT_ABSENT)
         return;
     (void)snprintf(conf, room, "expandable_segments:True");
-    import_guess(reading->out->report,
-                 "it does not tell the allocator's settings, but has segments "
-                 "that grow: taken for expandable_segments:True");
+    import_guess(reading->out->report, "it has no settings of the allocator, but segments that "
+                                       "grow: taken for expandable_segments:True");
 }
 
 static enum ar_status convert(struct reading *reading, struct ar_error *error)

@@ -1,11 +1,16 @@
-/* How the segments at the end come about.
+/* Settling an image: the segments at the end.
  *
  * 1. Segments made and not freed, by address, each as it was made.
- * 2. Pages mapped and not unmapped. Runs that touch are one segment, since a block may lie in
- *    both. The viewer goes through the trace backwards from here: an entry must find what it undoes.
- * 3. Blocks go into the segment that they begin in. One outside of all of them, of a policy that
+ * 2. Pages mapped and not unmapped. Runs that touch are one segment, because a block may be in both. The
+ *    viewer goes backwards through the trace from here: an entry must find what it undoes.
+ * 3. A block goes into the segment that it begins in. A block outside of all of them, of a policy that
  *    takes its memory from nowhere, gets a segment of its own.
- * 4. What no block fills is a free block, so that the blocks of a segment add up to it. */
+ * 4. Bytes that no block fills are a free block, so that the blocks of a segment add up to it.
+ *
+ * Writing: the layout is that of PyTorch 2.11, with every key that readers since 2.0 use: a dictionary
+ * of segments with their blocks, of a list of entries for each device, and of the allocator's settings.
+ * Streams and pools are the ordinals of the trace. A tag takes the place of the stack of the request: one
+ * frame, named like the tag, of a file named like the trace. */
 #include "workloads/formats/torch/snapshot_image.h"
 
 #include <stdio.h>
@@ -13,10 +18,11 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/map.h"
 #include "allocators/base/size.h"
+#include "workloads/formats/torch/snapshot_areas.h"
 #include "workloads/formats/torch/snapshot_marks.h"
 #include "workloads/formats/torch/snapshot_settings.h"
-#include "allocators/base/map.h"
 
 #define SMALL_SEGMENT_BYTES (2 * AR_MIB)
 #define SMALL_BLOCK_BYTES   AR_MIB
@@ -31,51 +37,33 @@ void snapshot_image_close(struct snapshot_image *self)
     *self = (struct snapshot_image){0};
 }
 
-/* Room for one more in an array. */
-static enum ar_status grow(void **items, size_t count, size_t *room, size_t bytes,
-                           struct ar_error *error)
+static enum ar_status no_memory(struct ar_error *error)
 {
-    void *grown = ar_array_grow(*items, count, room, bytes);
-    if (!grown)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a snapshot");
-    *items = grown;
-    return AR_OK;
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a snapshot");
 }
 
 enum ar_status snapshot_add_entry(struct snapshot_image *self, const struct snapshot_entry *entry,
                                   struct ar_error *error)
 {
-    void *items = self->entries;
-    enum ar_status status =
-        grow(&items, self->entry_count, &self->entry_room, sizeof *self->entries, error);
-    self->entries = items;
-    if (!status)
-        self->entries[self->entry_count++] = *entry;
-    return status;
+    return AR_ARRAY_ADD(self->entries, self->entry_count, self->entry_room, *entry)
+               ? AR_OK
+               : no_memory(error);
 }
 
 enum ar_status snapshot_add_block(struct snapshot_image *self, const struct snapshot_block *block,
                                   struct ar_error *error)
 {
-    void *items = self->blocks;
-    enum ar_status status =
-        grow(&items, self->block_count, &self->block_room, sizeof *self->blocks, error);
-    self->blocks = items;
-    if (!status)
-        self->blocks[self->block_count++] = *block;
-    return status;
+    return AR_ARRAY_ADD(self->blocks, self->block_count, self->block_room, *block)
+               ? AR_OK
+               : no_memory(error);
 }
 
 static enum ar_status add_segment(struct snapshot_image *self,
                                   const struct snapshot_segment *segment, struct ar_error *error)
 {
-    void *items = self->segments;
-    enum ar_status status =
-        grow(&items, self->segment_count, &self->segment_room, sizeof *self->segments, error);
-    self->segments = items;
-    if (!status)
-        self->segments[self->segment_count++] = *segment;
-    return status;
+    return AR_ARRAY_ADD(self->segments, self->segment_count, self->segment_room, *segment)
+               ? AR_OK
+               : no_memory(error);
 }
 
 enum ar_status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
@@ -96,64 +84,44 @@ enum ar_status snapshot_add_mark(struct snapshot_image *self, const char *label,
     enum ar_status status = snapshot_tag(self, words.name, &annotation.name, error);
     if (!status)
         status = snapshot_tag(self, words.stage, &annotation.stage, error);
-    void *items = self->annotations;
-    if (!status)
-        status = grow(&items, self->annotation_count, &self->annotation_room,
-                      sizeof *self->annotations, error);
-    self->annotations = items;
-    if (!status)
-        self->annotations[self->annotation_count++] = annotation;
+    if (!status &&
+        !AR_ARRAY_ADD(self->annotations, self->annotation_count, self->annotation_room, annotation))
+        status = no_memory(error);
     return status;
 }
 
-static struct snapshot_segment segment_of(const struct snapshot_entry *entry)
+static enum ar_status collect_made(struct snapshot_image *self, struct ar_error *error)
 {
-    return (struct snapshot_segment){
-        .address = entry->address,
-        .bytes = entry->bytes,
-        .stream = entry->stream,
-        .pool = entry->pool,
-        .device = entry->device,
-        .expandable = entry->action == SNAPSHOT_SEGMENT_MAP,
-    };
-}
-
-/* Addresses of several GPUs may be equal: one map each. */
-struct made {
-    struct ar_map entries[SNAPSHOT_DEVICES]; /* from address to the entry that made the segment */
-};
-
-static enum ar_status collect_made(struct snapshot_image *self, struct made *made,
-                                   struct ar_error *error)
-{
+    /* From address to the entry that made the segment. Addresses of several GPUs may be equal. */
+    struct ar_map made[SNAPSHOT_DEVICES] = {{0}};
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->entry_count && !status; i++) {
         const struct snapshot_entry *entry = &self->entries[i];
-        struct ar_map *map = &made->entries[entry->device];
+        struct ar_map *map = &made[entry->device];
         if (entry->action == SNAPSHOT_SEGMENT_ALLOC)
             status = ar_map_put(map, entry->address, i);
         else if (entry->action == SNAPSHOT_SEGMENT_FREE)
             ar_map_remove(map, entry->address);
     }
     if (status)
-        return ar_error_set(error, status, "no host memory for a snapshot");
+        (void)no_memory(error);
     for (size_t i = 0; i < self->entry_count && !status; i++) {
         const struct snapshot_entry *entry = &self->entries[i];
         uint64_t last;
         if (entry->action != SNAPSHOT_SEGMENT_ALLOC ||
-            !ar_map_get(&made->entries[entry->device], entry->address, &last) || last != i)
+            !ar_map_get(&made[entry->device], entry->address, &last) || last != i)
             continue;
-        const struct snapshot_segment segment = segment_of(entry);
+        const struct snapshot_segment segment = {.address = entry->address,
+                                                 .bytes = entry->bytes,
+                                                 .stream = entry->stream,
+                                                 .pool = entry->pool,
+                                                 .device = entry->device};
         status = add_segment(self, &segment, error);
     }
+    for (size_t i = 0; i < SNAPSHOT_DEVICES; i++)
+        ar_map_close(&made[i]);
     return status;
 }
-
-/* Mapped runs of one pass, by device and address. */
-struct runs {
-    struct snapshot_segment *items;
-    size_t count, room;
-};
 
 static int compare_places(uint16_t left_device, uint64_t left, uint16_t right_device,
                           uint64_t right)
@@ -163,105 +131,56 @@ static int compare_places(uint16_t left_device, uint64_t left, uint16_t right_de
     return (left > right) - (left < right);
 }
 
-/* The first run above a place. */
-static size_t above(const struct runs *runs, uint16_t device, uint64_t address)
+/* Joins an area with the one before it if they touch. */
+static void join(struct snapshot_areas *areas, size_t at)
 {
-    size_t low = 0, high = runs->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct snapshot_segment *run = &runs->items[middle];
-        if (compare_places(run->device, run->address, device, address) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    if (!at || at >= areas->count ||
+        areas->items[at - 1].address + areas->items[at - 1].bytes != areas->items[at].address)
+        return;
+    areas->items[at - 1].bytes += areas->items[at].bytes;
+    snapshot_areas_drop(areas, at);
 }
 
-static enum ar_status insert(struct runs *runs, size_t at, struct snapshot_segment run,
-                             struct ar_error *error)
-{
-    void *items = runs->items;
-    enum ar_status status = grow(&items, runs->count, &runs->room, sizeof run, error);
-    runs->items = items;
-    if (status)
-        return status;
-    memmove(runs->items + at + 1, runs->items + at, (runs->count - at) * sizeof run);
-    runs->items[at] = run;
-    runs->count++;
-    return AR_OK;
-}
-
-static void drop(struct runs *runs, size_t at)
-{
-    runs->count--;
-    memmove(runs->items + at, runs->items + at + 1, (runs->count - at) * sizeof *runs->items);
-}
-
-static bool touch(const struct snapshot_segment *left, const struct snapshot_segment *right)
-{
-    return left->device == right->device && left->address + left->bytes == right->address;
-}
-
-static enum ar_status map(struct runs *runs, const struct snapshot_entry *entry,
+static enum ar_status map(struct snapshot_areas *runs, const struct snapshot_entry *entry,
                           struct ar_error *error)
 {
-    size_t at = above(runs, entry->device, entry->address);
-    enum ar_status status = insert(runs, at, segment_of(entry), error);
-    if (status)
-        return status;
-    if (at + 1 < runs->count && touch(&runs->items[at], &runs->items[at + 1])) {
-        runs->items[at].bytes += runs->items[at + 1].bytes;
-        drop(runs, at + 1);
-    }
-    if (at && touch(&runs->items[at - 1], &runs->items[at])) {
-        runs->items[at - 1].bytes += runs->items[at].bytes;
-        drop(runs, at);
-    }
-    return AR_OK;
+    const struct snapshot_area run = {.address = entry->address,
+                                      .bytes = entry->bytes,
+                                      .stream = entry->stream,
+                                      .pool = entry->pool};
+    enum ar_status status = snapshot_areas_add(runs, &run, error);
+    size_t after = snapshot_areas_above(runs, entry->address);
+    join(runs, after);
+    join(runs, after - 1);
+    return status;
 }
 
-/* Takes a stretch out of the runs, whichever it touches. */
-static enum ar_status unmap(struct runs *runs, const struct snapshot_entry *entry,
-                            struct ar_error *error)
-{
-    uint64_t end = entry->address + entry->bytes;
-    size_t at = above(runs, entry->device, entry->address);
-    at -= at != 0;
-    while (at < runs->count && runs->items[at].device == entry->device &&
-           runs->items[at].address < end) {
-        struct snapshot_segment *run = &runs->items[at];
-        struct snapshot_segment rest = *run;
-        uint64_t run_end = run->address + run->bytes;
-        if (run_end <= entry->address) {
-            at++;
-            continue;
-        }
-        rest.address = end;
-        rest.bytes = run_end > end ? run_end - end : 0;
-        if (run->address < entry->address)
-            runs->items[at++].bytes = entry->address - run->address;
-        else
-            drop(runs, at);
-        if (rest.bytes)
-            return insert(runs, at, rest, error);
-    }
-    return AR_OK;
-}
-
+/* The runs of pages of each device; of a device without any the list is empty. */
 static enum ar_status collect_mapped(struct snapshot_image *self, struct ar_error *error)
 {
-    struct runs runs = {0};
+    struct snapshot_areas devices[SNAPSHOT_DEVICES] = {{0}};
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->entry_count && !status; i++) {
-        if (self->entries[i].action == SNAPSHOT_SEGMENT_MAP)
-            status = map(&runs, &self->entries[i], error);
-        else if (self->entries[i].action == SNAPSHOT_SEGMENT_UNMAP)
-            status = unmap(&runs, &self->entries[i], error);
+        const struct snapshot_entry *entry = &self->entries[i];
+        if (entry->action == SNAPSHOT_SEGMENT_MAP)
+            status = map(&devices[entry->device], entry, error);
+        else if (entry->action == SNAPSHOT_SEGMENT_UNMAP)
+            status =
+                snapshot_areas_cut(&devices[entry->device], entry->address, entry->bytes, error);
     }
-    for (size_t i = 0; i < runs.count && !status; i++)
-        status = add_segment(self, &runs.items[i], error);
-    free(runs.items);
+    for (uint16_t device = 0; device < SNAPSHOT_DEVICES; device++) {
+        const struct snapshot_areas *runs = &devices[device];
+        for (size_t i = 0; i < runs->count && !status; i++) {
+            const struct snapshot_segment segment = {.address = runs->items[i].address,
+                                                     .bytes = runs->items[i].bytes,
+                                                     .stream = runs->items[i].stream,
+                                                     .pool = runs->items[i].pool,
+                                                     .device = device,
+                                                     .expandable = true};
+            status = add_segment(self, &segment, error);
+        }
+        free(runs->items);
+    }
     return status;
 }
 
@@ -283,14 +202,14 @@ static void sort_segments(struct snapshot_image *self)
         qsort(self->segments, self->segment_count, sizeof *self->segments, by_segment_place);
 }
 
-/* Whether a block lies in a segment. */
+/* Whether a block is in a segment. */
 static bool holds(const struct snapshot_segment *segment, const struct snapshot_block *block)
 {
     return segment->device == block->device && segment->address <= block->address &&
            block->address - segment->address < segment->bytes;
 }
 
-/* Rule 3: segments for blocks that lie in none. */
+/* Rule 3: segments for blocks that are in none. */
 static enum ar_status house_strays(struct snapshot_image *self, struct ar_error *error)
 {
     size_t at = 0, known = self->segment_count;
@@ -313,7 +232,7 @@ static enum ar_status house_strays(struct snapshot_image *self, struct ar_error 
     return status;
 }
 
-/* PyTorch's pools: its small one has segments of 2 MiB, or ranges of which no block is large. */
+/* PyTorch's small pool has segments of 2 MiB, or ranges in which no block is large. */
 static void classify(struct snapshot_segment *segment, uint64_t largest_bytes)
 {
     segment->small = segment->expandable ? largest_bytes && largest_bytes <= SMALL_BLOCK_BYTES
@@ -331,8 +250,8 @@ static enum ar_status add_free(struct snapshot_image *out, const struct snapshot
     return from < to ? snapshot_add_block(out, &block, error) : AR_OK;
 }
 
-/* PyTorch does not cut off what is left over of a free block where that is little, but in its small
- * pool and in ranges that grow. */
+/* PyTorch does not split off a small rest of a free block, except in its small pool and in ranges that
+ * grow. */
 static bool keeps_rest(const struct snapshot_segment *segment, uint64_t rest_bytes)
 {
     return !segment->expandable && segment->bytes != SMALL_SEGMENT_BYTES &&
@@ -375,7 +294,7 @@ static enum ar_status tile(const struct snapshot_image *self, struct snapshot_se
     return status;
 }
 
-/* The segment that a place lies in, out of all of them in order; NULL: none. */
+/* The segment that an address is in, or NULL. The segments are sorted. */
 static struct snapshot_segment *segment_at(const struct snapshot_image *self, uint16_t device,
                                            uint64_t address)
 {
@@ -394,7 +313,7 @@ static struct snapshot_segment *segment_at(const struct snapshot_image *self, ui
     return inside ? segment : NULL;
 }
 
-/* Recordings say only of blocks which pool they are of: a segment is of that of the last one. */
+/* In recordings only blocks have pools: a segment has that of its last block. */
 static void take_pools(struct snapshot_image *self)
 {
     for (size_t i = 0; i < self->entry_count; i++) {
@@ -427,13 +346,7 @@ static enum ar_status tile_all(struct snapshot_image *self, struct ar_error *err
 
 enum ar_status snapshot_settle(struct snapshot_image *self, struct ar_error *error)
 {
-    struct made *made = calloc(1, sizeof *made);
-    if (!made)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a snapshot");
-    enum ar_status status = collect_made(self, made, error);
-    for (size_t i = 0; i < SNAPSHOT_DEVICES; i++)
-        ar_map_close(&made->entries[i]);
-    free(made);
+    enum ar_status status = collect_made(self, error);
     if (!status)
         status = collect_mapped(self, error);
     if (status)
@@ -447,10 +360,7 @@ enum ar_status snapshot_settle(struct snapshot_image *self, struct ar_error *err
     return status ? status : tile_all(self, error);
 }
 
-/* The layout is that of PyTorch 2.11, with every key that readers since 2.0 have looked for: a
- * dictionary of segments with their blocks, of a list of entries for each device, and of the
- * allocator's settings. Streams and pools are the ordinals of the trace. A tag stands where the
- * stack of the request would: as one frame, named like the tag, of a file named like the trace. */
+/* ---- writing --------------------------------------------------------------------------- */
 
 struct writer {
     struct pickle_writer pickle;
@@ -602,8 +512,8 @@ static void put_traces(struct writer *self)
     pickle_end_list(pickle);
 }
 
-/* `entry`: how many entries of its device's history come before, so that a reader need not guess
- * among those of one time. */
+/* `entry` is the number of entries of its device before it, so that a reader need not guess among those
+ * of one time. */
 static void put_annotations(struct writer *self)
 {
     struct pickle_writer *pickle = &self->pickle;

@@ -1,5 +1,5 @@
-/* A PyTorch memory snapshot as it lies in memory before it is written: what an allocator did, and
- * how its segments stand at the end. Either a simulated run fills one in, or a recorded trace. */
+/* A PyTorch memory snapshot in memory before it is written: the entries of an allocator and its segments
+ * at the end. A simulated run or a recorded trace fills it in. */
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_IMAGE_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_IMAGE_H
 
@@ -33,21 +33,21 @@ enum snapshot_action {
 
 #define SNAPSHOT_DEVICES 64 /* the most GPUs that one image holds */
 
-/* One thing that happened. */
+/* One entry of the history. */
 struct snapshot_entry {
-    uint64_t address; /* of an OOM: the bytes that the device had free */
-    uint64_t bytes;   /* of allocs and frees those asked for */
+    uint64_t address; /* of an OOM: the free bytes of the device */
+    uint64_t bytes;   /* of allocs and frees the requested bytes */
     uint64_t time_us;
     uint32_t stream, pool;
     uint32_t tag;    /* 1 + the index of its text; 0: none */
     uint16_t device; /* below SNAPSHOT_DEVICES */
     uint8_t action;
-    bool before; /* of a segment: it was there before the trace begins; not written */
+    bool before; /* of a segment: it existed before the trace begins; not written */
 };
 
 enum snapshot_state { SNAPSHOT_ACTIVE, SNAPSHOT_PENDING, SNAPSHOT_INACTIVE };
 
-/* A block at the end; free ones are made where nothing else is. */
+/* A block at the end. The free ones are made from the rest. */
 struct snapshot_block {
     uint64_t address, bytes, requested_bytes;
     uint32_t pool, tag;
@@ -66,7 +66,7 @@ struct snapshot_segment {
 /* A mark of the program: an external annotation. */
 struct snapshot_annotation {
     uint64_t time_us;
-    size_t entry;         /* of the image, that comes next */
+    size_t entry;         /* the next entry of the image */
     uint32_t name, stage; /* 1 + the index of its text */
     uint16_t device;
 };
@@ -82,10 +82,11 @@ struct snapshot_image {
     struct snapshot_annotation *annotations;
     size_t annotation_count, annotation_room;
     struct texts tags;
-    bool recorded; /* not by us: blocks have the bytes asked for, rounded up, and segments no pools;
-                      settle adds what PyTorch leaves with a block, and the pools of blocks */
-    bool sizes_known; /* recorded, but with the bytes that each block was given */
-    char name[128];   /* of the trace; what frames made from tags call their file */
+    bool
+        recorded; /* by another allocator: blocks have the requested bytes, rounded up, and segments no
+                      pools. Settling adds the bytes that PyTorch leaves with a block, and pools */
+    bool sizes_known; /* recorded, but with the granted bytes of each block */
+    char name[128];   /* of the trace; the file name of frames made from tags */
     char conf[512];   /* the allocator's settings in PyTorch's syntax */
 };
 
@@ -96,23 +97,21 @@ enum ar_status snapshot_add_entry(struct snapshot_image *self, const struct snap
                                   struct ar_error *error) AR_STATUS_CHECKED;
 enum ar_status snapshot_add_block(struct snapshot_image *self, const struct snapshot_block *block,
                                   struct ar_error *error) AR_STATUS_CHECKED;
-/* A mark with its label and its unknown keys, behind the entries there are. HOST_MEMORY. */
+/* Adds a mark with its label and its unknown keys after the entries so far. HOST_MEMORY. */
 enum ar_status snapshot_add_mark(struct snapshot_image *self, const char *label, const char *keys,
                                  uint16_t device, uint64_t time_us,
                                  struct ar_error *error) AR_STATUS_CHECKED;
-/* The number that stands for a tag in entries and blocks. */
+/* The number of a tag in entries and blocks. */
 enum ar_status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
                             struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Works out the segments at the end from the entries, sorts the blocks into them, and fills what
- * they leave with free ones. Once, after the last entry and block. HOST_MEMORY. */
+/* Computes the segments at the end from the entries, sorts the blocks into them, and fills the rest with
+ * free ones. Once, after the last entry and block. HOST_MEMORY. */
 enum ar_status snapshot_settle(struct snapshot_image *self,
                                struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Writes a PyTorch memory snapshot: a pickle that pytorch.org/memory_viz and PyTorch's own
- * torch/cuda/_memory_viz.py open. */
-
-/* Writes an image that was settled. Errors are those of the sink, and HOST_MEMORY. */
+/* Writes a settled image as a pickle that pytorch.org/memory_viz and PyTorch's own
+ * torch/cuda/_memory_viz.py open. Errors of the sink, and HOST_MEMORY. */
 enum ar_status snapshot_write(const struct snapshot_image *image, pickle_sink *sink, void *argument,
                               struct ar_error *error) AR_STATUS_CHECKED;
 

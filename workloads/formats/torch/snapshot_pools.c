@@ -1,18 +1,18 @@
 /* How: PyTorch takes the smallest free block that is large enough, of one stream, one kind (small or
- * large) and one pool, and makes a segment where there is none. The history says which it took. So,
- * going forward through it with all blocks in hand:
+ * large) and one pool, and makes a segment if there is none. The history shows which block it took. So all
+ * blocks are followed forward through the history, the free ones in a tree for each stream and kind, by
+ * size and then address, as PyTorch has them:
  *
- * 1. A free block that was passed over, since it would have been taken, or would have spared a
- *    segment, lies in a segment of another pool than the one that was taken.
- * 2. Where cached segments are given back, one that is wholly free and stays is not of the common
- *    pool; unless one is known to be of it: then only a private pool was emptied. Settings may let a
- *    request give back a part of the common pool's: that is tried where all of them contradict.
- * 3. Segments are coloured, those that were given back first, else in the order in which they were
- *    made: each gets the first pool that none of its opposites has: the common one, those that are
- *    named, new ones. Any colouring without a conflict explains all places of the history, which is
- *    what a policy is held against.
- * 4. What contradicts this (a block taken that is not free, a conflict among those named) means that
- *    settings were in force that are not known here: then nothing is told.
+ * 1. A free block that PyTorch would have taken, or that would have spared a segment, but passed over, is
+ *    in a segment of another pool than the block that it took.
+ * 2. When cached segments are released, one that is wholly free and remains is not of the common pool,
+ *    unless one is known to be of it: then only a private pool was emptied. With some settings a request
+ *    releases a part of the common pool: that is tried if the first assumption leads to contradictions.
+ * 3. Segments are coloured, those that were released first, else in the order of their creation: each
+ *    gets the first pool that none of its opposites has: the common one, the named ones, new ones. Any
+ *    colouring without a conflict explains all addresses of the history, with which a policy is compared.
+ * 4. A contradiction (a block is taken that is not free, a conflict among the named pools) means that
+ *    unknown settings were in force: then nothing is inferred.
  *
  * Source: get_free_block and release_cached_blocks of PyTorch's allocator, as the policy `torch` has
  * them; the inference is this project's. */
@@ -24,8 +24,6 @@
 #include "allocators/base/size.h"
 #include "allocators/policies/torch/torch.h"
 #include "workloads/formats/torch/snapshot_world.h"
-
-/* Which free blocks the recorded allocator passed over: what tells segments of different pools apart. */
 
 #define SNAPSHOT_NO_SEGMENT UINT32_MAX
 
@@ -56,28 +54,19 @@ struct snapshot_passed {
     size_t group_count, group_room;
     struct snapshot_passed_segment *segments;
     size_t segment_count, segment_room;
-    uint32_t *of_event;      /* segment of each request and segment entry */
+    uint32_t *of_event;      /* the segment of each request and segment entry */
     struct ar_map opposites; /* pairs of segments, the lower one in the upper half */
     uint64_t *pairs;
     size_t pair_count, pair_room;
     uint64_t steps;
     uint32_t fresh;         /* the segment that was made for the next request */
-    bool in_part;           /* what a request gave back may be a part of what was free */
-    bool giving_back;       /* in a run of segments given back */
+    bool in_part;           /* a request may release only a part of the free segments */
+    bool giving_back;       /* in a run of released segments */
     uint64_t smallest_back; /* bytes of the smallest of that run */
-    bool stuck;
+    bool stuck;             /* the history contradicts the assumptions: rule 4 */
 };
 
-/* Goes through the history from its start; `world`, `tree`, `settings` and `in_part` are set, all else is
- * zero. `stuck`: it contradicts itself. HOST_MEMORY. The caller closes it, also after a failure. */
-enum ar_status snapshot_passed_find(struct snapshot_passed *self,
-                                    struct ar_error *error) AR_STATUS_CHECKED;
-void snapshot_passed_close(struct snapshot_passed *self);
-
-/* Rules 1 and 2 of snapshot_pools.c: all blocks are followed forward through the history, free ones in a
- * tree for each stream and kind, by size and then address, as PyTorch has them. */
-
-#define STEPS_MOST (UINT64_C(1) << 25) /* over all requests, at blocks passed over */
+#define STEPS_MOST (UINT64_C(1) << 25) /* blocks passed over, in all requests */
 
 static enum ar_status no_memory(struct ar_error *error)
 {
@@ -106,9 +95,9 @@ static uint32_t *root_of(struct snapshot_passed *self, uint32_t block)
     return &self->groups[segment_of(self, block)->group].root;
 }
 
-/* A new block behind another one of its segment; 0: the first. It is in no tree. */
+/* A new block after another one of its segment (0: the first). It is in no tree. */
 static enum ar_status make_block(struct snapshot_passed *self, uint64_t address, uint64_t bytes,
-                                 uint32_t segment, uint32_t behind, uint32_t *out,
+                                 uint32_t segment, uint32_t previous, uint32_t *out,
                                  struct ar_error *error)
 {
     if (!ar_range_pool_reserve(&self->blocks, 1))
@@ -118,12 +107,12 @@ static enum ar_status make_block(struct snapshot_passed *self, uint64_t address,
     node->address = address;
     node->bytes = bytes;
     node->extra = (uint64_t)segment << 1;
-    node->previous = behind;
-    node->next = behind ? node_of(self, behind)->next : 0;
+    node->previous = previous;
+    node->next = previous ? node_of(self, previous)->next : 0;
     if (node->next)
         node_of(self, node->next)->previous = block;
-    if (behind)
-        node_of(self, behind)->next = block;
+    if (previous)
+        node_of(self, previous)->next = block;
     return ar_map_put(&self->at, address, block) ? no_memory(error) : AR_OK;
 }
 
@@ -150,7 +139,7 @@ static void set_used(struct snapshot_passed *self, uint32_t block)
     node_of(self, block)->extra |= 1;
 }
 
-/* Joins a block that is in no tree with a free neighbour behind it. */
+/* Joins a block that is in no tree with a free neighbour after it. */
 static void absorb_next(struct snapshot_passed *self, uint32_t block)
 {
     uint32_t next = node_of(self, block)->next;
@@ -161,8 +150,8 @@ static void absorb_next(struct snapshot_passed *self, uint32_t block)
     drop_block(self, next);
 }
 
-/* What a request leaves of a block: PyTorch keeps a little of a large one with it, and all of one
- * that is not to be split. */
+/* Whether a request leaves a rest of a block: PyTorch gives a small rest of a large block to the request,
+ * and all of one that must not be split. */
 static bool leaves_rest(const struct snapshot_passed *self, bool small, uint64_t bytes,
                         uint64_t rest_bytes)
 {
@@ -179,32 +168,24 @@ static enum ar_status group_for(struct snapshot_passed *self, unsigned stream, b
     for (*out = 0; *out < self->group_count; ++*out)
         if (self->groups[*out].stream == stream && self->groups[*out].small == small)
             return AR_OK;
-    struct snapshot_passed_group *groups =
-        ar_array_grow(self->groups, self->group_count, &self->group_room, sizeof *groups);
-    if (!groups)
-        return no_memory(error);
-    self->groups = groups;
-    self->groups[self->group_count++] =
-        (struct snapshot_passed_group){.stream = stream, .small = small};
-    return AR_OK;
+    const struct snapshot_passed_group group = {.stream = stream, .small = small};
+    return AR_ARRAY_ADD(self->groups, self->group_count, self->group_room, group)
+               ? AR_OK
+               : no_memory(error);
 }
 
 static enum ar_status add_segment(struct snapshot_passed *self,
                                   const struct snapshot_passed_segment *given, unsigned stream,
                                   bool small, struct ar_error *error)
 {
-    struct snapshot_passed_segment *segments =
-        ar_array_grow(self->segments, self->segment_count, &self->segment_room, sizeof *segments);
-    if (!segments)
+    if (!AR_ARRAY_ADD(self->segments, self->segment_count, self->segment_room, *given))
         return no_memory(error);
-    self->segments = segments;
-    struct snapshot_passed_segment *segment = &segments[self->segment_count++];
-    *segment = *given;
+    struct snapshot_passed_segment *segment = &self->segments[self->segment_count - 1];
     segment->live = true;
     return group_for(self, stream, small, &segment->group, error);
 }
 
-/* The blocks of a segment that is there at the start; `*place` is the first of them. */
+/* The blocks of a segment of the start; `*place` is the first of them. */
 static enum ar_status lay_out(struct snapshot_passed *self, const struct snapshot_area *area,
                               size_t *place, struct ar_error *error)
 {
@@ -247,8 +228,8 @@ static enum ar_status begin(struct snapshot_passed *self, struct ar_error *error
     const struct snapshot_world *world = self->world;
     enum ar_status status = AR_OK;
     size_t place = 0;
-    for (size_t i = 0; i < world->area_count && !status && !self->stuck; i++) {
-        const struct snapshot_area *area = &world->areas[i];
+    for (size_t i = 0; i < world->areas.count && !status && !self->stuck; i++) {
+        const struct snapshot_area *area = &world->areas.items[i];
         const struct snapshot_passed_segment segment = {.address = area->address,
                                                         .bytes = area->bytes,
                                                         .pool = area->pool,
@@ -260,7 +241,7 @@ static enum ar_status begin(struct snapshot_passed *self, struct ar_error *error
     return status;
 }
 
-/* ---- what is passed over --------------------------------------------------------------- */
+/* ---- blocks passed over ---------------------------------------------------------------- */
 
 static enum ar_status oppose(struct snapshot_passed *self, uint32_t one, uint32_t other,
                              struct ar_error *error)
@@ -272,17 +253,13 @@ static enum ar_status oppose(struct snapshot_passed *self, uint32_t one, uint32_
     }
     if (ar_map_get(&self->opposites, pair, &seen))
         return AR_OK;
-    uint64_t *pairs = ar_array_grow(self->pairs, self->pair_count, &self->pair_room, sizeof *pairs);
-    if (!pairs)
+    if (ar_map_put(&self->opposites, pair, 1) ||
+        !AR_ARRAY_ADD(self->pairs, self->pair_count, self->pair_room, pair))
         return no_memory(error);
-    self->pairs = pairs;
-    if (ar_map_put(&self->opposites, pair, 1))
-        return no_memory(error);
-    self->pairs[self->pair_count++] = pair;
     return AR_OK;
 }
 
-/* Blocks of so many bytes and more are not taken for a request, with a limit on what is split. */
+/* Blocks of so many bytes and more are not used for a request, if there is a limit on splitting. */
 static uint64_t most_for(const struct snapshot_passed *self, uint64_t bytes)
 {
     const struct torch_settings *settings = &self->settings;
@@ -292,7 +269,7 @@ static uint64_t most_for(const struct snapshot_passed *self, uint64_t bytes)
                                              : bytes + settings->max_non_split_rounding_bytes;
 }
 
-/* Free blocks that would have served a request before `block`; of a fresh one all that would. */
+/* The free blocks that would have served a request before `block`; all that would if it is fresh. */
 static enum ar_status find_passed(struct snapshot_passed *self, uint32_t block, uint64_t bytes,
                                   bool fresh, struct ar_error *error)
 {
@@ -389,7 +366,7 @@ static enum ar_status take_segment(struct snapshot_passed *self,
     return status;
 }
 
-/* The block that is all of a segment, where that is free. */
+/* The block that fills a segment, if it is free. */
 static uint32_t whole_block(struct snapshot_passed *self,
                             const struct snapshot_passed_segment *segment)
 {
@@ -420,17 +397,17 @@ static void take_back(struct snapshot_passed *self, const struct snapshot_record
     segment->live = false;
 }
 
-/* Segments were given back, and these were not: they are neither of the common pool nor of one that has
- * ever given any back, which a private one does once the program has given it up. `next`: what follows;
- * NULL: the end. */
+/* Segments were released, and these were not: they are neither of the common pool nor of one that ever
+ * released any, which a private pool does when the program releases it. `next`: the next entry; NULL: the
+ * end. */
 static enum ar_status look_at_rest(struct snapshot_passed *self, const struct snapshot_record *next,
                                    struct ar_error *error)
 {
     enum ar_status status = AR_OK;
     bool in_request =
         !next || next->action == SNAPSHOT_SEGMENT_ALLOC || next->action == SNAPSHOT_OOM;
-    /* For a request the oldest alone may have been given back (which a threshold asks for where the
-     * program has set a limit), or as many of the largest as it needs. */
+    /* For a request PyTorch may release only the oldest (if there is a threshold and the program set a
+     * limit), or as many of the largest as it needs. */
     if (in_request && ((self->in_part && self->settings.gc_threshold > 0) ||
                        self->smallest_back >= self->settings.max_split_bytes))
         return AR_OK;
@@ -485,7 +462,8 @@ static enum ar_status take(struct snapshot_passed *self, const struct snapshot_r
     }
 }
 
-enum ar_status snapshot_passed_find(struct snapshot_passed *self, struct ar_error *error)
+/* Goes through the history from its start. HOST_MEMORY. */
+static enum ar_status follow_history(struct snapshot_passed *self, struct ar_error *error)
 {
     const struct snapshot_world *world = self->world;
     size_t bytes = (world->event_count + 1) * sizeof *self->of_event;
@@ -506,7 +484,7 @@ enum ar_status snapshot_passed_find(struct snapshot_passed *self, struct ar_erro
     return status;
 }
 
-void snapshot_passed_close(struct snapshot_passed *self)
+static void close_passed(struct snapshot_passed *self)
 {
     if (self->blocks.host)
         ar_range_pool_close(&self->blocks);
@@ -526,7 +504,7 @@ void snapshot_passed_close(struct snapshot_passed *self)
 
 /* ---- colours --------------------------------------------------------------------------- */
 
-/* The segments that are there at the end, as the snapshot tells of them. */
+/* The pools of the segments at the end, as the snapshot names them. */
 static void take_end(struct snapshot_passed *self)
 {
     uint64_t at;
@@ -539,7 +517,7 @@ static void take_end(struct snapshot_passed *self)
     }
 }
 
-/* Which pools the opposites of a segment have. */
+/* The pools of the opposites of a segment. */
 static void find_taken(const struct snapshot_passed *self, uint32_t segment, bool *taken)
 {
     memset(taken, 0, SNAPSHOT_POOLS_MOST * sizeof *taken);
@@ -610,17 +588,18 @@ static enum ar_status colour_all(struct snapshot_passed *self, struct ar_error *
     return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------- */
 
-/* Puts what was found where the conversion looks for it. */
+/* Gives the pools to the areas, places and entries. */
 static void hand_out(struct snapshot_passed *self)
 {
     struct snapshot_world *world = self->world;
     uint64_t at;
-    for (size_t i = 0; i < world->area_count; i++)
-        world->areas[i].pool = self->segments[i].pool;
+    for (size_t i = 0; i < world->areas.count; i++)
+        world->areas.items[i].pool = self->segments[i].pool;
     for (size_t i = 0; i < world->place_count; i++) {
-        const struct snapshot_area *area = snapshot_area_at(world, world->places[i].address);
+        const struct snapshot_area *area =
+            snapshot_areas_at(&world->areas, world->places[i].address);
         if (area)
             world->places[i].pool = area->pool;
     }
@@ -647,7 +626,7 @@ static enum ar_status tell(struct snapshot_passed *self, struct ar_error *error)
         status = ar_map_put(&self->final_at, world->final_areas[i].address, i);
     if (status)
         return no_memory(error);
-    status = snapshot_passed_find(self, error);
+    status = follow_history(self, error);
     if (!status && !self->stuck)
         status = colour_all(self, error);
     if (!status && !self->stuck)
@@ -655,7 +634,7 @@ static enum ar_status tell(struct snapshot_passed *self, struct ar_error *error)
     return status;
 }
 
-/* The settings, as the policy reads them. False: it refuses them. */
+/* The settings, as the policy reads them. False if it refuses them. */
 static bool read_settings(const char *conf, struct torch_settings *out)
 {
     const struct torch_values values = {
@@ -681,7 +660,7 @@ enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot
             .world = world, .tree = tree, .settings = settings, .in_part = in_part};
         status = tell(self, error);
         stuck = self->stuck;
-        snapshot_passed_close(self);
+        close_passed(self);
     }
     free(self);
     return status;

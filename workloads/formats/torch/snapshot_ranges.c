@@ -1,13 +1,16 @@
 /* How: PyTorch has one range of addresses for each stream, kind and pool, in which it maps pages from the
- * lower end up, and gives it up when none is mapped any more. So, forward through the history:
+ * lower end up, and releases the range when no page is mapped. So, forward through the history:
  *
- * 1. Pages mapped in or next to what was ever mapped in a range are its own; others begin a range.
- * 2. Two ranges of one stream and kind that are there at once are of different pools.
- * 3. Where pages are given back, a range that keeps one without a block in use on it is of another
- *    pool than those that ever gave any back, and not of the common one: a pool gives back all
- *    that is free, and a private one does so from the moment on at which it is given up.
- * 4. Ranges that the snapshot tells the pools of have these; the others, in the order in which they
- *    begin, the first that fits: the common one, those that are named, new ones.
+ * 1. Pages mapped in or next to those of a range are its own; others begin a new range.
+ * 2. Two ranges of one stream and kind that exist at the same time are of different pools.
+ * 3. When pages are unmapped, a range that keeps a page without a block in use is of another pool than
+ *    those that ever unmapped any, and not of the common one: a pool unmaps all free pages, and a
+ *    private pool does so from the moment on at which it is released.
+ * 4. Ranges have the pools that the snapshot names; the others get, in the order in which they begin,
+ *    the first pool that fits: the common one, the named ones, new ones.
+ *
+ * Of each mapped page the number of blocks in use on it is counted. A page is unmapped if there are none,
+ * because free blocks that touch are one.
  *
  * Source: as snapshot_pools.c, with map_block, unmap_block and find_expandable_block. */
 #include <stdlib.h>
@@ -18,133 +21,22 @@
 #include "workloads/formats/torch/snapshot_world.h"
 #include "allocators/base/map.h"
 
-/* Which pages of growing segments no block in use lies on: those that a release gives back. */
-
-/* The pages of one range: as long as each other, and one begins at `phase`. */
-struct snapshot_page_size {
-    uint64_t phase, bytes;
-};
-
-/* A zeroed struct is empty. */
-struct snapshot_pages {
-    struct ar_map uses;   /* by the first address of a page: 1 + how many blocks lie on it */
-    struct ar_map blocks; /* bytes of those in use, by address */
-    uint64_t steps;       /* pages that were touched, for those who set a limit */
-};
-
-void snapshot_pages_close(struct snapshot_pages *self);
-
-/* What each of these does to the pages that are mapped and free is added to `*free_pages`. Pages that
- * are there already, or are not, and blocks likewise are passed over. HOST_MEMORY. */
-enum ar_status snapshot_pages_map(struct snapshot_pages *self, struct snapshot_page_size size,
-                                  uint64_t address, uint64_t bytes,
-                                  uint64_t *free_pages) AR_STATUS_CHECKED;
-void snapshot_pages_unmap(struct snapshot_pages *self, struct snapshot_page_size size,
-                          uint64_t address, uint64_t bytes, uint64_t *free_pages);
-enum ar_status snapshot_pages_use(struct snapshot_pages *self, struct snapshot_page_size size,
-                                  uint64_t address, uint64_t bytes,
-                                  uint64_t *free_pages) AR_STATUS_CHECKED;
-enum ar_status snapshot_pages_leave(struct snapshot_pages *self, struct snapshot_page_size size,
-                                    uint64_t address, uint64_t *free_pages) AR_STATUS_CHECKED;
-
-/* How: of each mapped page the blocks in use on it are counted. A page is given back where no block
- * lies on it, since free blocks that touch each other are one. */
-
-void snapshot_pages_close(struct snapshot_pages *self)
-{
-    ar_map_close(&self->uses);
-    ar_map_close(&self->blocks);
-}
-
-/* The first page that lies in the bytes, or the one that they begin on. */
-static uint64_t first_page(struct snapshot_page_size size, uint64_t address)
-{
-    return address - (address - size.phase % size.bytes) % size.bytes;
-}
-
-enum ar_status snapshot_pages_map(struct snapshot_pages *self, struct snapshot_page_size size,
-                                  uint64_t address, uint64_t bytes, uint64_t *free_pages)
-{
-    enum ar_status status = AR_OK;
-    uint64_t count, page = first_page(size, address);
-    for (; page < address + bytes && !status; page += size.bytes) {
-        self->steps++;
-        if (ar_map_get(&self->uses, page, &count))
-            continue;
-        status = ar_map_put(&self->uses, page, 1);
-        *free_pages += !status;
-    }
-    return status;
-}
-
-void snapshot_pages_unmap(struct snapshot_pages *self, struct snapshot_page_size size,
-                          uint64_t address, uint64_t bytes, uint64_t *free_pages)
-{
-    uint64_t count, page = first_page(size, address);
-    for (; page < address + bytes; page += size.bytes) {
-        self->steps++;
-        if (!ar_map_get(&self->uses, page, &count))
-            continue;
-        ar_map_remove(&self->uses, page);
-        *free_pages -= count == 1;
-    }
-}
-
-/* One block more, or one less, on each mapped page of these bytes. */
-static enum ar_status count_block(struct snapshot_pages *self, struct snapshot_page_size size,
-                                  uint64_t address, uint64_t bytes, bool more, uint64_t *free_pages)
-{
-    enum ar_status status = AR_OK;
-    uint64_t count, page = first_page(size, address);
-    for (; page < address + bytes && !status; page += size.bytes) {
-        self->steps++;
-        if (!ar_map_get(&self->uses, page, &count)) /* past the pages: it cannot be in use */
-            break;
-        if (!more && count == 1)
-            continue;
-        status = ar_map_put(&self->uses, page, more ? count + 1 : count - 1);
-        *free_pages += !more && count == 2;
-        *free_pages -= more && count == 1;
-    }
-    return status;
-}
-
-enum ar_status snapshot_pages_use(struct snapshot_pages *self, struct snapshot_page_size size,
-                                  uint64_t address, uint64_t bytes, uint64_t *free_pages)
-{
-    uint64_t before;
-    if (!bytes || ar_map_get(&self->blocks, address, &before))
-        return AR_OK;
-    enum ar_status status = ar_map_put(&self->blocks, address, bytes);
-    return status ? status : count_block(self, size, address, bytes, true, free_pages);
-}
-
-enum ar_status snapshot_pages_leave(struct snapshot_pages *self, struct snapshot_page_size size,
-                                    uint64_t address, uint64_t *free_pages)
-{
-    uint64_t bytes;
-    if (!ar_map_get(&self->blocks, address, &bytes))
-        return AR_OK;
-    ar_map_remove(&self->blocks, address);
-    return count_block(self, size, address, bytes, false, free_pages);
-}
-
 #define RANGES_MOST 1024u
 #define SMALL_PAGE  (2 * AR_MIB)
 #define LARGE_PAGE  (20 * AR_MIB)
-#define STEPS_MOST  (UINT64_C(1) << 26) /* pages or ranges looked at: a hostile file ends there */
+#define STEPS_MOST  (UINT64_C(1) << 26) /* pages or ranges touched: a hostile file ends there */
 #define NO_RANGE    UINT32_MAX
 #define NEVER       SIZE_MAX
 #define SLACK_BYTES AR_GIB /* pages in between may have been unmapped before the history */
 
 struct range {
-    uint64_t low, high; /* of all that was ever mapped */
+    uint64_t low, high; /* of all pages ever mapped */
     uint64_t mapped_bytes;
-    uint64_t free_pages; /* mapped, and without a block in use */
-    struct snapshot_page_size page;
+    uint64_t free_pages;             /* mapped pages without a block in use */
+    uint64_t first_page, page_bytes; /* the address of one page, and the size of each */
     unsigned stream, pool;
     bool small, told, is_not_common;
-    size_t begin, end; /* events; NEVER: it is there at the end */
+    size_t begin, end; /* events; NEVER: it exists at the end */
     size_t gave_back;  /* the last event that unmapped some */
 };
 
@@ -154,13 +46,95 @@ struct telling {
     struct range ranges[RANGES_MOST];
     size_t count;
     struct torch_settings settings;
-    struct snapshot_pages pages;
+    struct ar_map uses; /* by the first address of a mapped page: 1 + the number of blocks on it */
+    struct ar_map blocks; /* by address: the bytes of a block in use */
     uint32_t *of_event;
     uint8_t unlike[RANGES_MOST][RANGES_MOST / 8]; /* bits: ranges of other pools */
-    uint64_t steps;
-    size_t giving_since; /* the first of a run of unmapped pages; NEVER: none */
+    uint64_t page_steps, steps; /* pages and ranges touched, each up to STEPS_MOST */
+    size_t giving_since;        /* the first of a run of unmapped pages; NEVER: none */
     bool stuck;
 };
+
+/* ---- pages -----------------------------------------------------------------------------
+ *
+ * These keep range->free_pages up to date. Pages and blocks that exist already, or do not exist, are
+ * skipped. HOST_MEMORY. */
+
+static uint64_t page_at(const struct range *range, uint64_t address)
+{
+    return address - (address - range->first_page % range->page_bytes) % range->page_bytes;
+}
+
+static enum ar_status map_pages(struct telling *self, struct range *range, uint64_t address,
+                                uint64_t bytes)
+{
+    enum ar_status status = AR_OK;
+    uint64_t count, page = page_at(range, address);
+    for (; page < address + bytes && !status; page += range->page_bytes) {
+        self->page_steps++;
+        if (ar_map_get(&self->uses, page, &count))
+            continue;
+        status = ar_map_put(&self->uses, page, 1);
+        range->free_pages += !status;
+    }
+    return status;
+}
+
+static void unmap_pages(struct telling *self, struct range *range, uint64_t address, uint64_t bytes)
+{
+    uint64_t count, page = page_at(range, address);
+    for (; page < address + bytes; page += range->page_bytes) {
+        self->page_steps++;
+        if (!ar_map_get(&self->uses, page, &count))
+            continue;
+        ar_map_remove(&self->uses, page);
+        range->free_pages -= count == 1;
+    }
+}
+
+/* Adds or removes a block on each mapped page of a range of bytes. */
+static enum ar_status count_block(struct telling *self, struct range *range, uint64_t address,
+                                  uint64_t bytes, bool more)
+{
+    enum ar_status status = AR_OK;
+    uint64_t count, page = page_at(range, address);
+    for (; page < address + bytes && !status; page += range->page_bytes) {
+        self->page_steps++;
+        if (!ar_map_get(&self->uses, page, &count)) /* not mapped: it cannot be in use */
+            break;
+        if (!more && count == 1)
+            continue;
+        status = ar_map_put(&self->uses, page, more ? count + 1 : count - 1);
+        range->free_pages += !more && count == 2;
+        range->free_pages -= more && count == 1;
+    }
+    return status;
+}
+
+/* A block is used as a whole: its rounded size may reach onto a page that the request does not. */
+static enum ar_status use_block(struct telling *self, struct range *range, uint64_t address,
+                                uint64_t bytes)
+{
+    uint64_t before;
+    self->stuck |=
+        self->page_steps > STEPS_MOST || address >= range->high || bytes > range->high - address;
+    bytes = torch_round(&self->settings, bytes);
+    if (self->stuck || !bytes || ar_map_get(&self->blocks, address, &before))
+        return AR_OK;
+    enum ar_status status = ar_map_put(&self->blocks, address, bytes);
+    return status ? status : count_block(self, range, address, bytes, true);
+}
+
+static enum ar_status leave_block(struct telling *self, struct range *range, uint64_t address)
+{
+    uint64_t bytes;
+    if (!ar_map_get(&self->blocks, address, &bytes))
+        return AR_OK;
+    ar_map_remove(&self->blocks, address);
+    return count_block(self, range, address, bytes, false);
+}
+
+/* ---- ranges ---------------------------------------------------------------------------- */
 
 static struct range *range_at(struct telling *self, unsigned stream, uint64_t address,
                               uint64_t slack_bytes)
@@ -184,7 +158,8 @@ static struct range *add_range(struct telling *self, uint64_t address, bool smal
     *range = (struct range){.low = address,
                             .high = address,
                             .small = small,
-                            .page = {address, small ? SMALL_PAGE : LARGE_PAGE},
+                            .first_page = address,
+                            .page_bytes = small ? SMALL_PAGE : LARGE_PAGE,
                             .begin = event,
                             .end = NEVER,
                             .gave_back = NEVER};
@@ -197,31 +172,19 @@ static enum ar_status widen(struct telling *self, struct range *range, uint64_t 
     range->low = address < range->low ? address : range->low;
     range->high = address + bytes > range->high ? address + bytes : range->high;
     range->mapped_bytes += bytes;
-    self->stuck |= self->pages.steps > STEPS_MOST;
-    return snapshot_pages_map(&self->pages, range->page, address, bytes, &range->free_pages);
+    self->stuck |= self->page_steps > STEPS_MOST;
+    return map_pages(self, range, address, bytes);
 }
 
 /* ---- the history ----------------------------------------------------------------------- */
-
-/* A block is handed out in whole: with rounding it may reach onto a page that its request does not. */
-static enum ar_status use(struct telling *self, struct range *range, uint64_t address,
-                          uint64_t bytes)
-{
-    self->stuck |=
-        self->pages.steps > STEPS_MOST || address >= range->high || bytes > range->high - address;
-    return self->stuck
-               ? AR_OK
-               : snapshot_pages_use(&self->pages, range->page, address,
-                                    torch_round(&self->settings, bytes), &range->free_pages);
-}
 
 static enum ar_status begin(struct telling *self)
 {
     const struct snapshot_world *world = self->world;
     struct range *range = NULL;
     enum ar_status status = AR_OK;
-    for (size_t i = 0; i < world->area_count && !self->stuck && !status; i++) {
-        const struct snapshot_area *area = &world->areas[i];
+    for (size_t i = 0; i < world->areas.count && !self->stuck && !status; i++) {
+        const struct snapshot_area *area = &world->areas.items[i];
         if (!area->expandable)
             continue;
         if (!range || !snapshot_world_joins(world, i))
@@ -237,8 +200,9 @@ static enum ar_status begin(struct telling *self)
         const struct snapshot_place *place = &world->places[i];
         range = range_at(self, place->stream, place->address, 0);
         if (range)
-            status = use(self, range, place->address,
-                         place->granted_bytes ? place->granted_bytes : place->requested_bytes);
+            status =
+                use_block(self, range, place->address,
+                          place->granted_bytes ? place->granted_bytes : place->requested_bytes);
     }
     return status;
 }
@@ -295,8 +259,7 @@ static void give_pages(struct telling *self, const struct snapshot_record *recor
         self->giving_since = event;
     range->gave_back = event;
     range->mapped_bytes -= record->bytes;
-    snapshot_pages_unmap(&self->pages, range->page, record->address, record->bytes,
-                         &range->free_pages);
+    unmap_pages(self, range, record->address, record->bytes);
     if (!range->mapped_bytes)
         range->end = event;
     self->of_event[event] = (uint32_t)(range - self->ranges);
@@ -309,7 +272,7 @@ static enum ar_status take_block(struct telling *self, const struct snapshot_rec
     if (!range)
         return AR_OK;
     self->of_event[event] = (uint32_t)(range - self->ranges);
-    return use(self, range, record->address, record->bytes);
+    return use_block(self, range, record->address, record->bytes);
 }
 
 static enum ar_status take(struct telling *self, const struct snapshot_record *record, size_t event)
@@ -327,9 +290,7 @@ static enum ar_status take(struct telling *self, const struct snapshot_record *r
         return take_block(self, record, event);
     case SNAPSHOT_FREE_COMPLETED:
         range = range_at(self, record->stream, record->address, 0);
-        return range ? snapshot_pages_leave(&self->pages, range->page, record->address,
-                                            &range->free_pages)
-                     : AR_OK;
+        return range ? leave_block(self, range, record->address) : AR_OK;
     default:
         return AR_OK;
     }
@@ -359,7 +320,7 @@ static bool are_unlike(const struct telling *self, size_t one, size_t other)
            self->unlike[one][other / 8] >> other % 8 & 1;
 }
 
-/* Which pools the ranges have that are unlike this one. */
+/* The pools of the ranges that are unlike this one. */
 static void find_taken(const struct telling *self, size_t at, bool *taken)
 {
     memset(taken, 0, SNAPSHOT_POOLS_MOST * sizeof *taken);
@@ -388,27 +349,27 @@ static enum ar_status colour(struct telling *self, size_t at, size_t named, stru
     return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------- */
 
-/* Areas and places lie in the order of their addresses. */
+/* Areas and places are in the order of their addresses. */
 static void hand_out_places(struct snapshot_world *world)
 {
     size_t area = 0;
     for (size_t i = 0; i < world->place_count; i++) {
         struct snapshot_place *place = &world->places[i];
-        while (area < world->area_count &&
-               world->areas[area].address + world->areas[area].bytes <= place->address)
+        while (area < world->areas.count &&
+               world->areas.items[area].address + world->areas.items[area].bytes <= place->address)
             area++;
-        if (area < world->area_count && world->areas[area].address <= place->address)
-            place->pool = world->areas[area].pool;
+        if (area < world->areas.count && world->areas.items[area].address <= place->address)
+            place->pool = world->areas.items[area].pool;
     }
 }
 
 static void hand_out(struct telling *self)
 {
     struct snapshot_world *world = self->world;
-    for (size_t i = 0; i < world->area_count; i++) {
-        struct snapshot_area *area = &world->areas[i];
+    for (size_t i = 0; i < world->areas.count; i++) {
+        struct snapshot_area *area = &world->areas.items[i];
         for (size_t k = 0; area->expandable && k < self->count && !self->ranges[k].begin; k++)
             if (self->ranges[k].stream == area->stream && area->address >= self->ranges[k].low &&
                 area->address < self->ranges[k].high) {
@@ -452,7 +413,7 @@ static enum ar_status tell(struct telling *self, struct ar_error *error)
     return status;
 }
 
-/* Where the policy would refuse them, sizes are rounded as they are without any. */
+/* If the policy refuses the settings, sizes are rounded as without any. */
 static void read_settings(const char *conf, struct torch_settings *out)
 {
     const struct torch_values values = {
@@ -480,7 +441,8 @@ enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapsho
         self->giving_since = NEVER;
         read_settings(conf, &self->settings);
         status = tell(self, error);
-        snapshot_pages_close(&self->pages);
+        ar_map_close(&self->uses);
+        ar_map_close(&self->blocks);
     }
     free(of_event);
     free(self);

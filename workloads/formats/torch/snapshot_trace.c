@@ -102,7 +102,7 @@ static enum ar_status pass_time(struct conversion *c, uint64_t time_us, struct a
     else if (time_us <= c->now_us)
         return AR_OK;
     if (time_us - c->begun_us > UINT64_C(1) << 50)
-        return ar_error_set(error, AR_INVALID, "an entry lies more than 35 years behind the first");
+        return ar_error_set(error, AR_INVALID, "an entry is more than 35 years after the first");
     c->timed = true;
     c->now_us = time_us;
     return append(
@@ -403,17 +403,15 @@ static void add(struct guessed *sum, const struct snapshot_world *world)
 
 static void say_pools(const struct conversion *c, const struct guessed *sum)
 {
-    import_guess_count(
-        c->reading->report, sum->private_pools,
-        "segments do not tell their pool: taken for private ones, since free memory in them was "
-        "passed over, or kept where all was given back");
+    import_guess_count(c->reading->report, sum->private_pools,
+                       "segments name no pool: taken for private ones, because free memory in them "
+                       "was passed over, or kept when the rest was released");
     if (sum->pools_untold)
-        import_guess(c->reading->report,
-                     "its segments do not tell their pools: taken for the common one");
+        import_guess(c->reading->report, "its segments name no pools: taken for the common one");
     if (sum->unknown_pools && c->pool_count > 1)
         import_guess(c->reading->report,
-                     "%" PRIu64 " segments were given back before the end, so their pool is not "
-                     "told: taken for the common one",
+                     "%" PRIu64 " segments were released before the end, so their pool is unknown: "
+                     "taken for the common one",
                      sum->unknown_pools);
 }
 
@@ -421,17 +419,14 @@ static void say_blocks(const struct conversion *c, const struct guessed *sum)
 {
     if (sum->completions_lack)
         import_guess(c->reading->report,
-                     "it does not tell when frees are complete: taken for at once");
-    import_guess_count(
-        c->reading->report, sum->pending,
-        "blocks wait for their free to be complete, which no history tells of: taken for in use");
-    import_guess_count(
-        c->reading->report, sum->unknown_sizes,
-        "blocks of the start do not tell what was asked for: taken for all of their bytes");
+                     "it has no completions: each free is taken for completed at once");
+    import_guess_count(c->reading->report, sum->pending,
+                       "blocks are pending, and there is no history: taken for in use");
+    import_guess_count(c->reading->report, sum->unknown_sizes,
+                       "blocks of the start have no requested bytes: taken for all of their bytes");
     import_guess_count(
         c->reading->report, sum->contradictions,
-        "entries about segments do not fit those at the end: passed over in the state at the "
-        "start");
+        "entries of segments contradict those at the end: ignored in the state at the start");
     import_guess_count(
         c->reading->report, c->missing_frees,
         "addresses were given out again and never freed: taken for freed at that moment");
@@ -440,19 +435,19 @@ static void say_blocks(const struct conversion *c, const struct guessed *sum)
 static void say_times(const struct conversion *c, const struct guessed *sum)
 {
     import_guess_count(c->reading->report, c->late,
-                       "entries are earlier than the one before: time stands still there");
+                       "entries are earlier than the one before: the time does not advance there");
     import_guess_count(c->reading->report, c->early_marks,
                        "annotations are older than the history: marks at its beginning");
-    import_guess_count(c->reading->report, c->unplaced_marks,
-                       "annotations cannot be placed, since there are no times: marks at the end");
+    import_guess_count(
+        c->reading->report, c->unplaced_marks,
+        "annotations cannot be placed, because there are no times: marks at the end");
     if (sum->lacks_times && c->reading->report->records)
         import_guess(c->reading->report, sum->has_times
                                              ? "some entries have no time: taken for that of the "
                                                "one before"
                                              : "its entries have no times: no time passes");
     if (sum->lacks_times && c->world_count > 1)
-        import_guess(c->reading->report,
-                     "without times, what the devices did is put one behind the other");
+        import_guess(c->reading->report, "without times, the devices follow each other");
 }
 
 /* Adds the assumptions and the counts of the devices to the report. */
@@ -464,13 +459,12 @@ static void say_guesses(const struct conversion *c)
         const struct snapshot_world *world = &c->worlds[i];
         c->reading->report->records += world->event_count;
         c->reading->report->unmatched_frees += world->unmatched_frees;
-        c->reading->report->begins_in_the_middle |= world->area_count || world->place_count;
+        c->reading->report->begins_in_the_middle |= world->areas.count || world->place_count;
         add(&sum, world);
     }
     if (c->world_count > 1)
         import_guess(c->reading->report,
-                     "it tells of %zu devices, which follow each other as their times do: convert "
-                     "--device N takes one",
+                     "it tells of %zu devices, merged by time: convert --device N takes one",
                      c->world_count);
     say_pools(c, &sum);
     say_blocks(c, &sum);
@@ -488,8 +482,8 @@ static enum ar_status append_areas(struct conversion *c, struct ar_error *error)
 {
     uint64_t *bases = snapshot_world_bases(c->world, c->tree);
     enum ar_status status = bases ? AR_OK : format_no_memory(error);
-    for (size_t i = 0; i < c->world->area_count && !status; i++) {
-        const struct snapshot_area *area = &c->world->areas[i];
+    for (size_t i = 0; i < c->world->areas.count && !status; i++) {
+        const struct snapshot_area *area = &c->world->areas.items[i];
         uint32_t pool = pool_ordinal(c, area->pool);
         uint64_t numbers[] = {area->address, area->bytes, stream_ordinal(c, area->stream), pool};
         if (!area->expandable) {
@@ -509,10 +503,10 @@ static enum ar_status append_areas(struct conversion *c, struct ar_error *error)
 
 static bool lies_in_area(const struct snapshot_world *world, uint64_t address, size_t *area)
 {
-    while (*area < world->area_count &&
-           world->areas[*area].address + world->areas[*area].bytes <= address)
+    while (*area < world->areas.count &&
+           world->areas.items[*area].address + world->areas.items[*area].bytes <= address)
         ++*area;
-    return *area < world->area_count && world->areas[*area].address <= address;
+    return *area < world->areas.count && world->areas.items[*area].address <= address;
 }
 
 /* The addresses of the blocks; blocks outside of every segment get a note with their request. */

@@ -1,16 +1,23 @@
-/* How: from the last event to the first, each is undone.
+/* How: the events are undone from the last to the first.
  *
- * 1. A block that is given out was not there before; one that is complete was pending before, one
- *    whose free was asked for was in use. What remains at the first event was there at the start:
- *    so the head of a ring buffer may be missing.
- * 2. The same for segments and pages. A segment that was given back has no place in the final ones,
- *    and so no pool: the common one is taken, and said.
- * 3. On the way, each request learns the pool of the segment that it lies in.
- * 4. What a block of the start was given is known where it is still there at the end; else what it
- *    asked for is, and where the next request lies a little behind that, what was kept with it.
+ * 1. A block that is allocated did not exist before; a block that is completed was pending before, and
+ *    one whose free is requested was in use. What remains at the first event existed at the start: so
+ *    the head of a ring buffer may be missing.
+ * 2. The same for segments and pages. A released segment is not among the final ones, and so has no
+ *    pool: the common one is assumed, and reported.
+ * 3. On the way, each request gets the pool of the segment that it is in.
+ * 4. The granted bytes of a block of the start are known if it is still there at the end; else its
+ *    requested bytes are known, and if the next request is a little after it, the bytes in between are
+ *    its own.
+ * 5. Runs of pages: PyTorch reserves a range of addresses of 9/8 of the card's memory and maps pages in
+ *    it from the lower end up; a snapshot has only the pages. Runs of one stream, kind and pool are of
+ *    one range, because a pool makes no second one while the first has room. If the pool is unknown
+ *    they may be those of two private pools: then they are of one range only if the gap is at most the
+ *    most bytes ever reserved, because pages once filled it. A range begins at the lowest page that the
+ *    history maps or unmaps in it.
  *
- * Source: the method by which public snapshots were replayed for this project (blocks that are
- * freed and never made were there), and the layouts that PyTorch has written since 2.0. */
+ * Source: the method by which public snapshots were replayed for this project (blocks that are freed
+ * without a request existed before), and the layouts that PyTorch has written since 2.0. */
 #include "workloads/formats/torch/snapshot_world.h"
 
 #include <inttypes.h>
@@ -29,7 +36,7 @@ void snapshot_world_close(struct snapshot_world *world)
     free(world->records);
     free(world->final_areas);
     free(world->final_places);
-    free(world->areas);
+    free(world->areas.items);
     free(world->places);
     ar_map_close(&world->at);
     *world = (struct snapshot_world){0};
@@ -52,8 +59,8 @@ static enum snapshot_state state_of(const struct snapshot_tree *tree, uint64_t v
                : SNAPSHOT_INACTIVE;
 }
 
-/* The bytes that a block asked for: `requested_size`; or, up to PyTorch 2.0, in its history, the
- * latest request first. */
+/* The requested bytes of a block: `requested_size`; or, up to PyTorch 2.0, in its history, the last
+ * request first. */
 static bool requested_of(const struct snapshot_tree *tree, uint64_t block, uint64_t *bytes)
 {
     size_t count;
@@ -89,13 +96,10 @@ static enum ar_status take_block(struct snapshot_world *world, const struct snap
     *at = place.address + place.granted_bytes;
     if (!place.granted_bytes)
         return AR_OK;
-    struct snapshot_place *places = ar_array_grow(world->final_places, world->final_place_count,
-                                                  &world->final_place_room, sizeof place);
-    if (!places)
-        return no_memory(error);
-    world->final_places = places;
-    world->final_places[world->final_place_count++] = place;
-    return AR_OK;
+    return AR_ARRAY_ADD(world->final_places, world->final_place_count, world->final_place_room,
+                        place)
+               ? AR_OK
+               : no_memory(error);
 }
 
 enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snapshot_tree *tree,
@@ -122,12 +126,8 @@ enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snaps
     world->tells_pools |= area.pool_told;
     if (!area.bytes)
         return AR_OK;
-    struct snapshot_area *areas = ar_array_grow(world->final_areas, world->final_area_count,
-                                                &world->final_area_room, sizeof area);
-    if (!areas)
+    if (!AR_ARRAY_ADD(world->final_areas, world->final_area_count, world->final_area_room, area))
         return no_memory(error);
-    world->final_areas = areas;
-    world->final_areas[world->final_area_count++] = area;
     size_t count;
     uint64_t at = area.address;
     const uint64_t *blocks =
@@ -161,50 +161,14 @@ static enum ar_status check_final(const struct snapshot_world *world, struct ar_
 
 /* ---- segments, going back -------------------------------------------------------------- */
 
-size_t snapshot_area_above(const struct snapshot_world *world, uint64_t address)
-{
-    return ar_array_above(world->areas, world->area_count, sizeof *world->areas,
-                          offsetof(struct snapshot_area, address), address);
-}
-
-struct snapshot_area *snapshot_area_at(const struct snapshot_world *world, uint64_t address)
-{
-    size_t at = snapshot_area_above(world, address);
-    return at && address - world->areas[at - 1].address < world->areas[at - 1].bytes
-               ? &world->areas[at - 1]
-               : NULL;
-}
-
-static enum ar_status insert(struct snapshot_world *world, struct snapshot_area area,
-                             struct ar_error *error)
-{
-    size_t at = snapshot_area_above(world, area.address);
-    struct snapshot_area *areas =
-        ar_array_grow(world->areas, world->area_count, &world->area_room, sizeof area);
-    if (!areas)
-        return no_memory(error);
-    world->areas = areas;
-    memmove(world->areas + at + 1, world->areas + at, (world->area_count - at) * sizeof area);
-    world->areas[at] = area;
-    world->area_count++;
-    return AR_OK;
-}
-
-static void drop(struct snapshot_world *world, size_t at)
-{
-    world->area_count--;
-    memmove(world->areas + at, world->areas + at + 1,
-            (world->area_count - at) * sizeof *world->areas);
-}
-
 static bool touching(const struct snapshot_area *left, const struct snapshot_area *right)
 {
     return left && right && left->expandable && right->expandable &&
            left->stream == right->stream && left->address + left->bytes == right->address;
 }
 
-/* Pages that were unmapped and touch no others are taken for the common pool's: a private pool keeps its
- * pages, unless it was given up. */
+/* Unmapped pages that touch no others are assumed to be of the common pool: a private pool keeps its
+ * pages until it is released. */
 static enum ar_status add_area(struct snapshot_world *world, const struct snapshot_record *record,
                                bool pages, struct ar_error *error)
 {
@@ -216,9 +180,9 @@ static enum ar_status add_area(struct snapshot_world *world, const struct snapsh
                                  .expandable = pages,
                                  .small = pages ? record->bytes % LARGE_PAGE_BYTES != 0
                                                 : record->bytes <= SMALL_SEGMENT_BYTES};
-    size_t at = snapshot_area_above(world, area.address);
-    const struct snapshot_area *next = at < world->area_count ? &world->areas[at] : NULL;
-    const struct snapshot_area *before = at ? &world->areas[at - 1] : NULL;
+    size_t at = snapshot_areas_above(&world->areas, area.address);
+    const struct snapshot_area *next = at < world->areas.count ? &world->areas.items[at] : NULL;
+    const struct snapshot_area *before = at ? &world->areas.items[at - 1] : NULL;
     if (!area.bytes || area.bytes >= TRACE_BYTES_LIMIT || area.address >= UINT64_MAX / 2 ||
         (before && area.address - before->address < before->bytes) ||
         (next && next->address - area.address < area.bytes)) {
@@ -235,42 +199,35 @@ static enum ar_status add_area(struct snapshot_world *world, const struct snapsh
         }
     }
     world->unknown_pools += !record->pool && !pages;
-    return insert(world, area, error);
+    return snapshot_areas_add(&world->areas, &area, error);
 }
 
-/* Takes pages away again: their run may be cut in two. */
+/* Pages were mapped: they did not exist before. */
 static enum ar_status remove_pages(struct snapshot_world *world,
                                    const struct snapshot_record *record, struct ar_error *error)
 {
     uint64_t address = record->address, left = record->bytes;
-    while (left) {
-        struct snapshot_area *area = snapshot_area_at(world, address);
+    enum ar_status status = AR_OK;
+    while (left && !status) {
+        const struct snapshot_area *area = snapshot_areas_at(&world->areas, address);
         if (!area || !area->expandable) {
             world->contradictions++;
             return AR_OK;
         }
-        struct snapshot_area rest = *area;
-        uint64_t end = area->address + area->bytes;
-        uint64_t taken = left < end - address ? left : end - address;
-        area->bytes = address - area->address;
-        rest.address = address + taken;
-        rest.bytes = end - rest.address;
-        if (!area->bytes)
-            drop(world, (size_t)(area - world->areas));
-        enum ar_status status = rest.bytes ? insert(world, rest, error) : AR_OK;
-        if (status)
-            return status;
-        address += taken;
-        left -= taken;
+        uint64_t bytes = area->address + area->bytes - address;
+        bytes = bytes < left ? bytes : left;
+        status = snapshot_areas_cut(&world->areas, address, bytes, error);
+        address += bytes;
+        left -= bytes;
     }
-    return AR_OK;
+    return status;
 }
 
 static void remove_segment(struct snapshot_world *world, struct snapshot_record *record)
 {
-    struct snapshot_area *area = snapshot_area_at(world, record->address);
+    struct snapshot_area *area = snapshot_areas_at(&world->areas, record->address);
     if (area && area->address == record->address && area->bytes == record->bytes)
-        drop(world, (size_t)(area - world->areas));
+        snapshot_areas_drop(&world->areas, (size_t)(area - world->areas.items));
     else
         world->contradictions++;
 }
@@ -280,14 +237,9 @@ static void remove_segment(struct snapshot_world *world, struct snapshot_record 
 static enum ar_status put_place(struct snapshot_world *world, struct snapshot_place place,
                                 struct ar_error *error)
 {
-    struct snapshot_place *places =
-        ar_array_grow(world->places, world->place_count, &world->place_room, sizeof place);
-    if (!places)
+    if (ar_map_put(&world->at, place.address, world->place_count) ||
+        !AR_ARRAY_ADD(world->places, world->place_count, world->place_room, place))
         return no_memory(error);
-    world->places = places;
-    if (ar_map_put(&world->at, place.address, world->place_count))
-        return no_memory(error);
-    world->places[world->place_count++] = place;
     return AR_OK;
 }
 
@@ -300,7 +252,7 @@ static struct snapshot_place *place_at(const struct snapshot_world *world, uint6
 static void undo_alloc(struct snapshot_world *world, struct snapshot_record *record)
 {
     struct snapshot_place *place = place_at(world, record->address);
-    const struct snapshot_area *area = snapshot_area_at(world, record->address);
+    const struct snapshot_area *area = snapshot_areas_at(&world->areas, record->address);
     if (!record->pool && area)
         record->pool = (area->pool + 1) & (SNAPSHOT_POOLS_MOST - 1);
     if (!place)
@@ -313,7 +265,7 @@ static enum ar_status undo_free(struct snapshot_world *world, const struct snaps
                                 bool completed, struct ar_error *error)
 {
     struct snapshot_place *place = place_at(world, record->address);
-    const struct snapshot_area *area = snapshot_area_at(world, record->address);
+    const struct snapshot_area *area = snapshot_areas_at(&world->areas, record->address);
     if (place) {
         place->state = completed ? place->state : SNAPSHOT_ACTIVE;
         if (!place->size_known && record->bytes && record->bytes <= place->requested_bytes) {
@@ -357,17 +309,16 @@ static enum ar_status undo(struct snapshot_world *world, struct snapshot_record 
     }
 }
 
-/* ---- the whole ------------------------------------------------------------------------- */
+/* ---- the history ----------------------------------------------------------------------- */
 
-/* An entry can be used: it stands there once, with an address and a size that can be. */
+/* Checks that an entry is there once. One with an impossible address or size becomes unknown. */
 static enum ar_status look_over(struct snapshot_world *world, struct snapshot_record *record,
                                 size_t event, struct ar_error *error)
 {
     if (record->taken)
         return ar_error_set(error, AR_FORMAT,
-                            "entry %zu of device %" PRIu64
-                            " is one that stands in the history before",
-                            event, world->device);
+                            "entry %zu of device %" PRIu64 " is in the history twice", event,
+                            world->device);
     if (record->address >= UINT64_MAX / 2 || record->bytes >= TRACE_BYTES_LIMIT)
         record->action = SNAPSHOT_UNKNOWN;
     record->taken = true;
@@ -377,7 +328,7 @@ static enum ar_status look_over(struct snapshot_world *world, struct snapshot_re
     return AR_OK;
 }
 
-/* From the first entry on that does not follow the one before, each has its number kept. */
+/* Keeps the numbers of all records if they are not consecutive. */
 static enum ar_status keep_record(struct snapshot_world *world, uint32_t record, size_t event,
                                   size_t count, struct ar_error *error)
 {
@@ -426,11 +377,12 @@ static enum ar_status begin_at_end(struct snapshot_world *world, struct ar_error
     if (world->final_area_count) {
         qsort(world->final_areas, world->final_area_count, sizeof *world->final_areas,
               areas_by_address);
-        world->area_room = world->area_count = world->final_area_count;
-        world->areas = malloc(world->area_room * sizeof *world->areas);
-        if (!world->areas)
+        world->areas.room = world->areas.count = world->final_area_count;
+        world->areas.items = malloc(world->areas.room * sizeof *world->areas.items);
+        if (!world->areas.items)
             return no_memory(error);
-        memcpy(world->areas, world->final_areas, world->area_count * sizeof *world->areas);
+        memcpy(world->areas.items, world->final_areas,
+               world->areas.count * sizeof *world->areas.items);
     }
     if (world->final_place_count)
         qsort(world->final_places, world->final_place_count, sizeof *world->final_places,
@@ -441,22 +393,22 @@ static enum ar_status begin_at_end(struct snapshot_world *world, struct ar_error
     return status ? status : check_final(world, error);
 }
 
-/* Runs of pages that touch are one: a block may lie in both. */
+/* Joins runs of pages that touch: a block may be in both. */
 static void join_areas(struct snapshot_world *world)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < world->area_count; i++) {
-        struct snapshot_area *last = kept ? &world->areas[kept - 1] : NULL;
-        const struct snapshot_area area = world->areas[i];
+    for (size_t i = 0; i < world->areas.count; i++) {
+        struct snapshot_area *last = kept ? &world->areas.items[kept - 1] : NULL;
+        const struct snapshot_area area = world->areas.items[i];
         if (touching(last, &area) && last->pool == area.pool)
             last->bytes += area.bytes;
         else
-            world->areas[kept++] = area;
+            world->areas.items[kept++] = area;
     }
-    world->area_count = kept;
+    world->areas.count = kept;
 }
 
-/* Leaves the places of the start, by address. */
+/* Keeps the places of the start, by address. */
 static void settle(struct snapshot_world *world)
 {
     size_t kept = 0;
@@ -474,7 +426,7 @@ static void settle(struct snapshot_world *world)
     world->at = (struct ar_map){0};
 }
 
-/* The place of the start that is the last one at or below an address; NULL: none. */
+/* The last place of the start at or below an address, or NULL. */
 static struct snapshot_place *place_below(const struct snapshot_world *world, uint64_t address)
 {
     size_t above = ar_array_above(world->places, world->place_count, sizeof *world->places,
@@ -482,8 +434,8 @@ static struct snapshot_place *place_below(const struct snapshot_world *world, ui
     return above ? &world->places[above - 1] : NULL;
 }
 
-/* PyTorch keeps up to 1 MiB with a large block rather than cut it off: where the first request behind
- * one begins so far behind its end, that much was kept. */
+/* PyTorch leaves up to 1 MiB with a large block instead of splitting it off: if the first request after
+ * a block begins so far after its end, those bytes are its own. */
 static void learn_granted(struct snapshot_world *world, const struct snapshot_tree *tree)
 {
     for (size_t i = 0; i < world->event_count && world->place_count; i++) {
@@ -495,10 +447,10 @@ static void learn_granted(struct snapshot_world *world, const struct snapshot_tr
         if (!place || place->gone)
             continue;
         if (place->address == record->address) {
-            place->gone = true; /* it was freed; what comes there is another */
+            place->gone = true; /* it was freed; another block comes there */
             continue;
         }
-        const struct snapshot_area *area = snapshot_area_at(world, place->address);
+        const struct snapshot_area *area = snapshot_areas_at(&world->areas, place->address);
         uint64_t end = place->address + ar_size_round_up(place->requested_bytes, MIN_BLOCK_BYTES);
         if (record->action == SNAPSHOT_ALLOC && !place->granted_bytes && area && !area->small &&
             !area->expandable && record->address > end && record->address - end <= AR_MIB &&
@@ -509,8 +461,8 @@ static void learn_granted(struct snapshot_world *world, const struct snapshot_tr
         world->places[i].gone = false;
 }
 
-/* A program may leave completions out of its history (skip_actions): then a free is complete where it
- * is asked for. */
+/* A program may exclude completions from its history (skip_actions): then a free is completed when it is
+ * requested. */
 static void complete_at_once(struct snapshot_world *world, const struct snapshot_tree *tree)
 {
     bool completed = false;
@@ -555,22 +507,13 @@ enum ar_status snapshot_world_rewind(struct snapshot_world *world, struct snapsh
     return status;
 }
 
-/* Which runs of pages at the start are of one range, and where it begins. PyTorch reserves a range of
- * addresses as long as 9/8 of the card's memory and maps pages in it from the lower end up; a snapshot
- * tells of the pages only.
- *
- * 1. Runs of one stream, kind and pool are of one range, since a pool has no second one while the first
- *    has room.
- * 2. Where the pool is not told they may be those of two private ones: then only where no more lies
- *    between them than was ever held at once, since pages once filled it.
- * 3. A range begins at the lowest page that the history maps or unmaps in it. */
+/* ---- ranges of pages: rule 5 ----------------------------------------------------------- */
 
-#define RANGE_MOST       (256 * AR_GIB) /* 9/8 of the largest card */
-#define LARGE_PAGE_BYTES (20 * AR_MIB)
+#define RANGE_MOST (256 * AR_GIB) /* 9/8 of the largest card */
 
 bool snapshot_world_joins(const struct snapshot_world *world, size_t index)
 {
-    const struct snapshot_area *area = &world->areas[index], *before = area - 1;
+    const struct snapshot_area *area = &world->areas.items[index], *before = area - 1;
     if (!index || !before->expandable || before->stream != area->stream ||
         before->pool != area->pool || before->small != area->small)
         return false;
@@ -580,13 +523,13 @@ bool snapshot_world_joins(const struct snapshot_world *world, size_t index)
     return area->address - before->address - before->bytes < most_bytes;
 }
 
-/* Below it is what lies under the range of a run that begins one. */
+/* Addresses below it are not of the range that a run begins. */
 static uint64_t floor_of(const struct snapshot_world *world, size_t index)
 {
-    const struct snapshot_area *of = &world->areas[index];
+    const struct snapshot_area *of = &world->areas.items[index];
     uint64_t floor = index ? of[-1].address + of[-1].bytes : 0;
     bool shared = index && of[-1].expandable && of[-1].stream == of->stream &&
-                  of[-1].small == of->small; /* what lies between may be of the range below */
+                  of[-1].small == of->small; /* the bytes in between may be of the range below */
     if (shared)
         floor += (of->address - floor) / 2;
     if (of->address > RANGE_MOST && floor < of->address - RANGE_MOST)
@@ -596,19 +539,20 @@ static uint64_t floor_of(const struct snapshot_world *world, size_t index)
 
 uint64_t *snapshot_world_bases(const struct snapshot_world *world, const struct snapshot_tree *tree)
 {
-    uint64_t *bases = malloc((world->area_count + 1) * sizeof *bases);
+    uint64_t *bases = malloc((world->areas.count + 1) * sizeof *bases);
     if (!bases)
         return NULL;
-    for (size_t i = 0; i < world->area_count; i++)
-        bases[i] = world->areas[i].address;
-    for (size_t i = 0; i < world->event_count && world->area_count; i++) {
+    for (size_t i = 0; i < world->areas.count; i++)
+        bases[i] = world->areas.items[i].address;
+    for (size_t i = 0; i < world->event_count && world->areas.count; i++) {
         const struct snapshot_record *record = snapshot_world_event(world, tree, i);
         bool pages = record && (record->action == SNAPSHOT_SEGMENT_MAP ||
                                 record->action == SNAPSHOT_SEGMENT_UNMAP);
-        size_t at = pages ? snapshot_area_above(world, record->address) : world->area_count;
-        if (at == world->area_count)
+        size_t at =
+            pages ? snapshot_areas_above(&world->areas, record->address) : world->areas.count;
+        if (at == world->areas.count)
             continue;
-        const struct snapshot_area *of = &world->areas[at];
+        const struct snapshot_area *of = &world->areas.items[at];
         if (record->stream == of->stream && record->address < bases[at] &&
             record->address >= floor_of(world, at) &&
             (record->bytes % LARGE_PAGE_BYTES != 0) == of->small)

@@ -15,6 +15,7 @@
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
 #include "workloads/formats/requests.h"
+#include "workloads/formats/torch/snapshot_areas.h"
 #include "workloads/formats/torch/snapshot_image.h"
 #include "workloads/formats/formats.h"
 #include "allocators/base/map.h"
@@ -235,70 +236,6 @@ static void keep_live(struct making *self)
 
 /* ---- pools of segments ----------------------------------------------------------------- */
 
-/* A segment or run of pages. */
-struct standing_memory {
-    uint64_t address, bytes;
-    size_t entry; /* that made it */
-};
-
-/* Those that are there, by address, while the entries are gone through. */
-struct standing {
-    struct standing_memory *items;
-    size_t count, room;
-};
-
-/* The first of those above an address. */
-static size_t standing_above(const struct standing *self, uint64_t address)
-{
-    return ar_array_above(self->items, self->count, sizeof *self->items,
-                          offsetof(struct standing_memory, address), address);
-}
-
-static enum ar_status stand(struct standing *self, uint64_t address, uint64_t bytes, size_t entry,
-                            struct ar_error *error)
-{
-    struct standing_memory *items =
-        ar_array_grow(self->items, self->count, &self->room, sizeof *items);
-    if (!items)
-        return no_memory(error);
-    self->items = items;
-    size_t at = standing_above(self, address);
-    memmove(self->items + at + 1, self->items + at, (self->count - at) * sizeof *self->items);
-    self->items[at].address = address;
-    self->items[at].bytes = bytes;
-    self->items[at].entry = entry;
-    self->count++;
-    return AR_OK;
-}
-
-/* Takes bytes away: pages may be unmapped in part, and what was mapped at several times at once. */
-static enum ar_status take_away(struct standing *self, uint64_t address, uint64_t bytes,
-                                struct ar_error *error)
-{
-    size_t at = standing_above(self, address), kept, next;
-    enum ar_status status = AR_OK;
-    if (at && address - self->items[at - 1].address < self->items[at - 1].bytes) {
-        uint64_t before = address - self->items[at - 1].address;
-        uint64_t behind = self->items[at - 1].bytes - before;
-        if (behind > bytes)
-            status = stand(self, address + bytes, behind - bytes, self->items[at - 1].entry, error);
-        self->items[at - 1].bytes = before;
-        at -= !before;
-    }
-    kept = next = at;
-    for (; next < self->count && self->items[next].address - address < bytes; next++) {
-        uint64_t inside = address + bytes - self->items[next].address;
-        if (self->items[next].bytes <= inside)
-            continue;
-        self->items[next].address += inside;
-        self->items[next].bytes -= inside;
-        break;
-    }
-    memmove(self->items + kept, self->items + next, (self->count - next) * sizeof *self->items);
-    self->count -= next - kept;
-    return status;
-}
-
 /* Pages are mapped for the request that follows on their stream. */
 static enum ar_status take_mapped_pools(struct snapshot_image *image, struct ar_error *error)
 {
@@ -317,19 +254,19 @@ static enum ar_status take_mapped_pools(struct snapshot_image *image, struct ar_
     return status ? no_memory(error) : AR_OK;
 }
 
-/* Notes of segments name no pool: it is that of the blocks in them. */
+/* Notes of segments name no pool: a segment has the pool of its blocks. */
 static enum ar_status take_segment_pools(struct snapshot_image *image, struct ar_error *error)
 {
-    struct standing standing = {0};
+    struct snapshot_areas live = {0}; /* segments and runs of pages at the current entry */
     enum ar_status status = take_mapped_pools(image, error);
     for (size_t i = 0; i < image->entry_count && !status; i++) {
         struct snapshot_entry *entry = &image->entries[i];
-        size_t at = standing_above(&standing, entry->address);
-        bool inside =
-            at && entry->address - standing.items[at - 1].address < standing.items[at - 1].bytes;
-        struct snapshot_entry *made = inside ? &image->entries[standing.items[at - 1].entry] : NULL;
+        const struct snapshot_area *area = snapshot_areas_at(&live, entry->address);
+        struct snapshot_entry *made = area ? &image->entries[area->entry] : NULL;
         if (entry->action == SNAPSHOT_SEGMENT_ALLOC || entry->action == SNAPSHOT_SEGMENT_MAP) {
-            status = stand(&standing, entry->address, entry->bytes, i, error);
+            const struct snapshot_area new = {
+                .address = entry->address, .bytes = entry->bytes, .entry = i};
+            status = snapshot_areas_add(&live, &new, error);
         } else if (entry->action == SNAPSHOT_ALLOC && made &&
                    made->action == SNAPSHOT_SEGMENT_ALLOC) {
             made->pool = entry->pool;
@@ -337,14 +274,14 @@ static enum ar_status take_segment_pools(struct snapshot_image *image, struct ar
                     entry->action == SNAPSHOT_SEGMENT_UNMAP) &&
                    made) {
             entry->pool = made->pool;
-            status = take_away(&standing, entry->address, entry->bytes, error);
+            status = snapshot_areas_cut(&live, entry->address, entry->bytes, error);
         }
     }
-    free(standing.items);
+    free(live.items);
     return status;
 }
 
-/* Notes name no device: a stream belongs to one, which its blocks tell. */
+/* Notes name no device: a stream belongs to the device of its blocks. */
 static void take_devices(struct making *self)
 {
     uint64_t device;

@@ -18,7 +18,6 @@
 #include "workloads/formats/formats.h"
 #include "workloads/formats/xla/bfc_log.h"
 #include "workloads/io/fields.h"
-#include "workloads/trace/header.h"
 #include "workloads/trace/trace.h"
 
 struct conversion {
@@ -155,7 +154,7 @@ static enum ar_status append_failure(struct conversion *c)
     struct trace_attributes keys = {.tag = *request->operation ? request->operation : NULL};
     char note[32] = "oom";
     if (!bytes || bytes >= TRACE_BYTES_LIMIT) {
-        import_guess(c->reading->report, "the log does not tell which request failed");
+        import_guess(c->reading->report, "the log does not say which request failed");
         return AR_OK;
     }
     if (!request->bytes)
@@ -179,7 +178,8 @@ static void tell(struct conversion *c)
         in_use += dump->chunks[i].used ? dump->chunks[i].bytes * dump->chunks[i].copies : 0;
     c->reading->report->records = dump->copies;
     c->reading->report->begins_in_the_middle = true;
-    import_guess(c->reading->report, "a state, not a history: what was live when a request failed");
+    import_guess(c->reading->report,
+                 "a state, not a history: the blocks that were live when a request failed");
     import_guess(c->reading->report, "sizes are those of chunks, not of the requests");
     if (dump->from_summary)
         import_guess(c->reading->report,
@@ -187,12 +187,12 @@ static void tell(struct conversion *c)
                      "addresses and without what was free");
     else if (!dump->region_count)
         import_guess(c->reading->report,
-                     "the log names no regions: chunks without a gap between are taken for one");
+                     "the log names no regions: adjacent chunks are taken for one");
     if (dump->has_in_use && dump->in_use_bytes == in_use)
-        import_guess(c->reading->report, "the chunks in use come to the allocator's own count");
+        import_guess(c->reading->report, "the chunks in use add up to the allocator's own count");
     else if (dump->has_in_use)
         import_guess(c->reading->report,
-                     "the chunks in use come to %" PRIu64 " bytes, the allocator's own count is "
+                     "the chunks in use add up to %" PRIu64 " bytes, the allocator's own count is "
                      "%" PRIu64,
                      in_use, dump->in_use_bytes);
     if (c->log.dumps > 1)
@@ -200,10 +200,8 @@ static void tell(struct conversion *c)
                      c->log.dumps);
     if (c->log.later_failure)
         import_guess(c->reading->report, "another request failed later, without a dump of its own");
-    import_guess_count(
-        c->reading->report, c->log.soft_failures,
-        "requests that may fail had failed as well: their sizes and places are not in "
-        "the trace");
+    import_guess_count(c->reading->report, c->log.soft_failures,
+                       "requests that were allowed to fail failed too: they are not in the trace");
 }
 
 /* XLA's list of a program's largest buffers: arguments are live, the others are planned. */
@@ -230,10 +228,9 @@ static enum ar_status append_buffers(struct conversion *c)
     }
     c->reading->report->records = buffers->count;
     import_guess(c->reading->report,
-                 "a list of XLA's of the largest buffers of a program: its arguments "
+                 "XLA's list of the largest buffers of a program: its arguments "
                  "are live, the others are notes");
-    import_guess(c->reading->report,
-                 "what other programs hold, and where anything lies, is not told");
+    import_guess(c->reading->report, "the memory of other programs and all addresses are unknown");
     return status;
 }
 
