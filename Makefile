@@ -32,9 +32,8 @@ endif
 B    := .build/$(VARIANT)
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion
 # One set of objects for the program, both libraries and the plug-in. -fexceptions: exceptions of C++
-# pass through them. VISIBILITY=-fvisibility=hidden leaves only the public names visible from outside.
-VISIBILITY :=
-PIC  := -fPIC -fno-semantic-interposition -fexceptions $(VISIBILITY)
+# pass through them. Only names with AR_API (allocators/base/api.h) are visible from outside.
+PIC  := -fPIC -fno-semantic-interposition -fexceptions -fvisibility=hidden
 
 # ---- what is there ------------------------------------------------------------------------------
 
@@ -327,9 +326,14 @@ harness:
 ## deps: install through apt what building, benchmarks and tests need and is not there
 deps:
 	@.ci/deps all
-## install: copy the program, the headers for writing policies and, if it was built, the plug-in to PREFIX (/usr/local)
-install: program
-	@.ci/install $(B) '$(PREFIX)'
+## install: copy program, library, headers, manual pages, completions and, if it was built, the plug-in to PREFIX (/usr/local)
+install: program library
+	@LIBS='$(SO_LIBS)' bench/library/install.sh install $(B) '$(PREFIX)' $(VERSION)
+
+## uninstall: remove what install copied to PREFIX
+uninstall:
+	@bench/library/install.sh uninstall $(B) '$(PREFIX)' $(VERSION)
+
 ## clean: remove what was built (results stay)
 clean:
 	rm -rf .build allocrig
@@ -339,7 +343,7 @@ help:
 
 FORCE:
 .PHONY: all program library plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench draw figures \
-        paper whatif claims phases micro instructions regress history baseline harness deps install clean help FORCE
+        paper whatif claims phases micro instructions regress history baseline harness deps install uninstall clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

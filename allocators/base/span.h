@@ -22,7 +22,7 @@ struct ar_span {
     uint64_t bytes;
     union {
         uint64_t requested_bytes; /* while used */
-        struct {
+        __extension__ struct {
             uint32_t left, right; /* while free: children in the index */
         };
         uint64_t children; /* both of them, 0 where there is none */

@@ -3,6 +3,7 @@
     .section .nv_fatbin, "a", %progbits
     .balign 64
     .globl kernels_image
+    .hidden kernels_image
     .type kernels_image, %object
 kernels_image:
 #ifdef KERNELS_FATBIN
@@ -15,6 +16,7 @@ kernels_image:
     .section .rodata, "a", %progbits
     .balign 8
     .globl kernels_image_bytes
+    .hidden kernels_image_bytes
     .type kernels_image_bytes, %object
     .size kernels_image_bytes, 8
 kernels_image_bytes:

@@ -292,15 +292,15 @@ enum ar_status ar_results_metric(const struct ar_results *self, size_t index, co
                         near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
-/* Ends a text that was written through a stream. */
-static enum ar_status finish_text(FILE *stream, char *text, char **out, struct ar_error *error)
+/* Ends a text that was written through open_memstream, which sets `text` when it is closed. */
+static enum ar_status finish_text(FILE *stream, char **text, char **out, struct ar_error *error)
 {
     bool failed = ferror(stream) != 0;
     if (fclose(stream) != 0 || failed) {
-        free(text);
+        free(*text);
         return no_memory(error);
     }
-    *out = text;
+    *out = *text;
     return AR_OK;
 }
 
@@ -318,7 +318,7 @@ enum ar_status ar_results_json(const struct ar_results *self, char **out, struct
         .record_count = ar_results_count(self),
     };
     results_json_write(stream, &set);
-    return finish_text(stream, text, out, error);
+    return finish_text(stream, &text, out, error);
 }
 
 /* ---- capacities ----------------------------------------------------------------------------- */
@@ -573,5 +573,5 @@ enum ar_status ar_advice_json(const struct ar_advice *self, char **out, struct a
     if (!stream)
         return no_memory(error);
     advise_json_write(stream, &self->page, 1);
-    return finish_text(stream, text, out, error);
+    return finish_text(stream, &text, out, error);
 }

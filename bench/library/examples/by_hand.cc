@@ -49,7 +49,7 @@ try {
         request.bytes = (i + 1) * AR_MIB;
         check(ar_session_alloc(session, &request, &blocks[i], &error), error);
     }
-    ar_policy_stats stats;
+    struct ar_policy_stats stats;
     ar_session_stats(session, &stats);
     std::printf("live %" PRIu64 " reserved %" PRIu64 "\n", stats.totals.live_bytes,
                 stats.totals.reserved_bytes);

@@ -1,0 +1,56 @@
+"""The Python package against a result of the program: library.py RUN.json"""
+import json
+import sys
+
+import allocrig
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    expected = json.load(file)
+rows = allocrig.run(["growth", "vmm"], "order_flip")
+assert rows.document["runs"] == expected["runs"], "the runs differ from those of the program"
+assert rows.document["schema"] == expected["schema"]
+assert set(rows.document["context"]) == set(expected["context"])
+assert [row["policy"] for row in rows] == ["growth", "vmm"] and all(row["passed"] for row in rows)
+assert rows[0]["peak_live_bytes"] == expected["runs"][0]["metrics"]["peak_live_bytes"]
+assert {metric["name"] for metric in allocrig.metrics()} >= set(expected["runs"][0]["metrics"]) - {"unknown"}
+assert all(metric["class"] in ("exact", "timed") for metric in allocrig.metrics())
+
+small = allocrig.run("growth", "order_flip", "sim:capacity=4MiB")[0]
+assert not small["passed"] and small["cause"], small
+assert len(allocrig.run("growth", "random:events=100", replicates=2)) == 2
+assert allocrig.run("growth", "order_flip", on_fail="stop")[0]["passed"]
+
+seen = []
+allocrig.run("growth", "order_flip", observe=seen.append)
+assert sum(event["kind"] == "alloc" for event in seen) == rows[0]["allocs"]
+
+
+def complain(event):
+    raise KeyError("not this one")
+
+
+for wrong, exception, says in (
+        (lambda: allocrig.run("growht", "order_flip"), allocrig.Error, "did you mean"),
+        (lambda: allocrig.run("growth", "order_flip", fress="ordered"), allocrig.Error, "did you mean \"frees\""),
+        (lambda: allocrig.workload("missing.trace"), allocrig.Error, "missing.trace"),
+        (lambda: allocrig.run("growth", "order_flip", observe=complain), KeyError, "not this one")):
+    try:
+        wrong()
+    except exception as error:
+        assert says in str(error), error
+    else:
+        raise AssertionError(f"no error that says {says}")
+
+found = allocrig.capacity("growth", "order_flip", jobs=1)[0]
+assert found["first_pass_bytes"] >= found["live_peak_bytes"] and isinstance(found["gaps"], list)
+advice = allocrig.advise("tests/golden/data/snapshots/tape_small.pickle.gz", capacity="1700MiB", jobs=1)
+assert advice[0]["own"] and advice.document["schema"].startswith("allocrig.advise/")
+info = allocrig.workload("order_flip")
+assert info["events"] == sum(1 for _ in allocrig.events("order_flip")) == rows[0]["events"]
+assert allocrig.version().count(".") == 2
+try:
+    import pandas
+except ImportError:
+    pass
+else:
+    assert len(pandas.DataFrame(rows)) == 2

@@ -1,0 +1,420 @@
+/* The public interface: what it returns is what the program's own parts return, and what it refuses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bench/library/allocrig.h"
+#include "sim/replay.h"
+#include "workloads/workload.h"
+
+#define WORKLOAD "random:events=600"
+#define DEVICE   "sim:capacity=8GiB"
+
+static struct ar_library *opened(void)
+{
+    struct ar_library *library = NULL;
+    assert_int_equal(ar_library_open(&library, NULL), AR_OK);
+    return library;
+}
+
+static struct ar_experiment *experiment_of(struct ar_library *library, const char *policy,
+                                           const char *workload, const char *device)
+{
+    struct ar_error error;
+    struct ar_experiment *experiment = NULL;
+    assert_int_equal(ar_experiment_open(library, &experiment, &error), AR_OK);
+    if (policy)
+        assert_int_equal(ar_experiment_set(experiment, "policy", policy, &error), AR_OK);
+    assert_int_equal(ar_experiment_set(experiment, "workload", workload, &error), AR_OK);
+    assert_int_equal(ar_experiment_set(experiment, "device", device, &error), AR_OK);
+    return experiment;
+}
+
+static struct ar_results *run(struct ar_library *library, const char *policy, const char *workload,
+                              const char *device)
+{
+    struct ar_error error;
+    struct ar_results *results = NULL;
+    struct ar_experiment *experiment = experiment_of(library, policy, workload, device);
+    if (ar_experiment_run(experiment, &results, &error) != AR_OK)
+        fail_msg("%s", error.text);
+    ar_experiment_close(experiment);
+    return results;
+}
+
+static uint64_t metric(const struct ar_results *results, size_t row, const char *name)
+{
+    struct ar_value value;
+    assert_int_equal(ar_results_metric(results, row, name, &value, NULL), AR_OK);
+    assert_int_equal(value.kind, AR_VALUE_INTEGER);
+    return value.integer;
+}
+
+static void every_metric_is_that_of_the_engine(void **state)
+{
+    (void)state;
+    struct ar_error error;
+    struct ar_spec policy, device;
+    struct ar_device_props props;
+    struct replay_result expected;
+    struct trace_source *source = NULL;
+    struct ar_metric described;
+    struct ar_library *library = opened();
+    struct ar_results *results = run(library, "growth", WORKLOAD, DEVICE);
+    assert_int_equal(ar_spec_parse("growth", &policy, &error), AR_OK);
+    assert_int_equal(ar_spec_parse(DEVICE, &device, &error), AR_OK);
+    assert_int_equal(workload_open(WORKLOAD, &source, &error), AR_OK);
+    const struct experiment same = {.policy = &policy,
+                                    .device = &device,
+                                    .source = source,
+                                    .measure = REPLAY_METRICS_EXACT,
+                                    .seed = 1};
+    assert_int_equal(experiment_run(&same, &expected, &props, &error), AR_OK);
+    size_t count = 0;
+    for (; ar_metric_at(count, &described, sizeof described); count++) {
+        struct ar_value value;
+        assert_int_equal(ar_results_metric(results, 0, described.name, &value, &error), AR_OK);
+        const struct metric_value *wanted = &expected.metrics.at[count];
+        assert_int_equal((int)value.kind, (int)wanted->kind);
+        if (value.kind == AR_VALUE_INTEGER)
+            assert_int_equal(value.integer, wanted->integer);
+        if (value.kind == AR_VALUE_REAL)
+            assert_memory_equal(&value.real, &wanted->real, sizeof value.real);
+    }
+    assert_int_equal(count, METRIC_COUNT);
+    replay_result_close(&expected);
+    trace_close(source);
+    ar_spec_close(&policy);
+    ar_spec_close(&device);
+    ar_results_close(results);
+    ar_library_close(library);
+}
+
+static void all_combinations_are_rows(void **state)
+{
+    (void)state;
+    struct ar_row row;
+    struct ar_results *results = NULL;
+    struct ar_library *library = opened();
+    struct ar_experiment *experiment =
+        experiment_of(library, "growth", WORKLOAD, "sim:capacity=64MiB");
+    assert_int_equal(ar_experiment_set(experiment, "policy", "vmm", NULL), AR_OK);
+    assert_int_equal(ar_experiment_set(experiment, "device", DEVICE, NULL), AR_OK);
+    assert_int_equal(ar_experiment_run(experiment, &results, NULL), AR_OK);
+    ar_experiment_close(experiment);
+    assert_int_equal(ar_results_count(results), 4);
+    assert_int_equal(ar_results_row(results, 0, &row, sizeof row, NULL), AR_OK);
+    assert_string_equal(row.policy, "growth");
+    assert_string_equal(row.device, "sim:capacity=64MiB");
+    assert_string_equal(row.outcome, "played");
+    assert_false(row.passed);
+    assert_string_equal(row.cause, "capacity");
+    assert_true(row.first_failed_bytes > 0);
+    assert_int_equal(ar_results_row(results, 3, &row, sizeof row, NULL), AR_OK);
+    assert_string_equal(row.policy, "vmm");
+    assert_true(row.passed && !row.cause);
+    assert_int_equal(ar_results_row(results, 4, &row, sizeof row, NULL), AR_INVALID);
+    char *text = NULL;
+    assert_int_equal(ar_results_json(results, &text, NULL), AR_OK);
+    assert_non_null(strstr(text, "\"schema\": \"allocrig.result/1\""));
+    ar_free(text);
+    ar_results_close(results);
+    ar_library_close(library);
+}
+
+struct counted {
+    uint64_t kinds[AR_RUN_MARK + 1], peak_live_bytes, stop_at;
+};
+
+static enum ar_status count(void *argument, const struct ar_run_event *event,
+                            struct ar_error *error)
+{
+    struct counted *self = argument;
+    self->kinds[event->kind]++;
+    if (event->live_bytes > self->peak_live_bytes)
+        self->peak_live_bytes = event->live_bytes;
+    if (self->stop_at && self->kinds[AR_RUN_ALLOC] == self->stop_at)
+        return ar_error_set(error, AR_NEGATIVE, "the observer has seen enough");
+    return AR_OK;
+}
+
+static void an_observer_is_told_of_each_event(void **state)
+{
+    (void)state;
+    struct counted counted = {.stop_at = 0};
+    struct ar_error error;
+    struct ar_results *results = NULL;
+    struct ar_library *library = opened();
+    struct ar_results *unobserved = run(library, "growth", WORKLOAD, DEVICE);
+    struct ar_experiment *experiment = experiment_of(library, "growth", WORKLOAD, DEVICE);
+    ar_experiment_observe(experiment, count, &counted);
+    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_OK);
+    assert_int_equal(counted.kinds[AR_RUN_ALLOC], metric(results, 0, "allocs"));
+    assert_int_equal(counted.kinds[AR_RUN_FREE_REQUESTED], metric(results, 0, "frees"));
+    assert_int_equal(counted.peak_live_bytes, metric(results, 0, "peak_live_bytes"));
+    assert_true(counted.kinds[AR_RUN_SEGMENT_ALLOC] > 0 && counted.kinds[AR_RUN_CALL] > 0);
+    assert_int_equal(metric(results, 0, "device_time_ns"), metric(unobserved, 0, "device_time_ns"));
+    ar_results_close(results);
+    ar_results_close(unobserved);
+    counted = (struct counted){.stop_at = 10};
+    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_NEGATIVE);
+    assert_non_null(strstr(error.text, "seen enough"));
+    ar_experiment_close(experiment);
+    ar_library_close(library);
+}
+
+static void capacities_are_where_runs_pass(void **state)
+{
+    (void)state;
+    struct ar_capacity found;
+    struct ar_capacities *capacities = NULL;
+    struct ar_library *library = opened();
+    struct ar_experiment *experiment = experiment_of(library, "growth", WORKLOAD, "sim");
+    assert_int_equal(ar_experiment_set(experiment, "jobs", "1", NULL), AR_OK);
+    assert_int_equal(ar_experiment_capacity(experiment, &capacities, NULL), AR_OK);
+    assert_int_equal(ar_capacities_count(capacities), 1);
+    assert_int_equal(ar_capacities_row(capacities, 0, &found, sizeof found, NULL), AR_OK);
+    assert_true(found.first_pass_bytes >= found.live_peak_bytes);
+    assert_true(found.safe_bytes >= found.first_pass_bytes && found.runs > 0);
+    for (int above = 0; above <= 1; above++) {
+        char device[64];
+        snprintf(device, sizeof device, "sim:capacity=%llu",
+                 (unsigned long long)(found.first_pass_bytes - (above ? 0 : 2 * AR_MIB)));
+        struct ar_row row;
+        struct ar_results *results = run(library, "growth", WORKLOAD, device);
+        assert_int_equal(ar_results_row(results, 0, &row, sizeof row, NULL), AR_OK);
+        assert_int_equal(row.passed, above);
+        ar_results_close(results);
+    }
+    ar_capacities_close(capacities);
+    ar_experiment_close(experiment);
+    ar_library_close(library);
+}
+
+static void advice_is_ranked_settings(void **state)
+{
+    (void)state;
+    struct ar_setting setting;
+    struct ar_advice *advice = NULL;
+    struct ar_error error;
+    char *text = NULL;
+    struct ar_library *library = opened();
+    struct ar_experiment *experiment =
+        experiment_of(library, NULL, "tests/golden/data/snapshots/tape_small.pickle.gz", "sim");
+    assert_int_equal(ar_experiment_set(experiment, "capacity", "1700MiB", &error), AR_OK);
+    if (ar_experiment_advise(experiment, &advice, &error) != AR_OK)
+        fail_msg("%s", error.text);
+    assert_true(ar_advice_count(advice) > 2);
+    assert_int_equal(ar_advice_row(advice, 0, &setting, sizeof setting, &error), AR_OK);
+    assert_true(setting.own);
+    assert_memory_equal(setting.policy, "torch", 5);
+    assert_int_equal(ar_advice_json(advice, &text, &error), AR_OK);
+    assert_non_null(strstr(text, "allocrig.advise/1"));
+    ar_free(text);
+    ar_advice_close(advice);
+    ar_experiment_close(experiment);
+    ar_library_close(library);
+}
+
+static void a_workload_is_its_events(void **state)
+{
+    (void)state;
+    struct ar_event event;
+    struct ar_workload_info info;
+    struct ar_workload *workload = NULL;
+    for (int round = 0; round < 2; round++) {
+        uint64_t events = 0, requested = 0;
+        assert_int_equal(ar_workload_open(WORKLOAD, &workload, NULL), AR_OK);
+        assert_int_equal(ar_workload_info(workload, &info, sizeof info, NULL), AR_OK);
+        assert_string_equal(info.format, "generator");
+        do {
+            assert_int_equal(ar_workload_next(workload, &event, sizeof event, NULL), AR_OK);
+            events += event.kind != AR_EVENT_END;
+            requested += event.kind == AR_EVENT_ALLOC ? event.value : 0;
+        } while (event.kind != AR_EVENT_END);
+        assert_int_equal(events, info.events);
+        assert_int_equal(event.number, events);
+        assert_int_equal(requested, info.requested_bytes);
+        assert_int_equal(ar_workload_rewind(workload, NULL), AR_OK);
+        assert_int_equal(ar_workload_next(workload, &event, sizeof event, NULL), AR_OK);
+        assert_int_equal(event.number, 0);
+        ar_workload_close(workload);
+    }
+}
+
+static const struct ar_policy_ops *policy_named(const struct ar_library *library, const char *name)
+{
+    for (size_t i = 0; ar_policy_at(library, i); i++)
+        if (strcmp(ar_policy_at(library, i)->name, name) == 0)
+            return ar_policy_at(library, i);
+    return NULL;
+}
+
+static void what_is_registered_is_named_in_specs(void **state)
+{
+    (void)state;
+    struct ar_error error;
+    struct ar_library *library = opened(), *other = opened();
+    struct ar_policy_ops mine = *policy_named(library, "growth");
+    struct ar_device_kind card = *ar_device_kind_at(library, 0);
+    mine.name = "mine";
+    card.name = "card";
+    assert_int_equal(ar_register_policy(library, &mine, &error), AR_OK);
+    assert_int_equal(ar_register_device(library, &card, &error), AR_OK);
+    assert_ptr_equal(policy_named(library, "mine"), &mine);
+    assert_null(policy_named(other, "mine"));
+    struct ar_results *built_in = run(library, "growth:limit=4GiB", WORKLOAD, DEVICE);
+    struct ar_results *registered =
+        run(library, "checked+mine:limit=4GiB", WORKLOAD, "card:capacity=8GiB");
+    assert_int_equal(metric(registered, 0, "peak_reserved_bytes"),
+                     metric(built_in, 0, "peak_reserved_bytes"));
+    ar_results_close(built_in);
+    ar_results_close(registered);
+
+    struct ar_results *results = NULL;
+    struct ar_experiment *experiment = experiment_of(other, "mine", WORKLOAD, DEVICE);
+    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_INVALID);
+    assert_non_null(strstr(error.text, "there is no policy \"mine\""));
+    ar_experiment_close(experiment);
+
+    assert_int_equal(ar_register_policy(library, &mine, &error), AR_INVALID);
+    assert_non_null(strstr(error.text, "already"));
+    mine.name = "a+b";
+    assert_int_equal(ar_register_policy(library, &mine, &error), AR_INVALID);
+    mine.name = "checked";
+    assert_int_equal(ar_register_policy(library, &mine, &error), AR_INVALID);
+    mine.name = "lacking";
+    mine.alloc = NULL;
+    assert_int_equal(ar_register_policy(library, &mine, &error), AR_INVALID);
+    card.name = "sim";
+    assert_int_equal(ar_register_device(library, &card, &error), AR_INVALID);
+    for (int i = 0; i < 40; i++) { /* the lists grow */
+        static char names[40][16];
+        static struct ar_device_kind kinds[40];
+        snprintf(names[i], sizeof names[i], "card-%d", i);
+        kinds[i] = card;
+        kinds[i].name = names[i];
+        assert_int_equal(ar_register_device(library, &kinds[i], &error), AR_OK);
+    }
+    ar_library_close(library);
+    ar_library_close(other);
+}
+
+static void a_session_is_a_policy_by_hand(void **state)
+{
+    (void)state;
+    struct ar_error error;
+    struct ar_session *session = NULL, *second = NULL;
+    struct ar_policy_block block;
+    struct ar_policy_stats stats;
+    struct ar_device *device = NULL;
+    const struct ar_policy_request request = {.bytes = 3 * AR_MIB};
+    struct ar_library *library = opened();
+    assert_int_equal(ar_session_open(library, "growth", "sim:capacity=1GiB", 1, &session, &error),
+                     AR_OK);
+    assert_int_equal(ar_session_alloc(session, &request, &block, &error), AR_OK);
+    assert_true(block.granted_bytes >= request.bytes);
+    ar_session_stats(session, &stats);
+    assert_int_equal(stats.totals.live_bytes, request.bytes);
+    assert_true(ar_session_device(session)->counters.physical_bytes >= request.bytes);
+    const struct ar_policy_request large = {.bytes = 2 * AR_GIB};
+    assert_int_equal(ar_session_alloc(session, &large, &block, &error), AR_NO_MEMORY);
+    assert_non_null(strstr(error.text, "growth"));
+    assert_int_equal(ar_session_alloc(session, &(struct ar_policy_request){0}, &block, &error),
+                     AR_INVALID);
+    assert_int_equal(ar_session_free(session, &block, 0, &error), AR_OK);
+    ar_session_stats(session, &stats);
+    assert_int_equal(stats.totals.live_bytes, 0);
+    ar_session_close(session);
+
+    assert_int_equal(ar_library_device(library, "sim:capacity=1GiB", &device, &error), AR_OK);
+    assert_int_equal(ar_session_open_on(library, "vmm", device->backing, 1, &second, &error),
+                     AR_OK);
+    assert_null(ar_session_device(second));
+    assert_int_equal(ar_policy_alloc(ar_session_policy(second), &request, &block), AR_OK);
+    assert_int_equal(ar_policy_free(ar_session_policy(second), &block, 0), AR_OK);
+    ar_session_close(second);
+    ar_device_close(device);
+    assert_int_equal(ar_session_open(library, "growht", "sim", 1, &session, &error), AR_INVALID);
+    assert_non_null(strstr(error.text, "growth"));
+    ar_library_close(library);
+}
+
+static void a_smaller_struct_is_not_overrun(void **state)
+{
+    (void)state;
+    struct {
+        struct ar_metric metric;
+        char after[8];
+    } room;
+    memset(&room, 0x5a, sizeof room);
+    assert_true(ar_metric_at(0, &room.metric, sizeof(const char *)));
+    assert_string_equal(room.metric.name, "events");
+    assert_int_equal(((unsigned char *)&room)[sizeof(const char *)], 0x5a);
+    assert_true(ar_metric_at(0, &room.metric, sizeof room)); /* a newer program, an older library */
+    assert_int_equal(room.after[0], 0);
+    assert_false(ar_metric_at(100000, &room.metric, sizeof room.metric));
+}
+
+static void settings_are_checked_when_they_are_set(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value, *says;
+    } wrong[] = {
+        {"polcy", "growth", "did you mean \"policy\""},
+        {"output", "x", "no key \"output\""},
+        {"isolate", "yes", "no key \"isolate\""},
+        {"frees", "never", "frees"},
+        {"seed", "x", "seed"},
+        {"capacity", "0", "0 bytes"},
+    };
+    struct ar_error error;
+    struct ar_results *results = NULL;
+    struct ar_experiment *experiment = NULL;
+    struct ar_library *library = opened();
+    assert_int_equal(ar_experiment_open(library, &experiment, &error), AR_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(ar_experiment_set(experiment, wrong[i].key, wrong[i].value, &error),
+                         AR_INVALID);
+        if (!strstr(error.text, wrong[i].says))
+            fail_msg("%s=%s: %s", wrong[i].key, wrong[i].value, error.text);
+    }
+    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_INVALID);
+    assert_non_null(strstr(error.text, "no workload"));
+    assert_int_equal(ar_experiment_set(experiment, "workload", WORKLOAD, &error), AR_OK);
+    assert_int_equal(ar_experiment_run(experiment, &results, NULL), AR_INVALID);
+    assert_int_equal(ar_experiment_set(experiment, "policy", "growth", &error), AR_OK);
+    assert_int_equal(ar_experiment_set(experiment, "replicates", "3", &error), AR_OK);
+    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_OK);
+    assert_int_equal(ar_results_count(results), 3);
+    struct ar_value value;
+    assert_int_equal(ar_results_metric(results, 0, "slowdwn", &value, &error), AR_INVALID);
+    assert_non_null(strstr(error.text, "slowdown"));
+    ar_results_close(results);
+    ar_experiment_close(experiment);
+    ar_library_close(library);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_metric_is_that_of_the_engine),
+        cmocka_unit_test(all_combinations_are_rows),
+        cmocka_unit_test(an_observer_is_told_of_each_event),
+        cmocka_unit_test(capacities_are_where_runs_pass),
+        cmocka_unit_test(advice_is_ranked_settings),
+        cmocka_unit_test(a_workload_is_its_events),
+        cmocka_unit_test(what_is_registered_is_named_in_specs),
+        cmocka_unit_test(a_session_is_a_policy_by_hand),
+        cmocka_unit_test(a_smaller_struct_is_not_overrun),
+        cmocka_unit_test(settings_are_checked_when_they_are_set),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
