@@ -67,10 +67,13 @@ if [ "$action" = uninstall ] || [ -e "$build/liballocrig_torch.so" ]; then
     put 755 "$build/liballocrig_torch.so" lib/liballocrig_torch.so
     put 644 bench/plugin/allocrig_torch.py lib/allocrig/allocrig_torch.py
 fi
+for module in bench/library/python/allocrig/*.py; do # for PYTHONPATH=$PREFIX/lib/allocrig, without pip
+    put 644 "$module" "lib/allocrig/allocrig/${module##*/}"
+done
 
 if [ "$action" = uninstall ]; then # folders that are empty now, the deepest first
     for folder in include/allocrig/allocators/base include/allocrig/allocators include/allocrig/sim include/allocrig \
-        lib/allocrig lib/pkgconfig share/man/man1 share/man/man5 share/man share/bash-completion/completions \
+        lib/allocrig/allocrig lib/allocrig lib/pkgconfig share/man/man1 share/man/man5 share/man share/bash-completion/completions \
         share/bash-completion share/zsh/site-functions share/zsh share bin lib include; do
         rmdir "$root/$folder" 2>/dev/null || true
     done

@@ -34,7 +34,8 @@ COUNTERS = ("allocation", "segment", "active", "inactive_split", "allocated_byte
 SINGLE = ("num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free")
 STATES = {0: "active_allocated", 1: "inactive", 2: "active_pending_free", 4: "inactive"}
 UNMAPPED = 3
-SMALL_SEGMENT_BYTES = 2 << 20
+# PyTorch's small pool has blocks of up to 1 MiB in segments of 2 MiB, its large pool larger blocks only.
+SMALL_BLOCK_BYTES, SMALL_SEGMENT_BYTES = 1 << 20, 2 << 20
 
 _before_reset = {}  # by device: sums at the last reset of accumulated statistics
 _used = []          # the policy in use
@@ -153,6 +154,7 @@ def segments_of(device, ranges):
         segment["blocks"].append({"address": one.address, "size": one.bytes, "requested_size": one.requested_bytes,
                                   "state": state, "frames": []})
     for segment in segments:
-        if segment["total_size"] <= SMALL_SEGMENT_BYTES:
+        sizes = [block["size"] for block in segment["blocks"] if block["state"].startswith("active")]
+        if max(sizes) <= SMALL_BLOCK_BYTES if sizes else segment["total_size"] <= SMALL_SEGMENT_BYTES:
             segment["segment_type"] = "small"
     return segments
