@@ -1,5 +1,5 @@
-/* Marks of the public interface. A function with AR_API is visible outside of the library and of the
- * program, which is where policies in shared objects find it. All other names are hidden. */
+/* Marks of the public interface. A function with AR_API is visible outside of the library and of
+ * the program, where policies in shared objects find it. All other names are hidden. */
 #ifndef ALLOCATORS_BASE_API_H
 #define ALLOCATORS_BASE_API_H
 

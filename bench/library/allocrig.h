@@ -45,9 +45,9 @@ AR_API enum ar_status ar_library_open(struct ar_library **out, struct ar_error *
 /* Close what was opened with it first. NULL is fine. */
 AR_API void ar_library_close(struct ar_library *library);
 
-/* Adds a policy or a kind of device, which specs name from then on like the built-in ones. The table
- * stays the caller's and must outlive the library. INVALID where it is not complete or its name is
- * taken. Not while another thread uses the library. */
+/* Adds a policy or a kind of device, which specs name from then on like the built-in ones. The
+ * table stays the caller's and must outlive the library. INVALID if it is not complete or its name
+ * is taken. Not while another thread uses the library. */
 AR_API enum ar_status ar_register_policy(struct ar_library *library,
                                          const struct ar_policy_ops *policy,
                                          struct ar_error *error);
@@ -73,7 +73,7 @@ AR_API void ar_workload_close(struct ar_workload *workload);
 struct ar_workload_info {
     const char *name;
     const char *format;   /* "text", "binary", "csv", "generator", ... */
-    const char *recorder; /* "torch 2.11.0"; "" for what nobody recorded */
+    const char *recorder; /* "torch 2.11.0"; "": not recorded */
     const char *settings; /* of the recorded allocator, in its own syntax; or "" */
     const char *card;     /* that it was recorded on; or "" */
     uint64_t events, requests, frees, steps, kernels, streams;
@@ -157,8 +157,9 @@ AR_API void ar_experiment_close(struct ar_experiment *experiment);
 
 /* Sets one key. `policy`, `workload` and `device` (default: sim) may be set several times, and all
  * combinations run. The others are those of a suite file with the same values: `frees`, `host`,
- * `metrics`, `seed`, `replicates`, `reps`, `capacities`, `on-fail`, `verify`, `jobs` (threads of capacity and
- * advise), `name`; and for advise `capacity` or `limit`, bytes. INVALID names the nearest key. */
+ * `metrics`, `seed`, `replicates`, `reps`, `capacities`, `on-fail`, `verify`, `name`, `jobs`
+ * (threads of capacity and advise); and for advise `capacity` or `limit`, bytes. INVALID names the
+ * nearest key. */
 AR_API enum ar_status ar_experiment_set(struct ar_experiment *experiment, const char *key,
                                         const char *value, struct ar_error *error);
 
@@ -225,7 +226,8 @@ AR_API enum ar_status ar_results_row(const struct ar_results *results, size_t in
 AR_API enum ar_status ar_results_metric(const struct ar_results *results, size_t index,
                                         const char *name, struct ar_value *out,
                                         struct ar_error *error);
-/* All rows in the form of `allocrig run --json`, results/schema.json. The text is the caller's: ar_free. */
+/* All rows in the form of `allocrig run --json`, results/schema.json. The text is the caller's:
+ * ar_free. */
 AR_API enum ar_status ar_results_json(const struct ar_results *results, char **out,
                                       struct ar_error *error);
 
@@ -233,7 +235,8 @@ AR_API enum ar_status ar_results_json(const struct ar_results *results, char **o
 
 struct ar_capacities;
 
-/* For each combination the smallest capacities at which it passes; the devices' own do not count. */
+/* For each combination the smallest capacities at which it passes; the capacities that devices
+ * have do not count. */
 AR_API enum ar_status ar_experiment_capacity(const struct ar_experiment *experiment,
                                              struct ar_capacities **out, struct ar_error *error);
 AR_API void ar_capacities_close(struct ar_capacities *capacities);
@@ -318,7 +321,7 @@ AR_API void ar_session_close(struct ar_session *session);
 AR_API struct ar_policy *ar_session_policy(struct ar_session *session);
 AR_API struct ar_device *ar_session_device(struct ar_session *session);
 
-/* ar_policy_alloc and ar_policy_free as functions of the library, with a sentence where they fail. */
+/* ar_policy_alloc and ar_policy_free as functions of the library, with a sentence if they fail. */
 AR_API enum ar_status ar_session_alloc(struct ar_session *session,
                                        const struct ar_policy_request *request,
                                        struct ar_policy_block *out, struct ar_error *error);

@@ -1,4 +1,4 @@
-/* The public interface: what it returns is what the program's own parts return, and what it refuses. */
+/* The public interface: what it returns equals what the program's own parts return; its errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-// A policy by hand, from C++: c++ -std=c++17 by_hand.cc $(pkg-config --cflags --libs allocrig) && ./a.out growth
+// A policy by hand, from C++:
+// c++ -std=c++17 by_hand.cc $(pkg-config --cflags --libs allocrig) && ./a.out growth
 #include <allocrig.h>
 
 #include <cinttypes>

@@ -1,4 +1,5 @@
-/* Memory that policies need for a workload: cc peaks.c $(pkg-config --cflags --libs allocrig) && ./a.out embedding torch vmm */
+/* Memory that policies need for a workload:
+ * cc peaks.c $(pkg-config --cflags --libs allocrig) && ./a.out embedding torch vmm */
 #include <allocrig.h>
 #include <inttypes.h>
 #include <stdio.h>
