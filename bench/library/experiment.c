@@ -202,7 +202,7 @@ static enum ar_status run_row(struct ar_results *self, const struct ar_experimen
 enum ar_status ar_experiment_run(const struct ar_experiment *experiment, struct ar_results **out,
                                  struct ar_error *error)
 {
-    struct ar_error ignored;
+    struct ar_error ignored = {{0}};
     struct cell_worker worker = {0};
     struct ar_results *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
@@ -373,7 +373,7 @@ static enum ar_status find_capacity(const struct plan *plan, const struct plan_c
 enum ar_status ar_experiment_capacity(const struct ar_experiment *experiment,
                                       struct ar_capacities **out, struct ar_error *error)
 {
-    struct ar_error ignored;
+    struct ar_error ignored = {{0}};
     struct ar_capacities *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
     if (!self)
@@ -498,7 +498,7 @@ static enum ar_status advise(struct ar_advice *self, struct ar_spec *device, str
 enum ar_status ar_experiment_advise(const struct ar_experiment *experiment, struct ar_advice **out,
                                     struct ar_error *error)
 {
-    struct ar_error ignored;
+    struct ar_error ignored = {{0}};
     struct ar_spec device;
     struct ar_advice *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
