@@ -63,7 +63,7 @@ check stalloc_events [ "$(events "$tmp/s.txt" | paste -sd ' ')" = 'a,0,512 !,all
 check umpire quietly "$ALLOCRIG" convert "$tmp/log" "$tmp/u.txt"
 check umpire_events [ "$(events "$tmp/u.txt" | paste -sd ' ')" = 't,0 a,0,8,tag=DEVICE !,alloc,16' ]
 echo '{ "kind":"replay", "event": "allocate"' >>"$tmp/log"
-refuses umpire_names_the_line 2 "$tmp/log:3: this is no JSON" convert "$tmp/log" "$tmp/x.txt"
+refuses umpire_names_the_line 2 "$tmp/log:3: this is not JSON" convert "$tmp/log" "$tmp/x.txt"
 
 # -- Nsight Systems; the database is one of the fuzzer's
 export=tests/fuzz/corpus/nsys/late

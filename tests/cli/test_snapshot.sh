@@ -149,7 +149,7 @@ sized() { printf '(dVsegments\n(lsVdevice_traces\n(l(l(dVaction\nValloc\nsVaddr\
 sized I512 >"$tmp/sized"
 check size_that_can_be quietly "$ALLOCRIG" inspect "$tmp/sized"
 for size in I-5 I1152921504606846976 L1180591620717411303424L Fnan; do
-    sized $size | bomb "size_$size" "byte [0-9]+: an entry's size is no number of bytes below"
+    sized $size | bomb "size_$size" "byte [0-9]+: an entry's size is not a number of bytes below"
 done
 
 # what such a run cannot show, and why

@@ -44,7 +44,7 @@ static void columns_stand_in_any_order(void **state)
     assert_int_equal(report.guess_count, 3);
     assert_non_null(strstr(report.guesses[0], "a buffer lives through that moment"));
     assert_non_null(strstr(report.guesses[1], "1 buffers have gaps"));
-    assert_non_null(strstr(report.guesses[2], "1 alignments are no powers of two"));
+    assert_non_null(strstr(report.guesses[2], "1 alignments are not powers of two"));
 }
 
 static void hints_are_left_out_and_said(void **state)

@@ -112,19 +112,19 @@ static void test_refused(void **state)
         refused(cut[i], "it is cut off");
     refused("[1 2]", "a comma or the end of the array");
     refused("{\"a\":1 \"b\":2}", "a comma or the end of the object");
-    refused("[1,]", "no value of JSON");
+    refused("[1,]", "not a JSON value");
     refused("{\"a\":1,}", "a key in quotes");
     refused("{a:1}", "a key in quotes");
     refused("{\"a\" 1}", "a colon should follow the key \"a\"");
     refused("[1}", "\"}\" closes what is not open");
-    refused("{\"a\":[}", "no value of JSON");
-    refused("[01]", "\"01\" is no value of JSON");
-    refused("[1.]", "no value of JSON");
-    refused("[-]", "no value of JSON");
-    refused("[1e]", "no value of JSON");
-    refused("[nan]", "\"nan\" is no value of JSON");
-    refused("[]]", "goes on after the end");
-    refused("{\n\n  \"a\": x\n}", "0:3: byte 11: \"x\" is no value");
+    refused("{\"a\":[}", "not a JSON value");
+    refused("[01]", "\"01\" is not a JSON value");
+    refused("[1.]", "not a JSON value");
+    refused("[-]", "not a JSON value");
+    refused("[1e]", "not a JSON value");
+    refused("[nan]", "\"nan\" is not a JSON value");
+    refused("[]]", "continues after the end");
+    refused("{\n\n  \"a\": x\n}", "0:3: byte 11: \"x\" is not a JSON value");
 }
 
 static void test_bounds(void **state)

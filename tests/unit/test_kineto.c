@@ -197,11 +197,11 @@ static void test_refused(void **state)
     (void)state;
     refused("{\"traceEvents\":[]}", "no events of GPU memory");
     refused("[]", "no events of GPU memory");
-    refused("{\"traceEvents\":7}", "is no array");
+    refused("{\"traceEvents\":7}", "is not an array");
     refused("{\"traceEvents\":[" MEMORY("1", "9223372036854775807", "1") LAST "]}", "2^60 bytes");
     refused("{\"traceEvents\":[" MEMORY("1", "512", "1") "{\"name\":\"[mem", "is cut off");
     refused("{\"traceEvents\":[" MEMORY("1", "512", "1"), "is cut off");
-    refused("{\"traceEvents\":[" MEMORY("1", "512", "1") LAST "]}{", "goes on after the end");
+    refused("{\"traceEvents\":[" MEMORY("1", "512", "1") LAST "]}{", "continues after the end");
 }
 
 #define TOTAL(bytes, total, us)                                                                    \

@@ -60,19 +60,19 @@ static void test_refused(void **state)
 {
     static const struct format_rig_refusal cases[] = {
         {"[[1,2,3]]", ":1: byte 8: the row has 3 numbers"},
-        {"[[1,2,3,4,5]]", ":1: byte 11: four numbers are wanted"},
-        {"[[1,2,3,4,5]", ":1: byte 11: four numbers are wanted"},
+        {"[[1,2,3,4,5]]", ":1: byte 11: each row must have four numbers"},
+        {"[[1,2,3,4,5]", ":1: byte 11: each row must have four numbers"},
         {"[[1,2,3,4],\n[1,9,1,1]]", ":2: byte 21: the action 9 is not known"},
         {"[[1,2,3,8]]", ":1: byte 10: the category 8 is not known"},
         {"[[1,2,-3,1]]", ":1: byte 11: a tensor of -3 bytes cannot be"},
         {"[[1,4,3,1]]", ":1: byte 10: a tensor of 3 bytes cannot be"},
         {"[[1,2,1152921504606846976,1]]",
          ":1: byte 28: a tensor of 1152921504606846976 bytes cannot be"},
-        {"[[1,2,3,\"x\"]]", ":1: byte 11: four numbers are wanted"},
-        {"[[1,2,3,4], 7]", ":1: byte 13: a row in brackets is wanted"},
+        {"[[1,2,3,\"x\"]]", ":1: byte 11: each row must have four numbers"},
+        {"[[1,2,3,4], 7]", ":1: byte 13: a row in brackets is expected"},
         {"[[1,2,3,4], [1,2", ":1: byte 16: the file ends in the middle of its JSON: it is cut off"},
-        {"[[[1]]]", ":1: byte 3: four numbers are wanted"},
-        {"[[4611686018427387904,2,3,4]]", ":1: byte 21: four numbers are wanted"},
+        {"[[[1]]]", ":1: byte 3: each row must have four numbers"},
+        {"[[4611686018427387904,2,3,4]]", ":1: byte 21: each row must have four numbers"},
         {"[[2305843009213693952,2,3,4]]", ":1: byte 28: the time 2305843009213693952 cannot be"},
     };
     format_rig_refuses(*state, cases, sizeof cases / sizeof cases[0]);

@@ -30,7 +30,7 @@ struct request_moment {
     struct request_block *block; /* of the first four; valid until it is complete */
     uint32_t stream;
     uint64_t free_bytes; /* FAILED: the free bytes of the device, if recorded */
-    uint64_t time_ns;    /* since the trace began; 0 where no times are recorded */
+    uint64_t time_ns;    /* since the trace began; 0 if no times are recorded */
     const char *tag;     /* of the request; NULL: none */
     const char *text;
     const struct trace_event *event;

@@ -133,7 +133,7 @@ enum ar_status field_pointer(const char *text, uint64_t *value, struct ar_error 
     for (; field_hex_digit(*at) < 16 && !(*value >> 60); at++)
         *value = *value << 4 | field_hex_digit(*at);
     if (at == begin || *at || *value == UINT64_MAX)
-        return ar_error_set(error, AR_INVALID, "\"%.40s\" is no address such as 0x7f00", text);
+        return ar_error_set(error, AR_INVALID, "\"%.40s\" is not an address such as 0x7f00", text);
     return AR_OK;
 }
 
@@ -213,7 +213,7 @@ enum ar_status field_time(const char *text, uint64_t *time_ns, bool *dated, stru
         ns = take_fraction(&at);
     }
     if (!good || !(clock ? is_zone(at) : !*at) || seconds / 86400 + days > 50000)
-        return ar_error_set(error, AR_INVALID, "\"%.40s\" is no time such as 23:59:59.999999",
+        return ar_error_set(error, AR_INVALID, "\"%.40s\" is not a time such as 23:59:59.999999",
                             text);
     *time_ns = (days * 86400 + seconds) * NS_PER_S + ns;
     return AR_OK;

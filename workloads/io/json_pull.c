@@ -431,7 +431,7 @@ static enum ar_status read_scalar(struct json_pull *pull, enum json_kind *kind,
     else if (!strcmp(pull->text, "null"))
         *kind = JSON_NULL;
     else
-        return json_pull_refuse(pull, error, "\"%.40s\" is no value of JSON", pull->text);
+        return json_pull_refuse(pull, error, "\"%.40s\" is not a JSON value", pull->text);
     return AR_OK;
 }
 
@@ -463,7 +463,7 @@ static enum ar_status read_value(struct json_pull *pull, enum json_kind *kind,
 static enum ar_status read_key(struct json_pull *pull, enum json_kind *kind, struct ar_error *error)
 {
     if (*pull->at != '"')
-        return json_pull_refuse(pull, error, "a key in quotes should stand here");
+        return json_pull_refuse(pull, error, "a key in quotes is expected here");
     pull->at++;
     *kind = JSON_KEY;
     enum ar_status status = read_string(pull, error);
@@ -500,7 +500,7 @@ static enum ar_status find_token(struct json_pull *pull, struct ar_error *error)
     if (status || pull->state != STATE_AFTER_VALUE || *pull->at == '}' || *pull->at == ']')
         return status;
     if (*pull->at != ',')
-        return json_pull_refuse(pull, error, "a comma or the end of the %s should stand here",
+        return json_pull_refuse(pull, error, "a comma or the end of the %s is expected here",
                                 in_object(pull) ? "object" : "array");
     pull->at++;
     pull->state = in_object(pull) ? STATE_KEY : STATE_VALUE;
@@ -517,7 +517,7 @@ static enum ar_status read_token(struct json_pull *pull, enum json_kind *kind,
         *kind = JSON_END;
         return pull->at == pull->end
                    ? AR_OK
-                   : json_pull_refuse(pull, error, "the file goes on after the end of its JSON");
+                   : json_pull_refuse(pull, error, "the file continues after the end of its JSON");
     case STATE_AFTER_VALUE:
         return read_end(pull, kind, error);
     case STATE_FIRST_KEY:
@@ -618,7 +618,7 @@ enum ar_status json_pull_skip(struct json_pull *pull, struct ar_error *error)
         return status;
     unsigned char c = *pull->at;
     if (pull->state != STATE_VALUE && pull->state != STATE_FIRST_VALUE)
-        return json_pull_refuse(pull, error, "a value should stand here");
+        return json_pull_refuse(pull, error, "a value is expected here");
     if (c == '{' || c == '[') {
         status = push(pull, c == '{', error);
         pull->at++;
@@ -630,7 +630,7 @@ enum ar_status json_pull_skip(struct json_pull *pull, struct ar_error *error)
     } else if (is_scalar_byte(c)) {
         status = skip_scalar(pull, error);
     } else {
-        status = json_pull_refuse(pull, error, "a value should stand here");
+        status = json_pull_refuse(pull, error, "a value is expected here");
     }
     value_ended(pull);
     return status;

@@ -409,8 +409,8 @@ static enum ar_status read_object(struct reading *reading)
         } else if (json_is(&token, "traceEvents")) {
             status = next(reading, &token);
             if (!status && token.kind != JSON_ARRAY)
-                status =
-                    json_pull_refuse(reading->pull, reading->error, "\"traceEvents\" is no array");
+                status = json_pull_refuse(reading->pull, reading->error,
+                                          "\"traceEvents\" is not an array");
             if (!status)
                 status = each_object(reading, read_event);
         } else {

@@ -68,7 +68,7 @@ static enum ar_status parse_thread(struct reading *r, const char *text, uint32_t
     uint64_t number, index;
     struct ar_error ignored;
     if (ar_count_parse(text, &number, &ignored) && field_pointer(text, &number, &ignored))
-        return ar_error_set(error, AR_INVALID, "Thread: \"%.40s\" is no number", text);
+        return ar_error_set(error, AR_INVALID, "Thread: \"%.40s\" is not a number", text);
     if (number <= UINT32_MAX) {
         *thread = (uint32_t)number;
         return AR_OK;
@@ -114,8 +114,8 @@ static enum ar_status parse_row(struct reading *r, char *line, struct row *row,
     char *fields[COLUMNS];
     size_t count = fields_split(line, ',', fields, COLUMNS);
     if (count != COLUMNS)
-        return ar_error_set(error, AR_INVALID, "there are %zu columns where %d are wanted: %s",
-                            count, COLUMNS, HEADER);
+        return ar_error_set(error, AR_INVALID, "there are %zu columns instead of %d: %s", count,
+                            COLUMNS, HEADER);
     enum ar_status status = parse_thread(r, fields[THREAD], &row->thread, error);
     if (!status)
         status = parse_time(r, fields[TIME], &row->time_ns, error);

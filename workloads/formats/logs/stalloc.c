@@ -44,7 +44,7 @@ static enum ar_status parse_row(char *line, struct row *row, struct ar_error *er
     size_t count = fields_split(line, ' ', fields, COLUMNS);
     if (count != COLUMNS)
         return ar_error_set(error, AR_INVALID,
-                            "there are %zu words where 4 are wanted: 1 or 0, address, size, stream",
+                            "there are %zu words instead of 4: 1 or 0, address, size, stream",
                             count);
     if (strcmp(fields[ACTION], "0") != 0 && strcmp(fields[ACTION], "1") != 0)
         return ar_error_set(error, AR_INVALID, "\"%.40s\" is neither 1 (a request) nor 0 (a free)",

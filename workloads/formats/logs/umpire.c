@@ -122,7 +122,7 @@ static enum ar_status handle_of(const json_t *object, const char *const *keys, u
 static enum ar_status size_of(const json_t *value, uint64_t *bytes, struct ar_error *error)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0)
-        return ar_error_set(error, AR_INVALID, "size: a whole number of bytes is wanted");
+        return ar_error_set(error, AR_INVALID, "size: an integer of bytes is expected");
     *bytes = (uint64_t)json_integer_value(value);
     return AR_OK;
 }
@@ -221,7 +221,7 @@ static enum ar_status parse_line(const char *text, struct umpire_line *line, str
     line->json = object;
     line->name = "";
     if (!object)
-        return ar_error_set(error, AR_FORMAT, "this is no JSON: %s (column %d)", why.text,
+        return ar_error_set(error, AR_FORMAT, "this is not JSON: %s (column %d)", why.text,
                             why.column);
     const char *event = text_of(object, "event");
     const char *name = event ? event : text_of(object, "name");
@@ -494,7 +494,7 @@ static void choose_places(struct reading *r)
         if (r->at_place[place])
             import_guess(report, "%" PRIu64 " requests of %s memory are %s", r->at_place[place],
                          names[place],
-                         any ? "left out" : "taken for device memory, since there are no others");
+                         any ? "left out" : "taken for device memory, because there are no others");
     import_guess_count(
         report, r->unknown_allocators,
         "lines name an allocator that the log does not make: taken for one of device memory");

@@ -205,7 +205,7 @@ static enum ar_status take_number(const struct sqlite_value *value, const char *
                                   struct ar_error *error)
 {
     if (value->is_null || value->number < 0 || value->number >= INT64_MAX / 2)
-        return ar_error_set(error, AR_INVALID, "%s is no number from 0 up", what);
+        return ar_error_set(error, AR_INVALID, "%s is not a number from 0 up", what);
     *out = (uint64_t)value->number;
     return AR_OK;
 }

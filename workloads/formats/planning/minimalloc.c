@@ -181,7 +181,7 @@ static enum ar_status take_line(void *self, char *line, uint64_t number, struct 
         return layout_read(line, &r->layout)
                    ? AR_OK
                    : ar_error_set(error, AR_FORMAT,
-                                  "the columns id, lower, upper, size are wanted");
+                                  "the first line must name the columns id, lower, upper and size");
     enum ar_status status = parse_row(r, line, &buffer, error);
     if (status)
         return status;
@@ -285,7 +285,7 @@ static void say_guesses(const struct reading *r)
                        "buffers have gaps: they are taken to be live all through");
     import_guess_count(report, r->with_hints,
                        "buffers have hints, offsets to be tried first: left out");
-    import_guess_count(report, r->odd_alignments, "alignments are no powers of two: left out");
+    import_guess_count(report, r->odd_alignments, "alignments are not powers of two: left out");
 }
 
 static enum ar_status read_minimalloc(struct format_reading *reading, struct ar_error *error)

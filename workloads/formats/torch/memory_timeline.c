@@ -78,7 +78,7 @@ static enum ar_status read_row(struct conversion *c)
     while (!(status = json_pull_next(c->pull, &token, c->error)) && token.kind != JSON_ARRAY_END) {
         if (count == 4 || !json_integer_of(&token, 0, &numbers[count]))
             return json_pull_refuse(c->pull, c->error,
-                                    "four numbers are wanted in each row: time, action, bytes, "
+                                    "each row must have four numbers: time, action, bytes, "
                                     "category; export the timeline as a .raw.json.gz");
         count++;
     }
@@ -86,7 +86,7 @@ static enum ar_status read_row(struct conversion *c)
         return status;
     if (count < 4)
         return json_pull_refuse(c->pull, c->error,
-                                "the row has %zu numbers, and four are wanted: time, action, "
+                                "the row has %zu numbers instead of four: time, action, "
                                 "bytes, category",
                                 count);
     if (numbers[1] < ACTION_BEFORE || numbers[1] > ACTION_DESTROY)
@@ -119,7 +119,7 @@ static enum ar_status read_rows(struct conversion *c)
            token.kind != JSON_ARRAY_END)
         status = token.kind == JSON_ARRAY
                      ? read_row(c)
-                     : json_pull_refuse(c->pull, c->error, "a row in brackets is wanted here");
+                     : json_pull_refuse(c->pull, c->error, "a row in brackets is expected here");
     if (!status)
         status = json_pull_next(c->pull, &token, c->error); /* nothing may follow */
     if (!status && !c->count)

@@ -595,7 +595,7 @@ static enum ar_status act_stop(struct pickle *self, uint64_t operand, struct ar_
 {
     (void)operand;
     if (self->mark_count || self->depth != 1)
-        return wrong(self, "finds not exactly one value", error);
+        return wrong(self, "does not find exactly one value", error);
     self->stopped = true;
     return AR_OK;
 }
@@ -703,7 +703,7 @@ static enum ar_status run(struct pickle *self, struct ar_error *error)
         self->opcode = *byte;
         const struct opcode *opcode = &opcodes[self->opcode];
         if (!opcode->act)
-            return ar_error_set(error, AR_FORMAT, "%u is no opcode of a pickle", self->opcode);
+            return ar_error_set(error, AR_FORMAT, "%u is not an opcode of a pickle", self->opcode);
         uint64_t operand = 0;
         if (opcode->operand_bytes) {
             const unsigned char *bytes = take(self, opcode->operand_bytes, error);

@@ -161,7 +161,7 @@ static enum ar_status load(const char *path, json_t **root, struct ar_error *err
     if (!*root)
         return ar_error_set(error, AR_FORMAT, "line %d: %s", why.line, why.text);
     return json_is_object(*root) ? AR_OK
-                                 : ar_error_set(error, AR_FORMAT, "a JSON object was wanted");
+                                 : ar_error_set(error, AR_FORMAT, "a JSON object is expected");
 }
 
 static enum ar_status take_stats(const json_t *root, struct trace_stats *out,

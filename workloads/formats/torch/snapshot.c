@@ -58,8 +58,8 @@ static enum ar_status find_parts(struct reading *reading, struct ar_error *error
                             "other: save the snapshot with pickle.dump");
     if (reading->segments == SNAPSHOT_ABSENT && reading->traces == SNAPSHOT_ABSENT)
         return ar_error_set(error, AR_FORMAT,
-                            "a pickle without \"segments\" and \"device_traces\": it is no memory "
-                            "snapshot of PyTorch");
+                            "a pickle without \"segments\" and \"device_traces\": it is not a "
+                            "memory snapshot of PyTorch");
     return AR_OK;
 }
 

@@ -550,7 +550,7 @@ static enum ar_status take_field(struct snapshot_tree *tree, struct snapshot_rec
     case SNAPSHOT_KEY_size:
         if (!snapshot_number(tree, value, &number) || number >= TRACE_BYTES_LIMIT)
             return ar_error_set(error, AR_FORMAT,
-                                "an entry's size is no number of bytes below "
+                                "an entry's size is not a number of bytes below "
                                 "2^60: take the snapshot again");
         record->bytes = number;
         break;

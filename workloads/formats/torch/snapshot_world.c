@@ -89,8 +89,7 @@ static enum ar_status take_block(struct snapshot_world *world, const struct snap
     if (place.address < *at || place.address - area->address > area->bytes ||
         place.granted_bytes > area->bytes - (place.address - area->address))
         return ar_error_set(error, AR_FORMAT,
-                            "the block at %" PRIu64
-                            " lies in another one, or not in its segment at "
+                            "the block at %" PRIu64 " is in another one, or not in its segment at "
                             "%" PRIu64,
                             place.address, area->address);
     *at = place.address + place.granted_bytes;
@@ -154,7 +153,7 @@ static enum ar_status check_final(const struct snapshot_world *world, struct ar_
     for (size_t i = 1; i < world->final_area_count; i++)
         if (world->final_areas[i].address - world->final_areas[i - 1].address <
             world->final_areas[i - 1].bytes)
-            return ar_error_set(error, AR_FORMAT, "the segment at %" PRIu64 " lies in another one",
+            return ar_error_set(error, AR_FORMAT, "the segment at %" PRIu64 " is in another one",
                                 world->final_areas[i].address);
     return AR_OK;
 }
@@ -484,7 +483,7 @@ static void complete_at_once(struct snapshot_world *world, const struct snapshot
 enum ar_status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
                                      struct ar_error *error)
 {
-    uint64_t held_bytes = 0; /* modulo 2^64, where entries contradict each other */
+    uint64_t held_bytes = 0; /* modulo 2^64 if entries contradict each other */
     enum ar_status status = begin_at_end(world, error);
     complete_at_once(world, tree);
     for (size_t i = 0; i < world->final_area_count; i++)

@@ -30,7 +30,7 @@ struct making {
     struct ar_map indexes;    /* by id of a block: its index in `image.blocks` */
     struct ar_map end_blocks; /* by address of a block at the end: its bytes */
     struct ar_map end_pools;  /* by address of a segment at the end: its pool */
-    struct ar_map devices;    /* by stream, where it is not 0 */
+    struct ar_map devices;    /* by stream, if it is not 0 */
     uint32_t range_stream, range_pool;
     bool placed; /* an address was recorded */
 };
