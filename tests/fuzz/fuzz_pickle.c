@@ -1,4 +1,5 @@
-/* PyTorch snapshots, pickles and JSON: what can be read is also written as a snapshot, and that read. */
+/* PyTorch snapshots, pickles and JSON: one that can be read is written as a snapshot and read
+ * again. */
 #include "tests/fuzz/trace_bytes.h"
 
 #include "workloads/formats/formats.h"

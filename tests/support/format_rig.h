@@ -14,7 +14,7 @@ int format_rig_open(void **state);
 int format_rig_close(void **state);
 
 /* A file that holds `text` becomes the trace `events`: its canonical text without the first line
- * and the name. The report goes to `report` where that is not NULL. */
+ * and the name. The report goes to `report` unless that is NULL. */
 void format_rig_converts(void *rig, const char *text, const char *events,
                          struct import_report *report);
 
@@ -23,7 +23,7 @@ void format_rig_converts_bytes(void *rig, const void *bytes, size_t count, const
                                struct import_report *report);
 
 struct format_rig_refusal {
-    const char *text, *part; /* what the sentence says right behind the file's name */
+    const char *text, *part; /* the start of the sentence after the name of the file */
 };
 void format_rig_refuses(void *rig, const struct format_rig_refusal *cases, size_t count);
 

@@ -19,7 +19,7 @@ struct kineto_made {
     uint64_t allocs, frees, kernels, steps, live_bytes, peak_bytes;
 };
 
-/* Writes the file to its end; what it holds goes to `made`. A failed write stops the test. */
+/* Writes the whole file; its counts go to `made`. A failed write stops the test. */
 void kineto_make(FILE *file, const struct kineto_making *making, struct kineto_made *made);
 
 #endif

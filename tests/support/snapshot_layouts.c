@@ -1,5 +1,5 @@
-/* How: one walk over the image puts values; three forms write them down. The keys of each layout are
- * those of PyTorch's torch/csrc/cuda/Module.cpp and memory_snapshot.cpp at that version. */
+/* How: one walk over the image puts values; three forms write them down. The keys of each layout
+ * are those of PyTorch's torch/csrc/cuda/Module.cpp and memory_snapshot.cpp at that version. */
 #include "tests/support/snapshot_layouts.h"
 
 #include <inttypes.h>
@@ -74,7 +74,7 @@ static void memoize(struct maker *self)
     self->memo++;
 }
 
-/* JSON: what stands between values. */
+/* JSON: the separator between values. */
 static void comma(struct maker *self)
 {
     if (!is_json(self) || !self->depth || self->after_key) {
@@ -188,7 +188,7 @@ static void worded(struct maker *self, const char *name, const char *value)
     text(self, value);
 }
 
-/* ---- what snapshots hold --------------------------------------------------------------- */
+/* ---- contents of snapshots -------------------------------------------------------------- */
 
 static bool has(const struct maker *self, enum snapshot_layout_keys keys)
 {

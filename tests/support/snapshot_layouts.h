@@ -18,7 +18,7 @@ enum snapshot_layout_keys {
     LAYOUT_ANNOTATIONS = 1 << 6, /* `external_annotations` */
     LAYOUT_CONTEXT = 1 << 7,     /* `compile_context` */
     LAYOUT_METADATA = 1 << 8,    /* `user_metadata` */
-    LAYOUT_ENTRY_POOLS = 1 << 9, /* `pool_id` of entries, and what is of the host */
+    LAYOUT_ENTRY_POOLS = 1 << 9, /* `pool_id` of entries, and fields of the host */
     LAYOUT_NO_HISTORY = 1 << 10, /* the segments alone, torch.cuda.memory_snapshot() */
 };
 
@@ -42,7 +42,7 @@ struct snapshot_layout_options {
     bool no_completions; /* free_completed was not recorded (skip_actions) */
 };
 
-/* `image` is one that was settled. Fails the test where the file cannot be written. */
+/* `image` is settled. Fails the test if the file cannot be written. */
 void snapshot_layout_write(const char *path, const struct snapshot_layout *layout,
                            const struct snapshot_image *image,
                            const struct snapshot_layout_options *options);

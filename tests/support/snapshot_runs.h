@@ -1,18 +1,18 @@
-/* Snapshots of runs, and files of them held against the policy: what tests of snapshots share. */
+/* Snapshots of runs, and their comparison with the policy: shared by the tests of snapshots. */
 #ifndef TESTS_SUPPORT_SNAPSHOT_RUNS_H
 #define TESTS_SUPPORT_SNAPSHOT_RUNS_H
 
 #include "bench/report/run_snapshot.h"
 #include "workloads/trace/trace.h"
 
-/* Runs a policy over a workload, as workload_open reads it; the image is settled. The caller closes it
- * with run_snapshot_close. */
+/* Runs a policy over a workload, as workload_open reads it; the image is settled. The caller closes
+ * it with run_snapshot_close. */
 void snapshot_run(struct run_snapshot *out, const char *policy, const char *workload);
 
-/* Opens a snapshot; one device alone, where `device` is not NULL. `what` stands before complaints. */
+/* Opens a snapshot; one device only if `device` is not NULL. `what` is in front of failures. */
 struct trace_source *snapshot_open(const char *path, const uint32_t *device, const char *what);
 
-/* Holds it against the policy of its settings: every address and the end must agree. */
+/* Compares it with the policy of its settings: every address and the end must be equal. */
 void snapshot_check_agrees(struct trace_source *source, const char *what);
 
 /* Writes it as a snapshot and reads that: the same events, keys and notes. */

@@ -106,7 +106,7 @@ static void test_tensorflow(void **state)
     assert_true(guessed(&report, "add up to 512 bytes, the allocator's own count is 700"));
 }
 
-/* TensorFlow 1: chunks in use, then free ones, no regions, the failure named once more behind, no
+/* TensorFlow 1: chunks in use, then free ones, no regions, the failure named again at the end, no
  * type in the tensor's sentence. */
 static void test_old(void **state)
 {
@@ -133,7 +133,7 @@ static void test_old(void **state)
     assert_true(guessed(&report, "names no regions"));
 }
 
-/* Chunks lost: the summary stands for them. Windows, and no exact size. */
+/* Chunks are missing: the summary replaces them. Windows, and no exact size. */
 static void test_cut_logs(void **state)
 {
     struct import_report report;

@@ -1,4 +1,4 @@
-/* MiniMalloc's lifetimes: columns, order, what is kept of a solution, what is refused. */
+/* MiniMalloc's lifetimes: columns, order, the offsets of a solution, errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static void hints_are_left_out_and_said(void **state)
     assert_non_null(strstr(report.guesses[1], "1 buffers have hints"));
 }
 
-/* The peak of the shipped problem is what its rows say, moment by moment. */
+/* The peak of the shipped problem equals the sum of its rows, moment by moment. */
 static void a_published_problem_has_its_peak(void **state)
 {
     (void)state;

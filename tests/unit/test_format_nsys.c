@@ -1,4 +1,4 @@
-/* Exports of Nsight Systems: memory, kernels and streams; older versions; what is refused; and
+/* Exports of Nsight Systems: memory, kernels and streams; older versions; errors; and
  * databases that want more than to be read. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -152,7 +152,7 @@ static void bad_exports_are_refused(void **state)
         refuses(*state, cases[i].statements, cases[i].part);
 }
 
-/* What a database could make SQLite do beside giving its rows. */
+/* What a database could make SQLite do in addition to returning rows. */
 static void hostile_databases_run_nothing(void **state)
 {
     static const struct {
@@ -177,7 +177,7 @@ static void hostile_databases_run_nothing(void **state)
         refuses(*state, cases[i].statements, cases[i].part);
 }
 
-/* A journal beside the file, and what a crash left in it, are not looked at. */
+/* A journal next to the file, and its contents after a crash, are ignored. */
 static void other_files_are_not_touched(void **state)
 {
     struct trace_rig *rig = *state;

@@ -1,4 +1,4 @@
-/* Kineto traces: small ones written here, made ones against what their maker put in, and the one
+/* Kineto traces: small ones written here, generated ones compared with their generator, and the one
  * recorded example. With arguments, BYTES FILE [MEMORY_EVERY], it writes a large one instead, to
  * measure the reader with by hand. */
 #include <setjmp.h>
@@ -242,7 +242,7 @@ static void test_totals(void **state)
     trace_rig_close(&rig);
 }
 
-/* Made files: what was put in is found. */
+/* Generated files: the reader finds what the generator wrote. */
 static void check_made(const struct kineto_making *making)
 {
     struct trace_rig rig;

@@ -184,7 +184,7 @@ static void a_failing_sink_ends_it_with_its_sentence(void **state)
     rig->bytes.status = AR_IO;
     for (int i = 0; i < PICKLE_BUFFER; i++)
         pickle_put_text(&rig->writer, "again");
-    for (int i = 0; i < 100; i++) { /* nor is its depth what went wrong */
+    for (int i = 0; i < 100; i++) { /* its depth is not the error */
         pickle_begin_list(&rig->writer);
         pickle_end_list(&rig->writer);
     }
@@ -193,7 +193,7 @@ static void a_failing_sink_ends_it_with_its_sentence(void **state)
     free(rig);
 }
 
-/* One opcode of those that the viewer knows; how long it is with what follows it. 0: another. */
+/* The length of an opcode that the viewer knows, with its operand. 0: another opcode. */
 static size_t opcode_bytes(const unsigned char *at)
 {
     switch (*at) {

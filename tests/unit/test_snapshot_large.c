@@ -1,6 +1,6 @@
-/* Long snapshots, made: what they cost, and what comes of them. With a file's name, entries and frames
- * this program writes one instead (test_snapshot_large FILE EVENTS FRAMES), with a name alone it reads
- * it. */
+/* Long generated snapshots: their cost and their traces. With a file's name, entries and frames
+ * this program writes one instead (test_snapshot_large FILE EVENTS FRAMES), with a name alone it
+ * reads it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static uint64_t resident_bytes(uint64_t events)
     return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-/* 100 bytes an entry; not under the sanitizers, which keep what is freed. */
+/* 100 bytes an entry; not under the sanitizers, which keep freed memory. */
 static void test_memory_is_bounded(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void test_frames_become_tags(void **state)
     trace_close(source);
 }
 
-/* A ring buffer that lost its head: what was live then is there at the start. */
+/* A ring buffer that lost its head: the blocks live then exist at the start. */
 static void test_head_is_missing(void **state)
 {
     (void)state;

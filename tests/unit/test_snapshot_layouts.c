@@ -1,5 +1,5 @@
-/* Every layout of PyTorch's memory snapshots, made from runs of the policy that imitates it: each is
- * read, and each address and the state at the end come out as they went in. */
+/* Every layout of PyTorch's memory snapshots, made from runs of the policy that imitates it: each
+ * is read, and each address and the state at the end come out as they went in. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static void private_pools_are_met(void **state)
     check_run("torch", "workloads/data/graphs.default.csv.gz", 0);
 }
 
-/* The second device does what the first does, on the same addresses. */
+/* The second device repeats the events of the first, at the same addresses. */
 static void double_image(struct snapshot_image *image)
 {
     struct ar_error error;
@@ -141,7 +141,7 @@ static size_t count_lines(const char *text, const char *line)
     return count;
 }
 
-/* Marks of every kind come back from a snapshot where and as they were, in a trace without times too. */
+/* Marks of every kind are read back from a snapshot unchanged and in order, also without times. */
 static void marks_come_back(void **state)
 {
     static const char text[] =
@@ -240,7 +240,7 @@ static void annotations_become_marks(void **state)
     trace_rig_close(&rig);
 }
 
-/* A history without completions: a free is complete where it is asked for. */
+/* A history without completions: a free is completed when it is requested. */
 static void frees_without_completions_are_met(void **state)
 {
     struct run_snapshot run;

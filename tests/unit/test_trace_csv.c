@@ -1,4 +1,5 @@
-/* Recorded CSVs: the shipped recordings against their own statistics, and small made-up ones. */
+/* Recorded CSVs: the shipped recordings compared with their own statistics, and small invented
+ * ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +40,7 @@ static uint64_t number(const json_t *object, const char *key)
     return (uint64_t)json_integer_value(json_object_get(object, key));
 }
 
-/* What a pass finds beside the counts of info. */
+/* Counts of a pass in addition to those of info. */
 struct tally {
     uint64_t free_requests, completions, whole, kernel_ns, places, segments, segment_notes;
 };
@@ -97,7 +98,7 @@ static void check_recording(const char *name)
     assert_string_equal(info->recorder, "torch 2.11.0+cu130");
     assert_string_equal(info->card, "NVIDIA H100 80GB HBM3");
     assert_true(info->complete && info->has_times);
-    /* The allocator's own count is of blocks, which are a little larger than what was asked. */
+    /* The allocator counts blocks, which are a little larger than the requests. */
     uint64_t granted = number(stats, "allocated_bytes.all.peak");
     assert_in_range(info->peak_live_bytes, granted / 100 * 99, granted);
     trace_close(source);
@@ -135,7 +136,7 @@ static uint32_t streams_of(const char *path)
     return streams;
 }
 
-/* Streams of kernels are the allocator's where the .json says so; the others come behind them:
+/* Streams of kernels are the allocator's if the .json says so; the others come after them:
  * gpt2_train has one of its own and kernels on three. */
 static void kernel_streams_are_mapped(void **state)
 {
@@ -159,8 +160,8 @@ static uint64_t requests_in_pool(struct trace_source *source, uint32_t pool)
     return found;
 }
 
-/* graphs: one stream captures all graphs into one private pool; what the captures ask for is
- * in it, the rest is not. */
+/* graphs: one stream captures all graphs into one private pool; the requests of the captures
+ * are in it, the others are not. */
 static void private_pools_are_known(void **state)
 {
     (void)state;

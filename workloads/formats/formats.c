@@ -1,5 +1,5 @@
-/* Opening a trace of any known format, by its first bytes and not by its name, and writing one in the
- * form of another program. */
+/* Opening a trace of any known format, by its first bytes and not by its name, and writing one in
+ * the form of another program. */
 #include "workloads/formats/formats.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* Files of other programs that are read as traces, and traces that are written as such files.
  *
- * A reader is a struct format_reader in formats.def, recognised by the content of the file. It fills a
- * struct format_reading; opening, naming and closing are done for it in formats.c. */
+ * A reader is a struct format_reader in formats.def, recognised by the content of the file. It
+ * fills a struct format_reading; opening, naming and closing are done for it in formats.c. */
 #ifndef WORKLOADS_FORMATS_FORMATS_H
 #define WORKLOADS_FORMATS_FORMATS_H
 
@@ -37,7 +37,8 @@ struct format_reader {
     /* Whether a file that begins like this is of the format. Must be cheap, and false for files of
      * other formats. NULL if `own`. */
     bool (*matches)(const char *head, size_t count);
-    /* Errors name file and position. The caller frees what `reading` holds, also after a failure. */
+    /* Errors name file and position. The caller frees what `reading` holds, also after a
+     * failure. */
     enum ar_status (*read)(struct format_reading *reading, struct ar_error *error);
 };
 
@@ -50,14 +51,14 @@ const struct format_reader *format_reader_at(size_t index);
 enum ar_status trace_open(const char *path, struct trace_source **out,
                           struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The same, for callers that judge a recording: if rows of a recorded CSV contradict each other, for
- * example by a free of an address that is not in use, the row becomes a note
+/* The same, for callers that judge a recording: if rows of a recorded CSV contradict each other,
+ * for example by a free of an address that is not in use, the row becomes a note
  * `!,contradiction,TEXT`. */
 enum ar_status trace_open_recording(const char *path, struct trace_source **out,
                                     struct ar_error *error) AR_STATUS_CHECKED;
 
-/* One GPU of a trace of several. A reader with `picks_device` omits the others; else only blocks and
- * events of that device are kept, and no notes. INVALID if there are none. */
+/* One GPU of a trace of several. A reader with `picks_device` omits the others; else only blocks
+ * and events of that device are kept, and no notes. INVALID if there are none. */
 enum ar_status trace_open_device(const char *path, uint32_t device, struct trace_source **out,
                                  struct ar_error *error) AR_STATUS_CHECKED;
 

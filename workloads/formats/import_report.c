@@ -1,5 +1,5 @@
-/* The sentences of an import report, and its counts: blocks by their slot; the bytes that the recorded
- * allocator reserved follow from the notes of segments and pages. */
+/* The sentences of an import report, and its counts: blocks by their slot; the bytes that the
+ * recorded allocator reserved follow from the notes of segments and pages. */
 #include "workloads/formats/import_report.h"
 
 #include <inttypes.h>

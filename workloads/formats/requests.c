@@ -1,11 +1,11 @@
-/* A request is given to the caller only when the next event is known: a note there says where the block
- * was placed, or that the request failed. Blocks are in an array by their slots. A block without a
- * recorded address gets one above all others, at the next 512 bytes.
+/* A request is given to the caller only when the next event is known: a note there says where the
+ * block was placed, or that the request failed. Blocks are in an array by their slots. A block
+ * without a recorded address gets one above all others, at the next 512 bytes.
  *
  * Readers join a free request and the completion that follows it into one event, at the time of the
  * first. The time of the second remains after it, and no event is at that time. So a completion is
- * given only when the next event is known: two times in front of that mean that the first of them is
- * the completion's own. */
+ * given only when the next event is known: two times in front of that mean that the first of them
+ * is the completion's own. */
 #include "workloads/formats/requests.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* A trace as the writers of other programs' files need it: each request with its outcome and, if it is
- * recorded, its address; each free request and completion with its block. */
+/* A trace as the writers of other programs' files need it: each request with its outcome and, if it
+ * is recorded, its address; each free request and completion with its block. */
 #ifndef WORKLOADS_FORMATS_REQUESTS_H
 #define WORKLOADS_FORMATS_REQUESTS_H
 

@@ -1,15 +1,15 @@
 /* Rows of a log that names blocks by address, as a trace.
  *
  * 1. Streams become ordinals: the default stream is 0, the others are numbered by first appearance.
- * 2. A free belongs to the last request at its address that is not freed yet. It is an `f`. If it comes
- *    from another stream than the block's, it is an `r` on that stream: the log does not say when the
- *    free is completed.
+ * 2. A free belongs to the last request at its address that is not freed yet. It is an `f`. If it
+ *    comes from another stream than the block's, it is an `r` on that stream: the log does not say
+ *    when the free is completed.
  * 3. If the first row of an address is a free, the block was there before. It comes first, with
  *    initial=yes. Any other free without a block is a double free, and omitted.
- * 4. A request at an address in use: the free in between is missing, and inserted. If one of the two
- *    blocks has no bytes, both may be live.
- * 5. A request that failed is `p` if requests follow, else `a` (the program ended), then a note, and
- *    an `r`.
+ * 4. A request at an address in use: the free in between is missing, and inserted. If one of the
+ *    two blocks has no bytes, both may be live.
+ * 5. A request that failed is `p` if requests follow, else `a` (the program ended), then a note,
+ *    and an `r`.
  * 6. If the time of a row is before that of the previous one, the time does not advance. */
 #include "workloads/formats/rows.h"
 
@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
-#include "workloads/trace/check.h"
 #include "allocators/base/map.h"
+#include "workloads/trace/check.h"
 #include "workloads/trace/trace.h"
 
 #define NO_BLOCK UINT64_MAX

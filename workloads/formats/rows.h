@@ -1,6 +1,6 @@
 /* Rows of a log that names blocks by address, and the trace that follows from them: shared by the
- * readers of RMM, Umpire, STAlloc and Nsight Systems. A reader adds rows in their order, then converts
- * them. */
+ * readers of RMM, Umpire, STAlloc and Nsight Systems. A reader adds rows in their order, then
+ * converts them. */
 #ifndef WORKLOADS_FORMATS_ROWS_H
 #define WORKLOADS_FORMATS_ROWS_H
 
@@ -44,8 +44,8 @@ enum ar_status rows_add(struct rows *rows, const struct row *row,
                         struct ar_error *error) AR_STATUS_CHECKED;
 void rows_close(struct rows *rows);
 
-/* Makes the trace from all rows. The `info` of the reading says what the file says. INVALID with file
- * and line. */
+/* Makes the trace from all rows. The `info` of the reading says what the file says. INVALID with
+ * file and line. */
 enum ar_status rows_convert(struct rows *rows, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

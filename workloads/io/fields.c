@@ -160,7 +160,8 @@ static uint64_t take_fraction(const char **at)
     return ns;
 }
 
-/* Days since 1970-01-01. Years begin in March here, so that the leap day is the last of its year. */
+/* Days since 1970-01-01. Years begin in March here, so that the leap day is the last of its
+ * year. */
 static uint64_t days_of(uint64_t year, uint64_t month, uint64_t day)
 {
     uint64_t shifted = year - (month <= 2);

@@ -20,8 +20,8 @@ enum ar_status fields_lines(struct trace_input *input,
  * the line, also if that is more than `room`. */
 size_t fields_split(char *line, char separator, char **fields, size_t room);
 
-/* Of the first bytes of a file, which may hold NULs: the index of the first byte from `at` on that is
- * not white space, or `count`. A byte-order mark at the front is skipped. */
+/* Of the first bytes of a file, which may hold NULs: the index of the first byte from `at` on that
+ * is not white space, or `count`. A byte-order mark at the front is skipped. */
 size_t head_blanks(const char *head, size_t count, size_t at);
 /* Whether `text` is anywhere in them. */
 bool head_holds(const char *head, size_t count, const char *text);
@@ -38,8 +38,8 @@ static inline unsigned field_hex_digit(char byte)
     return c - '0' <= 9 ? c - '0' : (c | 32) - 'a' <= 5 ? (c | 32) - 'a' + 10 : 16;
 }
 
-/* Copies a text of another program, as much as fits; control bytes and bytes that are no UTF-8 become
- * underscores. */
+/* Copies a text of another program, as much as fits; control bytes and bytes that are no UTF-8
+ * become underscores. */
 void field_text(const char *text, char *out, size_t room);
 
 /* Copies the first `length` bytes of a text, or as many as fit, as a word: blanks, control bytes,

@@ -18,8 +18,8 @@ enum ar_status trace_input_open(const char *path, struct trace_input **out,
 enum ar_status trace_input_read(struct trace_input *input, void *bytes, size_t room, size_t *got,
                                 struct ar_error *error) AR_STATUS_CHECKED;
 
-/* From now on, refuses a compressed file that unpacks to more than 64 MiB and to more than 128 times
- * the bytes read of it: such a file of another program is made to fill memory. */
+/* From now on, refuses a compressed file that unpacks to more than 64 MiB and to more than 128
+ * times the bytes read of it: such a file of another program is made to fill memory. */
 void trace_input_guard(struct trace_input *input);
 
 /* Bytes read of the file since its start, before they are unpacked. */

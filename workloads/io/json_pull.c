@@ -1,15 +1,15 @@
 /* A pull parser for JSON: the tokens of RFC 8259 over a window of the file.
  *
  * 1. Each open object or array takes one bit, so that the depth is cheap and bounded.
- * 2. A quote follows the last byte of the window, so that the loops over plain bytes need one test a
- *    byte. Code that meets this quote refills the window.
+ * 2. A quote follows the last byte of the window, so that the loops over plain bytes need one test
+ *    a byte. Code that meets this quote refills the window.
  * 3. A string is copied in runs; what does not fit is read and dropped.
- * 4. Skipping a value looks up a class for each byte and stops at quotes and brackets only. Numbers and
- *    words in it are not checked, because profilers write `inf` and `nan`.
+ * 4. Skipping a value looks up a class for each byte and stops at quotes and brackets only. Numbers
+ *    and words in it are not checked, because profilers write `inf` and `nan`.
  * 5. Lines are counted when the window is refilled or when a line number is needed.
- * 6. A number is read as its decimal digits (up to 19) and an exponent, and scaled by a power of ten
- *    exactly: a time in microseconds with three decimals has more digits than a double. A half rounds
- *    away from zero.
+ * 6. A number is read as its decimal digits (up to 19) and an exponent, and scaled by a power of
+ *    ten exactly: a time in microseconds with three decimals has more digits than a double. A half
+ *    rounds away from zero.
  * The parser accepts more than the standard: control bytes in strings and a byte-order mark. */
 #include "workloads/io/json_pull.h"
 

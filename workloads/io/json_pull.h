@@ -45,8 +45,8 @@ void json_pull_close(struct json_pull *pull); /* NULL is fine */
 enum ar_status json_pull_next(struct json_pull *pull, struct json_token *token,
                               struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The next token, which the caller takes for a number, text or word: an object or array is skipped as a
- * whole and given as JSON_NULL with an empty text. */
+/* The next token, which the caller takes for a number, text or word: an object or array is skipped
+ * as a whole and given as JSON_NULL with an empty text. */
 enum ar_status json_pull_scalar(struct json_pull *pull, struct json_token *token,
                                 struct ar_error *error) AR_STATUS_CHECKED;
 
@@ -54,7 +54,8 @@ enum ar_status json_pull_scalar(struct json_pull *pull, struct json_token *token
  * ends of its strings are looked at. */
 enum ar_status json_pull_skip(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Skips in the same way to the end of the object or array that was opened last, including its end. */
+/* Skips in the same way to the end of the object or array that was opened last, including its
+ * end. */
 enum ar_status json_pull_leave(struct json_pull *pull, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The current line, from 1. */

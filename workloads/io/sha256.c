@@ -3,8 +3,8 @@
  * It is fast on long inputs: the message schedule is a ring of sixteen words, and whole blocks are
  * taken from the caller's bytes without a copy. On x86 processors with the SHA instructions these
  * compute the blocks, five times as fast: the eight words of the state lie in two registers in the
- * order that the instructions need (a b e f, c d g h); four rounds use four words of the message and
- * compute the next four from the sixteen before.
+ * order that the instructions need (a b e f, c d g h); four rounds use four words of the message
+ * and compute the next four from the sixteen before.
  * Sources: FIPS 180-4, sections 4.1.2, 4.2.2, 5.3.3 and 6.2; Intel's Software Developer's Manual,
  * volume 2, SHA256RNDS2, SHA256MSG1 and SHA256MSG2. */
 #include "workloads/io/sha256.h"

@@ -1,10 +1,10 @@
 /* A SQLite database of unknown origin, read row by row.
  *
- * 1. SQLite opens it by a URI with mode=ro and immutable=1: it reads this one file, without locks, and
- *    looks for no journal. A database in write-ahead mode is read as if it was closed properly.
+ * 1. SQLite opens it by a URI with mode=ro and immutable=1: it reads this one file, without locks,
+ *    and looks for no journal. A database in write-ahead mode is read as if it was closed properly.
  * 2. An authorizer allows SQLite to read tables and the names of their columns and nothing else.
- *    Views, triggers, virtual tables and extensions are off; a table is one that has pages of its own,
- *    and a table with computed columns is refused.
+ *    Views, triggers, virtual tables and extensions are off; a table is one that has pages of its
+ *    own, and a table with computed columns is refused.
  * 3. Rows come in the order of the file: SQLite sorts and keeps nothing. Its work is limited by the
  *    size of the file, because a damaged tree may contain cycles. */
 #include "workloads/io/sqlite_file.h"

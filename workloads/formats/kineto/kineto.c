@@ -1,14 +1,14 @@
-/* Kineto traces: the GPU memory that PyTorch's profiler saw, as a trace. `[memory]` events name blocks
- * by address; a trace names them by id.
+/* Kineto traces: the GPU memory that PyTorch's profiler saw, as a trace. `[memory]` events name
+ * blocks by address; a trace names them by id.
  *
- * 1. Memory events, kernels and steps are sorted by time, events of one time in the order of the file.
- *    A kernel is placed where the program launched it, as in recorded CSVs; if the file does not have
- *    its launch, at its begin.
- * 2. A free belongs to the last block at its address. Older profilers write no address: then it belongs
- *    to the last block of its size, because a framework frees most blocks in reverse order.
- * 3. A free at an address without any block before: the block was there at the start. Such blocks come
- *    first, with the key initial=yes. A free at an address whose block is free already is omitted.
- *    Without an address the two look the same, and count as the first.
+ * 1. Memory events, kernels and steps are sorted by time, events of one time in the order of the
+ *    file. A kernel is placed where the program launched it, as in recorded CSVs; if the file does
+ *    not have its launch, at its begin.
+ * 2. A free belongs to the last block at its address. Older profilers write no address: then it
+ *    belongs to the last block of its size, because a framework frees most blocks in reverse order.
+ * 3. A free at an address without any block before: the block was there at the start. Such blocks
+ *    come first, with the key initial=yes. A free at an address whose block is free already is
+ *    omitted. Without an address the two look the same, and count as the first.
  * 4. A block at an address whose block was never freed: the old one is freed there.
  * 5. A free is one `f`: the event is the program's free, and the completion is not in the file.
  * 6. Memory events name no stream: blocks are on stream 0, which is taken to be the stream on which

@@ -1,11 +1,12 @@
-/* Reading a Kineto trace: the fields that matter of each event in "traceEvents", or in the one array of
- * the file.
+/* Reading a Kineto trace: the fields that matter of each event in "traceEvents", or in the one
+ * array of the file.
  *
- * 1. The category and the name of an event decide its kind. As soon as both are known and the event is
- *    not kept, the rest of it is skipped, which is most of any file.
+ * 1. The category and the name of an event decide its kind. As soon as both are known and the event
+ *    is not kept, the rest of it is skipped, which is most of any file.
  * 2. Fields may come in any order: those before the name are kept until the name is known.
  * 3. Times are read as decimals, from numbers or strings, to the nanosecond.
- * 4. Launches are kept by correlation, so that a kernel can be placed where the program launched it. */
+ * 4. Launches are kept by correlation, so that a kernel can be placed where the program launched
+ *    it. */
 #include "workloads/formats/kineto/kineto_events.h"
 
 #include <stdio.h>

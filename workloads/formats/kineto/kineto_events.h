@@ -2,8 +2,8 @@
 #ifndef WORKLOADS_FORMATS_KINETO_KINETO_EVENTS_H
 #define WORKLOADS_FORMATS_KINETO_KINETO_EVENTS_H
 
-#include "workloads/io/json_pull.h"
 #include "allocators/base/map.h"
+#include "workloads/io/json_pull.h"
 #include "workloads/trace/source.h"
 
 enum kineto_kind {

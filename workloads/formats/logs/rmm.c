@@ -8,18 +8,19 @@
  * 2. The streams 0x0 and 0x1 are the default stream; 0x2 is that of the calling thread, so each
  *    thread has its own.
  * 3. The first line may be missing, because the log went to the standard error or was cut.
- * 4. Threads keep their number as `thread=` if it has at most 32 bits; else they are numbered from 1.
+ * 4. Threads keep their number as `thread=` if it has at most 32 bits; else they are numbered from
+ *    1.
  *
  * Source of the format: rapidsai/rmm, logging_resource_adaptor, versions 0.15 to 25. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/base/map.h"
 #include "allocators/base/size.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
-#include "allocators/base/map.h"
 
 #define HEADER "Thread,Time,Action,Pointer,Size,Stream"
 

@@ -6,10 +6,11 @@
  *     1 0x7f1e41329c00 512 0
  *     0 0x7f1e41329c00 512 0
  *
- * A numbered iteration is a step; it ends at the next "Iteration Index". All other such lines become
- * marks.
+ * A numbered iteration is a step; it ends at the next "Iteration Index". All other such lines
+ * become marks.
  *
- * Source of the format: infinigence/STAlloc, Allocator/trace.cpp and Synthesizer/trace_parser.py. */
+ * Source of the format: infinigence/STAlloc, Allocator/trace.cpp and
+ * Synthesizer/trace_parser.py. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -6,12 +6,12 @@
  *      "string_args":{"allocator_ref":"0x10","pointer":"0x20"},"timestamp":15}
  *
  * 1. The first layout has `event`, `payload` and `result`. It writes a request twice: before it is
- *    served, without a result, and after. One without the second failed. The second layout has `name`,
- *    `numeric_args`, `string_args` and `tags`, and writes a request once.
+ *    served, without a result, and after. One without the second failed. The second layout has
+ *    `name`, `numeric_args`, `string_args` and `tags`, and writes a request once.
  * 2. The name of a memory resource says where its memory is; an allocator has the memory of the one
  *    that its arguments name. Device memory is kept, pinned memory with `space=pinned`; managed and
- *    host memory are omitted. A log without device memory is a test on the host: then host memory is
- *    taken for it.
+ *    host memory are omitted. A log without device memory is a test on the host: then host memory
+ *    is taken for it.
  * 3. A reallocation is a free and a request, unless the log has these two in addition.
  * 4. Of several processes in one log the first is taken, as Umpire's own tool does.
  *
@@ -26,11 +26,11 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/map.h"
 #include "allocators/base/status.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
-#include "allocators/base/map.h"
 
 /* ---- one line ---------------------------------------------------------------------------- */
 

@@ -1,13 +1,13 @@
 /* RMM's CSV and the oracle form: a line for each request and free.
  *
- * In RMM's CSV the streams 0x1 and 0x2 have meanings of their own, so stream 0 is 0x0 and stream n is
- * 0x(n+2). A free is the program's free request, on the stream that it named; its completion is not in
- * the file. Times are those of a day that began with the trace. */
+ * In RMM's CSV the streams 0x1 and 0x2 have meanings of their own, so stream 0 is 0x0 and stream n
+ * is 0x(n+2). A free is the program's free request, on the stream that it named; its completion is
+ * not in the file. Times are those of a day that began with the trace. */
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "workloads/formats/requests.h"
 #include "workloads/formats/formats.h"
+#include "workloads/formats/requests.h"
 
 static enum ar_status rmm_row(void *output, struct request_moment *moment, struct ar_error *error)
 {

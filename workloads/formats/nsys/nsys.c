@@ -3,9 +3,10 @@
  *
  * 1. CUDA_GPU_MEMORY_USAGE_EVENTS has the requests and frees with their addresses. Device memory
  *    and arrays are kept; pinned, managed and static memory is omitted and reported. The tables
- *    ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER say which number is which kind and operation.
- * 2. CUPTI_ACTIVITY_KIND_KERNEL has the kernels. A kernel is placed at its launch, which is the row of
- *    CUPTI_ACTIVITY_KIND_RUNTIME of the same correlation; else at its begin.
+ *    ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER say which number is which kind and
+ *    operation.
+ * 2. CUPTI_ACTIVITY_KIND_KERNEL has the kernels. A kernel is placed at its launch, which is the row
+ *    of CUPTI_ACTIVITY_KIND_RUNTIME of the same correlation; else at its begin.
  * 3. Streams have the same numbers in both. The default streams are those of
  *    TARGET_INFO_CUDA_NULL_STREAM, or number 7 if there is no such table, or no stream.
  * 4. Of several processes the one with the most requests is taken.
@@ -18,11 +19,11 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/map.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
 #include "workloads/io/sqlite_file.h"
-#include "allocators/base/map.h"
 
 #define MEMORY  "CUDA_GPU_MEMORY_USAGE_EVENTS"
 #define KERNELS "CUPTI_ACTIVITY_KIND_KERNEL"

@@ -6,15 +6,15 @@
  * Reading:
  * 1. The first line names the columns, in any order: id (or buffer, buffer_id), lower (begin,
  *    start), upper or end, size; alignment, hint, gaps and offset may follow.
- * 2. A buffer lives from lower until just before upper; an `end` is its last moment, so upper is one
- *    more.
+ * 2. A buffer lives from lower until just before upper; an `end` is its last moment, so upper is
+ *    one more.
  * 3. Moments become an order: at each, frees come first, then requests in the order of rows. A
  *    buffer that ends where it begins is freed right after its request.
  * 4. A hint is the offset that a planner should try first (-1: none). No policy here does; it is
  *    omitted.
  * 5. A buffer's id is kept as `tag` if it differs from the number of its request in the trace. An
- *    offset is the address that a planner chose: a note. The lifetime is kept in the keys `lower` and
- *    `upper`, so that a plan of the trace (`bound --plan`) can name it in the file's own terms.
+ *    offset is the address that a planner chose: a note. The lifetime is kept in the keys `lower`
+ *    and `upper`, so that a plan of the trace (`bound --plan`) can name it in the file's own terms.
  *
  * Writing: lifetimes are half-open and counted in requests and completions of the trace. A block
  * without a completion lives to the end. Blocks without bytes of device memory and requests that

@@ -1,11 +1,11 @@
 /* The raw memory timeline of PyTorch's profiler, as a trace:
- * `export_memory_timeline("x.raw.json.gz")` writes rows [time, action, bytes, category] that name no
- * tensor.
+ * `export_memory_timeline("x.raw.json.gz")` writes rows [time, action, bytes, category] that name
+ * no tensor.
  *
- * 1. Actions: 1 a tensor was there before, 2 it is made, 3 it is written to, 4 it is destroyed.
- *    A write is two rows: minus the bytes in the old category, plus them in the new one.
- * 2. Live tensors are in stacks, one for each size and category. A destroyed or written tensor is the
- *    last one in the stack of its size and category, else the last one of that size in another
+ * 1. Actions: 1 a tensor was there before, 2 it is made, 3 it is written to, 4 it is destroyed. A
+ *    write is two rows: minus the bytes in the old category, plus them in the new one.
+ * 2. Live tensors are in stacks, one for each size and category. A destroyed or written tensor is
+ *    the last one in the stack of its size and category, else the last one of that size in another
  *    category.
  * 3. A tensor that is destroyed and was never made was there before: it comes first, with the key
  *    initial=yes, as do those that the file lists as there before.
@@ -17,10 +17,10 @@
 #include <string.h>
 
 #include "allocators/base/array.h"
+#include "allocators/base/map.h"
 #include "workloads/formats/formats.h"
 #include "workloads/io/fields.h"
 #include "workloads/io/json_pull.h"
-#include "allocators/base/map.h"
 #include "workloads/trace/trace.h"
 
 enum action { ACTION_BEFORE = 1, ACTION_MAKE, ACTION_WRITE, ACTION_DESTROY };

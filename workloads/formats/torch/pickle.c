@@ -3,8 +3,8 @@
  *
  * 1. Values are words of 64 bits, on a stack and in the memo; a container is an index.
  * 2. Marks are in a stack of their own, which limits the depth of a pickle.
- * 3. The numbers of the memo must rise one by one, as every writer assigns them, and there may be no
- *    more of them than values: then the memo is no larger than the file.
+ * 3. The numbers of the memo must rise one by one, as every writer assigns them, and there may be
+ *    no more of them than values: then the memo is no larger than the file.
  * 4. Texts of more than 64 KiB are skipped without being kept.
  *
  * Source of the opcodes: the documentation of Python's module pickletools. */
@@ -94,8 +94,8 @@ static enum ar_status fill(struct pickle *self, size_t count, struct ar_error *e
     return AR_OK;
 }
 
-/* The next `count` bytes, at most BUFFER_BYTES, valid until the next call. NULL with an error if they
- * are missing: `failed` is its status. */
+/* The next `count` bytes, at most BUFFER_BYTES, valid until the next call. NULL with an error if
+ * they are missing: `failed` is its status. */
 static const unsigned char *take(struct pickle *self, size_t count, struct ar_error *error)
 {
     if (self->filled - self->at < count) {

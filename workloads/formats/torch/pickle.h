@@ -1,9 +1,9 @@
 /* A machine for Python's pickles that accepts data only, protocols 0 to 5.
  *
- * It knows numbers, texts, lists, tuples and dictionaries, and can run nothing: an opcode that names a
- * class, calls or builds something, or asks for objects from elsewhere is refused by its name.
- * Containers belong to a sink, which is told about the values put into them and keeps of them what it
- * needs, so that a file need not fit into memory as a tree. */
+ * It knows numbers, texts, lists, tuples and dictionaries, and can run nothing: an opcode that
+ * names a class, calls or builds something, or asks for objects from elsewhere is refused by its
+ * name. Containers belong to a sink, which is told about the values put into them and keeps of them
+ * what it needs, so that a file need not fit into memory as a tree. */
 #ifndef WORKLOADS_FORMATS_TORCH_PICKLE_H
 #define WORKLOADS_FORMATS_TORCH_PICKLE_H
 
@@ -52,8 +52,8 @@ static inline int64_t pickle_int_of(uint64_t value)
 double pickle_float_of(uint64_t value);
 uint64_t pickle_make_float(double number);
 
-/* The owner of the values of a pickle. Indexes have 60 bits. An error ends the reading; it gets file
- * and byte in front. */
+/* The owner of the values of a pickle. Indexes have 60 bits. An error ends the reading; it gets
+ * file and byte in front. */
 struct pickle_sink {
     enum ar_status (*make_list)(void *argument, uint64_t *index, struct ar_error *error);
     enum ar_status (*make_dict)(void *argument, uint64_t *index, struct ar_error *error);
@@ -84,8 +84,8 @@ enum ar_status pickle_number(const struct pickle_sink *sink, uint64_t bits, bool
 /* Whether a file that begins so is a pickle. */
 bool pickle_matches(const char *head, size_t count);
 
-/* Reads one pickle from the current position of `input` and ignores what follows. FORMAT with file and
- * byte if it is damaged, too deep, too long or more than data. */
+/* Reads one pickle from the current position of `input` and ignores what follows. FORMAT with file
+ * and byte if it is damaged, too deep, too long or more than data. */
 enum ar_status pickle_read(struct trace_input *input, const struct pickle_sink *sink,
                            uint64_t *value, struct ar_error *error) AR_STATUS_CHECKED;
 

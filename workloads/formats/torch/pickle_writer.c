@@ -1,6 +1,6 @@
-/* Lists are written in batches of 1000 items, as Python's own are: PyTorch's viewer passes a batch to a
- * function as its arguments, and JavaScript limits their number. Opcodes have the names of Python's
- * pickletools. */
+/* Lists are written in batches of 1000 items, as Python's own are: PyTorch's viewer passes a batch
+ * to a function as its arguments, and JavaScript limits their number. Opcodes have the names of
+ * Python's pickletools. */
 #include "workloads/formats/torch/pickle_writer.h"
 
 #include <stdlib.h>

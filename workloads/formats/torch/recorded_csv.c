@@ -1,15 +1,15 @@
-/* Recorded CSVs (action,addr,size,stream,time_us): what PyTorch's memory history saw, with kernels and
- * marks, as a trace. Rows name blocks by address; a trace names them by id.
+/* Recorded CSVs (action,addr,size,stream,time_us): what PyTorch's memory history saw, with kernels
+ * and marks, as a trace. Rows name blocks by address; a trace names them by id.
  *
- * 1. Streams become ordinals: the default stream is 0, the others are numbered by first appearance among
- *    the allocator's rows. A kernel has the profiler's stream; the .json maps it back, or it gets an
- *    ordinal of its own.
- * 2. A free that is completed in the next row of the allocator is one `f` at the free request; else it
- *    is `r` there and `f` at the completion.
- * 3. A request that failed (oom) is `a`, or `p` if requests follow it (the program continued), a note,
- *    and an `r`: nothing of it remains.
- * 4. Blocks that are freed without a request were there before the recording began: they come first,
- *    with the key initial=yes.
+ * 1. Streams become ordinals: the default stream is 0, the others are numbered by first appearance
+ *    among the allocator's rows. A kernel has the profiler's stream; the .json maps it back, or it
+ *    gets an ordinal of its own.
+ * 2. A free that is completed in the next row of the allocator is one `f` at the free request; else
+ *    it is `r` there and `f` at the completion.
+ * 3. A request that failed (oom) is `a`, or `p` if requests follow it (the program continued), a
+ *    note, and an `r`: nothing of it remains.
+ * 4. Blocks that are freed without a request were there before the recording began: they come
+ *    first, with the key initial=yes.
  * 5. The first row is at `t,0`, so that no note of what was done comes where the state at the start
  *    would.
  * 6. Rows that contradict each other are refused, or noted if the reader is lenient.
@@ -369,7 +369,8 @@ static enum ar_status append_row(struct conversion *c, struct ar_error *error)
     }
 }
 
-/* The blocks that were there before the recording began: the first row of their address is a free. */
+/* The blocks that were there before the recording began: the first row of their address is a
+ * free. */
 static enum ar_status append_initial(struct conversion *c, struct ar_error *error)
 {
     struct ar_map seen = {0};

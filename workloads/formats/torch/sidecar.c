@@ -1,8 +1,8 @@
 /* The .json of a recorded CSV.
  *
  * The recorder writes the events into NAME.csv.gz, and into NAME.json the settings, the card, the
- * profiler's number of each stream and, if private pools were used, the pool of each segment. A key that
- * is missing leaves the default. */
+ * profiler's number of each stream and, if private pools were used, the pool of each segment. A key
+ * that is missing leaves the default. */
 #include "workloads/formats/torch/sidecar.h"
 
 #include <jansson.h>

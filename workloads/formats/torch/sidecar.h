@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "allocators/base/status.h"
-#include "workloads/trace/source.h"
 #include "workloads/trace/header.h"
+#include "workloads/trace/source.h"
 
 struct sidecar_stream {
     uint64_t allocator,
@@ -27,14 +27,14 @@ struct sidecar {
     size_t segment_count;
 };
 
-/* Reads the .json of `csv_path` into `info` and `out`; without one both stay unchanged. FORMAT if it is no
- * such file. The caller closes `out`. */
+/* Reads the .json of `csv_path` into `info` and `out`; without one both stay unchanged. FORMAT if
+ * it is no such file. The caller closes `out`. */
 enum ar_status sidecar_read(const char *csv_path, struct trace_info *info, struct sidecar *out,
                             struct ar_error *error) AR_STATUS_CHECKED;
 void sidecar_close(struct sidecar *sidecar);
 
-/* The integers in `stats` of the .json of `csv_path`; none if there is no such file. FORMAT. The caller
- * closes `out`, also after a failure. */
+/* The integers in `stats` of the .json of `csv_path`; none if there is no such file. FORMAT. The
+ * caller closes `out`, also after a failure. */
 enum ar_status sidecar_stats_read(const char *csv_path, struct trace_stats *out,
                                   struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -3,8 +3,8 @@
  *
  * The file, a pickle or JSON, is read as data into a tree and packed entries (pickle.c,
  * snapshot_tree.c). For each device the state at the start is computed (snapshot_world.c), and the
- * pools that the snapshot does not name are inferred (snapshot_pools.c, snapshot_ranges.c). Then all
- * becomes a trace (snapshot_trace.c). FORMAT.md has the rules. */
+ * pools that the snapshot does not name are inferred (snapshot_pools.c, snapshot_ranges.c). Then
+ * all becomes a trace (snapshot_trace.c). FORMAT.md has the rules. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,8 +181,8 @@ static enum ar_status read_some(struct trace_input *input, unsigned char *bytes,
     return status;
 }
 
-/* Moves to the pickle in a file of torch.save: an archive whose first member is NAME/data.pkl and is
- * not compressed. */
+/* Moves to the pickle in a file of torch.save: an archive whose first member is NAME/data.pkl and
+ * is not compressed. */
 static enum ar_status enter_archive(struct trace_input *input, struct ar_error *error)
 {
     unsigned char head[ZIP_HEAD_BYTES], rest[ZIP_NAMES_MOST];

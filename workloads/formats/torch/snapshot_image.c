@@ -1,16 +1,17 @@
 /* Settling an image: the segments at the end.
  *
  * 1. Segments made and not freed, by address, each as it was made.
- * 2. Pages mapped and not unmapped. Runs that touch are one segment, because a block may be in both. The
- *    viewer goes backwards through the trace from here: an entry must find what it undoes.
- * 3. A block goes into the segment that it begins in. A block outside of all of them, of a policy that
- *    takes its memory from nowhere, gets a segment of its own.
+ * 2. Pages mapped and not unmapped. Runs that touch are one segment, because a block may be in
+ *    both. The viewer goes backwards through the trace from here: an entry must find what it
+ *    undoes.
+ * 3. A block goes into the segment that it begins in. A block outside of all of them, of a policy
+ *    that takes its memory from nowhere, gets a segment of its own.
  * 4. Bytes that no block fills are a free block, so that the blocks of a segment add up to it.
  *
- * Writing: the layout is that of PyTorch 2.11, with every key that readers since 2.0 use: a dictionary
- * of segments with their blocks, of a list of entries for each device, and of the allocator's settings.
- * Streams and pools are the ordinals of the trace. A tag takes the place of the stack of the request: one
- * frame, named like the tag, of a file named like the trace. */
+ * Writing: the layout is that of PyTorch 2.11, with every key that readers since 2.0 use: a
+ * dictionary of segments with their blocks, of a list of entries for each device, and of the
+ * allocator's settings. Streams and pools are the ordinals of the trace. A tag takes the place of
+ * the stack of the request: one frame, named like the tag, of a file named like the trace. */
 #include "workloads/formats/torch/snapshot_image.h"
 
 #include <stdio.h>
@@ -250,8 +251,8 @@ static enum ar_status add_free(struct snapshot_image *out, const struct snapshot
     return from < to ? snapshot_add_block(out, &block, error) : AR_OK;
 }
 
-/* PyTorch does not split off a small rest of a free block, except in its small pool and in ranges that
- * grow. */
+/* PyTorch does not split off a small rest of a free block, except in its small pool and in ranges
+ * that grow. */
 static bool keeps_rest(const struct snapshot_segment *segment, uint64_t rest_bytes)
 {
     return !segment->expandable && segment->bytes != SMALL_SEGMENT_BYTES &&
@@ -512,8 +513,8 @@ static void put_traces(struct writer *self)
     pickle_end_list(pickle);
 }
 
-/* `entry` is the number of entries of its device before it, so that a reader need not guess among those
- * of one time. */
+/* `entry` is the number of entries of its device before it, so that a reader need not guess among
+ * those of one time. */
 static void put_annotations(struct writer *self)
 {
     struct pickle_writer *pickle = &self->pickle;

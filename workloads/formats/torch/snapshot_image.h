@@ -1,5 +1,5 @@
-/* A PyTorch memory snapshot in memory before it is written: the entries of an allocator and its segments
- * at the end. A simulated run or a recorded trace fills it in. */
+/* A PyTorch memory snapshot in memory before it is written: the entries of an allocator and its
+ * segments at the end. A simulated run or a recorded trace fills it in. */
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_IMAGE_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_IMAGE_H
 
@@ -82,9 +82,9 @@ struct snapshot_image {
     struct snapshot_annotation *annotations;
     size_t annotation_count, annotation_room;
     struct texts tags;
-    bool
-        recorded; /* by another allocator: blocks have the requested bytes, rounded up, and segments no
-                      pools. Settling adds the bytes that PyTorch leaves with a block, and pools */
+    /* Of another allocator: blocks have the requested bytes, rounded up, and segments no pools.
+     * Settling adds the bytes that PyTorch leaves with a block, and pools. */
+    bool recorded;
     bool sizes_known; /* recorded, but with the granted bytes of each block */
     char name[128];   /* of the trace; the file name of frames made from tags */
     char conf[512];   /* the allocator's settings in PyTorch's syntax */
@@ -105,8 +105,8 @@ enum ar_status snapshot_add_mark(struct snapshot_image *self, const char *label,
 enum ar_status snapshot_tag(struct snapshot_image *self, const char *text, uint32_t *tag,
                             struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Computes the segments at the end from the entries, sorts the blocks into them, and fills the rest with
- * free ones. Once, after the last entry and block. HOST_MEMORY. */
+/* Computes the segments at the end from the entries, sorts the blocks into them, and fills the rest
+ * with free ones. Once, after the last entry and block. HOST_MEMORY. */
 enum ar_status snapshot_settle(struct snapshot_image *self,
                                struct ar_error *error) AR_STATUS_CHECKED;
 

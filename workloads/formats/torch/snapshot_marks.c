@@ -3,11 +3,11 @@
  * 1. The label of a mark is the name, with `stage=start` or `stage=end`. The stage MARK, which this
  *    project writes for marks that are neither, becomes none.
  * 2. The end of `ProfilerStep#N`, and of anything called `step`, is the end of a step: `m,step`.
- *    Nothing else is: the beginning of `step` has the label `step_begins`. If the label differs from
- *    the name, `name=` has the name.
+ *    Nothing else is: the beginning of `step` has the label `step_begins`. If the label differs
+ *    from the name, `name=` has the name.
  * 3. Bytes that a label cannot hold become `_`.
- * 4. `entry`, which this project writes, is the number of entries before it; PyTorch's annotations have
- *    times only. */
+ * 4. `entry`, which this project writes, is the number of entries before it; PyTorch's annotations
+ *    have times only. */
 #include "workloads/formats/torch/snapshot_marks.h"
 
 #include <stdio.h>

@@ -22,8 +22,8 @@ struct snapshot_marks {
     size_t count;
 };
 
-/* Reads the list; items that are no dictionaries are counted in `*left_out`. The words are among the
- * tree's texts, which remain when its values are forgotten. HOST_MEMORY. */
+/* Reads the list; items that are no dictionaries are counted in `*left_out`. The words are among
+ * the tree's texts, which remain when its values are forgotten. HOST_MEMORY. */
 enum ar_status snapshot_marks_read(struct snapshot_marks *marks, struct snapshot_tree *tree,
                                    uint64_t list, uint64_t *left_out,
                                    struct ar_error *error) AR_STATUS_CHECKED;

@@ -1,21 +1,23 @@
-/* How: PyTorch takes the smallest free block that is large enough, of one stream, one kind (small or
- * large) and one pool, and makes a segment if there is none. The history shows which block it took. So all
- * blocks are followed forward through the history, the free ones in a tree for each stream and kind, by
- * size and then address, as PyTorch has them:
+/* How: PyTorch takes the smallest free block that is large enough, of one stream, one kind (small
+ * or large) and one pool, and makes a segment if there is none. The history shows which block it
+ * took. So all blocks are followed forward through the history, the free ones in a tree for each
+ * stream and kind, by size and then address, as PyTorch has them:
  *
- * 1. A free block that PyTorch would have taken, or that would have spared a segment, but passed over, is
- *    in a segment of another pool than the block that it took.
- * 2. When cached segments are released, one that is wholly free and remains is not of the common pool,
- *    unless one is known to be of it: then only a private pool was emptied. With some settings a request
- *    releases a part of the common pool: that is tried if the first assumption leads to contradictions.
- * 3. Segments are coloured, those that were released first, else in the order of their creation: each
- *    gets the first pool that none of its opposites has: the common one, the named ones, new ones. Any
- *    colouring without a conflict explains all addresses of the history, with which a policy is compared.
- * 4. A contradiction (a block is taken that is not free, a conflict among the named pools) means that
- *    unknown settings were in force: then nothing is inferred.
+ * 1. A free block that PyTorch would have taken, or that would have spared a segment, but passed
+ *    over, is in a segment of another pool than the block that it took.
+ * 2. When cached segments are released, one that is wholly free and remains is not of the common
+ *    pool, unless one is known to be of it: then only a private pool was emptied. With some
+ *    settings a request releases a part of the common pool: that is tried if the first assumption
+ *    leads to contradictions.
+ * 3. Segments are coloured, those that were released first, else in the order of their creation:
+ *    each gets the first pool that none of its opposites has: the common one, the named ones, new
+ *    ones. Any colouring without a conflict explains all addresses of the history, with which a
+ *    policy is compared.
+ * 4. A contradiction (a block is taken that is not free, a conflict among the named pools) means
+ *    that unknown settings were in force: then nothing is inferred.
  *
- * Source: get_free_block and release_cached_blocks of PyTorch's allocator, as the policy `torch` has
- * them; the inference is this project's. */
+ * Source: get_free_block and release_cached_blocks of PyTorch's allocator, as the policy `torch`
+ * has them; the inference is this project's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,8 +152,8 @@ static void absorb_next(struct snapshot_passed *self, uint32_t block)
     drop_block(self, next);
 }
 
-/* Whether a request leaves a rest of a block: PyTorch gives a small rest of a large block to the request,
- * and all of one that must not be split. */
+/* Whether a request leaves a rest of a block: PyTorch gives a small rest of a large block to the
+ * request, and all of one that must not be split. */
 static bool leaves_rest(const struct snapshot_passed *self, bool small, uint64_t bytes,
                         uint64_t rest_bytes)
 {
@@ -269,7 +271,8 @@ static uint64_t most_for(const struct snapshot_passed *self, uint64_t bytes)
                                              : bytes + settings->max_non_split_rounding_bytes;
 }
 
-/* The free blocks that would have served a request before `block`; all that would if it is fresh. */
+/* The free blocks that would have served a request before `block`; all that would if it is
+ * fresh. */
 static enum ar_status find_passed(struct snapshot_passed *self, uint32_t block, uint64_t bytes,
                                   bool fresh, struct ar_error *error)
 {
@@ -397,17 +400,17 @@ static void take_back(struct snapshot_passed *self, const struct snapshot_record
     segment->live = false;
 }
 
-/* Segments were released, and these were not: they are neither of the common pool nor of one that ever
- * released any, which a private pool does when the program releases it. `next`: the next entry; NULL: the
- * end. */
+/* Segments were released, and these were not: they are neither of the common pool nor of one that
+ * ever released any, which a private pool does when the program releases it. `next`: the next
+ * entry; NULL: the end. */
 static enum ar_status look_at_rest(struct snapshot_passed *self, const struct snapshot_record *next,
                                    struct ar_error *error)
 {
     enum ar_status status = AR_OK;
     bool in_request =
         !next || next->action == SNAPSHOT_SEGMENT_ALLOC || next->action == SNAPSHOT_OOM;
-    /* For a request PyTorch may release only the oldest (if there is a threshold and the program set a
-     * limit), or as many of the largest as it needs. */
+    /* For a request PyTorch may release only the oldest (if there is a threshold and the program
+     * set a limit), or as many of the largest as it needs. */
     if (in_request && ((self->in_part && self->settings.gc_threshold > 0) ||
                        self->smallest_back >= self->settings.max_split_bytes))
         return AR_OK;

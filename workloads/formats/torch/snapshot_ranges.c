@@ -1,25 +1,26 @@
-/* How: PyTorch has one range of addresses for each stream, kind and pool, in which it maps pages from the
- * lower end up, and releases the range when no page is mapped. So, forward through the history:
+/* How: PyTorch has one range of addresses for each stream, kind and pool, in which it maps pages
+ * from the lower end up, and releases the range when no page is mapped. So, forward through the
+ * history:
  *
  * 1. Pages mapped in or next to those of a range are its own; others begin a new range.
  * 2. Two ranges of one stream and kind that exist at the same time are of different pools.
- * 3. When pages are unmapped, a range that keeps a page without a block in use is of another pool than
- *    those that ever unmapped any, and not of the common one: a pool unmaps all free pages, and a
- *    private pool does so from the moment on at which it is released.
- * 4. Ranges have the pools that the snapshot names; the others get, in the order in which they begin,
- *    the first pool that fits: the common one, the named ones, new ones.
+ * 3. When pages are unmapped, a range that keeps a page without a block in use is of another pool
+ *    than those that ever unmapped any, and not of the common one: a pool unmaps all free pages,
+ *    and a private pool does so from the moment on at which it is released.
+ * 4. Ranges have the pools that the snapshot names; the others get, in the order in which they
+ *    begin, the first pool that fits: the common one, the named ones, new ones.
  *
- * Of each mapped page the number of blocks in use on it is counted. A page is unmapped if there are none,
- * because free blocks that touch are one.
+ * Of each mapped page the number of blocks in use on it is counted. A page is unmapped if there are
+ * none, because free blocks that touch are one.
  *
  * Source: as snapshot_pools.c, with map_block, unmap_block and find_expandable_block. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/map.h"
 #include "allocators/base/size.h"
 #include "allocators/policies/torch/torch.h"
 #include "workloads/formats/torch/snapshot_world.h"
-#include "allocators/base/map.h"
 
 #define RANGES_MOST 1024u
 #define SMALL_PAGE  (2 * AR_MIB)
@@ -57,8 +58,8 @@ struct telling {
 
 /* ---- pages -----------------------------------------------------------------------------
  *
- * These keep range->free_pages up to date. Pages and blocks that exist already, or do not exist, are
- * skipped. HOST_MEMORY. */
+ * These keep range->free_pages up to date. Pages and blocks that exist already, or do not exist,
+ * are skipped. HOST_MEMORY. */
 
 static uint64_t page_at(const struct range *range, uint64_t address)
 {

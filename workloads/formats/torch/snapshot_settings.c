@@ -1,6 +1,6 @@
-/* The settings of PyTorch's allocator. In a snapshot the text of the environment comes first. A program
- * may have changed its settings since, which only the other fields show: what these add to the text is
- * appended in PyTorch's own syntax, so that one text holds all of it. */
+/* The settings of PyTorch's allocator. In a snapshot the text of the environment comes first. A
+ * program may have changed its settings since, which only the other fields show: what these add to
+ * the text is appended in PyTorch's own syntax, so that one text holds all of it. */
 #include "workloads/formats/torch/snapshot_settings.h"
 
 #include <inttypes.h>
@@ -168,8 +168,8 @@ static bool is_known(const char *item)
     return false;
 }
 
-/* Adds the settings of the text one by one, without blanks, as PyTorch reads them. One that no known
- * version of PyTorch has is omitted. */
+/* Adds the settings of the text one by one, without blanks, as PyTorch reads them. One that no
+ * known version of PyTorch has is omitted. */
 static void add_text(struct conf *conf, const char *text, struct import_report *report)
 {
     char item[400];

@@ -20,9 +20,9 @@ struct snapshot_settings {
 /* Reads "max_split_size_mb:64,expandable_segments:True"; unknown settings are ignored. */
 void snapshot_settings_read(const char *conf, struct snapshot_settings *out);
 
-/* Writes the settings in `allocator_settings` of a snapshot as the text that a user would have set: that
- * of the environment, and after it what the other fields add to it. "" if there are no settings. What
- * is omitted goes to the report. */
+/* Writes the settings in `allocator_settings` of a snapshot as the text that a user would have set:
+ * that of the environment, and after it what the other fields add to it. "" if there are no
+ * settings. What is omitted goes to the report. */
 void snapshot_conf(const struct snapshot_tree *tree, uint64_t settings, char *text, size_t room,
                    struct import_report *report);
 

@@ -2,18 +2,18 @@
  *
  * 1. Streams and pools become ordinals as they come: the default stream of the first device is 0,
  *    the common pool is 0. Streams of other devices are streams of their own.
- * 2. The state at the start comes first, as FORMAT.md says: segments, blocks, then the requests of the
- *    blocks in use, with initial=yes, and a free request for those that are pending.
+ * 2. The state at the start comes first, as FORMAT.md says: segments, blocks, then the requests of
+ *    the blocks in use, with initial=yes, and a free request for those that are pending.
  * 3. A free that is completed in the next entry of its device is one `f`; else `r`, later `f`.
- * 4. A block at an address where one is in use: the free in between is missing, and inserted. A free of
- *    an address that is not in use is omitted.
+ * 4. A block at an address where one is in use: the free in between is missing, and inserted. A
+ *    free of an address that is not in use is omitted.
  * 5. Several devices are merged by time; without times, they follow each other.
  * 6. At the end come the segments and blocks of the snapshot, as notes.
- * 7. For a device without a history, pending blocks are taken for blocks in use: a trace in which no
- *    completion follows any free request is one whose free requests are final.
- * 8. An annotation is a mark (snapshot_marks.c) in front of an entry: of the one that it names, else by
- *    time, where an end comes after the entries of its microsecond and everything else before them.
- *    An annotation that is older than the history is at its beginning. */
+ * 7. For a device without a history, pending blocks are taken for blocks in use: a trace in which
+ *    no completion follows any free request is one whose free requests are final.
+ * 8. An annotation is a mark (snapshot_marks.c) in front of an entry: of the one that it names,
+ *    else by time, where an end comes after the entries of its microsecond and everything else
+ *    before them. An annotation that is older than the history is at its beginning. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * 2. A list whose first item is a stack frame becomes the name of its innermost frame of the user's
  *    own code; a frame is reduced to its name when it is first seen in a list.
  * 3. All others keep their keys and values, or items, as they come.
- * 4. A snapshot may be JSON, json.dump(torch.cuda.memory._snapshot(), file): then values wait on a stack
- *    until their array or object is closed, or until there are many, and go to the same sink.
+ * 4. A snapshot may be JSON, json.dump(torch.cuda.memory._snapshot(), file): then values wait on a
+ *    stack until their array or object is closed, or until there are many, and go to the same sink.
  *
  * A snapshot takes 56 bytes an entry while it is read, and 72 with stacks. */
 #include "workloads/formats/torch/snapshot_tree.h"
@@ -20,8 +20,8 @@
 #include "workloads/io/json_pull.h"
 #include "workloads/trace/event.h"
 
-/* Whether a source file is the user's own code, by the folders of libraries and the endings of files
- * that are no Python. */
+/* Whether a source file is the user's own code, by the folders of libraries and the endings of
+ * files that are no Python. */
 static bool is_users_code(const char *file)
 {
     static const char *const folders[] = {

@@ -1,5 +1,5 @@
-/* The values of a snapshot, from its pickle or JSON: entries of the history packed into 32 bytes each,
- * stacks reduced to one name, everything else as a tree. */
+/* The values of a snapshot, from its pickle or JSON: entries of the history packed into 32 bytes
+ * each, stacks reduced to one name, everything else as a tree. */
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_TREE_H
 
@@ -125,8 +125,8 @@ void snapshot_forget_below(struct snapshot_tree *tree, uint64_t number);
 /* Frees all values; records, texts, streams and pools remain. */
 void snapshot_forget_values(struct snapshot_tree *tree);
 
-/* The index of a stream's handle or a pool's name, which is added if it is new. INVALID if there are too
- * many. */
+/* The index of a stream's handle or a pool's name, which is added if it is new. INVALID if there
+ * are too many. */
 enum ar_status snapshot_stream(struct snapshot_tree *tree, uint64_t handle, unsigned *index,
                                struct ar_error *error) AR_STATUS_CHECKED;
 enum ar_status snapshot_pool(struct snapshot_tree *tree, uint64_t pair, unsigned *index,

@@ -1,23 +1,23 @@
 /* How: the events are undone from the last to the first.
  *
- * 1. A block that is allocated did not exist before; a block that is completed was pending before, and
- *    one whose free is requested was in use. What remains at the first event existed at the start: so
- *    the head of a ring buffer may be missing.
+ * 1. A block that is allocated did not exist before; a block that is completed was pending before,
+ *    and one whose free is requested was in use. What remains at the first event existed at the
+ *    start: so the head of a ring buffer may be missing.
  * 2. The same for segments and pages. A released segment is not among the final ones, and so has no
  *    pool: the common one is assumed, and reported.
  * 3. On the way, each request gets the pool of the segment that it is in.
  * 4. The granted bytes of a block of the start are known if it is still there at the end; else its
- *    requested bytes are known, and if the next request is a little after it, the bytes in between are
- *    its own.
- * 5. Runs of pages: PyTorch reserves a range of addresses of 9/8 of the card's memory and maps pages in
- *    it from the lower end up; a snapshot has only the pages. Runs of one stream, kind and pool are of
- *    one range, because a pool makes no second one while the first has room. If the pool is unknown
- *    they may be those of two private pools: then they are of one range only if the gap is at most the
- *    most bytes ever reserved, because pages once filled it. A range begins at the lowest page that the
- *    history maps or unmaps in it.
+ *    requested bytes are known, and if the next request is a little after it, the bytes in between
+ *    are its own.
+ * 5. Runs of pages: PyTorch reserves a range of addresses of 9/8 of the card's memory and maps
+ *    pages in it from the lower end up; a snapshot has only the pages. Runs of one stream, kind and
+ *    pool are of one range, because a pool makes no second one while the first has room. If the
+ *    pool is unknown they may be those of two private pools: then they are of one range only if the
+ *    gap is at most the most bytes ever reserved, because pages once filled it. A range begins at
+ *    the lowest page that the history maps or unmaps in it.
  *
- * Source: the method by which public snapshots were replayed for this project (blocks that are freed
- * without a request existed before), and the layouts that PyTorch has written since 2.0. */
+ * Source: the method by which public snapshots were replayed for this project (blocks that are
+ * freed without a request existed before), and the layouts that PyTorch has written since 2.0. */
 #include "workloads/formats/torch/snapshot_world.h"
 
 #include <inttypes.h>
@@ -166,8 +166,8 @@ static bool touching(const struct snapshot_area *left, const struct snapshot_are
            left->stream == right->stream && left->address + left->bytes == right->address;
 }
 
-/* Unmapped pages that touch no others are assumed to be of the common pool: a private pool keeps its
- * pages until it is released. */
+/* Unmapped pages that touch no others are assumed to be of the common pool: a private pool keeps
+ * its pages until it is released. */
 static enum ar_status add_area(struct snapshot_world *world, const struct snapshot_record *record,
                                bool pages, struct ar_error *error)
 {
@@ -433,8 +433,8 @@ static struct snapshot_place *place_below(const struct snapshot_world *world, ui
     return above ? &world->places[above - 1] : NULL;
 }
 
-/* PyTorch leaves up to 1 MiB with a large block instead of splitting it off: if the first request after
- * a block begins so far after its end, those bytes are its own. */
+/* PyTorch leaves up to 1 MiB with a large block instead of splitting it off: if the first request
+ * after a block begins so far after its end, those bytes are its own. */
 static void learn_granted(struct snapshot_world *world, const struct snapshot_tree *tree)
 {
     for (size_t i = 0; i < world->event_count && world->place_count; i++) {
@@ -460,8 +460,8 @@ static void learn_granted(struct snapshot_world *world, const struct snapshot_tr
         world->places[i].gone = false;
 }
 
-/* A program may exclude completions from its history (skip_actions): then a free is completed when it is
- * requested. */
+/* A program may exclude completions from its history (skip_actions): then a free is completed when
+ * it is requested. */
 static void complete_at_once(struct snapshot_world *world, const struct snapshot_tree *tree)
 {
     bool completed = false;

@@ -1,14 +1,14 @@
-/* The memory of the allocator of one GPU: at the end, as the segments of the snapshot say, and at the
- * start of the history, computed from that by going back through the entries. */
+/* The memory of the allocator of one GPU: at the end, as the segments of the snapshot say, and at
+ * the start of the history, computed from that by going back through the entries. */
 #ifndef WORKLOADS_FORMATS_TORCH_SNAPSHOT_WORLD_H
 #define WORKLOADS_FORMATS_TORCH_SNAPSHOT_WORLD_H
 
+#include "allocators/base/map.h"
 #include "workloads/formats/formats.h"
-#include "workloads/formats/torch/snapshot_marks.h"
 #include "workloads/formats/torch/snapshot_areas.h"
+#include "workloads/formats/torch/snapshot_marks.h"
 #include "workloads/formats/torch/snapshot_tree.h"
 #include "workloads/trace/event.h"
-#include "allocators/base/map.h"
 #include "workloads/trace/trace.h"
 
 struct snapshot_place {
@@ -65,28 +65,28 @@ struct snapshot_record *snapshot_world_event(const struct snapshot_world *world,
 enum ar_status snapshot_world_rewind(struct snapshot_world *world, struct snapshot_tree *tree,
                                      struct ar_error *error) AR_STATUS_CHECKED;
 
-/* For each run of pages of the start that begins a range, the lowest address that the range ever has, in
- * one pass over the history. The caller frees it. NULL: no host memory. */
+/* For each run of pages of the start that begins a range, the lowest address that the range ever
+ * has, in one pass over the history. The caller frees it. NULL: no host memory. */
 uint64_t *snapshot_world_bases(const struct snapshot_world *world,
                                const struct snapshot_tree *tree);
 /* Whether a run of the start belongs to the same range as the one before it. */
 bool snapshot_world_joins(const struct snapshot_world *world, size_t area);
 
-/* Appends to the trace the state at the start, all events and marks, and the state at the end. Frees the
- * records of the tree on the way. */
+/* Appends to the trace the state at the start, all events and marks, and the state at the end.
+ * Frees the records of the tree on the way. */
 enum ar_status snapshot_trace(struct snapshot_tree *tree, struct snapshot_world *worlds,
                               size_t count, const struct snapshot_marks *marks,
                               struct format_reading *reading,
                               struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Infers the pools of ranges of pages that the snapshot does not name, because all pages of the range
- * were unmapped. Once, after the rewind. `conf`: the settings of the allocator. If nothing can be
- * inferred, nothing changes. HOST_MEMORY; INVALID for too many pools. */
+/* Infers the pools of ranges of pages that the snapshot does not name, because all pages of the
+ * range were unmapped. Once, after the rewind. `conf`: the settings of the allocator. If nothing
+ * can be inferred, nothing changes. HOST_MEMORY; INVALID for too many pools. */
 enum ar_status snapshot_ranges_tell(struct snapshot_world *world, struct snapshot_tree *tree,
                                     const char *conf, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The same for segments: PyTorch 2.0 and earlier versions name no pools, later ones not those of released
- * segments. */
+/* The same for segments: PyTorch 2.0 and earlier versions name no pools, later ones not those of
+ * released segments. */
 enum ar_status snapshot_pools_tell(struct snapshot_world *world, struct snapshot_tree *tree,
                                    const char *conf, struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -3,12 +3,12 @@
  *
  * 1. Regions, and chunks in use and free, are notes in front of the first event, in the order of
  *    addresses: a state to start from, see FORMAT.md.
- * 2. Each chunk in use is a request with the key initial=yes; the operation that requested it, if the
- *    log names it, is its tag.
- * 3. The request that failed is the last one, with a note. Its size is exact if a sentence of the log
- *    has the bytes, else as it was rounded, else as it was printed with a unit.
- * 4. If the log has no dump, XLA's list of a program's largest buffers is read: arguments are requests,
- *    the buffers that the program would have allocated are notes.
+ * 2. Each chunk in use is a request with the key initial=yes; the operation that requested it, if
+ *    the log names it, is its tag.
+ * 3. The request that failed is the last one, with a note. Its size is exact if a sentence of the
+ *    log has the bytes, else as it was rounded, else as it was printed with a unit.
+ * 4. If the log has no dump, XLA's list of a program's largest buffers is read: arguments are
+ *    requests, the buffers that the program would have allocated are notes.
  * Both frameworks print the same text: the source locations in it show which one it was. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,8 +35,8 @@ static int by_address(const void *left, const void *right)
     return (a->line > b->line) - (a->line < b->line);
 }
 
-/* The regions, while the chunks are in the order of the log. If the chunks of a region do not fill it,
- * lines are missing. */
+/* The regions, while the chunks are in the order of the log. If the chunks of a region do not fill
+ * it, lines are missing. */
 static enum ar_status append_regions(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;
@@ -81,8 +81,8 @@ static void sort_chunks(struct conversion *c)
     dump->chunk_count = kept;
 }
 
-/* The regions of a log that names none, from the addresses of the chunks: old versions list first the
- * chunks in use, then the free ones. */
+/* The regions of a log that names none, from the addresses of the chunks: old versions list first
+ * the chunks in use, then the free ones. */
 static enum ar_status append_runs(struct conversion *c)
 {
     const struct bfc_dump *dump = &c->log.last;

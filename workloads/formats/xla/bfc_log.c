@@ -1,11 +1,11 @@
-/* Reading a log for the dumps of a BFC allocator: the last dump that names chunks, and the request that
- * failed.
+/* Reading a log for the dumps of a BFC allocator: the last dump that names chunks, and the request
+ * that failed.
  *
- * Each line is searched for the allocator's own words, wherever they are, so that time stamps, source
- * locations and prefixes of a terminal do not matter.
+ * Each line is searched for the allocator's own words, wherever they are, so that time stamps,
+ * source locations and prefixes of a terminal do not matter.
  * 1. "... ran out of memory trying to allocate 1.25GiB (rounded to N)requested by op X" begins a
- *    dump; so does "BFCAllocator dump for" or the first bin if chunks were read already. With
- *    "is not a failure" the program continued without the memory.
+ *    dump; so does "BFCAllocator dump for" or the first bin if chunks were read already. With "is
+ *    not a failure" the program continued without the memory.
  * 2. "Next region of size N", then "InUse at A of size N [by op X ..] next M", "Free  at ..";
  *    TensorFlow 1 says "Chunk at" for those in use. Addresses are hexadecimal, with or without 0x.
  * 3. "N Chunks of size S totalling": the summary, which replaces the chunks in logs that lost them.
@@ -22,8 +22,8 @@
  *                     Shape: f32[4096,128,3]
  *                     ==========================
  *
- *    "Entry Parameter Subshape:" instead of the last two marks an argument, which was live before; the
- *    program would have allocated all others.
+ *    "Entry Parameter Subshape:" instead of the last two marks an argument, which was live before;
+ *    the program would have allocated all others.
  * Source of the words: bfc_allocator.cc of TensorFlow 1.0 to 2.18 and of XLA. */
 #include "workloads/formats/xla/bfc_log.h"
 

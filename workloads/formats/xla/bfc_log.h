@@ -1,5 +1,5 @@
-/* What the BFC allocator of TensorFlow and XLA prints when it runs out of memory. Fields that the log
- * does not have are 0. */
+/* What the BFC allocator of TensorFlow and XLA prints when it runs out of memory. Fields that the
+ * log does not have are 0. */
 #ifndef WORKLOADS_FORMATS_XLA_BFC_LOG_H
 #define WORKLOADS_FORMATS_XLA_BFC_LOG_H
 
@@ -79,7 +79,8 @@ struct bfc_log {
     bool later_failure;              /* a request failed after it, without a dump */
 };
 
-/* Reads all of the log. IO, FORMAT or HOST_MEMORY. The caller closes `out`, also after a failure. */
+/* Reads all of the log. IO, FORMAT or HOST_MEMORY. The caller closes `out`, also after a
+ * failure. */
 enum ar_status bfc_log_read(struct trace_input *input, struct bfc_log *out,
                             struct ar_error *error) AR_STATUS_CHECKED;
 void bfc_log_close(struct bfc_log *log);
