@@ -238,6 +238,13 @@ test:
 	@+$(SUB) VARIANT=san program tests
 	@tests/run.sh lint release san
 
+## soak: the suite with all random operations and large inputs, plain and under ASan and UBSan; takes
+##     an hour, CI runs it weekly
+soak:
+	@+$(SUB) VARIANT=release all tests
+	@+$(SUB) VARIANT=san program tests
+	@TEST_SOAK=1 tests/run.sh release san
+
 ## check: the quick part: lints, unit and golden tests of one build, nothing installed
 check:
 	@+$(SUB) all tests
@@ -342,8 +349,8 @@ help:
 	@.ci/help
 
 FORCE:
-.PHONY: all program library plugin tests fuzzers gpu-tests test test-gpu check lint san tsan fuzz format bench draw figures \
-        paper whatif claims phases micro instructions regress history baseline harness deps install uninstall clean help FORCE
+.PHONY: all program library plugin tests fuzzers gpu-tests test test-gpu soak check lint san tsan fuzz format bench draw \
+        figures paper whatif claims phases micro instructions regress history baseline harness deps install uninstall clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -14,13 +14,11 @@
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "sim/advise/advise.h"
+#include "tests/support/amount.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/snapshot_runs.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
-
-#define SETTINGS_TRIED   2 /* for each recording */
-#define CAPACITIES_TRIED 3 /* for each setting */
 
 static unsigned draws = 1;
 
@@ -199,13 +197,13 @@ static uint64_t draw_capacity(struct ar_rng *rng, const struct outcome *whole)
 static void check_recording(const struct recording *recording, struct ar_rng *rng,
                             struct tally *tally)
 {
-    for (unsigned i = 0; i < SETTINGS_TRIED; i++) {
+    for (uint64_t i = 0; i < test_amount(2, 1); i++) {
         const char *setting = settings[ar_rng_below(rng, SETTINGS)];
         const struct outcome whole = run(recording->program, setting, 0, NULL);
         const struct trial alone = predict(recording->path, setting, 0);
         compare_peaks(recording, setting, &whole, &alone);
         compare(recording, setting, whole.peak_reserved_bytes + 64 * AR_MIB, tally);
-        for (unsigned j = 0; j < CAPACITIES_TRIED; j++)
+        for (uint64_t j = 0; j < test_amount(3, 3); j++)
             compare(recording, setting, draw_capacity(rng, &whole), tally);
     }
 }
@@ -249,7 +247,8 @@ static void predictions_of_two_streams_are_too(void **state)
 {
     (void)state;
     for (uint64_t seed = 11; seed < 13; seed++)
-        check_programs(two_streams, sizeof two_streams / sizeof *two_streams, 2 * draws, seed);
+        check_programs(two_streams, sizeof two_streams / sizeof *two_streams,
+                       (unsigned)test_amount(2, 1) * draws, seed);
 }
 
 /* Every prediction from such a recording is left open. Returns whether the recorded run passed. */

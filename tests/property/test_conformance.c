@@ -13,6 +13,7 @@
 
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
+#include "tests/support/amount.h"
 #include "tests/support/memories.h"
 #include "tests/support/op_script.h"
 #include "tests/support/policy_rig.h"
@@ -386,7 +387,9 @@ static void after_fault(struct bench *b, const struct op_script *script, enum ar
 static void host_faults(void **state)
 {
     struct op_script script;
-    op_script_open(&script, 5, 600, 60, 8 * AR_MIB);
+    /* A plan is made anew for each fault. */
+    bool offline = policy_rig_is_offline(*state);
+    op_script_open(&script, 5, offline ? test_amount(600, 100) : 600, 60, 8 * AR_MIB);
     for (int kind = 0; kind < MEMORIES; kind++) {
         uint64_t calls = UINT64_MAX;
         for (uint64_t at = 1; at <= calls && at < 5000; at++) {

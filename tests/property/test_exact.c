@@ -9,11 +9,11 @@
 
 #include "allocators/planning/exact.h"
 #include "allocators/planning/orders.h"
+#include "tests/support/amount.h"
 #include "tests/support/planning_rig.h"
 
 #define MOST   16
 #define BLOCKS 7
-#define ROUNDS 250
 
 /* Every order, by Heap's rule. */
 static uint64_t every_order(const struct packing *packing)
@@ -96,7 +96,7 @@ static void finds_what_every_offset_finds(void **state)
     struct ar_rng rng;
     unsigned above = 0;
     ar_rng_seed(&rng, 1);
-    for (int round = 0; round < 300; round++) {
+    for (uint64_t round = 0; round < test_amount(300, 300); round++) {
         struct packing_block blocks[MOST];
         size_t count = planning_rig_fill(&rng, blocks, MOST, 12, 9, 10);
         above += solve(blocks, count, every_offset).end == PACKING_EXACT_EXHAUSTED;
@@ -110,14 +110,15 @@ static void keeps_alignments(void **state)
     struct ar_rng rng;
     unsigned above = 0;
     ar_rng_seed(&rng, 3);
-    for (int round = 0; round < ROUNDS; round++) {
+    const uint64_t rounds = test_amount(250, 120);
+    for (uint64_t round = 0; round < rounds; round++) {
         struct packing_block blocks[BLOCKS];
         planning_rig_draw(&rng, blocks, BLOCKS, 6, 9);
         for (size_t i = 0; i < BLOCKS; i++)
             blocks[i].alignment = UINT64_C(1) << ar_rng_below(&rng, 3);
         above += solve(blocks, BLOCKS, every_order).end == PACKING_EXACT_EXHAUSTED;
     }
-    assert_true(above > ROUNDS / 10);
+    assert_true(above > rounds / 10);
 }
 
 /* Multiples of a unit have the same plans, scaled. */

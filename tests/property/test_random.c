@@ -1,4 +1,4 @@
-/* A million random operations on every policy, with the oracle in its shadow: `checked` looks at
+/* Random operations on every policy, a million with `make soak`, with the oracle in its shadow: `checked` looks at
  * each answer, and walks and validates after each call while at most 256 blocks are live, at
  * every thousandth where more are. Then a part of the same script twice: the same seed gives
  * the same placements, byte for byte.
@@ -17,6 +17,7 @@
 
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
+#include "tests/support/amount.h"
 #include "tests/support/memories.h"
 #include "tests/support/op_script.h"
 #include "tests/support/policy_rig.h"
@@ -69,7 +70,8 @@ static void one_policy(void **state)
     const char *checked = "checked(every=1000,small=256)+";
     struct op_result result[3] = {{0}};
     struct op_script script;
-    size_t ops = number("OPS", 1000000);
+    bool offline = policy_rig_is_offline(name); /* plans take longer */
+    size_t ops = number("OPS", test_amount(1000000, offline ? 50000 : 150000));
     bool ran = false;
     /* Most of them on bump, where addresses touch and a fault of one byte shows; the rest, or
      * all for a policy that needs it, with virtual memory. */

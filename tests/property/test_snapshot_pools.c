@@ -12,11 +12,12 @@
 #include <cmocka.h>
 
 #include "allocators/base/rng.h"
+#include "tests/support/amount.h"
 #include "tests/support/snapshot_layouts.h"
 #include "tests/support/snapshot_runs.h"
 #include "tests/support/trace_rig.h"
 
-enum { PROGRAMS = 60, EVENTS = 400, LIVE_MOST = 40 };
+enum { EVENTS = 400, LIVE_MOST = 40 };
 
 struct live {
     uint64_t id;
@@ -88,7 +89,7 @@ static void pools_are_found_again(void **state)
     struct trace_rig rig;
     (void)state;
     trace_rig_open(&rig);
-    for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
+    for (uint64_t seed = 1; seed <= test_amount(60, 30); seed++) {
         write_program(rig.path[0], seed, false, seed % 2);
         check_program(&rig, "torch", seed, 0);
     }
@@ -109,7 +110,7 @@ static void settings_are_followed(void **state)
     struct trace_rig rig;
     (void)state;
     trace_rig_open(&rig);
-    for (uint64_t seed = 1; seed <= PROGRAMS / 4; seed++)
+    for (uint64_t seed = 1; seed <= test_amount(15, 9); seed++)
         for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
             write_program(rig.path[0], seed, true, true);
             check_program(&rig, policies[i], seed, LAYOUT_SETTINGS);

@@ -1,5 +1,6 @@
 #include "tests/support/policy_rig.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "allocators/registry.h"
@@ -33,6 +34,14 @@ enum ar_status policy_rig_alloc(struct policy_rig *rig, uint64_t bytes, struct a
 enum ar_status policy_rig_free(struct policy_rig *rig, const struct ar_policy_block *block)
 {
     return ar_policy_free(rig->policy, block, 0);
+}
+
+bool policy_rig_is_offline(const char *text)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
+    const struct ar_policy_ops *ops = registry_find(name);
+    return ops && (ops->capabilities & AR_POLICY_OFFLINE);
 }
 
 static bool add_up(void *argument, const struct ar_policy_range *range)

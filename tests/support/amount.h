@@ -1,0 +1,21 @@
+/* How much a test with random operations does. */
+#ifndef TESTS_SUPPORT_AMOUNT_H
+#define TESTS_SUPPORT_AMOUNT_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* `usual`, and a third of it under a sanitizer, where each operation takes several times as long;
+ * `soak` with TEST_SOAK=1, which `make soak` sets. */
+static inline uint64_t test_amount(uint64_t soak, uint64_t usual)
+{
+    const char *asked = getenv("TEST_SOAK");
+    if (asked && *asked == '1')
+        return soak;
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    usual = (usual + 2) / 3;
+#endif
+    return usual;
+}
+
+#endif
