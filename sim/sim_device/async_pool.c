@@ -73,7 +73,8 @@ struct sim_pool {
     struct pool_pages pages;
     uint64_t held_pages;
     uint64_t used_bytes;
-    bool begun; /* it has given out memory */
+    bool begun;   /* it has given out memory */
+    bool settled; /* what is pending is what the last settling left */
 };
 
 /* ---- opening and closing -------------------------------------------------------------------- */
@@ -262,6 +263,7 @@ static void pending_add(struct sim_pool *self, uint32_t piece, const struct pend
 {
     struct queue *queue = &self->queues[piece_at(self, piece)->owner];
     struct pending *added = &self->pending[piece];
+    self->settled = false;
     *added = *last_free;
     added->older = queue->newest;
     added->newer = NO_PIECE;
@@ -276,6 +278,7 @@ static void pending_remove(struct sim_pool *self, uint32_t piece, uint32_t list)
 {
     struct queue *queue = &self->queues[list];
     const struct pending *gone = &self->pending[piece];
+    self->settled = false;
     if (gone->older)
         self->pending[gone->older].newer = gone->newer;
     else
@@ -313,21 +316,25 @@ static void complete_oldest(struct sim_pool *self, uint32_t list)
     (void)heap_give(&self->heap, piece, LIST_FREE);
 }
 
-/* Frees what is done: as far as the host knows, or, with `look`, as it finds out now. Frees of a
- * stream are done in their order, so it is enough to look at the oldest. */
-static void complete_done(struct sim_pool *self, bool look)
+/* Frees what is done of a list: as far as the host knows, or, with `look`, as it finds out now. Frees
+ * of a stream are done in their order, so it is enough to look at the oldest. */
+static void complete_list(struct sim_pool *self, uint32_t list, bool look)
 {
     struct sim_clock *clock = &self->device->clock;
-    for (uint32_t list = 0; (list = next_pending(self, list + 1, LIST_FREE, 1)) != NO_LIST;) {
-        for (uint32_t oldest; (oldest = self->queues[list].oldest) != NO_PIECE;) {
-            const struct pending *pending = &self->pending[oldest];
-            bool done = look ? sim_clock_done(clock, pending->ticket)
-                             : sim_clock_known(clock, list - 1, pending->sequence);
-            if (!done)
-                break;
-            complete_oldest(self, list);
-        }
+    for (uint32_t oldest; (oldest = self->queues[list].oldest) != NO_PIECE;) {
+        const struct pending *pending = &self->pending[oldest];
+        bool done = look ? sim_clock_done(clock, pending->ticket)
+                         : sim_clock_known(clock, list - 1, pending->sequence);
+        if (!done)
+            break;
+        complete_oldest(self, list);
     }
+}
+
+static void complete_done(struct sim_pool *self, bool look)
+{
+    for (uint32_t list = 0; (list = next_pending(self, list + 1, LIST_FREE, 1)) != NO_LIST;)
+        complete_list(self, list, look);
 }
 
 void sim_pool_settle(struct sim_device *device)
@@ -335,7 +342,14 @@ void sim_pool_settle(struct sim_device *device)
     struct sim_pool *self = device->pool;
     if (!self)
         return;
-    complete_done(self, false);
+    /* A program that waits for each of many streams in turn learns of one at a time. */
+    struct sim_clock *clock = &self->device->clock;
+    if (!self->settled || clock->learned > 1)
+        complete_done(self, false);
+    else if (clock->learned == 1 && clock->learned_stream + 1 < self->queue_count)
+        complete_list(self, clock->learned_stream + 1, false);
+    self->settled = true;
+    clock->learned = 0;
     if (self->settings.release_threshold_bytes != UINT64_MAX)
         pages_give_back(self, self->settings.release_threshold_bytes);
 }

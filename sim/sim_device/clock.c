@@ -181,8 +181,11 @@ void sim_clock_stream_wait(struct sim_clock *self, uint32_t ordinal, uint64_t nu
 static void know(void *argument, uint32_t stream, uint64_t sequence)
 {
     struct sim_clock *self = argument;
-    if (sequence > self->streams[stream].known)
-        self->streams[stream].known = sequence;
+    if (sequence <= self->streams[stream].known)
+        return;
+    self->streams[stream].known = sequence;
+    self->learned += self->learned == 0 || self->learned_stream != stream;
+    self->learned_stream = stream;
 }
 
 /* The host has found a moment past, and so all that it came after. */
@@ -199,7 +202,7 @@ uint64_t sim_clock_sync(struct sim_clock *self, uint32_t ordinal)
     if (ordinal == SIM_ALL_STREAMS) {
         self->now_ns = sim_clock_idle_at(self);
         for (uint32_t i = 0; i < self->stream_count; i++)
-            self->streams[i].known = self->streams[i].sequence;
+            know(self, i, self->streams[i].sequence);
         return self->now_ns - before_ns;
     }
     struct sim_stream *stream = clock_stream(self, ordinal);

@@ -53,6 +53,8 @@ struct sim_clock {
     struct ranges events;
     size_t events_bound; /* at so many events those that no longer matter are forgotten */
     bool failed;         /* a stream could not be made: no memory, or an ordinal beyond the most */
+    /* How many streams the host has learned more of since the pool last looked, and the last one. */
+    uint32_t learned, learned_stream;
 };
 
 void sim_clock_open(struct sim_clock *self, uint32_t launch_queue);
