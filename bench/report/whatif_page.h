@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "sim/advise/whatif.h"
+#include "sim/advise/advise.h"
 
 struct whatif_line {
     const char *program, *from, *to; /* the settings' names */

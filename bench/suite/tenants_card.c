@@ -15,7 +15,7 @@
 
 #include "bench/cuda/cuda_device.h"
 #include "sim/device_kinds.h"
-#include "sim/tenants/place.h"
+#include "sim/tenants/machine.h"
 #include "sim/tenants/runner.h"
 
 #define SILENCE_S   120

@@ -16,8 +16,8 @@
 #define SIM_ADVISE_ADVISE_H
 
 #include "sim/advise/candidates.h"
-#include "sim/advise/holders.h"
-#include "sim/advise/pressure.h"
+#include "sim/advise/peak.h"
+#include "sim/advise/recording.h"
 #include "sim/advise/trial.h"
 #include "sim/fidelity/fidelity.h"
 
@@ -89,5 +89,20 @@ enum advise_fit advise_fits(const struct advise_row *row);
 /* The row to take: of the recorder's own that fit, the recorded one if it does; else the single setting
  * with the least slowdown at the capacity in question; else the pair. NULL: none fits. */
 const struct advise_row *advise_best(const struct advise_result *result);
+
+/* How well one recorded setting is predicted from another: the same program, recorded under both. */
+struct whatif {
+    /* Requests of both recordings; those that only one of them holds, as sizes go. */
+    uint64_t requests_from, requests_to, only_from, only_to;
+    struct trial predicted; /* `to`'s setting and limit, over what `from` asks for */
+    bool recorded_passed;
+    bool has_peak;
+    uint64_t recorded_peak_reserved_bytes;
+    char spec[1024]; /* of `to` */
+};
+
+/* `config` has the recording that is predicted from; its capacity is not used. */
+enum ar_status whatif_predict(const struct advise_config *config, struct trace_source *to,
+                              struct whatif *out, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -3,6 +3,7 @@
 #define SIM_ADVISE_TRIAL_H
 
 #include "sim/experiment/baseline.h"
+#include "sim/experiment/session.h"
 #include "sim/replay.h"
 
 /* What is the same for all trials. */
@@ -73,5 +74,31 @@ typedef void trial_done(void *argument);
 enum ar_status trial_each(struct trace_source *trace, unsigned jobs, size_t count, trial_work *work,
                           trial_done *done, void *argument,
                           struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Stands around a policy that waits for pending frees where memory is short. In a recording that
+ * tells when blocks completed, but not what for, they complete then, or earlier where the policy
+ * waits for them: as they would have. */
+/* Puts it around the session's policy, before the first request. `streams`: of the trace. HOST_MEMORY. */
+enum ar_status waiting_wrap(struct session *session, uint32_t streams,
+                            struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Whether an answer would be the other way round by something that the recording does not tell. */
+/* One that asks of a trial of `policy` at a capacity (0: all of the card). */
+typedef enum ar_status doubt_ask(const struct trial_setup *setup, struct trace_source *trace,
+                                 const char *policy, uint64_t capacity_bytes, struct trial *trial,
+                                 struct ar_error *error);
+
+/* A trial that failed, once more with `trace`, in which what a library tries out may fail. */
+doubt_ask doubt_tries AR_STATUS_CHECKED;
+
+/* Any trial but with all of the card, once more with blocks that other streams used free at once: under
+ * another setting they may complete earlier than was recorded. Or later, or some of them: so room for the
+ * largest of them more or less must make no difference either. */
+doubt_ask doubt_late AR_STATUS_CHECKED;
+
+/* Any trial but with all of the card, once more with `trace`, in which the program releases no cache by
+ * itself: where the recorded setting does not do what was recorded, releases may have been the allocator's
+ * own. */
+doubt_ask doubt_releases AR_STATUS_CHECKED;
 
 #endif

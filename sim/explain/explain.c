@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "sim/explain/births.h"
-#include "sim/explain/pins.h"
+#include "sim/explain/pinning_blocks.h"
 #include "sim/experiment/baseline.h"
 #include "sim/experiment/session.h"
 #include "sim/experiment/survey.h"

@@ -42,4 +42,11 @@ bool message_text_size_before(const struct message_text *self, size_t at,
 /* Reads a whole number of bytes at `at`; it ends where white space stood. */
 size_t message_text_count(const struct message_text *self, size_t at, uint64_t *count);
 
+/* The readers of one framework's wordings each; CuPy's and RMM's, which are short, share one. */
+/* Whether such a message is there; fills the figures that it gives, as printed. A message that
+ * does not say how much was asked for leaves that figure unknown. */
+bool message_read_torch(const struct message_text *text, struct message *self);
+bool message_read_pools(const struct message_text *text, struct message *self);
+bool message_read_xla(const struct message_text *text, struct message *self);
+
 #endif

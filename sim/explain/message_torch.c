@@ -13,7 +13,7 @@
  * CUDA, HIP, XPU, NPU, MLU and others differ in the first word only. */
 #include <string.h>
 
-#include "sim/explain/message_wordings.h"
+#include "sim/explain/message_text.h"
 
 #define WINDOW_MOST    6000 /* characters that a message may have */
 #define PROCESSES_MOST 64   /* named in a message */

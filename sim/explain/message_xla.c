@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/explain/message_wordings.h"
+#include "sim/explain/message_text.h"
 
 /* Bytes of an element of a type, as TensorFlow names types. */
 static const struct type {

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "allocators/policy.h"
 #include "allocators/spec.h"
 #include "sim/replay.h"
 #include "workloads/trace/source.h"

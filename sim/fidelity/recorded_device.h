@@ -111,4 +111,20 @@ void recorded_differ_in_spans(struct recorded_device *self, size_t count);
 /* "VERB n bytes at ADDRESS" */
 void recorded_describe(const struct recorded_span *span, const char *verb, char *text, size_t room);
 
+/* How the recorded allocator stood at the end, held against the policy's own walk. */
+/* Counts what is the same into the device's result, and notes the first difference. Nothing where
+ * the recording tells of no end, or has differed before. HOST_MEMORY. */
+enum ar_status recorded_final_compare(struct recorded_device *device,
+                                      const struct ar_policy *policy,
+                                      struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Stands around a policy that keeps blocks from other streams by itself. A block that is let go
+ * and completes later is given to the policy as one that another stream uses, so that it completes
+ * inside of the policy, when the recorded device says so. */
+/* Puts it around `inner`, which it owns from then on; `inner` itself where it keeps no blocks from
+ * others. HOST_MEMORY leaves `inner` to the caller. */
+enum ar_status deferring_wrap(struct ar_host *host, struct ar_policy *inner,
+                              struct recorded_device *device, struct ar_policy **out,
+                              struct ar_error *error) AR_STATUS_CHECKED;
+
 #endif

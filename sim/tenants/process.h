@@ -98,4 +98,71 @@ void process_warnings(const struct process *process, char *text, size_t room);
 /* "ValueError"; "" for none. */
 const char *process_exception_name(enum process_exception exception);
 
+/* What the frameworks' halves of process.h share. */
+struct process_reading {
+    const struct process_card *cards; /* of the machine */
+    size_t card_count;
+    const struct process_line *lines;
+    size_t line_count;
+    uint32_t visible[PROCESS_CARDS]; /* machine's number of each card that the process sees */
+    size_t visible_count;
+    struct process *process;
+    struct ar_error *error;
+};
+
+/* Of the environment; NULL: not set. */
+const char *process_variable(const struct process_reading *self, const char *name);
+
+void process_warn(struct process_reading *self, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The framework refuses. Returns NEGATIVE. */
+enum ar_status process_raise(struct process_reading *self, const struct process_line *line,
+                             enum process_exception exception, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+enum ar_status process_bad_line(struct process_reading *self, const struct process_line *line,
+                                const char *what);
+
+/* The next pool; INVALID where there are too many. */
+enum ar_status process_add_pool(struct process_reading *self, uint32_t visible_card,
+                                struct process_pool **pool) AR_STATUS_CHECKED;
+
+/* "all" or a number of a visible card at the start of `*text`, which moves behind it. `*first` to
+ * `*last` are the cards meant; false: it is neither. A number beyond the cards is given as is. */
+bool process_read_cards(const struct process_reading *self, const char **text, size_t *first,
+                        size_t *last);
+
+/* A number, the whole of the text. */
+bool process_read_number(const char *text, double *number);
+/* "true" or "false", in any of Python's and protobuf's spellings. */
+bool process_read_bool(const char *text, bool *value);
+
+enum ar_status process_tensorflow(struct process_reading *self) AR_STATUS_CHECKED;
+enum ar_status process_jax(struct process_reading *self) AR_STATUS_CHECKED;
+enum ar_status process_torch(struct process_reading *self) AR_STATUS_CHECKED;
+
+/* GPUOptions.experimental.virtual_devices, as gpu_device.cc checks it: lists of memory limits, one for each
+ * GPU in the order in which they are seen. */
+#define VIRTUAL_MOST 16 /* devices of a GPU */
+
+enum virtual_key { VIRTUAL_LIMITS, VIRTUAL_PRIORITIES, VIRTUAL_ORDINALS, VIRTUAL_KEYS };
+
+struct process_virtual {
+    size_t gpu_count[VIRTUAL_KEYS]; /* lists of each kind; limits: 0 where the option is not set */
+    size_t count[VIRTUAL_KEYS][PROCESS_CARDS];
+    uint64_t mib[PROCESS_CARDS][VIRTUAL_MOST];
+};
+
+/* Takes the line if it is one of virtual_devices, virtual_device_priorities and
+ * virtual_device_ordinals; `*taken` says so. Its lists have " / " between. */
+enum ar_status process_virtual_line(struct process_virtual *self, struct process_reading *reading,
+                                    const struct process_line *line, bool *taken) AR_STATUS_CHECKED;
+
+/* What the framework says to them when it makes its devices, with `gpu_count` GPUs that it may use. */
+enum ar_status process_virtual_check(const struct process_virtual *self,
+                                     struct process_reading *reading,
+                                     const struct process_line *line,
+                                     size_t gpu_count) AR_STATUS_CHECKED;
+
 #endif

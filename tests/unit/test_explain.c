@@ -9,7 +9,7 @@
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
-#include "sim/explain/births.h"
+#include "sim/explain/pinning_blocks.h"
 #include "sim/explain/explain.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/tiny_trace.h"

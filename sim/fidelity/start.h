@@ -1,10 +1,10 @@
-/* Stands around a policy in a recording that begins in the middle: gives the blocks that were there
- * to the requests that stand for them. */
-#ifndef SIM_FIDELITY_STARTING_H
-#define SIM_FIDELITY_STARTING_H
+#ifndef SIM_FIDELITY_START_H
+#define SIM_FIDELITY_START_H
 
 #include "sim/fidelity/recorded_device.h"
 
+/* Stands around a policy in a recording that begins in the middle: gives the blocks that were there
+ * to the requests that stand for them. */
 /* Brings `inner`, which has served nothing yet, into the state of the start: it adopts it, or where
  * it cannot, the blocks are requested in the order of their addresses. Puts the decorator around it,
  * which owns it from then on; `inner` itself where nothing was there. INVALID: the policy can

@@ -1,3 +1,15 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/size.h"
+#include "allocators/options.h"
+#include "allocators/policies/bfc/values.h"
+#include "allocators/policies/torch/torch.h"
+#include "allocators/spec.h"
+#include "sim/tenants/process.h"
+
 /* TensorFlow's settings, as context.py checks the calls and gpu_device.cc what comes of them.
  *
  * 1. Calls change what is set, in order. After the first operation a value may only be set to
@@ -11,15 +23,6 @@
  * 6. TF_GPU_ALLOCATOR chooses another allocator than best fit. Best fit waits ten seconds before a failure;
  *    cuda_malloc_async waits for the stream and tries once more; cuda_malloc does neither.
  * 7. Pinned host memory is a growing best-fit pool of its own: TF_GPU_HOST_MEM_LIMIT_IN_MB, 2^17 MiB. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "allocators/base/size.h"
-#include "allocators/policies/bfc/values.h"
-#include "sim/tenants/process_parts.h"
-#include "sim/tenants/process_virtual.h"
 
 #define LOGICAL_MOST 16
 #define NO_LIMIT     UINT64_MAX /* of a logical device: none given */
@@ -492,5 +495,267 @@ enum ar_status process_tensorflow(struct process_reading *reading)
         status = initialize(&self);
     if (self.no_retry)
         reading->process->retries = false;
+    return status;
+}
+
+/* PyTorch's settings: the fraction of a card that a process may hold, the allocator's configuration
+ * string, which is read as the policy reads it and refused as PyTorch refuses it, and the two that
+ * take another allocator: PYTORCH_NO_CUDA_MEMORY_CACHING, with any value, and the string's
+ * backend:cudaMallocAsync. */
+
+static enum ar_status set_fraction(struct process_reading *self, const struct process_line *line,
+                                   double *fractions)
+{
+    const char *value = line->value;
+    size_t first, last;
+    double fraction;
+    if (!process_read_cards(self, &value, &first, &last) || !process_read_number(value, &fraction))
+        return process_bad_line(self, line, "write a card or all, then a fraction");
+    if (!(fraction >= 0 && fraction <= 1))
+        return process_raise(self, line, PROCESS_VALUE_ERROR,
+                             "Invalid fraction value: %s. Allowed range: 0~1", value);
+    for (size_t i = first; i <= last; i++) {
+        if (i >= self->visible_count)
+            return process_raise(self, line, PROCESS_RUNTIME_ERROR,
+                                 "invalid device ordinal: there is no GPU %zu; %zu visible", i,
+                                 self->visible_count);
+        fractions[i] = fraction;
+    }
+    return AR_OK;
+}
+
+/* The newer name of the configuration holds before the older. */
+static const char *configuration(const struct process_reading *self)
+{
+    const char *text = process_variable(self, "PYTORCH_ALLOC_CONF");
+    return text ? text : process_variable(self, "PYTORCH_CUDA_ALLOC_CONF");
+}
+
+/* RuntimeError where the allocator would not take its string. */
+static enum ar_status check_settings(struct process_reading *self, const char *policy)
+{
+    struct torch_values values = {0};
+    struct torch_settings settings;
+    struct ar_error why = {""};
+    struct ar_spec spec;
+    enum ar_status status = ar_spec_parse(policy, &spec, self->error);
+    if (status != AR_OK)
+        return status;
+    status = ar_options_read(torch_options, &spec.links[spec.link_count - 1], "policy torch",
+                             &values, &why);
+    if (status == AR_OK)
+        status = torch_settings_read(&values, &settings, &why);
+    ar_spec_close(&spec);
+    if (status == AR_INVALID)
+        return process_raise(self, NULL, PROCESS_RUNTIME_ERROR, "%s", why.text);
+    return status ? ar_error_set(self->error, status, "%s", why.text) : AR_OK;
+}
+
+static enum ar_status add_torch_pool(struct process_reading *self, size_t card, double fraction)
+{
+    const char *conf = configuration(self);
+    struct process_pool *pool;
+    enum ar_status status = process_add_pool(self, (uint32_t)card, &pool);
+    if (status)
+        return status;
+    if (conf && (strlen(conf) > 511 || strchr(conf, '\'')))
+        return ar_error_set(self->error, AR_INVALID,
+                            "PYTORCH_CUDA_ALLOC_CONF is longer than 511 bytes, or holds a quote");
+    char *text = pool->policy, limit[40] = "";
+    size_t room = sizeof pool->policy;
+    pool->grows = true;
+    if (process_variable(self, "PYTORCH_NO_CUDA_MEMORY_CACHING")) {
+        snprintf(text, room, "direct");
+        return AR_OK;
+    }
+    if (fraction < 1) {
+        pool->limit_bytes =
+            (uint64_t)((double)self->cards[self->visible[card]].total_bytes * fraction);
+        snprintf(limit, sizeof limit, "limit=%" PRIu64, pool->limit_bytes);
+    }
+    if (conf && strstr(conf, "backend:cudaMallocAsync")) {
+        snprintf(text, room, "async:release_threshold=max%s%s", *limit ? "," : "", limit);
+        return AR_OK;
+    }
+    bool quoted = conf && *conf;
+    snprintf(text, room, "torch%s%s%s%s%s%s", *limit || quoted ? ":" : "", limit,
+             *limit && quoted ? "," : "", quoted ? "conf='" : "", quoted ? conf : "",
+             quoted ? "'" : "");
+    return check_settings(self, text);
+}
+
+enum ar_status process_torch(struct process_reading *self)
+{
+    double fractions[PROCESS_CARDS];
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < PROCESS_CARDS; i++)
+        fractions[i] = 1;
+    for (size_t i = 0; i < self->line_count && !status; i++) {
+        const struct process_line *line = &self->lines[i];
+        if (!strcmp(line->key, "framework") || (*line->key >= 'A' && *line->key <= 'Z'))
+            continue;
+        if (!strcmp(line->key, "set_per_process_memory_fraction"))
+            status = set_fraction(self, line, fractions);
+        else
+            status = process_bad_line(self, line,
+                                      "no such setting of PyTorch; there is "
+                                      "set_per_process_memory_fraction, and its environment");
+    }
+    for (size_t i = 0; i < self->visible_count && !status; i++)
+        status = add_torch_pool(self, i, fractions[i]);
+    return status;
+}
+
+/* JAX's settings: the environment alone.
+ *
+ * 1. The limit is a fraction, 0.75, of the card's total memory, taken at once or, without
+ *    XLA_PYTHON_CLIENT_PREALLOCATE, grown into. "0.3-0.8" under its newer name: a first region of the
+ *    one part, and growth up to the other.
+ * 2. The fraction has two names; both at once raise ValueError.
+ * 3. XLA_PYTHON_CLIENT_ALLOCATOR: default and bfc; platform asks the driver each time; cuda_async
+ *    is the driver's pool, which waits for the stream and tries once more; vmm maps pages.
+ * 4. gpu_system_memory_size, an option of XLA, is the size of the pool in bytes and goes before the fraction.
+ * 5. Pinned host memory is a growing pool of 64 GiB. */
+
+/* What it starts with and what it may come to, as parts of the total. */
+struct fractions {
+    double start, cap;
+};
+
+/* "0.3-0.8": a start and a cap, of the newest configuration. */
+static bool read_range(const char *text, struct fractions *fractions)
+{
+    char start[32];
+    const char *dash = strchr(text, '-');
+    if (!dash || dash == text || (size_t)(dash - text) >= sizeof start)
+        return false;
+    memcpy(start, text, (size_t)(dash - text));
+    start[dash - text] = '\0';
+    return process_read_number(start, &fractions->start) &&
+           process_read_number(dash + 1, &fractions->cap) && fractions->start > 0 &&
+           fractions->start <= fractions->cap && fractions->cap <= 1;
+}
+
+static enum ar_status read_fraction(struct process_reading *self, struct fractions *fractions)
+{
+    const char *now = process_variable(self, "XLA_CLIENT_MEM_FRACTION");
+    const char *before = process_variable(self, "XLA_PYTHON_CLIENT_MEM_FRACTION");
+    const char *text = now ? now : before;
+    *fractions = (struct fractions){0.75, 0.75};
+    if (now && before)
+        return process_raise(self, NULL, PROCESS_VALUE_ERROR,
+                             "XLA_PYTHON_CLIENT_MEM_FRACTION is the old name of "
+                             "XLA_CLIENT_MEM_FRACTION; set only one of the two");
+    if (!text || (now && read_range(now, fractions)))
+        return AR_OK;
+    if (!process_read_number(text, &fractions->cap) || !(fractions->cap > 0) || fractions->cap > 64)
+        return process_raise(self, NULL, PROCESS_VALUE_ERROR,
+                             "a memory fraction of \"%s\" is no number above 0", text);
+    fractions->start = fractions->cap;
+    return AR_OK;
+}
+
+enum allocator { ALLOCATOR_BFC, ALLOCATOR_PLATFORM, ALLOCATOR_VMM, ALLOCATOR_ASYNC };
+
+/* "" is what there is where none is named. */
+static bool find_allocator(const char *name, enum allocator *found)
+{
+    static const struct {
+        const char *name;
+        enum allocator allocator;
+    } known[] = {
+        {"", ALLOCATOR_BFC},    {"default", ALLOCATOR_BFC},
+        {"bfc", ALLOCATOR_BFC}, {"platform", ALLOCATOR_PLATFORM},
+        {"vmm", ALLOCATOR_VMM}, {"cuda_async", ALLOCATOR_ASYNC},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(name, known[i].name)) {
+            *found = known[i].allocator;
+            return true;
+        }
+    return false;
+}
+
+/* The spec of the pool of one card. */
+static void choose_jax_policy(enum allocator allocator, uint64_t start_bytes, struct process_pool *pool)
+{
+    char first[48] = "";
+    switch (allocator) {
+    case ALLOCATOR_BFC:
+        if (start_bytes < pool->limit_bytes)
+            snprintf(first, sizeof first, ",first_region=%" PRIu64, start_bytes);
+        snprintf(pool->policy, sizeof pool->policy, "%s:framework=jax,limit=%" PRIu64 "%s",
+                 pool->grows ? "growth" : "greedy", pool->limit_bytes, first);
+        break;
+    case ALLOCATOR_PLATFORM:
+        snprintf(pool->policy, sizeof pool->policy, "direct");
+        break;
+    case ALLOCATOR_VMM:
+        snprintf(pool->policy, sizeof pool->policy, "direct:limit=%" PRIu64, pool->limit_bytes);
+        break;
+    case ALLOCATOR_ASYNC:
+        snprintf(pool->policy, sizeof pool->policy,
+                 "async:release_threshold=%" PRIu64 ",retry=true", pool->limit_bytes);
+        break;
+    }
+}
+
+/* What the framework takes, and this model does without. */
+static void warn_of_the_rest(struct process_reading *self, enum allocator allocator)
+{
+    if (process_variable(self, "XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB"))
+        process_warn(self, "the pool for collectives is not modelled");
+    if (process_variable(self, "TF_FORCE_UNIFIED_MEMORY"))
+        process_warn(self, "unified memory is not modelled: a GPU has no more than its own");
+    if (allocator == ALLOCATOR_VMM)
+        process_warn(self, "vmm is taken for one driver allocation for each request");
+}
+
+enum ar_status process_jax(struct process_reading *self)
+{
+    const char *named = process_variable(self, "XLA_PYTHON_CLIENT_ALLOCATOR");
+    const char *preallocate = process_variable(self, "XLA_PYTHON_CLIENT_PREALLOCATE");
+    bool grows = preallocate && (!strcmp(preallocate, "false") || !strcmp(preallocate, "False") ||
+                                 !strcmp(preallocate, "0"));
+    struct fractions fractions;
+    uint64_t pool_bytes = 0; /* 0: by the fraction */
+    for (size_t i = 0; i < self->line_count; i++) {
+        const char *key = self->lines[i].key;
+        if (!strcmp(key, "framework") || (*key >= 'A' && *key <= 'Z'))
+            continue;
+        if (strcmp(key, "gpu_system_memory_size") != 0)
+            return process_bad_line(self, &self->lines[i],
+                                    "JAX is set by its environment, such as "
+                                    "XLA_PYTHON_CLIENT_PREALLOCATE, and gpu_system_memory_size");
+        if (ar_count_parse(self->lines[i].value, &pool_bytes, NULL) || !pool_bytes)
+            return process_bad_line(self, &self->lines[i], "a number of bytes");
+    }
+    enum allocator allocator;
+    if (named && !strcmp(named, "address"))
+        return ar_error_set(
+            self->error, AR_INVALID,
+            "XLA_PYTHON_CLIENT_ALLOCATOR=address is not modelled; there are default, "
+            "bfc, platform, cuda_async and vmm");
+    if (!find_allocator(named ? named : "", &allocator))
+        return process_raise(self, NULL, PROCESS_VALUE_ERROR,
+                             "XLA_PYTHON_CLIENT_ALLOCATOR is \"default\", \"bfc\", "
+                             "\"platform\", \"cuda_async\" or \"vmm\", not \"%s\"",
+                             named);
+    enum ar_status status = read_fraction(self, &fractions);
+    snprintf(self->process->pinned_policy, sizeof self->process->pinned_policy,
+             "growth:framework=jax,limit=%" PRIu64, 64 * AR_GIB);
+    if (!status)
+        warn_of_the_rest(self, allocator);
+    for (size_t i = 0; i < self->visible_count && !status; i++) {
+        struct process_pool *pool;
+        status = process_add_pool(self, (uint32_t)i, &pool);
+        if (status)
+            break;
+        double total_bytes = (double)self->cards[self->visible[i]].total_bytes;
+        pool->grows = grows || fractions.start < fractions.cap;
+        pool->limit_bytes = pool_bytes ? pool_bytes : (uint64_t)(total_bytes * fractions.cap);
+        choose_jax_policy(allocator,
+                      pool_bytes ? pool_bytes : (uint64_t)(total_bytes * fractions.start), pool);
+    }
     return status;
 }

@@ -1,0 +1,484 @@
+#include "sim/advise/recording.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocators/base/array.h"
+#include "allocators/base/size.h"
+#include "workloads/trace/trace.h"
+
+/* ---- prepare ---- */
+
+struct copying {
+    struct trace_source *source;
+    struct trace_memory *memory;
+    const uint64_t *releases;
+    size_t count, next;
+    uint64_t number;
+    uint64_t written;    /* events; while a killer is looked for, requests after it */
+    bool request_before; /* only notes came since an `a` */
+    bool probe_before;   /* the same of a `p` */
+    uint64_t killer; /* the number of a probe that the program did not survive; UINT64_MAX: none */
+    uint64_t request_event, request_bytes;
+    struct prepared *out;
+};
+
+static bool is_failure(const char *text)
+{
+    return text && (strncmp(text, "oom", 3) == 0 || strncmp(text, "failed", 6) == 0);
+}
+
+static void look(struct copying *self, const struct trace_event *event, const char *text)
+{
+    struct prepared *out = self->out;
+    if (event->kind == TRACE_NOTE && self->request_before && is_failure(text)) {
+        out->has_failed_request = true;
+        out->failed_event = self->request_event;
+        out->failed_bytes = self->request_bytes;
+    }
+    out->survived += event->kind == TRACE_NOTE && self->probe_before && is_failure(text);
+    self->probe_before =
+        event->kind == TRACE_PROBE || (self->probe_before && event->kind == TRACE_NOTE);
+    self->request_before =
+        event->kind == TRACE_ALLOC || (self->request_before && event->kind == TRACE_NOTE);
+    if (event->kind == TRACE_ALLOC) {
+        self->request_event = self->written;
+        self->request_bytes = event->value;
+        /* Else the program went on. */
+        out->has_failed_request = self->number > self->killer && out->has_failed_request;
+    }
+    if (event->kind == TRACE_MARK && (event->flags & TRACE_STEP))
+        out->last_step_end = self->written + 1;
+}
+
+#define LAST_REQUESTS 64 /* that a program may make while it ends */
+
+/* A request that failed is a probe where others follow. Where the program died nevertheless, and
+ * what follows the last one is but its end, that one is what it died of. */
+static void find_killer(struct copying *self, const struct trace_event *event, const char *text)
+{
+    self->number++;
+    if (event->kind == TRACE_PROBE)
+        self->request_event = self->number - 1;
+    self->request_before =
+        event->kind == TRACE_PROBE || (self->request_before && event->kind == TRACE_NOTE);
+    self->written += event->kind == TRACE_ALLOC;
+    bool step = event->kind == TRACE_MARK && (event->flags & TRACE_STEP);
+    if (step || self->written > LAST_REQUESTS)
+        self->killer = UINT64_MAX;
+    if (event->kind == TRACE_NOTE && self->request_before && is_failure(text)) {
+        self->killer = self->request_event;
+        self->written = 0;
+    }
+}
+
+static enum ar_status look_for_killer(struct copying *self, struct ar_error *error)
+{
+    const struct trace_event *events;
+    size_t pulled = 1;
+    enum ar_status status = AR_OK;
+    self->killer = UINT64_MAX;
+    while (!self->source->info.complete && !status && pulled) {
+        status = trace_next(self->source, &events, &pulled, error);
+        for (size_t i = 0; !status && i < pulled; i++)
+            find_killer(self, &events[i],
+                        events[i].kind == TRACE_NOTE ? trace_text_of(self->source, events[i].value)
+                                                     : NULL);
+    }
+    self->number = self->written = self->request_event = 0;
+    self->request_before = false;
+    return status ? status : trace_rewind(self->source, error);
+}
+
+static enum ar_status copy_one(struct copying *self, const struct trace_event *read,
+                               struct ar_error *error)
+{
+    struct trace_event changed = *read;
+    const struct trace_event *event = &changed;
+    if (self->number == self->killer)
+        changed.kind = TRACE_ALLOC;
+    const struct trace_event release = {.kind = TRACE_TRIM};
+    const struct trace_attributes *keys = NULL;
+    const char *text = NULL;
+    enum ar_status status = AR_OK;
+    while (self->next < self->count && self->releases[self->next] <= self->number && !status) {
+        status = trace_memory_append(self->memory, &release, NULL, NULL, error);
+        self->next++;
+        self->written++;
+    }
+    if (status)
+        return status;
+    if (event->attributes)
+        keys = trace_attributes_of(self->source, event->attributes);
+    self->out->has_pools |= keys && keys->pool;
+    self->out->has_outside |= event->kind == TRACE_OUTSIDE;
+    if (event->kind == TRACE_MARK || event->kind == TRACE_NOTE)
+        text = trace_text_of(self->source, event->value);
+    look(self, event, text);
+    self->number++;
+    self->written++;
+    return trace_memory_append(self->memory, event, keys, text, error);
+}
+
+enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releases, size_t count,
+                             struct prepared *out, struct ar_error *error)
+{
+    struct copying self = {.source = source, .releases = releases, .count = count, .out = out};
+    const struct trace_event *events;
+    size_t pulled = 1;
+    *out = (struct prepared){0};
+    enum ar_status status = trace_rewind(source, error);
+    if (!status)
+        status = look_for_killer(&self, error);
+    if (status)
+        return status;
+    self.memory = trace_memory_create(&source->info);
+    if (!self.memory)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
+    while (!status && pulled) {
+        status = trace_next(source, &events, &pulled, error);
+        for (size_t i = 0; !status && i < pulled; i++)
+            status = copy_one(&self, &events[i], error);
+    }
+    if (status) {
+        trace_memory_discard(self.memory);
+        return status;
+    }
+    return trace_memory_open(self.memory, &out->trace, error);
+}
+
+/* How:
+ *
+ * 1. What was held at most is the least that the limit can have been. Where memory went back and more
+ *    was made right after, the limit was less than what was held before and the new segment together,
+ *    if pressure it was.
+ * 2. The recording is held against the policy at the first, and at one byte less than the least of
+ *    the others that are no less, and so on upward; the one that leaves the fewest releases to the
+ *    program is taken, if that is fewer than without a limit.
+ * 3. The lowest one that does the same is looked for below it, by halving. */
+
+#define LIMITS_MOST 5 /* that are tried */
+
+/* PyTorch's segments for a request, which is what it holds against a limit. */
+#define SMALL_REQUEST AR_MIB
+#define SMALL_SEGMENT (2 * AR_MIB)
+#define LARGE_REQUEST (10 * AR_MIB)
+#define LARGE_SEGMENT (20 * AR_MIB)
+
+static uint64_t segment_of(uint64_t bytes)
+{
+    return bytes <= SMALL_REQUEST  ? SMALL_SEGMENT
+           : bytes < LARGE_REQUEST ? LARGE_SEGMENT
+                                   : ar_size_round_up(bytes, SMALL_SEGMENT);
+}
+
+struct looking {
+    const struct fidelity_result *held;
+    uint64_t event, reserved_bytes;
+    uint64_t before_bytes; /* what was held when the last release began */
+    size_t release;        /* the next one */
+    bool open;             /* one came, the next request not yet */
+    uint64_t limits[LIMITS_MOST];
+    size_t limit_count;
+};
+
+/* "VERB,ADDRESS,BYTES,.." */
+static bool read_bytes(const char *text, const char *verb, uint64_t *bytes)
+{
+    size_t length = strlen(verb);
+    if (strncmp(text, verb, length) != 0 || text[length] != ',')
+        return false;
+    const char *comma = strchr(text + length + 1, ',');
+    *bytes = comma ? strtoull(comma + 1, NULL, 10) : 0;
+    return comma != NULL;
+}
+
+static void follow_note(struct looking *self, const char *text)
+{
+    uint64_t bytes;
+    if (read_bytes(text, "segment_alloc", &bytes) || read_bytes(text, "segment_map", &bytes) ||
+        read_bytes(text, "segment", &bytes) || read_bytes(text, "pages", &bytes))
+        self->reserved_bytes += bytes;
+    else if (read_bytes(text, "segment_free", &bytes) || read_bytes(text, "segment_unmap", &bytes))
+        self->reserved_bytes -= bytes < self->reserved_bytes ? bytes : self->reserved_bytes;
+}
+
+/* Keeps the least ones, in order. */
+static void keep(struct looking *self, uint64_t limit)
+{
+    size_t at = 0;
+    while (at < self->limit_count && self->limits[at] < limit)
+        at++;
+    if (at == LIMITS_MOST || (at < self->limit_count && self->limits[at] == limit))
+        return;
+    if (self->limit_count < LIMITS_MOST)
+        self->limit_count++;
+    for (size_t i = self->limit_count - 1; i > at; i--)
+        self->limits[i] = self->limits[i - 1];
+    self->limits[at] = limit;
+}
+
+static void look_at_pressure(struct looking *self, struct trace_source *source,
+                             const struct trace_event *event)
+{
+    const struct fidelity_result *held = self->held;
+    if (self->release < held->release_count && held->releases[self->release] <= self->event) {
+        self->before_bytes = self->reserved_bytes;
+        self->open = true;
+        self->release++;
+    }
+    if (event->kind == TRACE_NOTE)
+        follow_note(self, trace_text_of(source, event->value));
+    if (event->kind == TRACE_ALLOC && self->open) {
+        uint64_t limit = self->before_bytes + segment_of(event->value) - 1;
+        if (limit > held->recorded_peak_reserved_bytes)
+            keep(self, limit);
+        self->open = false;
+    }
+    self->event++;
+}
+
+static enum ar_status find_limits(struct trace_source *source, struct looking *self,
+                                  struct ar_error *error)
+{
+    const struct trace_event *events;
+    size_t pulled = 1;
+    enum ar_status status = trace_rewind(source, error);
+    while (!status && pulled) {
+        status = trace_next(source, &events, &pulled, error);
+        for (size_t i = 0; !status && i < pulled; i++)
+            look_at_pressure(self, source, &events[i]);
+    }
+    return status;
+}
+
+static enum ar_status hold(struct trace_source *source, const char *text, uint64_t limit,
+                           uint64_t seed, struct fidelity_result *out, struct ar_error *error)
+{
+    char limited[1200];
+    struct ar_spec policy;
+    snprintf(limited, sizeof limited, "%s%slimit=%" PRIu64, text, strchr(text, ':') ? "," : ":",
+             limit);
+    enum ar_status status = ar_spec_parse(limited, &policy, error);
+    if (status)
+        return status;
+    const struct fidelity fidelity = {.policy = &policy, .source = source, .seed = seed};
+    status = fidelity_run(&fidelity, out, error);
+    ar_spec_close(&policy);
+    return status;
+}
+
+/* Rule 3, from `least`, which does not do the same, up to `most`, which does. */
+static enum ar_status find_lowest(struct trace_source *source, const char *text, uint64_t seed,
+                                  const struct fidelity_result *held, struct pressure *out,
+                                  uint64_t least, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    while (!status && out->least_bytes > least && out->least_bytes - least > SMALL_SEGMENT) {
+        struct fidelity_result other = {0};
+        uint64_t middle = least + (out->least_bytes - least) / 2;
+        status = hold(source, text, middle, seed, &other, error);
+        if (status)
+            break;
+        if (other.agrees && other.release_count <= held->release_count)
+            out->least_bytes = middle;
+        else
+            least = middle;
+        fidelity_result_close(&other);
+    }
+    return status;
+}
+
+enum ar_status pressure_find(struct trace_source *source, const char *text, uint64_t seed,
+                             struct fidelity_result *held, struct pressure *out,
+                             struct ar_error *error)
+{
+    struct looking looking = {.held = held};
+    uint64_t peak = held->recorded_peak_reserved_bytes;
+    *out = (struct pressure){0};
+    if (!held->agrees || !held->release_count || !peak)
+        return AR_OK;
+    keep(&looking, peak);
+    enum ar_status status = find_limits(source, &looking, error);
+    for (size_t i = 0; i < looking.limit_count && held->release_count && !status; i++) {
+        struct fidelity_result other = {0};
+        status = hold(source, text, looking.limits[i], seed, &other, error);
+        if (!status && other.agrees && other.release_count < held->release_count) {
+            struct fidelity_result swap = *held;
+            *held = other;
+            other = swap;
+            out->least_bytes = out->most_bytes = looking.limits[i];
+        }
+        if (!status)
+            fidelity_result_close(&other);
+    }
+    return status || !out->least_bytes ? status
+                                       : find_lowest(source, text, seed, held, out, peak, error);
+}
+
+/* How: events that concern blocks are followed one by one. A request opens a try; if the next such
+ * event lets its block go, the try is part of the run, else the run ends before it. A step ends it
+ * too. The completion of a let-go is none of these events. */
+
+#define RUN_LEAST 3 /* of so many, and of as many sizes */
+
+struct found {
+    uint64_t *at; /* numbers of requests, rising */
+    size_t count, room;
+};
+
+struct finding {
+    struct found found;
+    uint64_t number;
+    size_t run_from; /* of `found`: where the run that is open begins */
+    uint64_t live;   /* blocks */
+    bool open;       /* a request was the last event of a block */
+    uint64_t slot;   /* its block */
+    uint64_t bytes;
+    uint64_t sizes[RUN_LEAST]; /* the first ones of the run */
+    size_t size_count;
+    struct tries *out;
+    uint64_t run_most_bytes;
+};
+
+static enum ar_status keep_try(struct found *self, uint64_t number, struct ar_error *error)
+{
+    uint64_t *at = ar_array_grow(self->at, self->count, &self->room, sizeof *at);
+    if (!at)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu requests", self->count);
+    self->at = at;
+    self->at[self->count++] = number;
+    return AR_OK;
+}
+
+static void end_run(struct finding *self)
+{
+    if (self->size_count < RUN_LEAST)
+        self->found.count = self->run_from;
+    else if (self->run_most_bytes > self->out->most_bytes)
+        self->out->most_bytes = self->run_most_bytes;
+    self->run_from = self->found.count;
+    self->size_count = 0;
+    self->run_most_bytes = 0;
+    self->open = false;
+}
+
+static void note_size(struct finding *self, uint64_t bytes)
+{
+    for (size_t i = 0; i < self->size_count; i++)
+        if (self->sizes[i] == bytes)
+            return;
+    if (self->size_count < RUN_LEAST)
+        self->sizes[self->size_count++] = bytes;
+}
+
+static enum ar_status free_requested(struct finding *self, const struct trace_event *event,
+                                     uint64_t request_number, struct ar_error *error)
+{
+    self->live--;
+    if (!self->open || event->slot != self->slot || !self->live) {
+        end_run(self);
+        return AR_OK;
+    }
+    self->open = false;
+    note_size(self, self->bytes);
+    if (self->bytes > self->run_most_bytes)
+        self->run_most_bytes = self->bytes;
+    return keep_try(&self->found, request_number, error);
+}
+
+static enum ar_status follow(struct finding *self, const struct trace_event *event,
+                             uint64_t *request_number, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    bool completes = event->kind == TRACE_FREE_COMPLETED && !(event->flags & TRACE_WHOLE);
+    if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
+        if (self->open)
+            end_run(self);
+        self->open = event->kind == TRACE_ALLOC;
+        self->slot = event->slot;
+        self->bytes = event->value;
+        self->live++;
+        *request_number = self->number;
+    } else if ((event->kind == TRACE_FREE_COMPLETED || event->kind == TRACE_FREE_REQUESTED) &&
+               !completes) {
+        status = free_requested(self, event, *request_number, error);
+    } else if (event->kind == TRACE_MARK && (event->flags & TRACE_STEP)) {
+        end_run(self);
+    }
+    self->number++;
+    return status;
+}
+
+static enum ar_status find(struct trace_source *trace, struct finding *self, struct ar_error *error)
+{
+    const struct trace_event *events;
+    uint64_t request_number = 0;
+    size_t pulled = 1;
+    enum ar_status status = trace_rewind(trace, error);
+    while (!status && pulled) {
+        status = trace_next(trace, &events, &pulled, error);
+        for (size_t i = 0; !status && i < pulled; i++)
+            status = follow(self, &events[i], &request_number, error);
+    }
+    end_run(self);
+    return status;
+}
+
+static enum ar_status copy_without_tries(struct trace_source *trace, struct trace_memory *memory,
+                                         struct trace_event event, struct ar_error *error)
+{
+    const struct trace_attributes *keys =
+        event.attributes ? trace_attributes_of(trace, event.attributes) : NULL;
+    bool has_text = event.kind == TRACE_MARK || event.kind == TRACE_NOTE;
+    const char *text = has_text ? trace_text_of(trace, event.value) : NULL;
+    return trace_memory_append(memory, &event, keys, text, error);
+}
+
+/* The trace with those requests as probes. */
+static enum ar_status copy(struct trace_source *trace, const struct found *found,
+                           struct trace_source **out, struct ar_error *error)
+{
+    const struct trace_event *events;
+    uint64_t number = 0;
+    size_t pulled = 1, next = 0;
+    struct trace_memory *memory = trace_memory_create(&trace->info);
+    if (!memory)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace");
+    enum ar_status status = trace_rewind(trace, error);
+    while (!status && pulled) {
+        status = trace_next(trace, &events, &pulled, error);
+        for (size_t i = 0; !status && i < pulled; i++, number++) {
+            struct trace_event event = events[i];
+            if (next < found->count && found->at[next] == number) {
+                event.kind = TRACE_PROBE;
+                next++;
+            }
+            status = copy_without_tries(trace, memory, event, error);
+        }
+    }
+    if (!status)
+        return trace_memory_open(memory, out, error);
+    trace_memory_discard(memory);
+    return status;
+}
+
+enum ar_status tries_find(struct trace_source *trace, struct tries *out, struct ar_error *error)
+{
+    struct finding finding = {.out = out};
+    *out = (struct tries){0};
+    enum ar_status status = find(trace, &finding, error);
+    out->count = finding.found.count;
+    if (!status && out->count)
+        status = copy(trace, &finding.found, &out->trace, error);
+    free(finding.found.at);
+    return status;
+}
+
+void tries_close(struct tries *self)
+{
+    trace_close(self->trace);
+    *self = (struct tries){0};
+}
