@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "allocators/base/status.h"
+#include "bench/machine/environment.h"
 #include "sim/device.h"
 #include "sim/sim_device/profile.h"
 
@@ -30,5 +31,11 @@ size_t calibrate_steps(void);
  * sentence where the driver fails; a size for which there is no memory is left out. */
 enum ar_status calibrate(struct ar_device *device, const struct calibrate_options *options,
                          struct sim_profile *out, struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Where a calibration was made, for the header of its profile. */
+/* Fills card, driver, hypervisor and source; of a real card, which is never measured twice alike,
+ * that says when. What is not known stays empty: never fails. */
+void machine_describe(const struct ar_device *device, const struct environment *environment,
+                      bool cold, struct sim_profile *out);
 
 #endif

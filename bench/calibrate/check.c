@@ -13,7 +13,7 @@
 #include "allocators/base/array.h"
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
-#include "bench/calibrate/dirt.h"
+#include "bench/calibrate/meter.h"
 #include "bench/report/table.h"
 
 #define STEPS          400u

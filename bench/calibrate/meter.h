@@ -17,7 +17,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bench/calibrate/dirt.h"
 #include "sim/device.h"
 #include "sim/sim_device/profile.h"
 
@@ -122,5 +121,16 @@ static inline uint64_t meter_whole_ns(const struct meter *self)
 {
     return self->ns - self->rested_ns + self->waited_ns;
 }
+
+/* What a program does between two calls of the driver, as far as the host's caches can tell: it
+ * goes over more memory than a core has caches of its own. A simulated device knows no host: there
+ * is nothing to do for it. */
+struct dirt;
+
+/* NULL in `*out`: the device needs none. False: the host has no memory. */
+bool dirt_open(struct dirt **out, const struct ar_device *device);
+void dirt_close(struct dirt *self);
+/* Leaves the caches cold; nothing where `self` is NULL. */
+void dirt_spread(struct dirt *self);
 
 #endif

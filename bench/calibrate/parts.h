@@ -13,24 +13,24 @@ void parts_point(const struct meter *meter, struct sim_profile *out, enum sim_co
 void parts_figure(const struct meter *meter, struct sim_profile *out, enum sim_cost cost,
                   uint64_t bytes, uint64_t ns);
 
-/* Opens the pool, which then keeps what it gets. False: there is none. ordered.c */
+/* Opens the pool, which then keeps what it gets. False: there is none. stream_costs.c */
 bool parts_pool_open(struct meter *meter);
 
-/* rested.c: what a rest adds, of all kinds. First of all: samples of others are less what their rest
+/* rest_costs.c: what a rest adds, of all kinds. First of all: samples of others are less what their rest
  * added. */
 void parts_rested(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
-/* plain.c: driver allocations. */
+/* memory_costs.c: driver allocations. */
 void parts_churned(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_held(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_shared(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
-/* mapped.c: virtual memory. */
+/* memory_costs.c: virtual memory. */
 void parts_ranges(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_mapped(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_runs(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
-/* ordered.c: what is done in a stream's order. */
+/* stream_costs.c: what is done in a stream's order. */
 void parts_events(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_launches(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 /* Before all others that use the pool. */
@@ -39,18 +39,18 @@ void parts_pool_warm(struct meter *meter, struct sim_profile *out, uint64_t byte
 void parts_pool_growth(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_pool_pending(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
-/* waiting.c: what waits for work, and for memory to be cleaned. */
+/* wait_costs.c: what waits for work, and for memory to be cleaned. */
 void parts_waits(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 void parts_cleaning(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
-/* program.c: what the program around the allocator takes of the host. */
+/* kernel_costs.c: what the program around the allocator takes of the host. */
 void parts_program(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
-/* products.c: what the host prepares for the first products. From there on their library keeps
+/* kernel_costs.c: what the host prepares for the first products. From there on their library keeps
  * memory. */
 void parts_products(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
-/* works.c: how long works on memory take. Last of all, behind the products. */
+/* kernel_costs.c: how long works on memory take. Last of all, behind the products. */
 void parts_kernel_ops(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "bench/calibrate/calibrate.h"
 #include "bench/calibrate/check.h"
-#include "bench/calibrate/machine.h"
 #include "bench/calibrate/median.h"
 #include "bench/cli/cli.h"
 #include "bench/report/context.h"

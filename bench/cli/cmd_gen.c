@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "bench/cli/cli.h"
-#include "bench/cli/trace_output.h"
+#include "bench/cli/files.h"
 #include "sim/experiment/session.h"
 #include "workloads/gen/gen.h"
 

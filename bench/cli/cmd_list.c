@@ -1,14 +1,23 @@
 /* `list`: what there is, from the tables that the program itself works by. Devices and metrics are here,
  * the longer lists in files of their own (list.h). */
+#include <dirent.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
 #include "bench/cli/cli.h"
 #include "bench/cli/list.h"
 #include "bench/cli/option_table.h"
+#include "bench/report/sentence.h"
 #include "sim/device_kinds.h"
 #include "sim/metrics/metrics.h"
 #include "sim/sim_device/profile.h"
+#include "workloads/formats/formats.h"
+#include "workloads/formats/torch/sidecar.h"
+#include "workloads/gen/gen.h"
 
 enum { KEY_NAMES = CLI_KEYS };
 
@@ -209,4 +218,388 @@ enum ar_status cmd_list(int argc, char **argv, struct ar_error *error)
         if (strcmp(kinds[i].name, self.kind) == 0)
             return self.names ? print_names(&kinds[i], error) : kinds[i].list(self.name, error);
     return list_unknown("list of", self.kind, kind_name, error);
+}
+
+/* `list formats`: what is read and written, our own formats and those of other programs. */
+
+static const struct {
+    const char *name, *text;
+} formats[] = {
+    {"text", "allocrig's own, read and written: one event a line (workloads/trace/FORMAT.md)"},
+    {"binary", "the same events in records of 32 bytes, read and written"},
+    {"oracle", "a text file of a and f lines without a header, read"},
+    {"csv", "a recording as comma-separated values with a .json beside it, read"},
+    {"zstd", "each of them compressed, read; text and binary written with the ending .zst"},
+    {"gzip", "each of them compressed, read"},
+    {"json", "results: allocrig.result/1, described by results/schema.json, written"},
+    {"placements", "where each block of one run went, as CSV, written"},
+    {"series", "the state after each event of one run, as CSV, written"},
+    {"stats", "one run's statistics in the words of the allocator, as JSON, written"},
+    {"calls", "each driver call of one run and what it cost, as CSV, written"},
+    {"snapshot", "run --snapshot: one run as a PyTorch memory snapshot, written"},
+    {"chrome", "run --chrome: one run over time for Perfetto and Chrome, as JSON, written"},
+    {"hdr", "run --hdr: latencies by percentile as HdrHistogram's text, written"},
+    {"latex", "run --latex: the tables for LaTeX with booktabs, written"},
+    {"junit", "run --junit: each run as a test case, as JUnit XML, written"},
+    {"openmetrics", "run --openmetrics: every figure as a gauge, as text, written"},
+    {"suite", "what to run, as INI, read; workloads/suites/default.ini explains every key"},
+};
+#define FORMAT_COUNT (sizeof formats / sizeof formats[0])
+
+/* Those above, then the readers and the writers of other programs' files; false past the last. */
+static bool format_at(size_t index, const char **name, const char **text)
+{
+    const struct format_writer *writer;
+    const struct format_reader *reader;
+    size_t readers = 0;
+    if (index < FORMAT_COUNT) {
+        *name = formats[index].name;
+        *text = formats[index].text;
+        return true;
+    }
+    while (format_reader_at(readers))
+        readers++;
+    index -= FORMAT_COUNT;
+    if ((reader = format_reader_at(index))) {
+        *name = reader->name;
+        *text = reader->summary;
+        return true;
+    }
+    if (!(writer = format_writer_at(index - readers)))
+        return false;
+    *name = writer->name;
+    *text = writer->summary;
+    return true;
+}
+
+const char *list_format_name(size_t index)
+{
+    const char *name, *text;
+    return format_at(index, &name, &text) ? name : NULL;
+}
+
+enum ar_status list_formats(const char *name, struct ar_error *error)
+{
+    const char *format, *text;
+    struct table *table = table_create(list_columns, 2);
+    bool found = false;
+    if (!table)
+        return list_no_memory(error);
+    for (size_t i = 0; format_at(i, &format, &text); i++) {
+        if (name && strcmp(format, name) != 0)
+            continue;
+        found = true;
+        table_cell(table, "%s", format);
+        table_cell(table, "%s", text);
+    }
+    if (found)
+        return list_print(table, error);
+    table_close(table);
+    return list_unknown("format", name, list_format_name, error);
+}
+
+/* What the lists of `list` share: a table of names, a sentence in lines, a name that is none. */
+
+#define TEXT_WIDTH 22u
+#define NAMES_MOST 128
+
+const struct table_column list_columns[2] = {{"name", "", true, TEXT_WIDTH},
+                                             {"what it is", "", true, 0}};
+
+enum ar_status list_no_memory(struct ar_error *error)
+{
+    return ar_error_set(error, AR_HOST_MEMORY, "list: no host memory left for the table");
+}
+
+enum ar_status list_print(struct table *table, struct ar_error *error)
+{
+    enum ar_status status = table_print(table, stdout, TABLE_TEXT, error);
+    table_close(table);
+    return status;
+}
+
+enum ar_status list_unknown(const char *what, const char *name, list_name_at *at,
+                            struct ar_error *error)
+{
+    const char *names[NAMES_MOST];
+    size_t count = 0;
+    while (count < NAMES_MOST && (names[count] = at(count)))
+        count++;
+    return cli_unknown(what, name, names, count, error);
+}
+
+void list_line(const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    sentence_wrap(stdout, text, 0, 2, SENTENCE_WIDTH);
+}
+
+/* `list policies` and `list decorators`, from the registry of policies. */
+
+static const struct {
+    enum ar_policy_capability bit;
+    const char *text;
+} capabilities[] = {
+    {AR_POLICY_STREAM_ORDERED, "keeps a block from other streams until that is safe"},
+    {AR_POLICY_OPAQUE, "its inside cannot be seen: hole metrics are null"},
+    {AR_POLICY_OFFLINE, "sees the whole trace before the first request"},
+    {AR_POLICY_NEEDS_MAPPING, "needs virtual memory"},
+    {AR_POLICY_WATCHES_FREE, "reports its holes: the unusable-free index is known"},
+    {AR_POLICY_HONOURS_ALIGNMENT, "serves any power-of-two alignment"},
+    {AR_POLICY_UNRANKED, "a harness check or a bound: shown, never ranked"},
+    {AR_POLICY_OVERLAPS, "hands out memory that it never takes back"},
+};
+
+static enum ar_status show_policy(const struct ar_policy_ops *ops, struct ar_error *error)
+{
+    list_line("%s: %s", ops->name, ops->summary);
+    if (ops->reference)
+        list_line("Reference: %s", ops->reference);
+    for (size_t i = 0; ops->recorders && ops->recorders[i]; i++)
+        printf("%s%s%s", i ? ", " : "Answers to recordings of: ", ops->recorders[i],
+               ops->recorders[i + 1] ? "" : "\n");
+    for (size_t i = 0; i < sizeof capabilities / sizeof capabilities[0]; i++)
+        if (ops->capabilities & capabilities[i].bit)
+            printf("- %s\n", capabilities[i].text);
+    putchar('\n');
+    return option_table_print(ops->options, error);
+}
+
+static enum ar_status show_decorator(const struct decorator_ops *ops, struct ar_error *error)
+{
+    list_line("%s: %s", ops->name, ops->summary);
+    list_line("A decorator: write %s(key=value)+POLICY.", ops->name);
+    putchar('\n');
+    return option_table_print(ops->options, error);
+}
+
+/* A policy from a shared object, named as -p names it. */
+static enum ar_status show_object(const char *name, struct ar_error *error)
+{
+    struct ar_spec spec;
+    const struct ar_policy_ops *ops;
+    enum ar_status status = ar_spec_parse(name, &spec, error);
+    if (status)
+        return status;
+    status = registry_lookup(&spec, &ops, error);
+    ar_spec_close(&spec);
+    return status ? status : show_policy(ops, error);
+}
+
+static bool names_object(const char *name)
+{
+    size_t length = strlen(name);
+    return strchr(name, '/') || (length > 3 && strcmp(name + length - 3, ".so") == 0);
+}
+
+const char *list_policy_name(size_t index)
+{
+    const struct ar_policy_ops *ops = registry_policy(index);
+    return ops ? ops->name : NULL;
+}
+
+const char *list_decorator_name(size_t index)
+{
+    const struct decorator_ops *ops = registry_decorator(index);
+    return ops ? ops->name : NULL;
+}
+
+static void add_decorators(struct table *table)
+{
+    for (size_t i = 0; registry_decorator(i); i++) {
+        table_cell(table, "%s", registry_decorator(i)->name);
+        table_cell(table, "%s", registry_decorator(i)->summary);
+    }
+}
+
+enum ar_status list_decorators(const char *name, struct ar_error *error)
+{
+    for (size_t i = 0; name && registry_decorator(i); i++)
+        if (strcmp(list_decorator_name(i), name) == 0)
+            return show_decorator(registry_decorator(i), error);
+    if (name)
+        return list_unknown("decorator", name, list_decorator_name, error);
+    struct table *table = table_create(list_columns, 2);
+    if (!table)
+        return list_no_memory(error);
+    add_decorators(table);
+    return list_print(table, error);
+}
+
+/* A policy, or what may be written before one. */
+static const char *policy_word(size_t index)
+{
+    size_t policies = 0;
+    while (list_policy_name(policies))
+        policies++;
+    return index < policies ? list_policy_name(index) : list_decorator_name(index - policies);
+}
+
+static enum ar_status show_policy_word(const char *name, struct ar_error *error)
+{
+    if (names_object(name))
+        return show_object(name, error);
+    for (size_t i = 0; registry_policy(i); i++)
+        if (strcmp(list_policy_name(i), name) == 0)
+            return show_policy(registry_policy(i), error);
+    for (size_t i = 0; registry_decorator(i); i++)
+        if (strcmp(list_decorator_name(i), name) == 0)
+            return show_decorator(registry_decorator(i), error);
+    return list_unknown("policy", name, policy_word, error);
+}
+
+enum ar_status list_policies(const char *name, struct ar_error *error)
+{
+    if (name)
+        return show_policy_word(name, error);
+    struct table *table = table_create(list_columns, 2);
+    if (!table)
+        return list_no_memory(error);
+    for (size_t i = 0; registry_policy(i); i++) {
+        table_cell(table, "%s", registry_policy(i)->name);
+        table_cell(table, "%s", registry_policy(i)->summary);
+    }
+    table_heading(table, "decorators, written before a policy: checked+growth");
+    add_decorators(table);
+    return list_print(table, error);
+}
+
+/* `list workloads` and `list recordings`: the generators, and the recordings that lie where the program
+ * was started. */
+
+static enum ar_status show_workload(const struct gen_ops *ops, struct ar_error *error)
+{
+    list_line("%s: %s", ops->name, ops->summary);
+    if (ops->page)
+        list_line("Where its sizes come from: %s", ops->page);
+    if (ops->capabilities & GEN_ADAPTIVE)
+        puts("Adaptive: its requests depend on what became of the earlier ones.");
+    if (ops->capabilities & GEN_KNOWN_ANSWER)
+        puts("There is a known answer for it.");
+    if (ops->capabilities & GEN_ADVERSARIAL)
+        puts("Made to hurt: it is not what programs do.");
+    putchar('\n');
+    return option_table_print(ops->options, error);
+}
+
+#define RECORDINGS "workloads/data"
+
+static int is_recording(const struct dirent *entry)
+{
+    return strstr(entry->d_name, ".csv") != NULL && entry->d_name[0] != '.';
+}
+
+/* The settings that were recorded, from the file beside it. */
+static enum ar_status recording_row(struct table *table, const char *file, struct ar_error *error)
+{
+    char path[512];
+    char limit[48] = "";
+    char bytes[32];
+    struct trace_info info = {.recorder = ""};
+    struct sidecar sidecar = {0};
+    snprintf(path, sizeof path, RECORDINGS "/%s", file);
+    enum ar_status status = sidecar_read(path, &info, &sidecar, error);
+    sidecar_close(&sidecar);
+    if (status)
+        return status;
+    if (info.limit_bytes)
+        snprintf(limit, sizeof limit, "%slimit %s", info.conf[0] ? ", " : "",
+                 ar_size_print_exact(info.limit_bytes, bytes, sizeof bytes));
+    table_cell(table, "%s", path);
+    table_cell(table, "%s%s", info.conf, info.conf[0] || limit[0] ? limit : "-");
+    return AR_OK;
+}
+
+static bool is_named(const char *file, const char *name)
+{
+    size_t folder = sizeof RECORDINGS; /* with the slash */
+    return strcmp(name, file) == 0 ||
+           (strncmp(name, RECORDINGS "/", folder) == 0 && strcmp(name + folder, file) == 0);
+}
+
+/* Of the recordings that lie where the program was started, all or the one of that name: rows of
+ * the table or, where it is NULL, lines with their paths. None where there is no such folder. */
+static enum ar_status each_recording(struct table *table, const char *name, size_t *count,
+                                     struct ar_error *error)
+{
+    struct dirent **files = NULL;
+    int file_count = scandir(RECORDINGS, &files, is_recording, alphasort);
+    enum ar_status status = AR_OK;
+    *count = 0;
+    for (int i = 0; i < file_count; i++) {
+        bool wanted = !name || is_named(files[i]->d_name, name);
+        if (wanted && table && !status)
+            status = recording_row(table, files[i]->d_name, error);
+        else if (wanted && !status)
+            printf(RECORDINGS "/%s\n", files[i]->d_name);
+        *count += wanted;
+        free(files[i]);
+    }
+    free(files);
+    return status;
+}
+
+/* `before` is printed first where there are any. */
+static enum ar_status print_recordings(const char *name, const char *before, size_t *count,
+                                       struct ar_error *error)
+{
+    static const struct table_column columns[] = {{"recording", "", true, 50},
+                                                  {"settings of PyTorch", "", true, 0}};
+    struct table *table = table_create(columns, 2);
+    enum ar_status status =
+        table ? each_recording(table, name, count, error) : list_no_memory(error);
+    if (!status && *count > 0) {
+        fputs(before, stdout);
+        return list_print(table, error);
+    }
+    table_close(table);
+    return status;
+}
+
+enum ar_status list_recordings(const char *name, struct ar_error *error)
+{
+    size_t count;
+    enum ar_status status = print_recordings(name, "", &count, error);
+    if (!status && name && count == 0)
+        status =
+            ar_error_set(error, AR_INVALID, "there is no recording \"%.60s\" in " RECORDINGS, name);
+    return status;
+}
+
+const char *list_workload_name(size_t index)
+{
+    const struct gen_ops *ops = gen_at(index);
+    return ops ? ops->name : NULL;
+}
+
+enum ar_status list_workloads(const char *name, struct ar_error *error)
+{
+    for (size_t i = 0; name && gen_at(i); i++)
+        if (strcmp(list_workload_name(i), name) == 0)
+            return show_workload(gen_at(i), error);
+    if (name)
+        return list_unknown("workload", name, list_workload_name, error);
+    struct table *table = table_create(list_columns, 2);
+    if (!table)
+        return list_no_memory(error);
+    for (size_t i = 0; gen_at(i); i++) {
+        table_cell(table, "%s", gen_at(i)->name);
+        table_cell(table, "%s", gen_at(i)->summary);
+    }
+    size_t recordings;
+    enum ar_status status = list_print(table, error);
+    if (!status)
+        status = print_recordings(NULL, "\n", &recordings, error);
+    puts("\nA workload is also any trace file, by its path.");
+    return status;
+}
+
+enum ar_status list_recording_paths(struct ar_error *error)
+{
+    size_t count;
+    return each_recording(NULL, NULL, &count, error);
 }

@@ -6,7 +6,7 @@
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "bench/cli/cli.h"
-#include "bench/cli/trace_output.h"
+#include "bench/cli/files.h"
 #include "bench/report/sentence.h"
 #include "bench/suite/suite.h"
 #include "sim/search/minimize.h"

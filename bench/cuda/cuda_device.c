@@ -4,9 +4,17 @@
  * 2. Each call of a policy is timed by itself, between two readings around the driver's function;
  *    waiting for the device is apart. Bookkeeping is in neither.
  * 3. A driver error other than a lack of memory is the end of the device (errors.c). */
+#include "bench/cuda/cuda_device.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/cuda/state.h"
+#include "bench/machine/nvml.h"
 
 /* A launch that took as long waited for the stream's queue to have room. */
 #define LAUNCH_WAITED_NS 100000u
@@ -299,3 +307,229 @@ const struct ar_backing_ops cuda_backing_ops = {
     .problem = hook_backing_problem,
     .pool_open = cuda_pool_open,
 };
+
+/* What others hold of the card, so that the rest of what it holds is this process's.
+ *
+ * The driver tells only what is held by all. The management library tells the same before there is
+ * a context, when none of it is ours, and again once there is one: the difference is the context,
+ * and what the driver then counts beyond that belongs to others. Without the library everything
+ * is taken for ours. Others that come and go later are not noticed. */
+
+int64_t cuda_others_look(uint64_t ordinal)
+{
+    struct nvml *nvml = nvml_open();
+    if (!nvml)
+        return -1;
+    struct nvml_state state = {.used_bytes = -1};
+    nvml_read_state(nvml, (unsigned)ordinal, getenv("CUDA_VISIBLE_DEVICES"), (uint32_t)getpid(),
+                    &state);
+    nvml_close(nvml);
+    return state.used_bytes;
+}
+
+uint64_t cuda_others_bytes(int64_t before_bytes, int64_t now_bytes, uint64_t driver_bytes)
+{
+    if (before_bytes < 0 || now_bytes < before_bytes)
+        return 0;
+    uint64_t ours_bytes = (uint64_t)(now_bytes - before_bytes);
+    return driver_bytes > ours_bytes ? driver_bytes - ours_bytes : 0;
+}
+
+/* Memory that the program holds beside the pool (o events): really taken, so that what is left
+ * for the policy is what it would be. The newest piece is given up first; one that is larger
+ * than what is to go is made anew in the smaller size. */
+
+static uint64_t held_bytes(const struct cuda_device *self)
+{
+    uint64_t bytes = 0;
+    for (const struct cuda_outside *piece = self->outside; piece; piece = piece->older)
+        bytes += piece->bytes;
+    return bytes;
+}
+
+static enum ar_status piece_make(struct cuda_device *self, uint64_t bytes)
+{
+    struct cuda_outside *piece = calloc(1, sizeof *piece);
+    if (!piece)
+        return AR_HOST_MEMORY;
+    bool is_virtual = self->base.props.has_virtual_memory;
+    const CUmemAllocationProp kind = cuda_memory_kind(self);
+    CUresult result = is_virtual ? self->api.mem_create(&piece->driver_handle, bytes, &kind, 0)
+                                 : self->api.mem_alloc(&piece->address, bytes);
+    enum ar_status status =
+        cuda_answer(self, result, is_virtual ? "cuMemCreate" : "cuMemAlloc", bytes);
+    if (status != AR_OK) {
+        free(piece);
+        return status;
+    }
+    piece->bytes = bytes;
+    piece->older = self->outside;
+    self->outside = piece;
+    return AR_OK;
+}
+
+static enum ar_status piece_end(struct cuda_device *self)
+{
+    struct cuda_outside *piece = self->outside;
+    self->outside = piece->older;
+    CUresult result = piece->address ? self->api.mem_free(piece->address)
+                                     : self->api.mem_release(piece->driver_handle);
+    bool worked = cuda_worked(self, result, piece->address ? "cuMemFree" : "cuMemRelease");
+    free(piece);
+    return worked ? AR_OK : AR_INVALID;
+}
+
+enum ar_status cuda_outside(struct ar_device *device, uint64_t bytes)
+{
+    struct cuda_device *self = cuda_of(device);
+    enum ar_status status = cuda_ready(self);
+    uint64_t before_bytes = self->ledger.outside_bytes;
+    if (status != AR_OK)
+        return status;
+    if (!sim_ledger_outside(&self->ledger, bytes))
+        return AR_REFUSED;
+    uint64_t begun_ns = latency_clock_ns(), wanted_bytes = self->ledger.outside_bytes;
+    while (status == AR_OK && held_bytes(self) > wanted_bytes)
+        status = piece_end(self);
+    uint64_t have_bytes = held_bytes(self);
+    if (status == AR_OK && have_bytes < wanted_bytes)
+        status = piece_make(self, wanted_bytes - have_bytes);
+    if (status == AR_REFUSED)
+        self->ledger.outside_bytes = before_bytes < have_bytes ? before_bytes : have_bytes;
+    self->program_waited_ns += latency_clock_ns() - begun_ns;
+    cuda_show_memory(self);
+    return status;
+}
+
+void cuda_outside_close(struct cuda_device *self)
+{
+    while (self->outside)
+        (void)piece_end(self);
+}
+
+/* What the driver answers, as statuses and sentences.
+ *
+ * 1. Where memory is what it lacks, that is an outcome: REFUSED, without a sentence.
+ * 2. Every other error is the device's end: such errors come late, for work of long before, and
+ *    most stay until the process ends. Its sentence is kept, and nothing is asked any more: what
+ *    a clean-up does wrong after it is a consequence, and must not stand where the cause stood. */
+
+enum ar_status cuda_misuse(struct cuda_device *self, const char *format, ...)
+{
+    if (self->base.failed)
+        return AR_INVALID;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(self->problem, sizeof self->problem, format, arguments);
+    va_end(arguments);
+    return AR_INVALID;
+}
+
+static enum ar_status driver_failed(struct cuda_device *self, CUresult result, const char *call,
+                                    uint64_t bytes)
+{
+    if (self->base.failed) /* the first error is the cause of the others */
+        return AR_INVALID;
+    const char *meaning = NULL;
+    char size[48] = "";
+    if (self->api.get_error_string(result, &meaning) != CUDA_SUCCESS || !meaning)
+        meaning = "no description";
+    if (bytes)
+        snprintf(size, sizeof size, " of %" PRIu64 " bytes", bytes);
+    (void)cuda_misuse(self,
+                      "the driver failed: %s%s returned %s (%s), which may come from work queued "
+                      "before it; run it again under compute-sanitizer, and see dmesg",
+                      call, size, cuda_result_name(&self->api, result), meaning);
+    self->base.failed = true; /* from here on the sentence stays */
+    return AR_INVALID;
+}
+
+enum ar_status cuda_answer(struct cuda_device *self, CUresult result, const char *call,
+                           uint64_t bytes)
+{
+    if (result == CUDA_SUCCESS)
+        return AR_OK;
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && !self->base.failed)
+        return AR_REFUSED;
+    return driver_failed(self, result, call, bytes);
+}
+
+bool cuda_worked(struct cuda_device *self, CUresult result, const char *call)
+{
+    return result == CUDA_SUCCESS || driver_failed(self, result, call, 0) == AR_OK;
+}
+
+enum ar_status cuda_ready(struct cuda_device *self)
+{
+    if (self->base.failed)
+        return AR_INVALID;
+    return self->out_of_host_memory || self->memory.lost ? AR_HOST_MEMORY : AR_OK;
+}
+
+void cuda_show_memory(struct cuda_device *self)
+{
+    struct ar_device_counters *counters = &self->base.counters;
+    counters->physical_bytes = self->ledger.physical_bytes;
+    counters->peak_physical_bytes = self->ledger.peak_physical_bytes;
+    counters->outside_bytes = self->ledger.outside_bytes;
+    counters->others_bytes =
+        self->capacity_given ? self->ledger.others_bytes : self->card_others_bytes;
+}
+
+/* Who uses which memory, for policies that leave the order between streams to the engine.
+ *
+ * 1. `used` keeps, for the memory behind a range, the point in the stream's work, with a fence.
+ *    Work that is known to be done needs nothing.
+ * 2. `handed_out` with order: the new owner's stream waits for each such point of another stream.
+ *    How long it waits shows in the step's time only; the device does not tell it, so the stall
+ *    returned is 0.
+ * 3. Without order the policy answers for it. Races are not looked for here: what is a race does
+ *    not depend on the device, so the simulated one finds it for sure, and a wrong byte shows it
+ *    here (--verify). From then on uses need not be kept. */
+
+void cuda_used(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t ordinal,
+               uint64_t event)
+{
+    struct cuda_device *self = cuda_of(device);
+    const struct cuda_streams *streams = &self->streams;
+    if (self->trusts_policy || ordinal >= streams->count ||
+        (!streams->embedded &&
+         streams->streams[ordinal].sequence <= streams->streams[ordinal].known))
+        return;
+    uint64_t sequence = cuda_stream_fence(self, ordinal);
+    memory_use(&self->memory, address, bytes,
+               (struct sim_use){.sequence = sequence, .event = event, .stream = ordinal});
+}
+
+struct hand_out {
+    struct cuda_device *self;
+    uint32_t stream;
+};
+
+static bool hand_out_visit(void *argument, const struct sim_use *use, uint64_t start, uint64_t end)
+{
+    const struct hand_out *hand_out = argument;
+    (void)start;
+    (void)end;
+    cuda_stream_order(hand_out->self, use->stream, use->sequence, hand_out->stream);
+    return true;
+}
+
+uint64_t cuda_handed_out(struct ar_device *device, uint64_t address, uint64_t bytes,
+                         uint32_t stream, bool order, uint64_t event)
+{
+    struct cuda_device *self = cuda_of(device);
+    (void)event;
+    if (!order)
+        self->trusts_policy = true;
+    if (self->trusts_policy || !self->memory.hazards.ranges.root)
+        return 0;
+    struct hand_out hand_out = {.self = self, .stream = stream};
+    while (bytes) {
+        struct memory_piece piece = memory_piece_at(&self->memory, address, bytes);
+        memory_pass_on(&self->memory, &piece, hand_out_visit, &hand_out);
+        address += piece.length;
+        bytes -= piece.length;
+    }
+    return 0;
+}

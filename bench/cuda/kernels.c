@@ -4,11 +4,15 @@
  * PTX for those to come; the assembler puts it into the program (kernels_image.S). The driver
  * loads kernels lazily, some of them waiting for the device: open launches each once, with
  * nothing to do, so that no run meets that. */
-#include "bench/cuda/kernels_state.h"
+#include "bench/cuda/kernels.h"
 
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "sim/kernel_shape.h"
 
 enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 8, TOUCH_BYTES = 4096 };
 
@@ -253,4 +257,395 @@ enum ar_status kernels_touch(struct kernels *self, uint64_t address, uint64_t by
         return AR_OK;
     return kernels_launch(self, KERNEL_touch, kernels_grid(self, bytes / TOUCH_BYTES), stream,
                           arguments, bytes);
+}
+
+/* Kernels of a given length: one thread that waits by a clock of the card.
+ *
+ *  1. Which clock. %globaltimer runs in nanoseconds whatever the card's frequency, but in steps:
+ *     32 ns on some cards, about 1000 ns on others. Where a step is short it is taken, else the
+ *     cycle counter, whose rate is then measured (and moves with the frequency).
+ *  2. Overhead. Kernels that follow each other in a stream have a gap between them, and a start
+ *     and an end: batches of two lengths, queued behind a kernel that holds the stream so that
+ *     the host is ahead, are measured with events. From the two periods follow the overhead of
+ *     one kernel and, for cycles, their rate. The median of several rounds counts.
+ *  3. Kernels that wait for nothing follow each other no faster than the card starts them, which
+ *     may be slower than the overhead seen behind longer ones: a third batch tells the least
+ *     length that can be had.
+ *  4. All that was from a full queue. Replays launch while other kernels run, which costs the card
+ *     a little more for each: a last batch without the hold tells how much.
+ *  5. A kernel of d ns waits for d - overhead. What is shorter than the least length, and what
+ *     whole steps of the clock leave over, is owed to the next kernel of the stream. */
+
+enum {
+    ROUNDS = 5,
+    EMPTY_COUNT = 256,
+    SHORT_COUNT = 128,
+    SHORT_UNITS = 10016, /* whole steps of 32 */
+    LONG_COUNT = 64,
+    LONG_UNITS = 100000,
+    USUAL_COUNT = 256,
+    HOLD_UNITS = 3000000,
+    WARM_UNITS = 30000000, /* a card that was idle runs slower at first */
+    TIMER_CHANGES = 256,
+};
+
+#define TIMER_STEP_MOST_NS 100.0
+#define LEAST_MARGIN       1.1 /* so that the card's own pace is not what counts */
+
+static enum ar_status spin(struct kernels *self, uint64_t units, CUstream stream)
+{
+    void *arguments[] = {&units};
+    return kernels_launch(self, self->spin.by_cycles ? KERNEL_spin_clock : KERNEL_spin_timer,
+                          (struct kernel_grid){1, 1, 1}, stream, arguments, 0);
+}
+
+static enum ar_status choose_clock(struct kernels *self)
+{
+    const struct cuda_api *api = self->api;
+    struct kernels_timer record = {0};
+    uint64_t wanted = TIMER_CHANGES;
+    void *arguments[] = {&wanted};
+    enum ar_status status = kernels_launch(self, KERNEL_time_timer, (struct kernel_grid){1, 1, 1},
+                                           self->stream, arguments, 0);
+    if (status == AR_OK)
+        status = kernels_result(
+            self, api->memcpy_dtoh_async(&record, self->timer, sizeof record, self->stream),
+            "cuMemcpyDtoHAsync", sizeof record);
+    if (status == AR_OK)
+        status = kernels_result(self, api->stream_synchronize(self->stream), "cuStreamSynchronize",
+                                sizeof record);
+    double mean_ns =
+        record.changes ? (double)record.total_ns / (double)record.changes : (double)INFINITY;
+    self->spin.by_cycles = mean_ns > TIMER_STEP_MOST_NS;
+    self->spin.timer_step_ns = record.changes ? (double)record.least_ns : 0;
+    self->spin.step_units = self->spin.by_cycles ? 1 : (double)record.least_ns;
+    return status;
+}
+
+/* Nanoseconds from one kernel of `units` to the next, of `count` behind each other. */
+static enum ar_status period(struct kernels *self, const CUevent event[2], bool hold,
+                             unsigned count, uint64_t units, double *out)
+{
+    const struct cuda_api *api = self->api;
+    float milliseconds = 0;
+    enum ar_status status = hold ? spin(self, HOLD_UNITS, self->stream) : AR_OK;
+    if (status == AR_OK)
+        status =
+            kernels_result(self, api->event_record(event[0], self->stream), "cuEventRecord", 0);
+    for (unsigned i = 0; i < count && status == AR_OK; i++)
+        status = spin(self, units, self->stream);
+    if (status == AR_OK)
+        status =
+            kernels_result(self, api->event_record(event[1], self->stream), "cuEventRecord", 0);
+    if (status == AR_OK)
+        status = kernels_result(self, api->event_synchronize(event[1]), "cuEventSynchronize", 0);
+    if (status == AR_OK)
+        status = kernels_result(self, api->event_elapsed_time(&milliseconds, event[0], event[1]),
+                                "cuEventElapsedTime", 0);
+    *out = (double)milliseconds * 1e6 / count;
+    return status;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values)
+{
+    qsort(values, ROUNDS, sizeof *values, by_value);
+    return values[ROUNDS / 2];
+}
+
+static enum ar_status measure(struct kernels *self, const CUevent event[2])
+{
+    double empties[ROUNDS] = {0}, shorts[ROUNDS] = {0}; /* ns */
+    double longs[ROUNDS] = {0}, usual[ROUNDS] = {0};
+    enum ar_status status = spin(self, WARM_UNITS, self->stream);
+    for (int i = 0; i < ROUNDS && status == AR_OK; i++) {
+        status = period(self, event, true, EMPTY_COUNT, 0, &empties[i]);
+        if (status == AR_OK)
+            status = period(self, event, true, SHORT_COUNT, SHORT_UNITS, &shorts[i]);
+        if (status == AR_OK)
+            status = period(self, event, false, USUAL_COUNT, SHORT_UNITS, &usual[i]);
+        if (status == AR_OK)
+            status = period(self, event, true, LONG_COUNT, LONG_UNITS, &longs[i]);
+    }
+    if (status != AR_OK)
+        return status;
+    double brief = median(shorts), lasting = median(longs);
+    double ns_per_unit = 1;
+    if (self->spin.by_cycles && lasting > brief)
+        ns_per_unit = (lasting - brief) / (LONG_UNITS - SHORT_UNITS);
+    double overhead = fmax(brief, median(usual)) - ns_per_unit * SHORT_UNITS;
+    self->spin.units_per_ns = 1 / ns_per_unit;
+    self->spin.overhead_ns = overhead > 0 ? overhead : 0;
+    self->spin.least_ns = fmax(self->spin.overhead_ns, median(empties) * LEAST_MARGIN);
+    return AR_OK;
+}
+
+enum ar_status spin_calibrate(struct kernels *self)
+{
+    const struct cuda_api *api = self->api;
+    CUevent event[2] = {NULL, NULL};
+    enum ar_status status = choose_clock(self);
+    for (int i = 0; i < 2 && status == AR_OK; i++)
+        status = kernels_result(self, api->event_create(&event[i], CU_EVENT_DEFAULT),
+                                "cuEventCreate", 0);
+    if (status == AR_OK)
+        status = measure(self, event);
+    for (int i = 0; i < 2; i++)
+        if (event[i])
+            api->event_destroy(event[i]);
+    return status;
+}
+
+enum ar_status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nanoseconds,
+                            CUstream stream)
+{
+    const struct spin *how = &self->spin;
+    *owed_ns += (double)nanoseconds;
+    if (*owed_ns < how->least_ns)
+        return AR_OK;
+    double wait_ns = *owed_ns - how->overhead_ns;
+    double steps = floor(wait_ns * how->units_per_ns / how->step_units + 0.5);
+    double units = steps * how->step_units;
+    enum ar_status status = spin(self, (uint64_t)units, stream);
+    if (status == AR_OK)
+        *owed_ns = wait_ns - units / how->units_per_ns;
+    return status;
+}
+
+/* Real work on blocks: launches the kernel for what sim/kernel_shape.h says that the work covers, or has
+ * cuBLAS do it. Where that is nothing, nothing is done. */
+
+static enum kernel_format format_of(enum ar_device_type type)
+{
+    static const enum kernel_format formats[] = {
+        [AR_DEVICE_F32] = FORMAT_F32, [AR_DEVICE_TF32] = FORMAT_F32,
+        [AR_DEVICE_F16] = FORMAT_F16, [AR_DEVICE_BF16] = FORMAT_BF16,
+        [AR_DEVICE_I8] = FORMAT_I8,   [AR_DEVICE_I64] = FORMAT_I64};
+    return formats[type];
+}
+
+/* The kernel of a set for a format: sets stand in the order of the formats. */
+static enum kernel of_set(enum kernel first, enum kernel_format format)
+{
+    return (enum kernel)((int)first + (int)format);
+}
+
+static enum ar_status elementwise(struct kernels *self, const struct ar_kernel_op *op,
+                                  CUstream stream)
+{
+    struct kernel_shape_elementwise shape = kernel_shape_elementwise(op);
+    struct kernels_inputs in = {.count = shape.input_count};
+    if (!shape.element_count)
+        return AR_OK;
+    for (uint32_t i = 0; i < shape.input_count; i++)
+        in.address[i] = op->in[shape.inputs[i]].address;
+    uint64_t out = op->out.address;
+    void *arguments[] = {&out, &in, &shape.element_count};
+    return kernels_launch(self, of_set(KERNEL_elementwise_f32, format_of(op->type)),
+                          kernels_grid(self, shape.operand_bytes / 16), stream, arguments,
+                          shape.operand_bytes);
+}
+
+static enum ar_status reduce(struct kernels *self, const struct ar_kernel_op *op, CUstream stream)
+{
+    struct kernel_shape_reduce cut = kernel_shape_reduce(op);
+    struct kernels_matrix shape = {
+        .rows = cut.row_count, .columns = cut.column_count, .pitch = cut.pitch_elements};
+    if (!shape.rows)
+        return AR_OK;
+    unsigned width = 1;
+    while (width < 32 && width < shape.columns)
+        width *= 2;
+    uint64_t out = op->out.address, in = op->in[0].address;
+    void *arguments[] = {&out, &in, &shape, &width};
+    return kernels_launch(self, of_set(KERNEL_reduce_f32, format_of(op->type)),
+                          kernels_grid(self, kernel_shape_times(shape.columns / width + 1, 256)),
+                          stream, arguments,
+                          shape.rows * shape.pitch * kernel_shape_element_bytes(op->type));
+}
+
+/* For kernels that take a row with a group of 32 threads. */
+static struct kernel_grid grid_of_rows(const struct kernels *self, uint64_t rows)
+{
+    struct kernel_grid grid = kernels_grid(self, kernel_shape_times(rows, 32));
+    grid.x = 32;
+    grid.y = 8;
+    return grid;
+}
+
+static struct kernels_rows rows_of(const struct ar_kernel_op *op,
+                                   const struct kernel_shape_rows *shape)
+{
+    return (struct kernels_rows){
+        .rows = shape->row_count,
+        .columns = shape->column_count,
+        .table_rows = shape->table_row_count,
+        .index = op->in[1].address,
+        .index_bytes = shape->index_bytes,
+    };
+}
+
+/* In the widest words that both ends and the length of a row allow. */
+static enum ar_status gather(struct kernels *self, const struct ar_kernel_op *op, CUstream stream)
+{
+    struct kernel_shape_rows shape = kernel_shape_gather(op);
+    struct kernels_rows rows = rows_of(op, &shape);
+    uint64_t out = op->out.address, table = op->in[0].address;
+    if (!rows.rows)
+        return AR_OK;
+    uint64_t together = out | table | shape.row_bytes, word_bytes = 1;
+    enum kernel kernel = KERNEL_gather_1;
+    if (together % 16 == 0) {
+        kernel = KERNEL_gather_16;
+        word_bytes = 16;
+    } else if (together % 4 == 0) {
+        kernel = KERNEL_gather_4;
+        word_bytes = 4;
+    }
+    rows.columns = shape.row_bytes / word_bytes;
+    void *arguments[] = {&out, &table, &rows};
+    return kernels_launch(self, kernel, grid_of_rows(self, rows.rows), stream, arguments,
+                          rows.rows * shape.row_bytes);
+}
+
+static enum ar_status scatter_add(struct kernels *self, const struct ar_kernel_op *op,
+                                  CUstream stream)
+{
+    struct kernel_shape_rows shape = kernel_shape_scatter_add(op);
+    struct kernels_rows rows = rows_of(op, &shape);
+    uint64_t table = op->out.address, in = op->in[0].address;
+    if (!rows.rows)
+        return AR_OK;
+    void *arguments[] = {&table, &in, &rows};
+    return kernels_launch(self, of_set(KERNEL_scatter_add_f32, format_of(op->type)),
+                          grid_of_rows(self, rows.rows), stream, arguments,
+                          rows.rows * shape.row_bytes);
+}
+
+static enum ar_status copy(struct kernels *self, const struct ar_kernel_op *op, CUstream stream)
+{
+    uint64_t bytes = kernel_shape_copy_bytes(op);
+    uint64_t out = op->out.address, in = op->in[0].address;
+    void *arguments[] = {&out, &in, &bytes};
+    if (!bytes)
+        return AR_OK;
+    return kernels_launch(self, KERNEL_copy, kernels_grid(self, bytes / 16), stream, arguments,
+                          bytes);
+}
+
+/* The kernel repeats 8 bytes, counted from the address on. */
+static enum ar_status set(struct kernels *self, const struct ar_kernel_op *op, CUstream stream)
+{
+    static const uint64_t ones[] = {
+        [FORMAT_F32] = 0x3f8000003f800000,
+        [FORMAT_F16] = 0x3c003c003c003c00,
+        [FORMAT_BF16] = 0x3f803f803f803f80,
+        [FORMAT_I8] = 0x0101010101010101,
+        [FORMAT_I64] = 1,
+    };
+    uint64_t bytes = kernel_shape_set_bytes(op);
+    uint64_t out = op->out.address, one = ones[format_of(op->type)];
+    void *arguments[] = {&out, &bytes, &one};
+    if (!bytes)
+        return AR_OK;
+    return kernels_launch(self, KERNEL_set, kernels_grid(self, bytes / 16), stream, arguments,
+                          bytes);
+}
+
+/* ---- matrix products ---------------------------------------------------------------------------- */
+
+static enum ar_status open_matmul(struct kernels *self)
+{
+    struct ar_error why;
+    if (self->blas_tried)
+        return AR_OK;
+    enum ar_status status = blas_open(self->api, &self->blas, &why);
+    if (status == AR_OK) {
+        snprintf(self->matmul, sizeof self->matmul, "%s", blas_name(self->blas));
+    } else if (status == AR_MISSING) {
+        snprintf(self->matmul, sizeof self->matmul,
+                 "a plain kernel of this program, slower than cuBLAS: %.160s", why.text);
+        status = AR_OK;
+    } else { /* no memory: the next product tries again */
+        snprintf(self->problem, sizeof self->problem, "%.500s", why.text);
+        return status;
+    }
+    self->blas_tried = true;
+    return status;
+}
+
+enum ar_status kernels_choose_matmul(struct kernels *self, enum kernels_matmul choice)
+{
+    blas_close(self->blas);
+    self->blas = NULL;
+    self->blas_tried = choice == KERNELS_PLAIN;
+    snprintf(self->matmul, sizeof self->matmul, "%s",
+             choice == KERNELS_PLAIN ? "a plain kernel of this program, as asked for" : "");
+    return choice == KERNELS_CUBLAS_EARLY ? open_matmul(self) : AR_OK;
+}
+
+static enum ar_status plain_matmul(struct kernels *self, const struct ar_kernel_op *op,
+                                   struct kernels_product *shape, CUstream stream)
+{
+    uint64_t out = op->out.address, a = op->in[0].address, b = op->in[1].address;
+    uint64_t tiles = kernel_shape_times((shape->m + 15) / 16, (shape->n + 15) / 16);
+    struct kernel_grid grid = kernels_grid(self, kernel_shape_times(tiles, 256));
+    grid.x = 16;
+    grid.y = 16;
+    void *arguments[] = {&out, &a, &b, shape};
+    return kernels_launch(self, of_set(KERNEL_matmul_f32, format_of(op->type)), grid, stream,
+                          arguments, op->out.bytes);
+}
+
+static enum ar_status matmul(struct kernels *self, const struct ar_kernel_op *op, CUstream stream)
+{
+    struct kernel_shape_matmul cut = kernel_shape_matmul(op);
+    struct kernels_product shape = {
+        .m = cut.m, .n = cut.n, .k = cut.k, .pitch_a = cut.pitch_elements};
+    if (!shape.m)
+        return AR_OK;
+    bool small = op->m <= INT_MAX && op->n <= INT_MAX && op->k <= INT_MAX;
+    bool floats = op->type != AR_DEVICE_I8 && op->type != AR_DEVICE_I64;
+    if (!small || !floats)
+        return plain_matmul(self, op, &shape, stream);
+    enum ar_status status = open_matmul(self);
+    if (status != AR_OK)
+        return status;
+    if (!self->blas)
+        return plain_matmul(self, op, &shape, stream);
+    struct blas_product product = {
+        .type = op->type,
+        .out = op->out.address,
+        .a = op->in[0].address,
+        .b = op->in[1].address,
+        .m = shape.m,
+        .n = shape.n,
+        .k = shape.k,
+        .pitch_a = shape.pitch_a,
+    };
+    struct ar_error why;
+    status = blas_matmul(self->blas, &product, stream, &why);
+    if (status != AR_OK)
+        snprintf(self->problem, sizeof self->problem, "%.500s", why.text);
+    return status;
+}
+
+enum ar_status kernels_op(struct kernels *self, const struct ar_kernel_op *op, CUstream stream)
+{
+    typedef enum ar_status (*function)(struct kernels *, const struct ar_kernel_op *, CUstream);
+    static const function functions[AR_KERNEL_OP_COUNT] = {
+        [AR_KERNEL_OP_matmul] = matmul,
+        [AR_KERNEL_OP_elementwise] = elementwise,
+        [AR_KERNEL_OP_reduce] = reduce,
+        [AR_KERNEL_OP_gather] = gather,
+        [AR_KERNEL_OP_scatter_add] = scatter_add,
+        [AR_KERNEL_OP_copy] = copy,
+        [AR_KERNEL_OP_set] = set,
+    };
+    return functions[op->kind](self, op, stream);
 }

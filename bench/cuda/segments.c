@@ -173,3 +173,195 @@ void cuda_segments_close(struct cuda_device *self)
     cuda_record_close(&self->record_segments);
     cuda_record_close(&self->record_ranges);
 }
+
+/* The driver's stream-ordered pool: a CUmemPool of this device's own.
+ *
+ * 1. Its settings are the driver's attributes; where a capacity was given, the pool may reserve
+ *    no more than that leaves.
+ * 2. What it reserved is asked of it after each call that can change that, and charged as
+ *    physical memory. Those questions are not part of the calls' times; policies, which ask after each
+ *    of theirs, get what it said last. What it gave and has not got back is counted here.
+ * 3. Where its blocks lie is the driver's affair: for placements the pool is one segment, from
+ *    address 0. */
+
+/* The first driver that knows a pool's maximum; to older ones the field must be 0. */
+#define POOL_MAXIMUM_LEAST 12020
+
+static uint64_t pool_reserved_bytes(struct cuda_device *self)
+{
+    cuuint64_t value = 0;
+    CUresult result = self->api.mem_pool_get_attribute(
+        self->pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value);
+    return cuda_worked(self, result, "cuMemPoolGetAttribute") ? value : 0;
+}
+
+void cuda_pool_charge(struct cuda_device *self)
+{
+    if (!self->pool.handle || self->base.failed)
+        return;
+    self->pool.reserved_bytes = pool_reserved_bytes(self);
+    self->pool.changed = false;
+    uint64_t reserved_bytes = sim_ledger_units(&self->ledger, self->pool.reserved_bytes);
+    uint64_t charged_bytes = self->pool.charged_bytes;
+    /* The driver may give the pool more than the ledger has left; it never goes below nothing. */
+    uint64_t most_bytes = charged_bytes + sim_ledger_free(&self->ledger);
+    if (reserved_bytes > most_bytes)
+        reserved_bytes = most_bytes;
+    if (reserved_bytes > charged_bytes)
+        sim_ledger_charge(&self->ledger, reserved_bytes - charged_bytes);
+    else
+        sim_ledger_give_back(&self->ledger, charged_bytes - reserved_bytes, 0);
+    self->pool.charged_bytes = reserved_bytes;
+    cuda_show_memory(self);
+}
+
+static bool pool_set(struct cuda_device *self, CUmemPool_attribute attribute, void *value)
+{
+    CUresult result = self->api.mem_pool_set_attribute(self->pool.handle, attribute, value);
+    return cuda_worked(self, result, "cuMemPoolSetAttribute");
+}
+
+static bool pool_settings(struct cuda_device *self, const struct ar_backing_pool *settings)
+{
+    cuuint64_t threshold = settings->release_threshold_bytes;
+    int follow = settings->follow_events, opportunistic = settings->opportunistic;
+    int internal = settings->internal;
+    return pool_set(self, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) &&
+           pool_set(self, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &follow) &&
+           pool_set(self, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &opportunistic) &&
+           pool_set(self, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &internal);
+}
+
+enum ar_status cuda_pool_open(struct ar_backing *backing, const struct ar_backing_pool *settings)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    enum ar_status status = cuda_ready(self);
+    if (status != AR_OK)
+        return status;
+    if (!self->pool.handle) {
+        uint64_t most_bytes = settings->most_bytes, left_bytes = sim_ledger_free(&self->ledger);
+        if (self->capacity_given && (!most_bytes || most_bytes > left_bytes))
+            most_bytes = left_bytes;
+        CUmemPoolProps properties = {
+            .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = self->card},
+        };
+        if (self->api.driver_version >= POOL_MAXIMUM_LEAST)
+            properties.maxSize = most_bytes;
+        CUresult result = self->api.mem_pool_create(&self->pool.handle, &properties);
+        if (result != CUDA_SUCCESS)
+            self->pool.handle = NULL;
+        if (!cuda_worked(self, result, "cuMemPoolCreate"))
+            return AR_INVALID;
+        self->pool.ordinal = self->base.counters.segments_made++;
+    }
+    return pool_settings(self, settings) ? AR_OK : AR_INVALID;
+}
+
+enum ar_status cuda_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32_t ordinal,
+                               uint64_t *address)
+{
+    static const struct ar_backing_pool as_the_driver = {
+        .follow_events = true, .opportunistic = true, .internal = true};
+    struct cuda_device *self = cuda_of_backing(backing);
+    enum ar_status status = cuda_ready(self);
+    if (bytes == 0)
+        return cuda_misuse(self, "a stream-ordered allocation of no bytes");
+    if (status == AR_OK && !self->pool.handle)
+        status = cuda_pool_open(backing, &as_the_driver);
+    struct cuda_stream *stream = status == AR_OK ? cuda_stream(self, ordinal) : NULL;
+    if (!stream)
+        return status == AR_OK ? cuda_ready(self) : status;
+    struct range *block = malloc(sizeof *block);
+    if (!block)
+        return AR_HOST_MEMORY;
+    CUdeviceptr pointer;
+    uint64_t begun_ns = cuda_clock_ns(self);
+    CUresult result =
+        self->api.mem_alloc_from_pool_async(&pointer, bytes, self->pool.handle, stream->handle);
+    status = cuda_answer(self, result, "cuMemAllocFromPoolAsync", bytes);
+    if (status != AR_INVALID)
+        cuda_count(self, AR_DEVICE_CALL_pool_alloc, bytes, begun_ns, 0, status == AR_REFUSED);
+    if (status != AR_OK) {
+        self->pool.changed = true; /* it may have given back what it could not use */
+        free(block);
+        return status;
+    }
+    stream->sequence++;
+    *block = (struct range){.start = pointer, .end = pointer + bytes};
+    ranges_insert(&self->pool.blocks, block);
+    self->pool.used_bytes += bytes;
+    cuda_pool_charge(self);
+    *address = pointer;
+    return AR_OK;
+}
+
+enum ar_status cuda_pool_free(struct ar_backing *backing, uint64_t address, uint32_t ordinal)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    struct range *block = ranges_find(&self->pool.blocks, address);
+    if (!block || block->start != address)
+        return cuda_misuse(self,
+                           "a stream-ordered free of %" PRIu64 ", where no block of the pool "
+                           "starts: it was freed before, or never allocated",
+                           address);
+    enum ar_status status = cuda_ready(self);
+    struct cuda_stream *stream = status == AR_OK ? cuda_stream(self, ordinal) : NULL;
+    if (!stream)
+        return status == AR_OK ? cuda_ready(self) : status;
+    uint64_t begun_ns = cuda_clock_ns(self);
+    if (!cuda_worked(self, self->api.mem_free_async(address, stream->handle), "cuMemFreeAsync"))
+        return AR_INVALID;
+    cuda_count(self, AR_DEVICE_CALL_pool_free, block->end - block->start, begun_ns, 0, false);
+    self->pool.used_bytes -= block->end - block->start;
+    stream->sequence++;
+    ranges_remove(&self->pool.blocks, block);
+    free(block);
+    return AR_OK;
+}
+
+enum ar_status cuda_pool_trim(struct ar_backing *backing, uint64_t keep_bytes)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    enum ar_status status = cuda_ready(self);
+    if (status != AR_OK || !self->pool.handle) {
+        if (status == AR_OK)
+            ar_device_count(&self->base, AR_DEVICE_CALL_pool_trim, 0, 0, 0, false);
+        return status;
+    }
+    uint64_t begun_ns = cuda_clock_ns(self);
+    CUresult result = self->api.mem_pool_trim_to(self->pool.handle, keep_bytes);
+    if (!cuda_worked(self, result, "cuMemPoolTrimTo"))
+        return AR_INVALID;
+    cuda_count(self, AR_DEVICE_CALL_pool_trim, 0, begun_ns, 0, false);
+    cuda_pool_charge(self);
+    return AR_OK;
+}
+
+void cuda_pool_memory(struct ar_backing *backing, uint64_t *used_bytes, uint64_t *reserved_bytes)
+{
+    struct cuda_device *self = cuda_of_backing(backing);
+    if (self->pool.changed)
+        cuda_pool_charge(self);
+    *used_bytes = self->base.failed ? 0 : self->pool.used_bytes;
+    *reserved_bytes = self->base.failed ? 0 : self->pool.reserved_bytes;
+}
+
+bool cuda_pool_has(const struct cuda_device *self, uint64_t address)
+{
+    return ranges_find(&self->pool.blocks, address);
+}
+
+void cuda_pool_close(struct cuda_device *self)
+{
+    while (self->pool.blocks.root) {
+        struct range *block = self->pool.blocks.root;
+        /* On the null stream: all work is done by now. */
+        (void)self->api.mem_free_async(block->start, NULL);
+        ranges_remove(&self->pool.blocks, block);
+        free(block);
+    }
+    if (self->pool.handle)
+        (void)self->api.mem_pool_destroy(self->pool.handle);
+    self->pool.handle = NULL;
+}

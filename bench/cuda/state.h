@@ -9,9 +9,8 @@
 
 #include "bench/cuda/api.h"
 #include "bench/cuda/kernels.h"
-#include "bench/cuda/marks.h"
-#include "bench/cuda/schedule.h"
 #include "bench/cuda/streams.h"
+#include "bench/cuda/schedule.h"
 #include "sim/device.h"
 #include "sim/device_memory/device_memory.h"
 #include "sim/replay/latency.h"

@@ -7,6 +7,9 @@
 #ifndef BENCH_HOST_LOCKED_POOL_H
 #define BENCH_HOST_LOCKED_POOL_H
 
+#include <pthread.h>
+
+#include "allocators/backing.h"
 #include "allocators/policy.h"
 
 /* The address of an empty request, which has no block. */
@@ -49,5 +52,22 @@ void locked_pool_counts(struct locked_pool *pool, struct locked_pool_counts *out
 
 /* Writes the sentence behind the policy's last CORRUPT, "" where there was none. Returns `text`. */
 const char *locked_pool_problem(struct locked_pool *pool, char *text, size_t text_bytes);
+
+/* A device's memory for several policies in several threads: each policy gets a backing of its own
+ * that takes one lock around every call to the device's. What policies do between their calls goes
+ * on at once; the device is entered by one thread at a time. A wait for a stream holds the
+ * lock too. */
+struct locked_backing {
+    struct ar_backing base; /* what the policy is given */
+    struct ar_backing_ops ops;
+    struct ar_backing *inner;
+    pthread_mutex_t *lock;
+    char problem[512]; /* of the last call of this policy that was INVALID */
+};
+
+/* Around `inner`; `lock` is the same for all policies on it. Both stay the caller's and outlive
+ * it, and `self` does not move. There is nothing to close. */
+void locked_backing_open(struct locked_backing *self, struct ar_backing *inner,
+                         pthread_mutex_t *lock);
 
 #endif

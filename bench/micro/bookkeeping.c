@@ -5,7 +5,7 @@
  *    looped over it, so warm.
  * 3. `(loop only)` is the same loop with no allocator: it reads each operation and writes the
  *    table of blocks. It is measured in the same run and not subtracted. */
-#include "bench/micro/sections.h"
+#include "bench/micro/grid.h"
 
 #include <stdlib.h>
 

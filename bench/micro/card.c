@@ -2,6 +2,9 @@
 
 #include <stdio.h>
 
+#include "allocators/base/size.h"
+#include "allocators/registry.h"
+#include "bench/micro/grid.h"
 #include "sim/replay/steps.h"
 #include "workloads/trace/event.h"
 
@@ -80,4 +83,416 @@ void card_fail(struct card *card, struct micro_state *state, enum ar_status stat
              sentence);
     card->device->ops->sync(card->device, TRACE_NO_STREAM);
     micro_fail(state, text);
+}
+
+/* The driver's own calls, through the device's backing, with no policy.
+ *
+ * 1. Plain and virtual memory: a round makes, uses and takes back one piece of memory by all calls
+ *    in their order; each benchmark times one kind of them. Nothing is left after a round, also
+ *    where a call fails in the middle.
+ * 2. The stream-ordered pool, which keeps all that it has (no release threshold). `one`: alloc and
+ *    free on one stream, idle, and with a kernel running on that stream. `two`: a block is freed on
+ *    a stream that a kernel keeps busy, then alloc and free of the same size on another stream
+ *    are timed; `reused` is the share of rounds in which that gave the very same place.
+ * 3. The time is what the device took around the driver's function alone. A round needs its books
+ *    too, which ask the driver questions of their own; they are not in it. */
+
+enum pool_use { POOL_ONE, POOL_TWO };
+
+struct call_cell {
+    struct ar_device *device;
+    enum ar_device_call call; /* of plain and virtual memory */
+    enum pool_use use;        /* of the pool */
+    uint64_t bytes;
+    bool busy;
+};
+
+/* ---- plain and virtual memory ---------------------------------------------------------------- */
+
+struct piece {
+    uint64_t address;
+    ar_backing_handle handle;
+    bool held, created, reserved, mapped;
+};
+
+static enum ar_status call_once(struct ar_backing *backing, enum ar_device_call call,
+                                uint64_t bytes, struct piece *piece)
+{
+    enum ar_status status = AR_UNSUPPORTED;
+    bool *changes = NULL, to = false;
+    switch (call) {
+    case AR_DEVICE_CALL_alloc:
+        status = ar_backing_segment_alloc(backing, bytes, &piece->address);
+        changes = &piece->held, to = true;
+        break;
+    case AR_DEVICE_CALL_free:
+        status = ar_backing_segment_free(backing, piece->address);
+        changes = &piece->held;
+        break;
+    case AR_DEVICE_CALL_create:
+        status = ar_backing_create(backing, bytes, &piece->handle);
+        changes = &piece->created, to = true;
+        break;
+    case AR_DEVICE_CALL_reserve:
+        status = ar_backing_reserve(backing, bytes, &piece->address);
+        changes = &piece->reserved, to = true;
+        break;
+    case AR_DEVICE_CALL_map:
+        status = ar_backing_map(backing, piece->address, piece->handle);
+        changes = &piece->mapped, to = true;
+        break;
+    case AR_DEVICE_CALL_access:
+        return ar_backing_access(backing, piece->address, bytes);
+    case AR_DEVICE_CALL_unmap:
+        status = ar_backing_unmap(backing, piece->address, bytes);
+        changes = &piece->mapped;
+        break;
+    case AR_DEVICE_CALL_release:
+        status = ar_backing_release(backing, piece->address);
+        changes = &piece->reserved;
+        break;
+    case AR_DEVICE_CALL_destroy:
+        status = ar_backing_destroy(backing, piece->handle);
+        changes = &piece->created;
+        break;
+    default:
+        break;
+    }
+    if (status == AR_OK && changes)
+        *changes = to;
+    return status;
+}
+
+/* After a failure: what is there goes back. */
+static void put_back(struct ar_backing *backing, uint64_t bytes, struct piece *piece)
+{
+    if (piece->mapped)
+        (void)call_once(backing, AR_DEVICE_CALL_unmap, bytes, piece);
+    if (piece->reserved)
+        (void)call_once(backing, AR_DEVICE_CALL_release, bytes, piece);
+    if (piece->created)
+        (void)call_once(backing, AR_DEVICE_CALL_destroy, bytes, piece);
+    if (piece->held)
+        (void)call_once(backing, AR_DEVICE_CALL_free, bytes, piece);
+}
+
+static bool is_plain(enum ar_device_call call)
+{
+    return call == AR_DEVICE_CALL_alloc || call == AR_DEVICE_CALL_free;
+}
+
+static const enum ar_device_call plain_calls[] = {AR_DEVICE_CALL_alloc, AR_DEVICE_CALL_free};
+static const enum ar_device_call virtual_calls[] = {
+    AR_DEVICE_CALL_create, AR_DEVICE_CALL_reserve, AR_DEVICE_CALL_map,    AR_DEVICE_CALL_access,
+    AR_DEVICE_CALL_unmap,  AR_DEVICE_CALL_release, AR_DEVICE_CALL_destroy};
+enum {
+    PLAIN_CALLS = sizeof plain_calls / sizeof *plain_calls,
+    VIRTUAL_CALLS = sizeof virtual_calls / sizeof *virtual_calls
+};
+
+/* Rule 1. */
+static enum ar_status round_of_calls(struct card *card, const struct call_cell *cell, uint64_t *ns)
+{
+    struct ar_backing *backing = cell->device->backing;
+    const enum ar_device_call *calls = is_plain(cell->call) ? plain_calls : virtual_calls;
+    size_t count = is_plain(cell->call) ? PLAIN_CALLS : VIRTUAL_CALLS;
+    struct piece piece = {0};
+    for (size_t i = 0; i < count; i++) {
+        bool timed = calls[i] == cell->call;
+        if (timed)
+            card_start(card);
+        enum ar_status status = call_once(backing, calls[i], cell->bytes, &piece);
+        if (timed) {
+            (void)card_stop(card);
+            *ns = card->last.driver_ns + card->last.stall_ns;
+        }
+        if (status != AR_OK) {
+            put_back(backing, cell->bytes, &piece);
+            return status;
+        }
+    }
+    return AR_OK;
+}
+
+/* ---- the pool -------------------------------------------------------------------------------- */
+
+static enum ar_status pool_pair(struct ar_backing *backing, uint64_t bytes, uint32_t stream,
+                                uint64_t *address)
+{
+    enum ar_status status = backing->ops->pool_alloc(backing, bytes, stream, address);
+    return status == AR_OK ? backing->ops->pool_free(backing, *address, stream) : status;
+}
+
+/* Rule 2. */
+static enum ar_status round_of_pool(struct card *card, const struct call_cell *cell, uint64_t *ns,
+                                    uint64_t *reused)
+{
+    struct ar_backing *backing = cell->device->backing;
+    uint64_t first = 0, second = 0;
+    uint32_t stream = cell->use == POOL_TWO ? CARD_OTHER_STREAM
+                      : cell->busy          ? CARD_BUSY_STREAM
+                                            : CARD_STREAM;
+    if (cell->use == POOL_TWO) {
+        card_start(card); /* so that the kernel stands before the free */
+        enum ar_status status = pool_pair(backing, cell->bytes, CARD_BUSY_STREAM, &first);
+        if (status != AR_OK)
+            return status;
+    }
+    card_start(card);
+    enum ar_status status = pool_pair(backing, cell->bytes, stream, &second);
+    (void)card_stop(card);
+    *ns = card->last.driver_ns;
+    *reused += cell->use == POOL_TWO && first == second;
+    return status;
+}
+
+static enum ar_status pool_ready(struct ar_device *device)
+{
+    static const struct ar_backing_pool settings = {.release_threshold_bytes = UINT64_MAX,
+                                                    .follow_events = true,
+                                                    .opportunistic = true,
+                                                    .internal = true};
+    const struct ar_backing_ops *ops = device->backing->ops;
+    return ops->pool_open ? ops->pool_open(device->backing, &settings) : AR_OK;
+}
+
+/* ---- benchmarks ------------------------------------------------------------------------------ */
+
+static void run_call(struct micro_state *state, void *argument)
+{
+    const struct call_cell *cell = argument;
+    struct card card;
+    struct samples samples;
+    enum ar_status status = AR_OK;
+    while (micro_next(state)) {
+        card_begin(&card, cell->device, cell->busy);
+        samples_begin(&samples, CARD_BUDGET_NS, CARD_LEAST);
+        while (status == AR_OK && samples_more(&samples)) {
+            uint64_t ns = 0;
+            status = round_of_calls(&card, cell, &ns);
+            samples_add(&samples, ns, 0);
+        }
+        if (status != AR_OK) {
+            card_fail(&card, state, status, "");
+            return;
+        }
+        card_report(&card, &samples, state, 1);
+    }
+}
+
+static void run_pool(struct micro_state *state, void *argument)
+{
+    const struct call_cell *cell = argument;
+    struct card card;
+    struct samples samples;
+    uint64_t address;
+    enum ar_status status = pool_ready(cell->device);
+    if (status == AR_OK)
+        status = pool_pair(cell->device->backing, cell->bytes, CARD_STREAM, &address);
+    while (micro_next(state)) {
+        uint64_t reused = 0;
+        card_begin(&card, cell->device, cell->busy);
+        samples_begin(&samples, CARD_BUDGET_NS, CARD_LEAST);
+        while (status == AR_OK && samples_more(&samples)) {
+            uint64_t ns = 0;
+            status = round_of_pool(&card, cell, &ns, &reused);
+            samples_add(&samples, ns, 0);
+        }
+        if (status != AR_OK) {
+            card_fail(&card, state, status, "");
+            return;
+        }
+        double count = (double)samples.count;
+        card_report(&card, &samples, state, 2);
+        if (cell->use == POOL_TWO)
+            micro_counter(state, "reused", (double)reused / count);
+        cell->device->backing->ops->pool_trim(cell->device->backing, 0);
+    }
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static const uint64_t call_sizes[] = {2 * AR_MIB, 64 * AR_MIB, AR_GIB};
+static const uint64_t pool_sizes[] = {512, 64 * AR_KIB, 4 * AR_MIB, 64 * AR_MIB};
+
+static void add_columns(struct grid *grid, const uint64_t *sizes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char size[24];
+        grid_column(grid, ar_size_print_exact(sizes[i], size, sizeof size));
+    }
+}
+
+/* One row: `what` at each size. `way`: its name between the device's kind and the size. */
+static void add_row(struct sections *sections, struct grid *grid, const char *row_name,
+                    const char *way, struct call_cell what, const uint64_t *sizes,
+                    micro_function *function)
+{
+    size_t row = grid_row(grid, row_name);
+    for (size_t i = 0; row < GRID_ROWS && i < grid->columns; i++) {
+        what.bytes = sizes[i];
+        void *cell = sections_cell(sections, &what, sizeof what);
+        if (!cell)
+            return;
+        micro_register_timed(
+            grid_name(grid, row, i, "%s/%s/%s", what.device->props.kind, way, grid->column[i]),
+            function, cell);
+    }
+}
+
+static void add_calls(struct sections *sections, struct grid *grid,
+                      const enum ar_device_call *calls, size_t count)
+{
+    for (size_t i = 0; i < 2 * count; i++) {
+        struct call_cell what = {
+            .device = sections->device, .call = calls[i / 2], .busy = i % 2 != 0};
+        char row[32], way[48];
+        const char *call = ar_device_call_name(what.call), *load = what.busy ? "busy" : "idle";
+        snprintf(row, sizeof row, "%s %s", call, load);
+        snprintf(way, sizeof way, "call/%s/%s", call, load);
+        add_row(sections, grid, row, way, what, call_sizes, run_call);
+    }
+}
+
+void card_calls_register(struct sections *sections)
+{
+    struct ar_device *device = sections->device;
+    struct grid *calls = sections_grid(sections, "nanoseconds of one driver call, waiting included",
+                                       "call", "ns_per_op");
+    if (!calls)
+        return;
+    calls->median = true;
+    add_columns(calls, call_sizes, sizeof call_sizes / sizeof *call_sizes);
+    add_calls(sections, calls, plain_calls, PLAIN_CALLS);
+    if (device->props.has_virtual_memory)
+        add_calls(sections, calls, virtual_calls, VIRTUAL_CALLS);
+    if (!device->props.has_pool)
+        return;
+    struct grid *pool =
+        sections_grid(sections, "nanoseconds per operation of the driver's stream-ordered pool",
+                      "streams", "ns_per_op");
+    if (!pool)
+        return;
+    pool->median = true;
+    add_columns(pool, pool_sizes, sizeof pool_sizes / sizeof *pool_sizes);
+    struct call_cell what = {.device = device, .use = POOL_ONE};
+    add_row(sections, pool, "one, idle", "pool/one/idle", what, pool_sizes, run_pool);
+    what.busy = true;
+    add_row(sections, pool, "one, busy", "pool/one/busy", what, pool_sizes, run_pool);
+    what.use = POOL_TWO;
+    add_row(sections, pool, "two, the first busy", "pool/two/busy", what, pool_sizes, run_pool);
+}
+
+/* Alloc and free of each policy on a card, with the card idle and with a kernel running on another
+ * stream. A sample is one pair; the policy is warm: the pair was made once before. Time is that of
+ * the host for the whole pair, with the books that the device keeps of driver calls; what the
+ * driver itself took of it stands beside it as driver_ns and wait_ns. */
+
+/* What policies may hold: enough for all pairs, little enough for those that take all at once. */
+#define LIMIT "4GiB"
+
+struct policy_cell {
+    struct ar_device *device;
+    const struct ar_policy_ops *policy;
+    uint64_t bytes;
+    bool busy;
+};
+
+static enum ar_status pair(struct ar_policy *policy, uint64_t bytes)
+{
+    struct ar_policy_request request = {.bytes = bytes};
+    struct ar_policy_block block;
+    enum ar_status status = ar_policy_alloc(policy, &request, &block);
+    return status == AR_OK ? ar_policy_free(policy, &block, CARD_STREAM) : status;
+}
+
+static enum ar_status sample(struct card *card, struct samples *samples, struct ar_policy *policy,
+                             uint64_t bytes)
+{
+    enum ar_status status = AR_OK;
+    samples_begin(samples, CARD_BUDGET_NS, CARD_LEAST);
+    while (status == AR_OK && samples_more(samples)) {
+        card_start(card);
+        status = pair(policy, bytes);
+        samples_add(samples, card_stop(card), 0);
+    }
+    return status;
+}
+
+static void measure(struct micro_state *state, const struct policy_cell *cell,
+                    struct ar_policy *policy)
+{
+    struct card card;
+    struct samples samples;
+    enum ar_status status = pair(policy, cell->bytes);
+    card_begin(&card, cell->device, cell->busy);
+    if (status == AR_OK)
+        status = sample(&card, &samples, policy, cell->bytes);
+    if (status == AR_OK)
+        card_report(&card, &samples, state, 2);
+    else
+        card_fail(&card, state, status, ar_policy_problem(policy));
+}
+
+static void run(struct micro_state *state, void *argument)
+{
+    const struct policy_cell *cell = argument;
+    while (micro_next(state)) {
+        struct ar_host host = {0};
+        struct ar_policy_context context = {.backing = cell->device->backing, .host = &host};
+        struct ar_policy *policy = NULL;
+        struct ar_error error = {{0}};
+        struct ar_spec spec;
+        char text[64];
+        snprintf(text, sizeof text, "%s%s", cell->policy->name,
+                 cell->policy->capabilities & AR_POLICY_OVERLAPS ? "" : ":limit=" LIMIT);
+        enum ar_status status = ar_spec_parse(text, &spec, &error);
+        if (status == AR_OK) {
+            status = registry_create(&spec, &context, &policy, &error);
+            ar_spec_close(&spec);
+        }
+        if (status != AR_OK) {
+            micro_fail(state, error.text);
+            return;
+        }
+        measure(state, cell, policy);
+        ar_policy_destroy(policy);
+    }
+}
+
+void card_policies_register(struct sections *sections)
+{
+    static const uint64_t sizes[] = {512, 64 * AR_KIB, 4 * AR_MIB};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    struct grid *grid = sections_grid(
+        sections, "nanoseconds per operation on the card, idle and with a kernel on another stream",
+        "policy", "ns_per_op");
+    const char *kind = sections->device->props.kind;
+    char size[24], name[32];
+    if (!grid)
+        return;
+    grid->median = true;
+    for (size_t i = 0; i < 2 * SIZES; i++) {
+        snprintf(name, sizeof name, "%s %s",
+                 ar_size_print_exact(sizes[i % SIZES], size, sizeof size),
+                 i < SIZES ? "idle" : "busy");
+        grid_column(grid, name);
+    }
+    const struct ar_policy_ops *policy;
+    for (size_t p = 0; (policy = sections_policy(p)); p++) {
+        size_t row = grid_row(grid, policy->name);
+        for (size_t i = 0; row < GRID_ROWS && i < 2 * SIZES; i++) {
+            struct policy_cell what = {.device = sections->device,
+                                       .policy = policy,
+                                       .bytes = sizes[i % SIZES],
+                                       .busy = i >= SIZES};
+            void *cell = sections_cell(sections, &what, sizeof what);
+            if (!cell)
+                return;
+            ar_size_print_exact(what.bytes, size, sizeof size);
+            micro_register_timed(grid_name(grid, row, i, "%s/policy/%s/%s/%s", kind, size,
+                                           what.busy ? "busy" : "idle", policy->name),
+                                 run, cell);
+        }
+    }
 }

@@ -7,7 +7,7 @@
 #ifndef BENCH_MICRO_CARD_H
 #define BENCH_MICRO_CARD_H
 
-#include "bench/micro/samples.h"
+#include "bench/micro/grid.h"
 #include "sim/device.h"
 
 enum { CARD_STREAM = 0, CARD_BUSY_STREAM = 1, CARD_OTHER_STREAM = 2 };

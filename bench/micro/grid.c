@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
+#include "allocators/registry.h"
+#include "sim/replay/latency.h"
+
 struct grid *grid_make(const char *title, const char *corner, const char *counter)
 {
     struct grid *grid = calloc(1, sizeof *grid);
@@ -130,4 +134,92 @@ void grid_print(const struct grid *grid)
         }
         printf("\n");
     }
+}
+
+/* ---- samples ---- */
+
+void samples_begin(struct samples *samples, uint64_t budget_ns, size_t least)
+{
+    samples->begun_ns = latency_clock_ns();
+    samples->budget_ns = budget_ns;
+    samples->least = least;
+    samples->count = 0;
+}
+
+bool samples_more(const struct samples *samples)
+{
+    if (samples->count < samples->least)
+        return true;
+    return samples->count < SAMPLES_MOST &&
+           latency_clock_ns() - samples->begun_ns < samples->budget_ns;
+}
+
+void samples_add(struct samples *samples, uint64_t ns, uint64_t clock_ns)
+{
+    samples->ns[samples->count++] = ns > clock_ns ? ns - clock_ns : 0;
+}
+
+/* The smallest that at least the fraction of all do not exceed. */
+static double quantile(const struct samples *samples, double fraction)
+{
+    size_t rank = (size_t)(fraction * (double)samples->count);
+    return (double)samples->ns[rank < samples->count ? rank : samples->count - 1];
+}
+
+void samples_report(struct samples *samples, struct micro_state *state, uint64_t operations)
+{
+    ar_array_sort(samples->ns, samples->count);
+    double median_ns = quantile(samples, 0.5);
+    micro_time(state, median_ns);
+    micro_counter(state, "ns_per_op", median_ns / (double)operations);
+    micro_counter(state, "p50_ns", median_ns);
+    micro_counter(state, "p99_ns", quantile(samples, 0.99));
+    micro_counter(state, "p999_ns", quantile(samples, 0.999));
+    micro_counter(state, "samples", (double)samples->count);
+}
+
+/* ---- sections ---- */
+
+struct grid *sections_grid(struct sections *sections, const char *title, const char *corner,
+                           const char *counter)
+{
+    struct grid *grid =
+        sections->grid_count < SECTION_GRIDS ? grid_make(title, corner, counter) : NULL;
+    if (grid)
+        sections->grids[sections->grid_count++] = grid;
+    else
+        sections->full = true;
+    return grid;
+}
+
+void *sections_cell(struct sections *sections, const void *cell, size_t bytes)
+{
+    void *copy = sections->cell_count < SECTION_CELLS ? malloc(bytes) : NULL;
+    if (!copy) {
+        sections->full = true;
+        return NULL;
+    }
+    memcpy(copy, cell, bytes);
+    sections->cells[sections->cell_count++] = copy;
+    return copy;
+}
+
+void sections_close(struct sections *sections)
+{
+    for (size_t i = 0; i < sections->grid_count; i++)
+        free(sections->grids[i]);
+    for (size_t i = 0; i < sections->cell_count; i++)
+        free(sections->cells[i]);
+    free(sections->cold_buffer);
+    ar_device_close(sections->device);
+    *sections = (struct sections){0};
+}
+
+const struct ar_policy_ops *sections_policy(size_t index)
+{
+    const struct ar_policy_ops *ops;
+    for (size_t i = 0; (ops = registry_policy(i)); i++)
+        if (!(ops->capabilities & AR_POLICY_OFFLINE) && index-- == 0)
+            return ops;
+    return NULL;
 }

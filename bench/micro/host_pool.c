@@ -8,7 +8,7 @@
  * 3. `cold`: before each alloc and each free a buffer twice as large as the processor's outer
  *    caches is written, outside of what is timed. So every line of the policy's metadata has to
  *    come from memory, as in a program that computes between its calls. A sample is one pair. */
-#include "bench/micro/sections.h"
+#include "bench/micro/grid.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,6 @@
 #include "allocators/base/size.h"
 #include "bench/host/threads.h"
 #include "bench/micro/rig.h"
-#include "bench/micro/samples.h"
 #include "sim/replay/latency.h"
 
 enum { BATCH = 64, BLOCKS = 2000, LINE_BYTES = 64 };

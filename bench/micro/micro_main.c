@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "bench/micro/micro.h"
-#include "bench/micro/sections.h"
+#include "bench/micro/grid.h"
 #include "bench/machine/build_info.h"
 
 enum { MOST_TRACES = GRID_COLUMNS - 4 };

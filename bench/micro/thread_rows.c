@@ -7,7 +7,7 @@
  *    once with a clock around each call for latency.
  * 2. More threads than twice the processors tell of the scheduler and are left out, as are most
  *    policies, unless all were asked for. */
-#include "bench/micro/sections.h"
+#include "bench/micro/grid.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "allocators/base/size.h"
-#include "bench/micro/crowd.h"
+#include "bench/micro/many_streams.h"
 
 enum { TURNS = 10000, LIVE = 64, SPACED_ROUNDS = 1000, COUNTS = 5 };
 

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/regress/annotation.h"
-#include "bench/regress/groups.h"
+#include "bench/regress/verdict.h"
 #include "bench/report/junit_xml.h"
 #include "bench/report/sentence.h"
 
@@ -355,4 +354,25 @@ void compare_annotations(const struct verdicts *verdicts, FILE *stream)
                  before_reason(row), waiver_reason(row));
         annotation_worse(stream, is_waived(row) ? "warning" : "error", row->figure, text);
     }
+}
+
+/* ---- annotation ---- */
+
+static void escaped(FILE *stream, const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("%\r\n,:", *text))
+            fprintf(stream, "%%%02X", (unsigned)(unsigned char)*text);
+        else
+            fputc(*text, stream);
+    }
+}
+
+void annotation_worse(FILE *stream, const char *level, const char *figure, const char *text)
+{
+    fprintf(stream, "::%s title=", level);
+    escaped(stream, figure);
+    fputs(" is worse::", stream);
+    escaped(stream, text);
+    fputc('\n', stream);
 }

@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-#include "bench/regress/side.h"
+#include "bench/regress/result_set.h"
 
 #define HISTORY_SCHEMA "allocrig.history/1"
 

@@ -252,3 +252,244 @@ const char *history_value_text(const struct history_series *series, double value
         snprintf(text, 40, "DNF @ %.0f", value);
     return text;
 }
+
+/* Changes in the series of a history, judged (history_series.h has the rules). */
+
+struct judge {
+    struct history_judged *out;
+    const struct history *history;
+    const struct history_rules *rules;
+    size_t first_recent; /* index of the first line that is of the newest commits */
+    struct ar_error *error;
+};
+
+/* Positive where b is better than a. */
+static double gain(const struct history_series *series, double a, double b)
+{
+    double more = (double)((b > a) - (b < a));
+    return series->better == METRIC_HIGHER ? more : -more;
+}
+
+static enum ar_status add_change(struct judge *self, size_t series_index, size_t from,
+                                 const struct change_point *point)
+{
+    struct history_judged *out = self->out;
+    const struct history_series *series = &out->series[series_index];
+    const struct history_point *at = &series->points[from + point->at];
+    const struct history_line *lines = self->history->lines;
+    struct history_change change = {
+        .series = series_index,
+        .point = from + point->at,
+        .line = at->line,
+        .verdict = gain(series, point->before, point->after) > 0 ? VERDICT_BETTER : VERDICT_WORSE,
+        .before = point->before,
+        .after = point->after,
+        .change = -1,
+        .p = point->p,
+        .recent = at->line >= self->first_recent,
+    };
+    if (strcmp(lines[at->line].commit, lines[(at - 1)->line].commit) == 0)
+        change.verdict = VERDICT_AMBIGUOUS;
+    if (point->before > 0 && !isinf(point->before) && strcmp(series->figure, "outcome") != 0)
+        change.change = fabs(point->after / point->before - 1);
+    struct history_change *changes =
+        ar_array_grow(out->changes, out->change_count, &out->change_room, sizeof *changes);
+    if (!changes)
+        return no_memory(self->error);
+    out->changes = changes;
+    out->changes[out->change_count++] = change;
+    return AR_OK;
+}
+
+/* The level of every point of a stretch, and which of its changes stand. */
+static void set_levels(struct judge *self, struct history_series *series, size_t from, size_t end,
+                       const struct change_point *points, size_t found)
+{
+    struct history_change *changes =
+        self->out->changes ? self->out->changes + self->out->change_count - found : NULL;
+    for (size_t i = 0; i < found && series->kind == CHANGE_TIMED; i++)
+        for (size_t at = i ? points[i].at : 0; at < end - from; at++)
+            series->points[from + at].level =
+                at < points[i].at ? points[i].before : points[i].after;
+    bool newest = end == series->count;
+    for (size_t i = 0; i < found; i++) {
+        double now = series->points[end - 1].level;
+        changes[i].stands = newest && gain(series, changes[i].before, now) *
+                                              gain(series, changes[i].before, changes[i].after) >
+                                          0;
+    }
+}
+
+static double middle(double *sorted, size_t count)
+{
+    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left;
+    double b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* One stretch. `values` and `points` have room for it. */
+static enum ar_status judge_stretch(struct judge *self, size_t index, size_t from, size_t end,
+                                    double *values, struct change_point *points)
+{
+    struct history_series *series = &self->out->series[index];
+    const struct change_rules rules = {
+        .effect = series->kind == CHANGE_COUNT ? VERDICT_INSTRUCTIONS : self->rules->effect,
+        .alpha = self->rules->alpha / (double)(self->out->timed ? self->out->timed : 1)};
+    size_t found = 0;
+    for (size_t i = from; i < end; i++)
+        values[i - from] = series->points[i].value;
+    enum ar_status status =
+        change_points_find(values, end - from, series->kind, &rules, points, &found, self->error);
+    for (size_t i = 0; i < found && !status; i++)
+        status = add_change(self, index, from, &points[i]);
+    if (!status && found == 0 && series->kind == CHANGE_TIMED) {
+        qsort(values, end - from, sizeof *values, compare_doubles);
+        for (size_t i = from; i < end; i++)
+            series->points[i].level = middle(values, end - from);
+    }
+    if (!status)
+        set_levels(self, series, from, end, points, found);
+    return status;
+}
+
+static bool has_factors(const struct history_series *series)
+{
+    for (size_t i = 0; i < series->count; i++)
+        if (!(series->points[i].value > 0))
+            return false;
+    return true;
+}
+
+static enum ar_status judge_series(struct judge *self, size_t index)
+{
+    const struct history_series *series = &self->out->series[index];
+    if (series->kind == CHANGE_TIMED && !has_factors(series)) {
+        self->out->unjudged++;
+        return AR_OK;
+    }
+    double *values = calloc(series->count, sizeof *values);
+    struct change_point *points = calloc(series->count, sizeof *points);
+    enum ar_status status = values && points ? AR_OK : no_memory(self->error);
+    for (size_t from = 0, end; from < series->count && !status; from = end) {
+        end = from + 1;
+        while (end < series->count && !series->points[end].begins)
+            end++;
+        status = judge_stretch(self, index, from, end, values, points);
+    }
+    free(values);
+    free(points);
+    return status;
+}
+
+/* How many commits there are, and where the newest ones that count begin. */
+static void count_commits(struct judge *self)
+{
+    const struct history_line *lines = self->history->lines;
+    self->first_recent = 0;
+    for (size_t i = self->history->count; i-- > 0;) {
+        bool seen = false;
+        for (size_t j = i + 1; j < self->history->count && !seen; j++)
+            seen = strcmp(lines[j].commit, lines[i].commit) == 0;
+        self->out->commits += !seen;
+        if (self->rules->last && self->out->commits > self->rules->last && !self->first_recent)
+            self->first_recent = i + 1;
+    }
+}
+
+/* The newest commit first, and there what is worse. */
+static int newest_first(const void *left, const void *right)
+{
+    const struct history_change *a = left;
+    const struct history_change *b = right;
+    if (a->line != b->line)
+        return a->line < b->line ? 1 : -1;
+    if ((a->verdict == VERDICT_WORSE) != (b->verdict == VERDICT_WORSE))
+        return a->verdict == VERDICT_WORSE ? -1 : 1;
+    return a->series != b->series ? (a->series > b->series) - (a->series < b->series)
+                                  : (a->point > b->point) - (a->point < b->point);
+}
+
+static void look_for_waivers(struct judge *self, struct waivers *waivers)
+{
+    for (size_t i = 0; i < self->out->change_count; i++) {
+        struct history_change *change = &self->out->changes[i];
+        const struct history_series *series = &self->out->series[change->series];
+        const struct waiver_case of = {series->figure,
+                                       series->policy,
+                                       series->workload,
+                                       series->workload_name,
+                                       self->history->lines[change->line].commit,
+                                       change->change};
+        if (waivers && change->verdict == VERDICT_WORSE && change->recent && change->stands)
+            change->waiver = waivers_find(waivers, &of);
+        self->out->counted += history_counts(change);
+        self->out->waived += change->waiver && !change->waiver->expired;
+    }
+}
+
+static size_t longest_timed(const struct history_judged *out)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < out->count; i++)
+        if (out->series[i].kind == CHANGE_TIMED && out->series[i].count > most)
+            most = out->series[i].count;
+    return most;
+}
+
+/* Cells whose outcome was given last in another line than the newest. */
+static size_t count_ended(const struct judge *self)
+{
+    size_t ended = 0;
+    for (size_t i = 0; i < self->out->count; i++) {
+        const struct history_series *series = &self->out->series[i];
+        ended += strcmp(series->figure, "outcome") == 0 &&
+                 series->points[series->count - 1].line + 1 < self->history->count;
+    }
+    return ended;
+}
+
+bool history_counts(const struct history_change *change)
+{
+    return change->verdict == VERDICT_WORSE && change->stands && change->recent &&
+           !(change->waiver && !change->waiver->expired);
+}
+
+enum ar_status history_judge(struct history_judged *self, const struct history *history,
+                             const struct history_rules *rules, struct waivers *waivers,
+                             struct ar_error *error)
+{
+    *self = (struct history_judged){0};
+    struct judge judge = {self, history, rules, 0, error};
+    count_commits(&judge);
+    enum ar_status status = history_series_make(self, history, rules, error);
+    for (size_t i = 0; i < self->count && !status; i++)
+        self->timed += self->series[i].kind == CHANGE_TIMED;
+    for (size_t i = 0; i < self->count && !status; i++)
+        status = judge_series(&judge, i);
+    if (!status && self->change_count)
+        qsort(self->changes, self->change_count, sizeof *self->changes, newest_first);
+    self->longest = longest_timed(self);
+    if (!status && self->timed)
+        self->delay = change_points_delay(self->longest, rules->alpha / (double)self->timed);
+    if (!status) {
+        self->ended = count_ended(&judge);
+        look_for_waivers(&judge, waivers);
+    }
+    if (status)
+        history_judged_close(self);
+    return status;
+}
+
+void history_judged_close(struct history_judged *self)
+{
+    for (size_t i = 0; i < self->count; i++)
+        free(self->series[i].points);
+    free(self->series);
+    free(self->changes);
+    *self = (struct history_judged){0};
+}

@@ -677,7 +677,8 @@ static bool find_allocator(const char *name, enum allocator *found)
 }
 
 /* The spec of the pool of one card. */
-static void choose_jax_policy(enum allocator allocator, uint64_t start_bytes, struct process_pool *pool)
+static void choose_jax_policy(enum allocator allocator, uint64_t start_bytes,
+                              struct process_pool *pool)
 {
     char first[48] = "";
     switch (allocator) {
@@ -754,8 +755,8 @@ enum ar_status process_jax(struct process_reading *self)
         double total_bytes = (double)self->cards[self->visible[i]].total_bytes;
         pool->grows = grows || fractions.start < fractions.cap;
         pool->limit_bytes = pool_bytes ? pool_bytes : (uint64_t)(total_bytes * fractions.cap);
-        choose_jax_policy(allocator,
-                      pool_bytes ? pool_bytes : (uint64_t)(total_bytes * fractions.start), pool);
+        choose_jax_policy(
+            allocator, pool_bytes ? pool_bytes : (uint64_t)(total_bytes * fractions.start), pool);
     }
     return status;
 }

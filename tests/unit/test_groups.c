@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "bench/regress/groups.h"
+#include "bench/regress/verdict.h"
 
 static void a_policy_and_a_figure_take_their_rows(void **state)
 {

@@ -10,7 +10,6 @@
 
 #include "allocators/base/size.h"
 #include "bench/host/harness.h"
-#include "bench/host/launches.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/sim.h"
 

@@ -9,7 +9,7 @@
 
 #include "allocators/base/rng.h"
 #include "bench/host/address_map.h"
-#include "bench/host/locked_backing.h"
+#include "bench/host/locked_pool.h"
 #include "bench/host/threads.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"

@@ -1,9 +1,9 @@
-/* An out-of-memory message out of a file, however long: a log, or what comes through a pipe. */
-#ifndef BENCH_CLI_MESSAGE_FILE_H
-#define BENCH_CLI_MESSAGE_FILE_H
+#ifndef BENCH_CLI_CMD_EXPLAIN_H
+#define BENCH_CLI_CMD_EXPLAIN_H
 
 #include "sim/explain/message.h"
 
+/* An out-of-memory message out of a file, however long: a log, or what comes through a pipe. */
 /* Reads the first such message of a file; "-" is standard input. `*more` where the file goes on
  * behind the part in which messages were counted. INVALID as message_read, IO. */
 enum ar_status message_file_read(const char *path, struct message *out, bool *more,

@@ -4,7 +4,7 @@
 #ifndef BENCH_MICRO_CROWD_H
 #define BENCH_MICRO_CROWD_H
 
-#include "bench/host/locked_backing.h"
+#include "bench/host/locked_pool.h"
 #include "bench/host/threads.h"
 #include "bench/micro/rig.h"
 

@@ -1,11 +1,11 @@
-/* A program run to its end with the recording library in it. */
-#ifndef BENCH_CLI_RECORD_PROGRAM_H
-#define BENCH_CLI_RECORD_PROGRAM_H
+#ifndef BENCH_CLI_CMD_RECORD_H
+#define BENCH_CLI_CMD_RECORD_H
 
 #include <stdbool.h>
 
 #include "allocators/base/status.h"
 
+/* A program run to its end with the recording library in it. */
 struct record_program {
     char **command;     /* ends with NULL */
     const char *folder; /* of the spools; absolute */

@@ -1,4 +1,4 @@
-#include "bench/micro/crowd.h"
+#include "bench/micro/many_streams.h"
 
 #include <stdio.h>
 #include <stdlib.h>
