@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ITEMS_LEAST 16
 
@@ -13,6 +14,19 @@ void *ar_array_double(void *items, size_t *room, size_t item_bytes)
     void *grown = realloc(items, larger * item_bytes);
     if (grown)
         *room = larger;
+    return grown;
+}
+
+void *ar_array_reach(void *items, size_t *count, size_t index, size_t item_bytes)
+{
+    if (index < *count)
+        return items;
+    size_t larger = index + index / 2 + ITEMS_LEAST;
+    char *grown = realloc(items, larger * item_bytes);
+    if (!grown)
+        return NULL;
+    memset(grown + *count * item_bytes, 0, (larger - *count) * item_bytes);
+    *count = larger;
     return grown;
 }
 

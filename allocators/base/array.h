@@ -40,6 +40,10 @@ static inline bool ar_array_make_room(void *array, size_t count, size_t *room, s
     (ar_array_make_room(&(items), (count), &(room), sizeof *(items)) &&                            \
      ((items)[(count)++] = (item), true))
 
+/* An array of `*count` items, enlarged with zeros so that it has item `index`. NULL: no host
+ * memory, and the old one stays as it is. */
+AR_API void *ar_array_reach(void *items, size_t *count, size_t index, size_t item_bytes);
+
 /* Of items in the order of a uint64_t that lies `key_at` bytes from each one's start: the index of the
  * first above `value`; `count` where there is none. */
 static inline size_t ar_array_above(const void *items, size_t count, size_t item_bytes,

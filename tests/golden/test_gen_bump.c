@@ -1,4 +1,4 @@
-/* The known answers through the whole machine: generator, engine, policy, and the simulated
+/* The known answers through the whole program: generator, engine, policy, and the simulated
  * device with the profile `bump`. Sums are derived in workloads/gen/known_answer.md. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,7 @@
-/* The three document generators with program=jax, held to the recordings of those programs under JAX
- * at the driver. These tell sizes in pages of 2 MiB, so both sides are counted in pages. As with
- * PyTorch's: the peak of live bytes within 5 %, shares of sizes within 0.1 in total variation. And the
- * number of requests is that which JAX itself counted, in the recorded order, each let go where the
- * recorded one was. */
+/* The three generators with program=jax, compared with the recordings of those programs under JAX at the
+ * driver. These have sizes in pages of 2 MiB, so both sides are counted in pages. As with PyTorch: the
+ * peak of live bytes within 5 %, shares of sizes within 0.1 in total variation. In addition, the number of
+ * requests is the one that JAX itself counted, and requests and frees are in the recorded order. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +20,7 @@
 
 #define FOLDER    "workloads/data/driver/"
 #define PAGE      (2 * AR_MIB)
-#define END_PAGES 5 /* the request that marks the end of what is compared */
+#define END_PAGES 5 /* the request that marks the end of the compared part */
 #define BINS      64
 #define ALL       UINT64_MAX
 
@@ -50,13 +49,13 @@ static const struct program embedding_program = {
     "embedding:steps=16,first=0,every=4,tables=4,growth=0,optimizer=none,draw=cycle,"
     "rows='20000;300000;60000;1000000',batches='2048',bags='8',width=64,program=jax"};
 
-/* Requests and frees in order: pages of a request; DROP + the number of the request let go. */
+/* Requests and frees in order: pages of a request; DROP + the number of the freed request. */
 #define DROP (UINT64_C(1) << 62)
 
 struct story {
-    uint64_t *deeds;
+    uint64_t *actions;
     size_t count, room;
-    size_t last_step; /* deeds up to the end of the last step */
+    size_t last_step; /* actions up to the end of the last step */
     uint64_t requests, live_pages, peak_pages, all_pages;
     uint64_t share[BINS];
 };
@@ -66,19 +65,19 @@ struct reading {
     struct story *story;
     uint64_t begin; /* ALL: from the first event on */
     bool inside;
-    uint64_t *number; /* 1 + the number of a request by its id; 0: none of the compared */
+    uint64_t *number; /* 1 + the number of a request by its id; 0: not compared */
     uint64_t *pages;  /* by number */
     size_t room;
 };
 
-static void note(struct story *story, uint64_t deed)
+static void note(struct story *story, uint64_t action)
 {
     if (story->count == story->room) {
         story->room = story->room ? 2 * story->room : 4096;
-        story->deeds = realloc(story->deeds, story->room * sizeof *story->deeds);
-        assert_non_null(story->deeds);
+        story->actions = realloc(story->actions, story->room * sizeof *story->actions);
+        assert_non_null(story->actions);
     }
-    story->deeds[story->count++] = deed;
+    story->actions[story->count++] = action;
 }
 
 static bool is_of_device(struct reading *reading, const struct trace_event *event)
@@ -118,7 +117,7 @@ static void free_requested(struct reading *reading, uint64_t id)
     note(reading->story, DROP + number - 1);
 }
 
-/* `begin`: the id of the request behind which it begins, or ALL. */
+/* `begin`: the id of the request after which it begins, or ALL. */
 static void read_story(struct trace_source *source, uint64_t begin, struct story *story)
 {
     struct reading reading = {
@@ -166,15 +165,15 @@ static void hold_order(const struct story *made, const struct story *recorded, u
     uint64_t others = 0;
     assert_true(recorded->count >= made->last_step);
     for (size_t i = 0; i < made->last_step; i++) {
-        if (made->deeds[i] == recorded->deeds[i])
+        if (made->actions[i] == recorded->actions[i])
             continue;
-        if (made->deeds[i] >= DROP || recorded->deeds[i] >= DROP)
-            fail_msg("deed %zu is %" PRIu64 ", recorded is %" PRIu64, i, made->deeds[i],
-                     recorded->deeds[i]);
+        if (made->actions[i] >= DROP || recorded->actions[i] >= DROP)
+            fail_msg("action %zu is %" PRIu64 ", recorded is %" PRIu64, i, made->actions[i],
+                     recorded->actions[i]);
         others++;
     }
-    for (size_t i = made->last_step; i < recorded->count; i++) /* it ends, and asks for nothing */
-        assert_true(recorded->deeds[i] >= DROP);
+    for (size_t i = made->last_step; i < recorded->count; i++) /* no request follows */
+        assert_true(recorded->actions[i] >= DROP);
     assert_int_equal(others, unlike);
 }
 
@@ -197,8 +196,8 @@ static void hold(const struct program *program)
     assert_true(peak <= MOST_PEAK_DIFFERENCE && peak >= -MOST_PEAK_DIFFERENCE);
     assert_true(sizes <= MOST_VARIATION);
     hold_order(&made, &recorded, program->unlike);
-    free(made.deeds);
-    free(recorded.deeds);
+    free(made.actions);
+    free(recorded.actions);
 }
 
 static void tape(void **state)
@@ -219,7 +218,7 @@ static void embedding(void **state)
     hold(&embedding_program);
 }
 
-/* The eager generators are other programs, by these very measures. */
+/* By these measures the eager generators are other programs. */
 static void scores_can_fail(void **state)
 {
     struct story made, recorded;
@@ -234,8 +233,8 @@ static void scores_can_fail(void **state)
                ALL, &made);
     assert_true(variation(&made, &recorded) > MOST_VARIATION);
     assert_int_equal(made.requests, 151);
-    free(made.deeds);
-    free(recorded.deeds);
+    free(made.actions);
+    free(recorded.actions);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
-/* The order of policies that each page of a reported trouble expects, and why: here it is held.
- * One simulated card, one run for each pair of workload and policy; a row says which of two runs
- * has less of a metric, or how a figure is bounded by others. Reasons are in the pages. */
+/* Checks the order of policies that each page of a reported problem expects. One simulated card, one run
+ * for each pair of workload and policy; a row says which of two runs has the lower metric, or how a figure
+ * is bounded by others. The pages have the reasons. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -204,7 +204,7 @@ static void stash_restore(void **state)
     must_be_less(physical(EXPANDABLE, reverse) + activations / 2, physical(EXPANDABLE, side),
                  "stream, one range");
     assert_true(physical("best-fit", reverse) == physical("best-fit", side));
-    /* What one would expect and did not hold: the page says why. */
+    /* One would expect the opposite: the page has the reason. */
     assert_true(physical(EXPANDABLE, reverse) >= physical("torch", reverse));
     assert_true(physical("torch", reverse) == physical("best-fit", reverse));
     static const char card[] = "sim:profile=h100,capacity=3400MiB";

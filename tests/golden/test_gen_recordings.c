@@ -1,8 +1,8 @@
-/* The generators that imitate programs, held to recordings of those programs. With a program's
- * parameters, a generator's live bytes at each step's end must lie within 5 % of the recorded
+/* The generators that imitate programs, compared with recordings of those programs. With a program's
+ * parameters, a generator's live bytes at each step's end must be within 5 % of the recorded
  * ones, and the shares of the requested bytes by log2 of the size within 0.1 of the recorded
  * ones in total variation. The scores are printed. The two that imitate training must also make
- * the recorded requests, and let them go, in the recorded order. */
+ * the recorded requests and frees in the recorded order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static const char products_spec[] = "matmul_cache:shapes='100;1000;4000;100;8000
                                     "probes=0,kept=0,module=0,workspaces=2";
 
 /* The recorded recommender drew its tables, batches and bags from Python's random.Random(1):
- * this is what that gives. */
+ * these are the values. */
 static const char embedding_spec[] =
     "embedding:steps=60,first=0,every=4,tables=14,growth=0,optimizer=none,draw=cycle,rows='"
     "22353;1123778;11429;2991132;177251;202218;118806;46085;485418;58855;1006139;45589;4337"
@@ -60,27 +60,27 @@ static const char embedding_spec[] =
     "0"
     "'";
 
-/* What a program asked for in a run of its steps. */
+/* The requests of a program in some of its steps. */
 struct story {
     uint64_t steps;
     uint64_t live_bytes[STEPS]; /* at each step's end */
     double share[BINS];         /* of the requested bytes */
     uint64_t kernel_ns;
-    uint64_t *deeds; /* an allocation: its bytes; a free: FREE + the block's number; a step */
+    uint64_t *actions; /* an allocation: its bytes; a free: FREE + the block's number; a step */
     size_t deed_count, deed_room;
 };
 
 #define FREE     (UINT64_C(1) << 62)
 #define STEP_END (UINT64_C(1) << 63)
 
-static void note(struct story *story, uint64_t deed)
+static void note(struct story *story, uint64_t action)
 {
     if (story->deed_count == story->deed_room) {
         story->deed_room = story->deed_room ? story->deed_room * 2 : 4096;
-        story->deeds = realloc(story->deeds, story->deed_room * sizeof *story->deeds);
-        assert_non_null(story->deeds);
+        story->actions = realloc(story->actions, story->deed_room * sizeof *story->actions);
+        assert_non_null(story->actions);
     }
-    story->deeds[story->deed_count++] = deed;
+    story->actions[story->deed_count++] = action;
 }
 
 struct reading {
@@ -215,9 +215,10 @@ static void hold_order(const struct story *made, const struct story *recorded)
 {
     assert_int_equal(made->deed_count, recorded->deed_count);
     for (size_t i = 0; i < made->deed_count; i++)
-        if (made->deeds[i] != recorded->deeds[i])
-            fail_msg("deed %zu is %llu, recorded is %llu", i, (unsigned long long)made->deeds[i],
-                     (unsigned long long)recorded->deeds[i]);
+        if (made->actions[i] != recorded->actions[i])
+            fail_msg("action %zu is %llu, recorded is %llu", i,
+                     (unsigned long long)made->actions[i],
+                     (unsigned long long)recorded->actions[i]);
 }
 
 static struct story made_story, recorded_story;
@@ -230,8 +231,8 @@ static void read_both(const char *path, uint64_t first, uint64_t last, const cha
 
 static void forget_both(void)
 {
-    free(made_story.deeds);
-    free(recorded_story.deeds);
+    free(made_story.actions);
+    free(recorded_story.actions);
 }
 
 static const char tape_path[] = "workloads/data/tape_small.default.csv.gz";
@@ -263,7 +264,7 @@ static void recommender(void **state)
     forget_both();
 }
 
-/* The scores tell programs apart: with one option wrong they are not met. */
+/* The scores distinguish programs: with one wrong option they fail. */
 static void scores_can_fail(void **state)
 {
     (void)state;

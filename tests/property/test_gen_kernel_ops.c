@@ -1,4 +1,4 @@
-/* What the kernels of the three document generators work on, in all their variants: every operand
+/* The kernel ops of embedding, gradient_tape and matmul_cache, in all variants: every operand
  * is a live block, every shape fits into its operands, and the keys do not grow with the steps. */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -51,7 +51,7 @@ static void fits(const struct follow *f, uint64_t wanted_bytes, uint64_t bytes, 
                  f->event, what, wanted_bytes, bytes);
 }
 
-static void check_work(const struct follow *f, const struct trace_kernel_op *kernel_op)
+static void check_kernel_op(const struct follow *f, const struct trace_kernel_op *kernel_op)
 {
     uint64_t element = type_bytes(f, kernel_op->type);
     uint64_t m = kernel_op->shape[0], n = kernel_op->shape[1], k = kernel_op->shape[2];
@@ -97,7 +97,7 @@ static void check_kernel(struct follow *f, const struct trace_event *event)
     if (trace_kernel_op_parse(trace_attributes_of(f->source, event->attributes)->rest, &kernel_op,
                               &error) != AR_OK)
         fail_msg("%s: event %" PRIu64 ": %s", f->name, f->event, error.text);
-    check_work(f, &kernel_op);
+    check_kernel_op(f, &kernel_op);
     f->kernel_ops++;
     f->products += strcmp(kernel_op.op, "matmul") == 0;
 }
@@ -131,7 +131,7 @@ static void follow(const char *name, struct follow *f)
 static const char *const types[] = {"float32", "float16", "bfloat16", "int8"};
 static const char *const optimizers[] = {"none", "sgd", "momentum", "adagrad", "adam"};
 
-static void every_kernel_of_a_tape_works_on_live_blocks(void **state)
+static void every_kernel_of_a_tape_uses_live_blocks(void **state)
 {
     static const char *const biases[] = {"separate", "fused", "none"};
     static const char *const activations[] = {"none", "relu", "gelu"};
@@ -148,12 +148,12 @@ static void every_kernel_of_a_tape_works_on_live_blocks(void **state)
         follow(name, &f);
         assert_true(f.kernels > 20);
         assert_int_equal(f.kernel_ops, f.kernels);
-        /* 3 forward, 3 + 2 backward, and forward once more where that is recomputed. */
+        /* 3 forward, 3 + 2 backward, and forward once more with recomputation. */
         assert_int_equal(f.products, 2u * (1u + (unsigned)i % 2) * (recompute ? 11u : 8u));
     }
 }
 
-static void every_kernel_of_an_embedding_works_on_live_blocks(void **state)
+static void every_kernel_of_an_embedding_uses_live_blocks(void **state)
 {
     (void)state;
     for (int i = 0; i < 4 * 5 * 2 * 2; i++) {
@@ -170,7 +170,7 @@ static void every_kernel_of_an_embedding_works_on_live_blocks(void **state)
     }
 }
 
-static void every_kernel_of_products_works_on_live_blocks(void **state)
+static void every_kernel_of_products_uses_live_blocks(void **state)
 {
     (void)state;
     for (int i = 0; i < 4; i++) {
@@ -179,7 +179,7 @@ static void every_kernel_of_products_works_on_live_blocks(void **state)
         snprintf(name, sizeof name, "matmul_cache:shapes=64;100;64;7,repeat=3,probes=4,dtype=%s",
                  types[i]);
         follow(name, &f);
-        /* The probe without scratch memory has nowhere to write: one for each of three shapes. */
+        /* The probe without scratch memory has no output: one for each of three shapes. */
         assert_int_equal(f.kernels - f.kernel_ops, 3);
         assert_int_equal(f.products, 4 * 3 * 3 + 3 * 3);
     }
@@ -210,9 +210,9 @@ static void keys_do_not_grow_with_the_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kernel_of_a_tape_works_on_live_blocks),
-        cmocka_unit_test(every_kernel_of_an_embedding_works_on_live_blocks),
-        cmocka_unit_test(every_kernel_of_products_works_on_live_blocks),
+        cmocka_unit_test(every_kernel_of_a_tape_uses_live_blocks),
+        cmocka_unit_test(every_kernel_of_an_embedding_uses_live_blocks),
+        cmocka_unit_test(every_kernel_of_products_uses_live_blocks),
         cmocka_unit_test(keys_do_not_grow_with_the_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
-/* The memory that a trace needs is that of the blocks live at once, however long it is: a source
- * of nine million events with 64 blocks live is written in each form, opened and pulled, and the
- * resident memory of this process stays where it was. Under a sanitizer, whose
- * own memory is resident too, shorter ones are only read back. */
+/* The memory for a trace is bounded by the blocks live at once, not by its length: a source of nine
+ * million events with 64 live blocks is written in each form, opened and pulled, and the resident memory
+ * of this process does not grow. With a sanitizer, whose own memory is resident too, shorter traces are
+ * only read back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,8 @@
 
 enum { LIVE = 64, SPAN = 1024 };
 
-#define EVENTS   UINT64_C(9000000) /* 288 MB as a binary file: above where pages are let go */
+#define EVENTS                                                                                     \
+    UINT64_C(9000000) /* 288 MB as a binary file: above the limit from which pages are released */
 #define ROOM_MIB 24
 
 struct ring {
@@ -25,7 +26,7 @@ struct ring {
     struct trace_event span[SPAN];
 };
 
-/* Requests and frees in turn, each block freed LIVE requests later. */
+/* Alternating requests and frees; each block is freed LIVE requests later. */
 static struct trace_event ring_event(uint64_t at)
 {
     uint64_t id = at / 2;
@@ -108,7 +109,7 @@ static void pull_in_bounded_memory(const char *path, uint64_t events, uint64_t b
 static void length_costs_no_memory(enum trace_format format, bool compress, uint64_t events)
 {
 #ifdef __SANITIZE_ADDRESS__
-    events /= 16; /* without a look at memory, length proves nothing more */
+    events /= 16; /* memory is not measured here, so a shorter trace is enough */
 #endif
     struct trace_rig rig;
     struct ring ring = {.base = {.ops = &ring_ops}, .events = events};

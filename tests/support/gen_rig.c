@@ -116,7 +116,7 @@ static void use(struct pull *pull, const struct trace_event *event)
     pull->sums->uses++;
 }
 
-/* Events between streams, and what the program asks of host and cache. */
+/* Events between streams, waits of the host and trims. */
 static void count_order(struct pull *pull, const struct trace_event *event)
 {
     struct gen_rig_sums *sums = pull->sums;

@@ -1,5 +1,5 @@
 /* A generator for tests: opened from a text, pulled to its end with every event checked, and
- * what it did summed up. */
+ * summed up. */
 #ifndef TESTS_SUPPORT_GEN_RIG_H
 #define TESTS_SUPPORT_GEN_RIG_H
 
@@ -14,21 +14,21 @@ struct gen_rig_sums {
     uint64_t live_bytes, peak_live_bytes, allocated_bytes;
     uint64_t outside_bytes, most_slots;
     uint64_t step_live_bytes[GEN_RIG_STEPS];         /* at each step's end */
-    uint64_t step_peak_bytes[GEN_RIG_STEPS];         /* the most within it */
+    uint64_t step_peak_bytes[GEN_RIG_STEPS];         /* the maximum within it */
     uint64_t step_outside_bytes[GEN_RIG_STEPS];      /* at each step's end */
-    uint64_t bin_bytes[GEN_RIG_STEPS][GEN_RIG_BINS]; /* asked for in it, by log2 of the size */
+    uint64_t bin_bytes[GEN_RIG_STEPS][GEN_RIG_BINS]; /* requested in it, by log2 of the size */
     uint64_t free_requests, uses, records, waits, syncs, trims, streams;
 };
 
-/* The source of a generator's spec; fails the test where it cannot be made. */
+/* The source of a generator's spec; fails the test if it cannot be made. */
 struct trace_source *gen_rig_open(const char *text);
 
-/* The sentence with which a spec is refused; fails the test where it is not refused. */
+/* The sentence with which a spec is refused; fails the test if it is not refused. */
 void gen_rig_refused(const char *text, char *sentence, size_t sentence_bytes);
 
-/* Pulls to the end; fails the test where ids are not dense, a free has no block, a slot is
- * taken twice, a stream is not the block's or lies past the last, a wait has no record, or the
- * counts in info differ. Adaptive sources are told address = 0. */
+/* Pulls to the end; fails the test if ids are not dense, a free has no block, a slot is
+ * taken twice, a stream is not the block's or is beyond the last, a wait has no record, or the
+ * counts in info differ. Adaptive sources get address = 0. */
 void gen_rig_pull(struct trace_source *source, struct gen_rig_sums *sums);
 
 #endif

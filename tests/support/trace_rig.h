@@ -1,4 +1,4 @@
-/* What tests of traces share: small files in a folder of their own, whole files in memory. */
+/* The common part of the tests of traces: small files in a folder of their own, whole files in memory. */
 #ifndef TESTS_SUPPORT_TRACE_RIG_H
 #define TESTS_SUPPORT_TRACE_RIG_H
 
@@ -13,10 +13,10 @@ struct trace_rig {
 
 /* A new empty folder; a failure stops the test. */
 void trace_rig_open(struct trace_rig *rig);
-void trace_rig_close(struct trace_rig *rig); /* removes it and what is in it */
+void trace_rig_close(struct trace_rig *rig); /* removes it and its files */
 int trace_rig_setup(void **state);           /* for cmocka: the state is a rig */
 int trace_rig_teardown(void **state);
-size_t trace_rig_files(const struct trace_rig *rig); /* how many files lie in it */
+size_t trace_rig_files(const struct trace_rig *rig); /* the number of its files */
 
 void trace_rig_write(const char *path, const void *bytes, size_t count);
 char *trace_rig_read(const char *path, size_t *count); /* the caller frees it; ends with a NUL */
@@ -25,7 +25,7 @@ char *trace_rig_read(const char *path, size_t *count); /* the caller frees it; e
 enum ar_status trace_rig_text(struct trace_rig *rig, const char *text, struct trace_source **out,
                               struct ar_error *error);
 
-/* The trace as canonical text, by way of a file in path[3]. The caller frees it. */
+/* The trace as canonical text, written to path[3] and read back. The caller frees it. */
 char *trace_rig_print(struct trace_rig *rig, struct trace_source *source);
 
 #endif

@@ -68,9 +68,30 @@ static void values_are_put_in_order(void **state)
     assert_memory_equal(values, wanted, sizeof wanted);
 }
 
+static void an_array_reaches_an_index_with_zeros(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    uint64_t *items = ar_array_reach(NULL, &count, 5, sizeof *items);
+    assert_non_null(items);
+    assert_true(count > 5);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(items[i], 0);
+    items[5] = 7;
+    assert_ptr_equal(ar_array_reach(items, &count, 4, sizeof *items), items);
+    items = ar_array_reach(items, &count, 1000, sizeof *items);
+    assert_non_null(items);
+    assert_true(count > 1000);
+    assert_int_equal(items[5], 7);
+    for (size_t i = 6; i < count; i++)
+        assert_int_equal(items[i], 0);
+    free(items);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_array_reaches_an_index_with_zeros),
         cmocka_unit_test(items_stay_as_it_grows),
         cmocka_unit_test(what_cannot_be_had_changes_nothing),
         cmocka_unit_test(the_first_above_is_found),

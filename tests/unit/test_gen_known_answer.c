@@ -1,5 +1,5 @@
-/* The workloads with a known answer, played to real policies on a backing whose allocations
- * touch: what a policy then holds is known. The sums are derived in known_answer.md. */
+/* The workloads with a known answer, replayed with real policies on a backing whose allocations are
+ * adjacent: the reserved bytes are known. The sums are derived in known_answer.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ struct played {
     uint64_t peak_reserved_bytes, peak_live_bytes, failures, failed_bytes;
 };
 
-/* Plays all of a generator to a policy, each request answered before the next event. */
+/* Replays a generator with a policy; each request has its result before the next event. */
 static struct played play(const char *workload, const char *policy, uint64_t cap_bytes)
 {
     static struct ar_policy_block blocks[SLOTS];
@@ -106,7 +106,7 @@ static void growth(void **state)
     assert_int_equal(play("sawtooth", "growth", UINT64_MAX).peak_reserved_bytes, 8176 * AR_MIB);
 }
 
-/* Robson's bound, met exactly by the textbook fits. */
+/* The textbook fits reach Robson's bound exactly. */
 static void robson(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void robson(void **state)
                      3057 * 256);
 }
 
-/* Half of 512 MiB is free and the largest hole has 8. */
+/* Half of 512 MiB is free and the largest free block has 8. */
 static void checkerboard_at_capacity(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void checkerboard_at_capacity(void **state)
     }
 }
 
-/* Growth by 1.5 moves back into its own places, growth by 2 never does. */
+/* Growth by 1.5 reuses its own memory, growth by 2 never does. */
 static void sawtooth_factors(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void same_again(void **state)
         gen_rig_pull(source, &sums);
         gen_rig_pull(fresh, &sums);
         assert_memory_equal(source->info.sha256, fresh->info.sha256, 32);
-        /* A rewind in the middle of a pass starts afresh too. */
+        /* A rewind in the middle of a pass starts again, too. */
         const struct trace_event *events;
         size_t count;
         trace_close(fresh);

@@ -1,5 +1,5 @@
-/* The three generators that imitate programs: their memory is what their pages derive, and
- * their options do what they say. */
+/* The three generators that imitate programs: their memory is as their pages derive it, and
+ * their options work. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +56,7 @@ static void embedding_state_is_lazy(void **state)
         uint64_t states = i < 2 ? i : i - 1;
         uint64_t grown = sums.step_live_bytes[3] - sums.step_live_bytes[2];
         uint64_t expected = (1 + states) * table;
-        /* Beside it only the wider top layer and one more vector. */
+        /* In addition only the wider top layer and one more vector. */
         assert_true(grown >= expected && grown < expected + AR_MIB);
     }
 }
@@ -157,7 +157,7 @@ static void tape_peak(void **state)
     pull(TAPE, &sums);
     uint64_t expected = tape_library + tape_weights + 11 * tape_sheet + 8;
     assert_int_equal(sums.step_peak_bytes[2], expected);
-    /* Between steps input, result and loss have names. */
+    /* Between steps input, result and loss are live. */
     assert_int_equal(sums.step_live_bytes[2], tape_library + tape_weights + 2 * tape_sheet + 4);
 }
 
@@ -192,7 +192,7 @@ static void tape_accumulation(void **state)
     pull(TAPE ",accumulate=3", &other);
     assert_int_equal(other.step_live_bytes[2], sums.step_live_bytes[2]);
     assert_true(other.allocs > 2 * sums.allocs);
-    /* Gradients are there from the first micro-batch on. */
+    /* Gradients exist from the first micro-batch on. */
     assert_int_equal(other.step_peak_bytes[2] - sums.step_peak_bytes[2], tape_weights);
 }
 
@@ -244,7 +244,7 @@ static void tape_lists(void **state)
     gen_rig_refused("embedding:sparse='2'", sentence, sizeof sentence);
 }
 
-/* Whatever the options, every block is let go in the end but the libraries' workspaces. */
+/* With all options every block is freed at the end, except the libraries' workspaces. */
 static void tape_leaves_only_workspaces(void **state)
 {
     (void)state;
@@ -284,8 +284,8 @@ static void embedding_leaves_only_workspaces(void **state)
 
 /* ---- matmul_cache ---- */
 
-/* Two shapes of which one comes again: two kernels are loaded, each after three probes,
- * and what both hold stays. */
+/* Two shapes, one of them twice: two kernels are loaded, each after three probes, and their memory
+ * stays. */
 static void matmul_first_uses(void **state)
 {
     (void)state;
@@ -304,7 +304,7 @@ static void matmul_first_uses(void **state)
     assert_int_equal(sums.live_bytes, 32 * AR_MIB + 6 * AR_MIB);
 }
 
-/* Two inputs and two products of a step, beside the third input of the step before. */
+/* Two inputs and two products of a step, and the third input of the step before. */
 static void matmul_peak(void **state)
 {
     (void)state;

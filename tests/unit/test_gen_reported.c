@@ -1,5 +1,5 @@
-/* The generators that imitate reported troubles: their memory is what their pages derive, their
- * options do what they say, and those with several streams survive both forms of a trace. */
+/* The generators that imitate reported problems: their memory is as their pages derive it, their
+ * options work, and those with several streams are the same in both forms of a trace. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void pull(const char *text, struct gen_rig_sums *into)
     trace_close(source);
 }
 
-/* Medium by default: what a table of all policies can be made of in seconds. */
+/* Medium by default: a table of all policies takes seconds. */
 static void defaults_are_medium(void **state)
 {
     (void)state;
@@ -38,7 +38,7 @@ static void defaults_are_medium(void **state)
         assert_in_range(sums.events, 10000, 120000);
         assert_in_range(sums.peak_live_bytes, AR_GIB / 2, 9 * AR_GIB);
         assert_true(sums.steps >= 20 && sums.kernels > sums.steps);
-        /* The libraries keep their workspaces, everything else is let go. */
+        /* The libraries keep their workspaces, all other blocks are freed. */
         assert_true(sums.live_bytes <= 2 * EAGER_WORKSPACE_BYTES + EAGER_FUSED_WORKSPACE_BYTES);
     }
 }
@@ -56,7 +56,7 @@ static void rnn_peak(void **state)
     assert_int_equal(sums.steps, 48);
     assert_int_equal(sums.peak_live_bytes, expected);
     assert_int_equal(sums.step_live_bytes[47], weights + 65 * AR_MIB);
-    /* Each bucket peaks higher than the one before, and repeats itself. */
+    /* Each bucket has a higher peak than the one before, the same in each repetition. */
     for (unsigned i = 12; i < 48; i += 12)
         assert_true(sums.step_peak_bytes[i] > sums.step_peak_bytes[i - 1]);
     assert_int_equal(sums.step_peak_bytes[46], sums.step_peak_bytes[47]);
@@ -64,9 +64,9 @@ static void rnn_peak(void **state)
 
 /* ---- varlen_transformer ---- */
 
-/* One more layer costs its weights and what it saves: s b h (34 + 5 a s / h) with full
+/* Another layer costs its weights and its saved tensors: s b h (34 + 5 a s / h) with full
  * attention in 16 bits, 34 s b h + 4 a s b with flash. */
-static void transformer_saves_what_is_known(void **state)
+static void transformer_saves_the_known_bytes(void **state)
 {
     (void)state;
     const uint64_t s = 512, b = 4, h = 1024, a = 16;
@@ -117,13 +117,13 @@ static void fsdp_live_and_order(void **state)
     assert_int_equal(sums.syncs, 20 * 2 * 32 / 9);
     pull("fsdp_runahead:ahead=0", &sums);
     assert_int_equal(sums.syncs, 20 * 2 * 32);
-    /* A gradient lives a layer longer, when the first activation has gone; no use is told. */
+    /* A gradient lives a layer longer, after the first activation was freed; there are no use events. */
     pull("fsdp_runahead:hold=stash", &sums);
     assert_int_equal(sums.uses, 0);
     assert_int_equal(sums.peak_live_bytes, (32 * 32 + 31 * 32 + 4 * 128) * AR_MIB);
 }
 
-/* ---- the two that divide large blocks ---- */
+/* ---- the two that split large blocks ---- */
 
 static void crumbs_are_the_reported_ones(void **state)
 {
@@ -206,7 +206,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Without spread every step is the same; with it the steps' peaks spread about that one. */
+/* Without spread all steps are equal; with it the peaks of the steps spread about that value. */
 static void samples_are_log_normal(void **state)
 {
     (void)state;
@@ -293,7 +293,7 @@ static void seeds_differ(void **state)
     }
 }
 
-/* Generator, text, binary, text: the same hash and the same characters. */
+/* Generator, text, binary, text: the same hash and the same text. */
 static void both_forms_hold_them(void **state)
 {
     struct trace_rig *rig = *state;
@@ -337,7 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_medium),
         cmocka_unit_test(rnn_peak),
-        cmocka_unit_test(transformer_saves_what_is_known),
+        cmocka_unit_test(transformer_saves_the_known_bytes),
         cmocka_unit_test(transformer_state),
         cmocka_unit_test(fsdp_live_and_order),
         cmocka_unit_test(crumbs_are_the_reported_ones),

@@ -1,5 +1,5 @@
-/* The keys that say what a kernel does: reading and writing them, and how they follow the blocks
- * when a trace is rewritten. */
+/* The keys of a kernel op: reading and writing them, and their new block names when a trace is
+ * rewritten. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "workloads/trace/filter.h"
 #include "workloads/trace/kernel_op_keys.h"
 
-static void what_is_read_is_written(void **state)
+static void texts_that_are_read_are_written(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -52,7 +52,7 @@ static void a_kernel_without_an_operation_has_no_kernel_op(void **state)
     }
 }
 
-static void keys_that_cannot_be_are_refused(void **state)
+static void invalid_keys_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -122,11 +122,11 @@ static void a_filter_gives_blocks_their_new_names(void **state)
     (void)state;
     trace_rig_open(&rig);
     becomes(&rig, &(struct trace_filter_options){0}, two_steps);
-    /* The second step alone: block 0 stays 0, 2 and 3 become 1 and 2. */
+    /* Only the second step: block 0 stays 0, 2 and 3 become 1 and 2. */
     becomes(&rig, &(struct trace_filter_options){.first_step = 2, .last_step = 2},
             HEAD "a,0,100,initial=yes\na,1,50\na,2,200\nk,0,5,op=copy,out=2,in=0+~2\n"
                  "k,0,5,op=my own\nf,2\nm,step\n");
-    /* Without block 2 the copy lacks an operand: it is just a kernel. */
+    /* Without block 2 the copy lacks an operand: the kernel has no kernel op. */
     becomes(&rig, &(struct trace_filter_options){.min_bytes = 60},
             HEAD "a,0,100\na,1,100\nk,0,5,x=1,op=set,out=~1\nf,1\nm,step\na,2,200\nk,0,5\n"
                  "k,0,5,op=my own\nf,2\nm,step\n");
@@ -147,7 +147,7 @@ static void a_merge_gives_blocks_their_new_names(void **state)
     if (trace_merge(sources, 2, &merged, &error) != AR_OK)
         fail_msg("%s", error.text);
     char *got = trace_rig_print(&rig, merged);
-    /* Requests come in turn: 0 2 of the first trace, 1 3 of the second. */
+    /* Requests alternate: 0 2 of the first trace, 1 3 of the second. */
     assert_non_null(strstr(got, "k,0,5,tenant=0,op=copy,out=0,in=~"));
     assert_non_null(strstr(got, "k,1,5,tenant=1,op=copy,out=1,in=~1"));
     free(got);
@@ -158,9 +158,9 @@ static void a_merge_gives_blocks_their_new_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_read_is_written),
+        cmocka_unit_test(texts_that_are_read_are_written),
         cmocka_unit_test(a_kernel_without_an_operation_has_no_kernel_op),
-        cmocka_unit_test(keys_that_cannot_be_are_refused),
+        cmocka_unit_test(invalid_keys_are_refused),
         cmocka_unit_test(references_count_back_from_the_latest_request),
         cmocka_unit_test(a_filter_gives_blocks_their_new_names),
         cmocka_unit_test(a_merge_gives_blocks_their_new_names),

@@ -1,5 +1,5 @@
-/* Spools of the recorder as traces: order across threads and processes, what is odd in a program,
- * and files that are cut, foreign or damaged. */
+/* Spools of the recorder as traces: order across threads and processes, unusual programs, and
+ * files that are cut, foreign or damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static int close_rig(void **state)
     return 0;
 }
 
-/* Writes the sheet as NAME.spool; `bytes` 0: whole, with a page of zeros behind its records. */
+/* Writes the sheet as NAME.spool; `bytes` 0: complete, with a page of zeros after its records. */
 static void write_sheet(struct trace_rig *rig, const char *name, const struct sheet *sheet,
                         size_t bytes)
 {
@@ -96,8 +96,8 @@ static void makes(struct trace_rig *rig, const char *wanted, struct recording_co
         .time_ns = time, .kind = SPOOL_FREE, .address = at                                         \
     }
 
-/* One thread frees while the other gets the address: the free began first, though it ended, and was
- * written, last. */
+/* One thread frees while the other gets the address: the free began first, although it ended, and
+ * was written, last. */
 static void threads_are_ordered(void **state)
 {
     struct recording_counts counts;
@@ -121,8 +121,8 @@ static void threads_are_ordered(void **state)
     assert_int_equal(counts.reused, 0);
 }
 
-/* The same number and addresses, another process: its blocks and streams are its own. */
-static void processes_are_apart(void **state)
+/* Another process with the same number and addresses has its own blocks and streams. */
+static void processes_are_separate(void **state)
 {
     struct recording_counts counts;
     const struct sheet first = {
@@ -145,9 +145,9 @@ static void oddities_are_counted(void **state)
         .process = 1,
         .records = {
             ALLOC(10, 4096, 10),
-            ALLOC(20, 4096, 20), /* nobody saw the first go */
-            FREE(30, 8192),      /* never given */
-            FREE(40, 0),         /* nothing */
+            ALLOC(20, 4096, 20), /* the free of the first was not recorded */
+            FREE(30, 8192),      /* not in use */
+            FREE(40, 0),         /* NULL */
             {.time_ns = 50, .kind = SPOOL_FREE, .address = 4096, .result = 1}, /* refused */
             {.time_ns = 60, .kind = SPOOL_ALLOC, .bytes = 5, .result = 2, .free_bytes = 3},
             {.time_ns = 70, .kind = SPOOL_ALLOC, .bytes = 6, .result = 700},
@@ -166,7 +166,7 @@ static void oddities_are_counted(void **state)
     assert_int_equal(counts.failed_allocs, 3);
 }
 
-static void last_failure_is_what_it_died_of(void **state)
+static void the_last_failure_ended_the_program(void **state)
 {
     struct recording_counts counts;
     const struct sheet sheet = {
@@ -178,8 +178,8 @@ static void last_failure_is_what_it_died_of(void **state)
     free(text);
 }
 
-/* Kernels of a graph stand at its launch in the order of their start; one whose launch was not
- * seen has no place. */
+/* Kernels of a graph are at its launch in the order of their starts; a kernel without a recorded
+ * launch is left out. */
 static void kernels_find_their_launch(void **state)
 {
     struct recording_counts counts;
@@ -209,7 +209,7 @@ static void kernels_find_their_launch(void **state)
     assert_int_equal(counts.threads, 1);
 }
 
-/* An event's number is given again once the event is gone; a wait for a new one waits for nothing. */
+/* The number of an event is used again after the event is destroyed; a wait for a new one has no effect. */
 static void events_have_lives(void **state)
 {
     struct recording_counts counts;
@@ -225,7 +225,7 @@ static void events_have_lives(void **state)
     assert_int_equal(counts.dropped_waits, 1);
 }
 
-static void cut_and_foreign_files_are_passed_over(void **state)
+static void cut_and_foreign_files_are_skipped(void **state)
 {
     struct recording_counts counts;
     struct trace_rig *rig = *state;
@@ -242,7 +242,7 @@ static void cut_and_foreign_files_are_passed_over(void **state)
     makes(rig, "t,0\na,0,1\n!,alloc,4096\n", &counts);
 }
 
-/* Whatever lies in the records, it is a trace or a sentence. */
+/* Any records give a trace or an error. */
 static void random_records_are_safe(void **state)
 {
     struct ar_rng rng;
@@ -288,12 +288,12 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
     const struct CMUnitTest tests[] = {
         CASE(threads_are_ordered),
-        CASE(processes_are_apart),
+        CASE(processes_are_separate),
         CASE(oddities_are_counted),
-        CASE(last_failure_is_what_it_died_of),
+        CASE(the_last_failure_ended_the_program),
         CASE(kernels_find_their_launch),
         CASE(events_have_lives),
-        CASE(cut_and_foreign_files_are_passed_over),
+        CASE(cut_and_foreign_files_are_skipped),
         CASE(random_records_are_safe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

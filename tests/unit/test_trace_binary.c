@@ -1,5 +1,5 @@
-/* Binary traces: the same trace in either form, damage, and files that appear whole or not at
- * all. */
+/* Binary traces: the same trace in either form, damage, and files that are
+ * complete or absent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,7 +94,7 @@ static const char small[] = "# allocrig-trace 1\n# name: small\n# conf: a,b\n"
                             "!,segment,0,4096,0\na,0,512,1,pool=3\nt,5\nk,0,7\nm,step\nr,0\n"
                             "p,1,0\ne,2,1\nw,0,2\nf,0\no,9\ns\nc\nm,end\nu,1,2\n";
 
-/* The events come as they were, in spans that a mapped file and an unpacked one both give. */
+/* A mapped file and an unpacked one give the same events. */
 static void events_are_the_same_in_each_form(void **state)
 {
     struct trace_rig *rig = *state;
@@ -128,7 +128,7 @@ static void events_are_the_same_in_each_form(void **state)
     trace_close(packed);
 }
 
-/* Whichever bit of a file flips, wherever it is cut off: it is refused, with its name. */
+/* A file with any bit flipped, or cut anywhere, is refused, with its name. */
 static void all_damage_is_found(void **state)
 {
     struct trace_rig *rig = *state;
@@ -189,7 +189,7 @@ static void damage_is_named(void **state)
     free(bytes);
 }
 
-static void files_appear_whole_or_not_at_all(void **state)
+static void files_are_complete_or_absent(void **state)
 {
     struct trace_rig *rig = *state;
     const struct trace_write_options options = {.format = TRACE_FORMAT_TEXT};
@@ -198,7 +198,7 @@ static void files_appear_whole_or_not_at_all(void **state)
     struct rlimit old, low;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     low = old;
-    low.rlim_cur = 200000; /* as a full disk would, in the middle */
+    low.rlim_cur = 200000; /* like a full disk, in the middle */
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     trace_rig_close(rig);
     trace_rig_open(rig);
@@ -213,14 +213,14 @@ static void files_appear_whole_or_not_at_all(void **state)
     assert_non_null(strstr(error.text, "No space left"));
     assert_int_equal(trace_write(source, rig->folder, &options, &error), AR_INVALID);
     assert_int_equal(trace_write(source, "/nowhere/at/all", &options, &error), AR_IO);
-    /* One that was there stays as it was until the new one is whole. */
+    /* An existing file is unchanged until the new one is complete. */
     trace_rig_write(rig->path[1], "old", 3);
     assert_int_equal(trace_write(source, rig->path[1], &options, &error), AR_OK);
     assert_int_equal(trace_rig_files(rig), 1);
     trace_close(source);
 }
 
-/* FIPS 180-4's own examples, and a length at each edge of a block. */
+/* The examples of FIPS 180-4, and a length at each edge of a block. */
 static void sha256_is_that_of_the_standard(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void sha256_is_that_of_the_standard(void **state)
         uint8_t digest[32];
         char hex[65];
         sha256_start(&hash);
-        hash.fast &= i % 2; /* both ways, where the processor has two */
+        hash.fast &= i % 2; /* both ways, if the processor has two */
         sha256_add(&hash, cases[i / 2].text, strlen(cases[i / 2].text));
         sha256_end(&hash, digest);
         for (int byte = 0; byte < 32; byte++)
@@ -268,7 +268,7 @@ int main(void)
         cmocka_unit_test(events_are_the_same_in_each_form),
         cmocka_unit_test(all_damage_is_found),
         cmocka_unit_test(damage_is_named),
-        cmocka_unit_test(files_appear_whole_or_not_at_all),
+        cmocka_unit_test(files_are_complete_or_absent),
         cmocka_unit_test(sha256_is_that_of_the_standard),
     };
     return cmocka_run_group_tests(tests, trace_rig_setup, trace_rig_teardown);

@@ -1,4 +1,4 @@
-/* Parts of a trace, several as one, and what is in a trace. */
+/* Parts of a trace, merged traces, and the statistics of a trace. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,12 +36,12 @@ static void filtered_to(struct trace_rig *rig, const char *text,
     trace_close(filter);
 }
 
-static void nothing_asked_for_changes_nothing(void **state)
+static void no_options_change_nothing(void **state)
 {
     filtered_to(*state, steps, &(struct trace_filter_options){0}, steps);
 }
 
-static void steps_begin_with_what_is_live(void **state)
+static void steps_begin_with_the_live_blocks(void **state)
 {
     filtered_to(*state, steps, &(struct trace_filter_options){.first_step = 2, .last_step = 2},
                 HEAD "a,0,100,tag=w,initial=yes\na,1,300,initial=yes\na,2,400,1\nt,15\nf,1\n"
@@ -51,8 +51,8 @@ static void steps_begin_with_what_is_live(void **state)
                      "f,1\nt,20\nm,step\n");
 }
 
-/* A part of a recording begins with the state: segments, ranges with their pages, blocks with what
- * was left with them, what is let go and not complete. */
+/* A part of a recording begins with the state: segments, ranges with their pages, blocks with
+ * their rests, pending blocks. */
 static void parts_of_a_recording_begin_with_its_state(void **state)
 {
     const struct trace_filter_options second = {.first_step = 2, .last_step = 2};
@@ -117,7 +117,7 @@ static void repeats_end_with_nothing_left(void **state)
     filtered_to(*state, HEAD "a,0,1\nt,5\na,1,2\nf,0\nm,step\n",
                 &(struct trace_filter_options){.repeat = 2},
                 HEAD "a,0,1\nt,5\na,1,2\nf,0\nm,step\nf,1\na,2,1\nt,10\na,3,2\nf,2\nm,step\n");
-    /* Where the trace knows only let-gos, none is completed in between. */
+    /* If the trace has free requests only, none completes in between. */
     filtered_to(*state, HEAD "# let-go: final\na,0,1\nr,0\na,1,2\n",
                 &(struct trace_filter_options){.repeat = 2},
                 HEAD "# let-go: final\na,0,1\nr,0\na,1,2\nf,1\na,2,1\nr,2\na,3,2\n");
@@ -138,7 +138,7 @@ static void steps_as_written(void **state)
         assert_int_equal(trace_filter_steps(bad[i], &o, NULL), AR_INVALID);
 }
 
-static void what_leaves_nothing_is_refused(void **state)
+static void a_filter_that_leaves_nothing_is_refused(void **state)
 {
     struct trace_source *source = NULL, *filter = NULL;
     struct ar_error error;
@@ -202,7 +202,7 @@ static void a_recording_in_parts_and_twice(void **state)
     trace_close(part);
 }
 
-static void what_is_in_a_trace(void **state)
+static void statistics_of_a_trace(void **state)
 {
     struct trace_source *source;
     struct inspect inspect;
@@ -243,18 +243,18 @@ static void what_is_in_a_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_asked_for_changes_nothing),
-        cmocka_unit_test(steps_begin_with_what_is_live),
+        cmocka_unit_test(no_options_change_nothing),
+        cmocka_unit_test(steps_begin_with_the_live_blocks),
         cmocka_unit_test(parts_of_a_recording_begin_with_its_state),
         cmocka_unit_test(streams_sizes_and_kinds),
         cmocka_unit_test(frees_at_once),
         cmocka_unit_test(waits_need_their_events),
         cmocka_unit_test(repeats_end_with_nothing_left),
         cmocka_unit_test(steps_as_written),
-        cmocka_unit_test(what_leaves_nothing_is_refused),
+        cmocka_unit_test(a_filter_that_leaves_nothing_is_refused),
         cmocka_unit_test(merges_go_by_time_or_share),
         cmocka_unit_test(a_recording_in_parts_and_twice),
-        cmocka_unit_test(what_is_in_a_trace),
+        cmocka_unit_test(statistics_of_a_trace),
     };
     return cmocka_run_group_tests(tests, trace_rig_setup, trace_rig_teardown);
 }

@@ -1,4 +1,4 @@
-/* The trace in memory, and with it the check that every reader uses. */
+/* The trace in memory, and the check that every reader uses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +79,7 @@ static void slots_are_used_again(void **state)
     trace_close(source);
 }
 
-/* Without a completion in the whole trace, a let-go gives the slot back; with one it may not. */
+/* Without a completion in the whole trace, a free request frees the slot; otherwise it does not. */
 static void free_requested_and_slots(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void refused(const struct step *steps, size_t count, const char *part)
         fail_msg("\"%s\" is not in \"%s\"", part, error.text);
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void invalid_events_are_refused(void **state)
 {
     (void)state;
     static const struct step unknown[] = {ALLOC(0, 1), FREE(1)};
@@ -208,7 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slots_are_used_again),
         cmocka_unit_test(free_requested_and_slots),
-        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(invalid_events_are_refused),
         cmocka_unit_test(keys_are_kept_once_and_in_order),
         cmocka_unit_test(keys_that_cannot_be_written_are_refused),
         cmocka_unit_test(a_copy_is_the_same_trace),

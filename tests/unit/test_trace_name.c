@@ -1,4 +1,4 @@
-/* What traces are called: short names as they are, long ones cut and still apart. */
+/* Names of traces: short ones are kept, long ones are cut and stay different. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void a_name_that_fits_stays(void **state)
     assert_memory_equal(name + 5, rest, sizeof rest);
 }
 
-/* FNV-1a of "0123456789abcdefg" in 32 bits, worked out apart from this program. */
+/* FNV-1a of "0123456789abcdefg" in 32 bits, computed without this program. */
 static void a_long_name_ends_in_its_digits(void **state)
 {
     (void)state;
@@ -39,7 +39,7 @@ static void a_long_name_ends_in_its_digits(void **state)
     trace_name_put(other, sizeof other, "0123456789abcdefh", 17);
     assert_memory_equal(name, other, 8);
     assert_string_not_equal(name, other);
-    /* a letter of two bytes that has room for one of them goes */
+    /* a character of two bytes is dropped if there is room for one byte only */
     trace_name_put(name, sizeof name,
                    "012345\xc3\xa4"
                    "89abcdefg",
@@ -48,7 +48,7 @@ static void a_long_name_ends_in_its_digits(void **state)
     assert_int_equal(strlen(name), 15);
 }
 
-static void files_keep_their_endings_out(void **state)
+static void names_of_files_lose_their_endings(void **state)
 {
     (void)state;
     char path[2][300], name[2][ROOM];
@@ -65,7 +65,7 @@ static void files_keep_their_endings_out(void **state)
 }
 
 /* Two specs that differ in their last letter only, and both merged with themselves. */
-static void long_specs_stay_apart(void **state)
+static void long_specs_stay_different(void **state)
 {
     (void)state;
     char names[4][ROOM];
@@ -97,8 +97,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_that_fits_stays),
         cmocka_unit_test(a_long_name_ends_in_its_digits),
-        cmocka_unit_test(files_keep_their_endings_out),
-        cmocka_unit_test(long_specs_stay_apart),
+        cmocka_unit_test(names_of_files_lose_their_endings),
+        cmocka_unit_test(long_specs_stay_different),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static void every_event_is_read_and_written(void **state)
     trace_close(source);
 }
 
-/* What another hand writes comes out in the one canonical form. */
+/* Any valid text becomes the canonical text. */
 static void text_is_made_canonical(void **state)
 {
     struct trace_rig *rig = *state;

@@ -1,4 +1,4 @@
-/* Traces as other programs' files, held as whole texts. */
+/* Traces written as files of other programs, compared as whole texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 
-/* A served and a failed request on two streams, a block let go before it is complete, one without
- * bytes, one in pinned memory, one that stays. */
+/* A served and a failed request on two streams, a pending block, one of 0 bytes, one in pinned
+ * memory, one that is never freed. */
 static const char trace[] = "# allocrig-trace 1\n"
                             "t,1000000\n"
                             "a,0,1000,thread=7\n"
@@ -46,14 +46,14 @@ static void becomes(const struct format_writer *writer, const char *wanted)
     assert_string_equal(text, wanted);
     free(text);
 
-    /* A place that cannot be written is named, and nothing is left there. */
+    /* The error has the path that cannot be written, and no file is left there. */
     assert_int_equal(format_write(writer, source, "/nowhere/at/all", false, &error), AR_IO);
     assert_non_null(strstr(error.text, "/nowhere/at/all"));
     trace_close(source);
     trace_rig_close(&rig);
 }
 
-static void rmm_has_recorded_places_or_its_own(void **state)
+static void rmm_has_recorded_addresses_or_generated_ones(void **state)
 {
     (void)state;
     becomes(&format_writer_rmm, "Thread,Time,Action,Pointer,Size,Stream\n"
@@ -92,8 +92,8 @@ static void an_oracle_trace_has_requests_and_completions(void **state)
                                    "f,4\n");
 }
 
-/* Names and endings, which people write, are all different. */
-static void writers_can_be_told_apart(void **state)
+/* All names and endings are different. */
+static void writers_are_different(void **state)
 {
     const struct format_writer *writer, *other;
     (void)state;
@@ -109,10 +109,10 @@ static void writers_can_be_told_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rmm_has_recorded_places_or_its_own),
+        cmocka_unit_test(rmm_has_recorded_addresses_or_generated_ones),
         cmocka_unit_test(lifetimes_end_where_blocks_are_complete),
         cmocka_unit_test(an_oracle_trace_has_requests_and_completions),
-        cmocka_unit_test(writers_can_be_told_apart),
+        cmocka_unit_test(writers_are_different),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

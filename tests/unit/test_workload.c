@@ -1,4 +1,4 @@
-/* What a user may write after -w. */
+/* The arguments of -w. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static const struct refusal refusals[] = {
     {"random:sed=3", "seed", AR_INVALID},
 };
 
-static void what_is_neither_is_refused(void **state)
+static void other_arguments_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
@@ -60,7 +60,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_and_specs),
-        cmocka_unit_test(what_is_neither_is_refused),
+        cmocka_unit_test(other_arguments_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

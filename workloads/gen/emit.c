@@ -12,7 +12,13 @@
 #include "allocators/base/array.h"
 #include "workloads/trace/check.h"
 
-#define EMIT_TEXTS 32 /* distinct labels or tags of one generator; both are literals */
+#define LITERALS_MOST 64 /* distinct labels and tags of one generator */
+
+struct literal {
+    const char *text;
+    uint64_t index; /* in the tables: of the label, or of the keys with the tag */
+    bool is_label;
+};
 
 struct emit_state {
     struct trace_event *events;
@@ -24,11 +30,8 @@ struct emit_state {
     uint64_t next_id;
     uint64_t step_id; /* of the first request of the current step */
     uint64_t events_written, live_bytes;
-    const char *labels[EMIT_TEXTS]; /* of marks, by their index in the tables */
-    size_t label_count;
-    const char *tags[EMIT_TEXTS];
-    uint32_t tag_keys[EMIT_TEXTS]; /* their indexes in the tables */
-    size_t tag_count;
+    struct literal literals[LITERALS_MOST];
+    size_t literal_count;
     struct trace_tables tables;
     struct trace_check check;
     void **arrays; /* of emit_array */
@@ -109,53 +112,33 @@ static void slot_give(struct emit *self, uint32_t slot)
     state->free_slots[state->free_count++] = slot;
 }
 
-/* Mostly finds a literal by its address, which is faster than by its text. */
-static size_t literal_find(const char *const *literals, size_t count, const char *literal)
-{
-    for (size_t i = 0; i < count; i++)
-        if (literals[i] == literal || strcmp(literals[i], literal) == 0)
-            return i;
-    return count;
-}
-
-static bool literal_add(struct emit *self, const char **literals, size_t *count,
-                        const char *literal)
-{
-    if (*count == EMIT_TEXTS) {
-        emit_fail(self, AR_CORRUPT, "more than %d labels or tags", EMIT_TEXTS);
-        return false;
-    }
-    literals[(*count)++] = literal;
-    return true;
-}
-
-static uint32_t tag_index(struct emit *self, const char *tag)
+/* The index of a label of marks, or of the keys with a tag, in the tables. Mostly finds the literal by its
+ * address, which is faster than by its text. */
+static uint64_t literal_index(struct emit *self, const char *text, bool is_label)
 {
     struct emit_state *state = self->state;
-    if (!tag)
+    for (size_t i = 0; i < state->literal_count; i++) {
+        const struct literal *literal = &state->literals[i];
+        if (literal->is_label == is_label &&
+            (literal->text == text || strcmp(literal->text, text) == 0))
+            return literal->index;
+    }
+    if (state->literal_count == LITERALS_MOST) {
+        emit_fail(self, AR_CORRUPT, "more than %d labels and tags", LITERALS_MOST);
         return 0;
-    size_t at = literal_find(state->tags, state->tag_count, tag);
-    if (at < state->tag_count)
-        return state->tag_keys[at];
-    if (!literal_add(self, state->tags, &state->tag_count, tag))
-        return 0;
-    struct trace_attributes attributes = {.tag = tag, .given = TRACE_GIVEN_TAG};
+    }
+    const struct trace_attributes attributes = {.tag = text, .given = TRACE_GIVEN_TAG};
+    uint64_t label = 0;
+    uint32_t keys = 0;
     enum ar_status status =
-        trace_tables_attributes(&state->tables, &attributes, &state->tag_keys[at], &state->problem);
+        is_label
+            ? trace_tables_add_text(&state->tables, text, strlen(text), &label, &state->problem)
+            : trace_tables_attributes(&state->tables, &attributes, &keys, &state->problem);
     if (status != AR_OK)
         state->failed = status;
-    return state->tag_keys[at];
-}
-
-static uint64_t label_index(struct emit *self, const char *label)
-{
-    struct emit_state *state = self->state;
-    size_t at = literal_find(state->labels, state->label_count, label);
-    uint64_t index = at;
-    if (at == state->label_count && literal_add(self, state->labels, &state->label_count, label))
-        state->failed =
-            trace_tables_add_text(&state->tables, label, strlen(label), &index, &state->problem);
-    return index;
+    struct literal *added = &state->literals[state->literal_count++];
+    *added = (struct literal){text, is_label ? label : keys, is_label};
+    return added->index;
 }
 
 static struct emit_block request(struct emit *self, uint8_t kind, uint64_t bytes, uint32_t stream,
@@ -167,12 +150,13 @@ static struct emit_block request(struct emit *self, uint8_t kind, uint64_t bytes
                                .slot = slot_take(state),
                                .stream = stream,
                                .held = true};
-    append(self, &(struct trace_event){.kind = kind,
-                                       .stream = stream,
-                                       .slot = block.slot,
-                                       .attributes = tag_index(self, tag),
-                                       .value = bytes,
-                                       .id = block.id});
+    append(self,
+           &(struct trace_event){.kind = kind,
+                                 .stream = stream,
+                                 .slot = block.slot,
+                                 .attributes = tag ? (uint32_t)literal_index(self, tag, false) : 0,
+                                 .value = bytes,
+                                 .id = block.id});
     state->live_bytes += bytes;
     return block;
 }
@@ -192,29 +176,20 @@ struct emit_block emit_probe(struct emit *self, uint64_t bytes, const char *tag)
     return request(self, TRACE_PROBE, bytes, 0, tag);
 }
 
-/* Either kind of free: the block is no longer held, and its slot is free. */
-static void end_block(struct emit *self, struct emit_block *block, uint8_t kind, uint8_t flags)
+void emit_free(struct emit *self, struct emit_block *block)
 {
     if (!block->held)
         return;
-    append(self, &(struct trace_event){.kind = kind,
-                                       .flags = flags,
-                                       .stream = block->stream,
-                                       .slot = block->slot,
-                                       .id = block->id});
+    bool requested = self->ops->free_requested;
+    append(self,
+           &(struct trace_event){.kind = requested ? TRACE_FREE_REQUESTED : TRACE_FREE_COMPLETED,
+                                 .flags = requested ? 0 : TRACE_WHOLE,
+                                 .stream = block->stream,
+                                 .slot = block->slot,
+                                 .id = block->id});
     slot_give(self, block->slot);
     self->state->live_bytes -= block->bytes;
     block->held = false;
-}
-
-void emit_free(struct emit *self, struct emit_block *block)
-{
-    end_block(self, block, TRACE_FREE_COMPLETED, TRACE_WHOLE);
-}
-
-void emit_free_requested(struct emit *self, struct emit_block *block)
-{
-    end_block(self, block, TRACE_FREE_REQUESTED, 0);
 }
 
 void emit_use(struct emit *self, const struct emit_block *block, uint32_t stream)
@@ -302,13 +277,15 @@ void emit_outside(struct emit *self, uint64_t bytes)
 
 void emit_mark(struct emit *self, const char *label)
 {
-    append(self, &(struct trace_event){.kind = TRACE_MARK, .value = label_index(self, label)});
+    append(self,
+           &(struct trace_event){.kind = TRACE_MARK, .value = literal_index(self, label, true)});
 }
 
 void emit_step(struct emit *self)
 {
-    append(self, &(struct trace_event){
-                     .kind = TRACE_MARK, .flags = TRACE_STEP, .value = label_index(self, "step")});
+    append(self, &(struct trace_event){.kind = TRACE_MARK,
+                                       .flags = TRACE_STEP,
+                                       .value = literal_index(self, "step", true)});
     self->state->step_id = self->state->next_id;
 }
 
@@ -336,10 +313,7 @@ void emit_list_free(struct emit *self, struct emit_list *list, size_t count)
 {
     for (; count && list->count; count--) {
         struct emit_block block = emit_list_pop(list);
-        if (self->ops->free_requested)
-            emit_free_requested(self, &block);
-        else
-            emit_free(self, &block);
+        emit_free(self, &block);
     }
 }
 
@@ -480,16 +454,6 @@ static enum ar_status rewind_source(struct trace_source *source, struct ar_error
     return AR_OK;
 }
 
-static const struct trace_attributes *attributes(struct trace_source *source, uint32_t index)
-{
-    return trace_tables_at(&emit_of(source)->state->tables, index);
-}
-
-static const char *text(struct trace_source *source, uint64_t index)
-{
-    return trace_tables_text(&emit_of(source)->state->tables, index);
-}
-
 static void close_source(struct trace_source *source)
 {
     struct emit *self = emit_of(source);
@@ -508,8 +472,6 @@ static void close_source(struct trace_source *source)
 static const struct trace_source_ops plain_ops = {
     .next = next,
     .rewind = rewind_source,
-    .attributes = attributes,
-    .text = text,
     .close = close_source,
 };
 
@@ -517,8 +479,6 @@ static const struct trace_source_ops adaptive_ops = {
     .next = next,
     .served = served,
     .rewind = rewind_source,
-    .attributes = attributes,
-    .text = text,
     .close = close_source,
 };
 
@@ -532,6 +492,7 @@ enum ar_status emit_create(const struct gen_ops *ops, struct emit **out, struct 
         return ar_error_set(error, AR_HOST_MEMORY, "generator %s: no host memory", ops->name);
     }
     self->source.ops = ops->served ? &adaptive_ops : &plain_ops;
+    self->source.tables = &state->tables;
     self->source.info.complete = true;
     self->source.info.streams = 1;
     memcpy(self->source.info.format, "generator", sizeof "generator");

@@ -11,9 +11,9 @@
  * 5. A kernel names the blocks of the current step by the number of requests since they were made, and
  *    older ones by their ids. A program that repeats its steps then repeats its keys, and the table of
  *    keys does not grow with the number of steps.
- * 6. A program with several streams requests frees (emit_free_requested): policy and device determine
- *    when the block is complete. Such a program sets gen_ops.free_requested, never calls emit_free,
- *    and puts the number of its streams into source.info.streams in open(). */
+ * 6. A program with several streams sets gen_ops.free_requested: it requests frees, and policy and device
+ *    determine when the block is complete. It puts the number of its streams into source.info.streams
+ *    in open(). */
 #ifndef WORKLOADS_GEN_EMIT_H
 #define WORKLOADS_GEN_EMIT_H
 
@@ -71,10 +71,9 @@ struct emit_block emit_alloc_on(struct emit *self, uint64_t bytes, uint32_t stre
                                 const char *tag);
 /* A request that may fail; the program goes on. */
 struct emit_block emit_probe(struct emit *self, uint64_t bytes, const char *tag);
-/* Free requested and completed at once. Does nothing if the block is not held. */
+/* Frees a block, on its own stream; with gen_ops.free_requested, only requests the free. Does nothing if
+ * the block is not held. */
 void emit_free(struct emit *self, struct emit_block *block);
-/* Free requested on the block's own stream. Does nothing if the block is not held. */
-void emit_free_requested(struct emit *self, struct emit_block *block);
 /* The block is used on another stream than its own. */
 void emit_use(struct emit *self, const struct emit_block *block, uint32_t stream);
 /* A kernel of that duration, on stream 0 or on another one. */
@@ -107,8 +106,7 @@ void emit_mark(struct emit *self, const char *label);
 void emit_list_push(struct emit *self, struct emit_list *list, struct emit_block block);
 /* Takes the last one off; from an empty list, a block that is not held. */
 struct emit_block emit_list_pop(struct emit_list *list);
-/* Takes the last `count` blocks off, the last one first, and frees those that are held (or requests
- * their frees if the program does that). */
+/* Takes the last `count` blocks off, the last one first, and frees those that are held. */
 void emit_list_free(struct emit *self, struct emit_list *list, size_t count);
 
 /* Events written so far, and bytes live now. */

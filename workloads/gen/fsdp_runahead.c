@@ -108,7 +108,7 @@ static void forward(struct fsdp *self)
         emit_list_push(emit, &self->activations,
                        emit_alloc(emit, self->values.activation, "activation"));
         compute(self, i, 1);
-        emit_free_requested(emit, &self->gathered[i]);
+        emit_free(emit, &self->gathered[i]);
         layer_issued(self);
     }
 }
@@ -119,7 +119,7 @@ static void reduce(struct fsdp *self, struct emit_block *gradient)
     struct emit *emit = &self->emit;
     if (self->reducing.held) { /* from the layer before */
         emit_wait(emit, COMPUTE, EVENT_REDUCED);
-        emit_free_requested(emit, &self->reducing);
+        emit_free(emit, &self->reducing);
     }
     emit_record(emit, EVENT_GRADIENT, COMPUTE);
     emit_wait(emit, COMMUNICATION, EVENT_GRADIENT);
@@ -129,7 +129,7 @@ static void reduce(struct fsdp *self, struct emit_block *gradient)
     if (self->values.hold == HOLD_STASH)
         self->reducing = *gradient;
     else
-        emit_free_requested(emit, gradient);
+        emit_free(emit, gradient);
 }
 
 static void backward(struct fsdp *self)
@@ -141,7 +141,7 @@ static void backward(struct fsdp *self)
             gather(self, i - 2);
         struct emit_block gradient = emit_alloc(emit, self->values.layer, "gradient");
         compute(self, i - 1, 2);
-        emit_free_requested(emit, &self->gathered[i - 1]);
+        emit_free(emit, &self->gathered[i - 1]);
         emit_list_free(emit, &self->activations, 1);
         reduce(self, &gradient);
         layer_issued(self);
@@ -153,7 +153,7 @@ static void update(struct fsdp *self)
 {
     struct emit *emit = &self->emit;
     emit_wait(emit, COMPUTE, EVENT_REDUCED);
-    emit_free_requested(emit, &self->reducing);
+    emit_free(emit, &self->reducing);
     emit_kernel_on(emit, COMPUTE,
                    roofline_bytes_ns(2 * self->values.layers * shard_bytes(&self->values)));
     emit_step(emit);

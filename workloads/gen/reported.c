@@ -339,7 +339,7 @@ static void stash_backward(struct stash *self)
                          : i <= values->alive;
         emit_kernel_on(&self->emit, stream, roofline_bytes_ns(3 * block->bytes));
         if (!stays)
-            emit_free_requested(&self->emit, block);
+            emit_free(&self->emit, block);
     }
     order(self, MAIN);
 }

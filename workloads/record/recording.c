@@ -1,14 +1,14 @@
 /* From records to events.
  *
- * 1. Records are taken by time. Each process has its own addresses, streams and events; all
- *    ordinals are those of the trace. Ordinal 0 is the first default stream that is named.
- * 2. A served request is `a` and `!,alloc`; plain frees are `f`, stream-ordered ones `r` on their
- *    stream, whose completion the driver does not tell.
- * 3. A request that failed is `p`, or `a` where its process died and asked for nothing after it.
+ * 1. Records are read in the order of time. Each process has its own addresses, streams and events; all
+ *    ordinals are those of the trace. Ordinal 0 is the first default stream that occurs.
+ * 2. A served request is `a` and `!,alloc`. Plain frees are `f`; stream-ordered ones are `r` on their
+ *    stream, because the driver does not report their completion.
+ * 3. A request that failed is `p`, or `a` if its process died without a later request.
  * 4. A mapping of physical memory is a request, its unmapping the free; reservations and physical
  *    memory itself are notes.
- * 5. An address that is given out while a block is there was freed where nobody saw it (a context
- *    that ended): that block is complete just before. */
+ * 5. If a request gets the address of a live block, that block was freed without a record (its context
+ *    ended): it is complete just before. */
 #include "workloads/record/recording.h"
 
 #include <inttypes.h>
@@ -16,27 +16,147 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/record/books.h"
+#include "allocators/base/array.h"
+#include "allocators/base/map.h"
+#include "workloads/trace/check.h"
 #include "workloads/trace/trace.h"
 
 #define OUT_OF_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY and cudaErrorMemoryAllocation */
+
+struct block {
+    uint64_t id, bytes;
+};
+
+/* The addresses and handles of a process. */
+struct process {
+    struct ar_map blocks;    /* live ones, by address: struct block */
+    struct ar_map physicals; /* by handle: 2 × number + whether it is host memory */
+    struct ar_map streams;   /* by handle, device and thread: ordinal */
+    struct ar_map events;    /* recorded ones, by handle: number */
+    struct ar_map pools;     /* by handle: number, from 1 */
+    uint64_t last_request_ns;
+};
 
 struct maker {
     const struct spools *spools;
     struct recording_counts *counts;
     struct trace_memory *memory;
-    struct books books;
-    uint64_t *last_request_ns;     /* of each process */
-    const struct spool_file *file; /* of the record in hand */
+    struct process *processes;
+    const struct spool_file *file; /* of the current record */
     const struct spool_record *record;
-    uint64_t first_ns, time_ns, next_id;
-    bool died, begun;
+    struct process *process; /* of the current record */
+    uint64_t first_ns, time_ns, next_id, next_physical;
+    uint64_t next_event;
+    uint64_t *free_events; /* numbers to use again */
+    size_t free_event_count, free_event_room;
+    uint32_t next_stream, next_pool;
+    bool died, begun, default_named;
     struct ar_error *error;
 };
 
 static enum ar_status no_memory(struct ar_error *error)
 {
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a recording");
+}
+
+/* ---- addresses and handles ------------------------------------------------------------------ */
+
+static enum ar_status add_block(struct maker *m, uint64_t address, struct block block)
+{
+    struct ar_map *blocks = &m->process->blocks;
+    blocks->more_words = sizeof block / sizeof(uint64_t) - 1;
+    uint64_t *value = ar_map_add(blocks, address);
+    if (!value)
+        return no_memory(m->error);
+    memcpy(value, &block, sizeof block);
+    return AR_OK;
+}
+
+/* Removes the block at an address. False: there is none. */
+static bool take_block(struct maker *m, uint64_t address, struct block *block)
+{
+    const uint64_t *value = ar_map_find(&m->process->blocks, address);
+    if (!value)
+        return false;
+    memcpy(block, value, sizeof *block);
+    (void)ar_map_remove(&m->process->blocks, address);
+    return true;
+}
+
+#define DEVICE_SHIFT 48u /* above any address of a program */
+#define OWN_DEFAULT  (UINT64_C(1) << 63)
+
+/* The ordinal of the record's stream, new or known; the highest ordinal stands for all later streams. */
+static enum ar_status stream_of(struct maker *m, uint32_t *stream)
+{
+    const struct spool_record *record = m->record;
+    bool own = record->flags & SPOOL_PER_THREAD;
+    uint64_t key = own ? OWN_DEFAULT | m->file->thread : record->stream, known;
+    key ^= (uint64_t)record->device << DEVICE_SHIFT;
+    if (ar_map_get(&m->process->streams, key, &known)) {
+        *stream = (uint32_t)known;
+        return AR_OK;
+    }
+    if (!own && !record->stream && !m->default_named) {
+        m->default_named = true;
+        *stream = 0;
+    } else {
+        *stream = m->next_stream;
+        m->next_stream += m->next_stream < TRACE_STREAM_LIMIT - 1;
+    }
+    return ar_map_put(&m->process->streams, key, *stream) ? no_memory(m->error) : AR_OK;
+}
+
+/* The number of the event that is recorded now. UNSUPPORTED: no number is left. */
+static enum ar_status record_event(struct maker *m, uint64_t *number)
+{
+    uint64_t handle = m->record->other;
+    if (ar_map_get(&m->process->events, handle, number))
+        return AR_OK;
+    if (m->free_event_count)
+        *number = m->free_events[--m->free_event_count];
+    else if (m->next_event < TRACE_EVENT_LIMIT)
+        *number = m->next_event++;
+    else
+        return AR_UNSUPPORTED;
+    return ar_map_put(&m->process->events, handle, *number) ? no_memory(m->error) : AR_OK;
+}
+
+/* The event is destroyed: its number may be used again. */
+static enum ar_status destroy_event(struct maker *m)
+{
+    uint64_t number;
+    if (!ar_map_get(&m->process->events, m->record->other, &number))
+        return AR_OK;
+    uint64_t *list =
+        ar_array_grow(m->free_events, m->free_event_count, &m->free_event_room, sizeof *list);
+    if (!list)
+        return no_memory(m->error);
+    m->free_events = list;
+    m->free_events[m->free_event_count++] = number;
+    (void)ar_map_remove(&m->process->events, m->record->other);
+    return AR_OK;
+}
+
+static bool find_physical(const struct maker *m, uint64_t *number, bool *pinned)
+{
+    uint64_t value;
+    if (!ar_map_get(&m->process->physicals, m->record->other, &value))
+        return false;
+    *number = value / 2;
+    *pinned = value % 2;
+    return true;
+}
+
+static enum ar_status pool_of(struct maker *m, uint32_t *pool)
+{
+    uint64_t known;
+    if (ar_map_get(&m->process->pools, m->record->other, &known)) {
+        *pool = (uint32_t)known;
+        return AR_OK;
+    }
+    *pool = m->next_pool++;
+    return ar_map_put(&m->process->pools, m->record->other, *pool) ? no_memory(m->error) : AR_OK;
 }
 
 /* ---- emitting ------------------------------------------------------------------------------- */
@@ -47,7 +167,7 @@ struct keys {
     uint32_t pool;
 };
 
-/* The time of the record in hand, where the trace does not stand there yet. */
+/* Advances the trace to the time of the current record. */
 static enum ar_status emit_time(struct maker *m)
 {
     uint64_t time_ns = m->record->time_ns - m->first_ns;
@@ -59,7 +179,7 @@ static enum ar_status emit_time(struct maker *m)
     return trace_memory_append(m->memory, &event, NULL, NULL, m->error);
 }
 
-/* An event of the record in hand. `keys`: NULL for those that all events have. */
+/* An event of the current record. `keys`: NULL for those that all events have. */
 static enum ar_status emit(struct maker *m, struct trace_event event, const struct keys *keys)
 {
     struct trace_attributes attributes = {
@@ -86,23 +206,16 @@ static enum ar_status emit_note(struct maker *m, const char *verb, unsigned coun
     return status ? status : trace_memory_append(m->memory, &event, NULL, text, m->error);
 }
 
-static enum ar_status stream_of(struct maker *m, uint32_t *stream)
-{
-    enum ar_status status =
-        books_stream(&m->books, m->file->process, m->file->thread, m->record, stream);
-    return status ? no_memory(m->error) : AR_OK;
-}
-
 /* ---- memory --------------------------------------------------------------------------------- */
 
 static enum ar_status make_failure(struct maker *m, const struct keys *keys)
 {
     const struct spool_record *record = m->record;
-    bool last = m->died && record->time_ns >= m->last_request_ns[m->file->process];
+    bool last = m->died && record->time_ns >= m->process->last_request_ns;
     struct trace_event event = {.kind = last ? TRACE_ALLOC : TRACE_PROBE, .value = record->bytes};
     m->counts->failed_allocs++;
     if (!record->bytes || record->bytes >= TRACE_BYTES_LIMIT)
-        return AR_OK; /* bad input, not a lack of memory */
+        return AR_OK; /* an invalid request, not a lack of memory */
     enum ar_status status = stream_of(m, &event.stream);
     event.id = m->next_id++;
     if (!status)
@@ -116,7 +229,7 @@ static enum ar_status make_failure(struct maker *m, const struct keys *keys)
     return status ? status : emit(m, event, NULL);
 }
 
-/* A block that was there is freed: by the record in hand, or unseen before it. */
+/* A live block is freed: by the current record, or without a record before it. */
 static enum ar_status make_free(struct maker *m, uint64_t id, bool ordered)
 {
     struct trace_event event = {.kind = ordered ? TRACE_FREE_REQUESTED : TRACE_FREE_COMPLETED,
@@ -128,19 +241,17 @@ static enum ar_status make_free(struct maker *m, uint64_t id, bool ordered)
 static enum ar_status make_block(struct maker *m, const struct keys *keys)
 {
     const struct spool_record *record = m->record;
-    struct books_block block;
+    struct block block;
     enum ar_status status = AR_OK;
     if (!record->address || record->bytes >= TRACE_BYTES_LIMIT)
-        return AR_OK; /* nothing was asked for, and nothing given */
-    if (books_block_take(&m->books, m->file->process, record->address, &block)) {
+        return AR_OK; /* an empty request */
+    if (take_block(m, record->address, &block)) {
         m->counts->reused++;
         status = make_free(m, block.id, false);
     }
-    block = (struct books_block){.id = m->next_id, .bytes = record->bytes};
+    block = (struct block){.id = m->next_id, .bytes = record->bytes};
     if (!status)
-        status = books_block_add(&m->books, m->file->process, record->address, block)
-                     ? no_memory(m->error)
-                     : AR_OK;
+        status = add_block(m, record->address, block);
     struct trace_event event = {.kind = TRACE_ALLOC, .id = m->next_id++, .value = record->bytes};
     if (!status)
         status = stream_of(m, &event.stream);
@@ -155,9 +266,10 @@ static enum ar_status make_alloc(struct maker *m)
     const struct spool_record *record = m->record;
     struct keys keys = {.tag = record->flags & SPOOL_MANAGED ? "managed" : NULL,
                         .pinned = record->flags & SPOOL_PINNED};
-    if (record->kind == SPOOL_ALLOC && record->other &&
-        books_pool(&m->books, m->file->process, record->other, &keys.pool))
-        return no_memory(m->error);
+    enum ar_status status =
+        record->kind == SPOOL_ALLOC && record->other ? pool_of(m, &keys.pool) : AR_OK;
+    if (status)
+        return status;
     if (record->result)
         return make_failure(m, &keys);
     m->counts->managed += (record->flags & SPOOL_MANAGED) != 0;
@@ -168,14 +280,14 @@ static enum ar_status make_alloc(struct maker *m)
 static enum ar_status make_release(struct maker *m)
 {
     const struct spool_record *record = m->record;
-    struct books_block block;
+    struct block block;
     if (record->result) {
         m->counts->failed_frees++;
         return AR_OK;
     }
     if (!record->address)
-        return AR_OK; /* freeing nothing is a way to start the runtime */
-    if (!books_block_take(&m->books, m->file->process, record->address, &block)) {
+        return AR_OK; /* programs free NULL to start the runtime */
+    if (!take_block(m, record->address, &block)) {
         m->counts->unknown_frees++;
         return emit_note(m, "unknown_free", 1, &record->address);
     }
@@ -196,10 +308,10 @@ static enum ar_status make_physical(struct maker *m)
     if (record->result)
         return AR_OK;
     if (record->kind == SPOOL_RELEASE)
-        return books_physical_find(&m->books, m->file->process, record->other, &number, &pinned)
-                   ? emit_note(m, "physical_free", 1, &number)
-                   : AR_OK;
-    if (books_physical_add(&m->books, m->file->process, record->other, pinned, &number))
+        return find_physical(m, &number, &pinned) ? emit_note(m, "physical_free", 1, &number)
+                                                  : AR_OK;
+    number = m->next_physical++;
+    if (ar_map_put(&m->process->physicals, record->other, number * 2 + pinned))
         return no_memory(m->error);
     return emit_note(m, "physical_alloc", 2, (const uint64_t[]){number, record->bytes});
 }
@@ -213,7 +325,7 @@ static enum ar_status make_mapping(struct maker *m)
     struct keys keys = {.tag = "mapped"};
     if (record->result)
         return AR_OK;
-    if (books_physical_find(&m->books, m->file->process, record->other, &number, &keys.pinned)) {
+    if (find_physical(m, &number, &keys.pinned)) {
         snprintf(rest, sizeof rest, "physical=%" PRIu64, number);
         keys.rest = rest;
     }
@@ -230,7 +342,7 @@ static enum ar_status make_unmapping(struct maker *m)
 {
     const struct spool_record *record = m->record;
     uint64_t end = record->address + record->bytes;
-    struct books_block block;
+    struct block block;
     uint32_t stream = 0;
     enum ar_status status = AR_OK;
     if (record->result) {
@@ -238,7 +350,7 @@ static enum ar_status make_unmapping(struct maker *m)
         return AR_OK;
     }
     uint64_t at = record->address;
-    while (!status && at < end && books_block_take(&m->books, m->file->process, at, &block)) {
+    while (!status && at < end && take_block(m, at, &block)) {
         m->counts->frees++;
         status = make_free(m, block.id, false);
         at += block.bytes;
@@ -262,16 +374,15 @@ static enum ar_status make_event(struct maker *m)
     if (record->result)
         return AR_OK;
     if (record->kind == SPOOL_EVENT)
-        status = books_event_recorded(&m->books, m->file->process, record->other, &event.value);
-    else if (!books_event_find(&m->books, m->file->process, record->other, &event.value))
+        status = record_event(m, &event.value);
+    else if (!ar_map_get(&m->process->events, record->other, &event.value))
         status = AR_UNSUPPORTED;
     if (status == AR_UNSUPPORTED) {
         m->counts->dropped_waits++;
         return AR_OK;
     }
-    if (status)
-        return no_memory(m->error);
-    status = stream_of(m, &event.stream);
+    if (!status)
+        status = stream_of(m, &event.stream);
     return status ? status : emit(m, event, NULL);
 }
 
@@ -282,14 +393,14 @@ static enum ar_status make_sync(struct maker *m)
     if (m->record->result)
         return AR_OK;
     if (m->record->kind == SPOOL_SYNC_EVENT)
-        return books_event_find(&m->books, m->file->process, m->record->other, &number)
+        return ar_map_get(&m->process->events, m->record->other, &number)
                    ? emit_note(m, "event_synchronize", 1, &number)
                    : AR_OK;
     enum ar_status status = m->record->kind == SPOOL_SYNC ? stream_of(m, &event.stream) : AR_OK;
     return status ? status : emit(m, event, NULL);
 }
 
-/* A launch is one kernel, or with a graph several. */
+/* A launch is one kernel, or several if it launches a graph. */
 static enum ar_status make_launch(struct maker *m)
 {
     const struct spool_record *record = m->record;
@@ -346,8 +457,7 @@ static enum ar_status make_one(struct maker *m)
     case SPOOL_WAIT:
         return make_event(m);
     case SPOOL_EVENT_GONE:
-        return books_event_gone(&m->books, m->file->process, record->other) ? no_memory(m->error)
-                                                                            : AR_OK;
+        return destroy_event(m);
     case SPOOL_SYNC:
     case SPOOL_SYNC_DEVICE:
     case SPOOL_SYNC_EVENT:
@@ -357,7 +467,7 @@ static enum ar_status make_one(struct maker *m)
     case SPOOL_LAUNCH:
         return make_launch(m);
     default:
-        return AR_OK; /* of a later layout */
+        return AR_OK; /* a kind of a later version */
     }
 }
 
@@ -368,6 +478,7 @@ static enum ar_status make_all(struct maker *m)
         const struct spool_place *place = &m->spools->order[i];
         m->file = &m->spools->files[place->file];
         m->record = &m->file->records[place->index];
+        m->process = &m->processes[m->file->process];
         status = make_one(m);
     }
     for (size_t i = 0; i < m->spools->kernel_count; i++)
@@ -375,24 +486,33 @@ static enum ar_status make_all(struct maker *m)
     return status;
 }
 
-/* When each process asked for memory last. */
-static enum ar_status find_last(struct maker *m)
+/* Sets the time of the last request of each process. */
+static void find_last(struct maker *m)
 {
     const struct spools *spools = m->spools;
-    m->last_request_ns = calloc(spools->process_count + 1u, sizeof *m->last_request_ns);
-    if (!m->last_request_ns)
-        return no_memory(m->error);
     for (size_t i = 0; i < spools->order_count; i++) {
         const struct spool_place *place = &spools->order[i];
         const struct spool_file *file = &spools->files[place->file];
         uint8_t kind = file->records[place->index].kind;
         if (kind == SPOOL_ALLOC || kind == SPOOL_CREATE || kind == SPOOL_MAP)
-            m->last_request_ns[file->process] = place->time_ns;
+            m->processes[file->process].last_request_ns = place->time_ns;
     }
-    return AR_OK;
 }
 
-/* What is no printable letter, in a damaged file, becomes a question mark. */
+static void close_handles(struct maker *m)
+{
+    for (uint32_t i = 0; m->processes && i < m->spools->process_count; i++) {
+        struct process *process = &m->processes[i];
+        struct ar_map *maps[] = {&process->blocks, &process->physicals, &process->streams,
+                                 &process->events, &process->pools};
+        for (size_t j = 0; j < sizeof maps / sizeof maps[0]; j++)
+            ar_map_close(maps[j]);
+    }
+    free(m->processes);
+    free(m->free_events);
+}
+
+/* Other characters than printable ASCII, in a damaged file, become question marks. */
 static void copy_name(const struct spool_device *device, char *name, size_t room)
 {
     size_t i = 0;
@@ -413,8 +533,8 @@ static void fill_info(const struct spools *spools, const char *name, bool died,
                      (int)head->driver_version / 1000, (int)head->driver_version % 1000 / 10);
         for (size_t j = 0; j < SPOOL_DEVICES && !info->card[0]; j++) {
             copy_name(&head->devices[j], info->card, sizeof info->card);
-            bool told = info->card[0] && head->devices[j].bytes < TRACE_BYTES_LIMIT;
-            info->capacity_bytes = told ? head->devices[j].bytes : 0;
+            bool known = info->card[0] && head->devices[j].bytes < TRACE_BYTES_LIMIT;
+            info->capacity_bytes = known ? head->devices[j].bytes : 0;
         }
     }
 }
@@ -436,19 +556,27 @@ enum ar_status recording_make(const struct spools *spools, const char *name, boo
                               struct ar_error *error)
 {
     struct trace_info info = {0};
-    struct maker m = {.spools = spools, .counts = counts, .died = died, .error = error};
+    struct maker m = {.spools = spools,
+                      .counts = counts,
+                      .next_stream = 1,
+                      .next_pool = 1,
+                      .died = died,
+                      .error = error};
     *counts = (struct recording_counts){0};
     fill_info(spools, name, died, &info);
     count_files(spools, counts);
     if (spools->order_count)
         m.first_ns = spools->order[0].time_ns;
     m.memory = trace_memory_create(&info);
-    enum ar_status status = m.memory ? books_open(&m.books, spools->process_count) : AR_HOST_MEMORY;
-    status = status ? no_memory(error) : find_last(&m);
-    if (!status)
+    m.processes = calloc(spools->process_count + 1u, sizeof *m.processes);
+    enum ar_status status = AR_OK;
+    if (!m.memory || !m.processes) {
+        status = no_memory(error);
+    } else {
+        find_last(&m);
         status = make_all(&m);
-    books_close(&m.books);
-    free(m.last_request_ns);
+    }
+    close_handles(&m);
     if (status) {
         trace_memory_discard(m.memory);
         return status;

@@ -27,7 +27,7 @@ static enum ar_status no_memory(struct ar_error *error)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* Whether what was mapped is a spool of this layout that holds records. */
+/* Whether a mapped file is a spool of this layout; counts its records. */
 static bool is_spool(struct spool_file *file)
 {
     if (file->bytes < SPOOL_HEAD_BYTES ||
@@ -61,7 +61,7 @@ static enum ar_status add_file(struct spools *spools, const char *path, struct a
         file.bytes ? mmap(NULL, file.bytes, PROT_READ, MAP_SHARED, descriptor, 0) : MAP_FAILED;
     close(descriptor);
     if (mapped == MAP_FAILED)
-        return AR_OK; /* a thread that was killed as it began */
+        return AR_OK; /* a thread that was killed when it began */
     file.head = mapped;
     if (is_spool(&file))
         spools->files[spools->file_count++] = file;
@@ -143,7 +143,7 @@ static int by_call(const void *left, const void *right)
     return order ? order : compare(a->start_ns, b->start_ns);
 }
 
-/* Ordinals of processes and threads. A thread that only carried times of kernels is none. */
+/* Sets ordinals of processes and threads. A thread with times of kernels only is not counted. */
 static void number_files(struct spools *spools)
 {
     uint32_t thread = 0;
@@ -158,13 +158,13 @@ static void number_files(struct spools *spools)
             spools->process_count++;
             thread = 0;
         }
-        bool asks = false;
-        for (size_t j = 0; j < file->count && !asks; j++)
-            asks = file->records[j].kind != SPOOL_KERNEL;
+        bool calls = false;
+        for (size_t j = 0; j < file->count && !calls; j++)
+            calls = file->records[j].kind != SPOOL_KERNEL;
         file->process = spools->process_count - 1;
         file->thread = thread;
-        thread += asks;
-        spools->thread_count += asks;
+        thread += calls;
+        spools->thread_count += calls;
         spools->lost += file->head->lost;
     }
 }

@@ -8,12 +8,13 @@
 #include "allocators/base/status.h"
 #include "workloads/record/spool.h"
 
-/* One file: what one thread asked. */
+/* One file: the calls of one thread. */
 struct spool_file {
     const struct spool_head *head; /* the mapped file */
     const struct spool_record *records;
     size_t count, bytes;
-    uint32_t process, thread; /* ordinals: processes by start, threads of one by first record */
+    uint32_t process,
+        thread; /* ordinals: processes by start, threads of a process by first record */
 };
 
 struct spool_place {
@@ -21,7 +22,7 @@ struct spool_place {
     uint32_t file, index;
 };
 
-/* A kernel's time, found by the call that launched it. */
+/* The time of a kernel, found by the call that launched it. */
 struct spool_kernel {
     uint32_t process, correlation;
     uint64_t start_ns, duration_ns; /* by the profiler's clock */
@@ -31,27 +32,27 @@ struct spool_kernel {
 struct spools {
     struct spool_file *files;
     size_t file_count, file_capacity;
-    struct spool_place *order; /* of all records but those of kernels */
+    struct spool_place *order; /* of all records except those of kernels */
     size_t order_count;
     struct spool_kernel *kernels; /* by process, call and start */
     size_t kernel_count;
     uint32_t process_count, thread_count;
-    uint64_t lost;       /* records that found no room */
+    uint64_t lost;       /* records that found no room in the file system */
     uint32_t unrecorded; /* processes that were not recorded */
-    char why[1024];      /* why not, of one of them */
+    char why[1024];      /* the reason for one of them */
 };
 
-/* Reads a folder of spools. What is no spool in it is passed over. IO, HOST_MEMORY. The caller
- * closes `out`, also after a failure. */
+/* Reads a folder of spools and skips other files. IO, HOST_MEMORY. The caller closes `out`, also after a
+ * failure. */
 enum ar_status spools_open(const char *folder, struct spools *out,
                            struct ar_error *error) AR_STATUS_CHECKED;
 void spools_close(struct spools *spools);
 
-/* The kernels of a call: the first, and how many. */
+/* The kernels of a call: the first, and their number. */
 struct spool_kernel *spools_kernels_of(const struct spools *spools, uint32_t process,
                                        uint32_t correlation, size_t *count);
 
-/* Removes the files of a folder of spools, and the folder where nothing else is in it. */
+/* Removes the spools of a folder, and the folder if it is then empty. */
 void spools_remove(const char *folder);
 
 #endif

@@ -310,16 +310,6 @@ static enum ar_status binary_rewind(struct trace_source *self, struct ar_error *
     return status;
 }
 
-static const struct trace_attributes *binary_attributes(struct trace_source *self, uint32_t index)
-{
-    return trace_tables_at(&((struct binary_trace *)self)->tables, index);
-}
-
-static const char *binary_text(struct trace_source *self, uint64_t index)
-{
-    return trace_tables_text(&((struct binary_trace *)self)->tables, index);
-}
-
 static void binary_close(struct trace_source *self)
 {
     struct binary_trace *trace = (struct binary_trace *)self;
@@ -334,8 +324,6 @@ static void binary_close(struct trace_source *self)
 static const struct trace_source_ops binary_ops = {
     .next = binary_next,
     .rewind = binary_rewind,
-    .attributes = binary_attributes,
-    .text = binary_text,
     .close = binary_close,
 };
 
@@ -423,6 +411,7 @@ enum ar_status trace_binary_open(struct trace_input *input, struct trace_source 
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a trace");
     }
     trace->base.ops = &binary_ops;
+    trace->base.tables = &trace->tables;
     trace->input = input;
     enum ar_status status = open_checked(trace, error);
     if (status) {

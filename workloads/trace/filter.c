@@ -307,15 +307,11 @@ struct filter {
 static enum ar_status block_at(struct filter *filter, uint32_t slot, struct filter_block **block,
                                struct ar_error *error)
 {
-    if (slot >= filter->block_count) {
-        size_t count = slot + (size_t)slot / 2 + 64;
-        struct filter_block *blocks = realloc(filter->blocks, count * sizeof *blocks);
-        if (!blocks)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
-        memset(blocks + filter->block_count, 0, (count - filter->block_count) * sizeof *blocks);
-        filter->blocks = blocks;
-        filter->block_count = count;
-    }
+    struct filter_block *blocks =
+        ar_array_reach(filter->blocks, &filter->block_count, slot, sizeof *blocks);
+    if (!blocks)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+    filter->blocks = blocks;
     *block = &filter->blocks[slot];
     return AR_OK;
 }
@@ -376,7 +372,7 @@ static enum ar_status take_request(struct filter *filter, const struct trace_eve
                                    struct ar_error *error)
 {
     filter->requests++;
-    struct filter_block *block;
+    struct filter_block *block = NULL;
     enum ar_status status = block_at(filter, event->slot, &block, error);
     if (status)
         return status;
@@ -396,7 +392,7 @@ static enum ar_status take_block_event(struct filter *filter, const struct trace
                                        struct ar_error *error)
 {
     struct trace_event event = *given;
-    struct filter_block *block;
+    struct filter_block *block = NULL;
     enum ar_status status = block_at(filter, event.slot, &block, error);
     if (status || !block->kept || block->id != event.id)
         return status;
@@ -429,7 +425,7 @@ static enum ar_status take_note(struct filter *filter, const struct trace_event 
 {
     static const char verb[] = "alloc,";
     const char *text = trace_text_of(filter->source, event->value);
-    struct filter_block *block;
+    struct filter_block *block = NULL;
     if (strncmp(text, verb, sizeof verb - 1) != 0)
         return state_note(&filter->recorded_state, text, error);
     enum ar_status status = block_at(filter, filter->last_slot, &block, error);

@@ -104,49 +104,47 @@ static enum ar_status parse_stat(struct trace_stats *self, const char *text, str
 
 /* ---- header lines ---- */
 
-enum header_key {
-    HEADER_NAME,
-    HEADER_RECORDER,
-    HEADER_CONF,
-    HEADER_LIMIT,
-    HEADER_CAPACITY,
-    HEADER_CARD,
-    HEADER_COMPLETE,
-    HEADER_FREE_REQUESTED,
-    HEADER_COUNT
+/* The keys in their canonical order. The fields of `info` that a key sets: a text if `room` is not 0, a
+ * size if it is; the last two keys have rules of their own. */
+static const struct header_key {
+    const char *name;
+    size_t offset, room;
+} keys[] = {
+    {"name", offsetof(struct trace_info, name), sizeof((struct trace_info *)0)->name},
+    {"recorder", offsetof(struct trace_info, recorder), sizeof((struct trace_info *)0)->recorder},
+    {"conf", offsetof(struct trace_info, conf), sizeof((struct trace_info *)0)->conf},
+    {"limit", offsetof(struct trace_info, limit_bytes), 0},
+    {"capacity", offsetof(struct trace_info, capacity_bytes), 0},
+    {"card", offsetof(struct trace_info, card), sizeof((struct trace_info *)0)->card},
+    {"complete", 0, 0},
+    {"let-go", 0, 0},
 };
-
-static const char *const keys[HEADER_COUNT] = {"name",     "recorder", "conf",     "limit",
-                                               "capacity", "card",     "complete", "let-go"};
+enum { KEY_COMPLETE = 6, KEY_LET_GO, KEY_COUNT };
 
 size_t trace_header_print(const struct trace_info *info, const struct trace_stats *stats,
                           bool free_requested_final, char *out, size_t room)
 {
-    const char *const words[HEADER_COUNT] = {
-        [HEADER_NAME] = info->name,
-        [HEADER_RECORDER] = info->recorder,
-        [HEADER_CONF] = info->conf,
-        [HEADER_CARD] = info->card,
-        [HEADER_COMPLETE] = info->complete ? "" : "no",
-        [HEADER_FREE_REQUESTED] = free_requested_final ? "final" : "",
-    };
-    const uint64_t numbers[HEADER_COUNT] = {
-        [HEADER_LIMIT] = info->limit_bytes,
-        [HEADER_CAPACITY] = info->capacity_bytes,
-    };
     size_t used = 0;
-    for (unsigned key = 0; key < HEADER_COUNT; key++) {
-        char *at = used < room ? out + used : NULL;
-        size_t left = used < room ? room - used : 0;
-        if (words[key] && *words[key])
-            used += (size_t)snprintf(at, left, "# %s: %s\n", keys[key], words[key]);
-        else if (numbers[key])
-            used += (size_t)snprintf(at, left, "# %s: %" PRIu64 "\n", keys[key], numbers[key]);
+#define PRINT(...)                                                                                 \
+    (used += (size_t)snprintf(used < room ? out + used : NULL, used < room ? room - used : 0,      \
+                              __VA_ARGS__))
+    for (size_t i = 0; i < KEY_COMPLETE; i++) {
+        const char *field = (const char *)info + keys[i].offset;
+        uint64_t number = 0;
+        if (!keys[i].room)
+            memcpy(&number, field, sizeof number);
+        if (keys[i].room && *field)
+            PRINT("# %s: %s\n", keys[i].name, field);
+        else if (number)
+            PRINT("# %s: %" PRIu64 "\n", keys[i].name, number);
     }
+    if (!info->complete)
+        PRINT("# complete: no\n");
+    if (free_requested_final)
+        PRINT("# let-go: final\n");
     for (size_t i = 0; i < stats->count; i++)
-        used += (size_t)snprintf(used < room ? out + used : NULL, used < room ? room - used : 0,
-                                 "# stat: %s %" PRIu64 "\n", stats->items[i].name,
-                                 stats->items[i].value);
+        PRINT("# stat: %s %" PRIu64 "\n", stats->items[i].name, stats->items[i].value);
+#undef PRINT
     return used;
 }
 
@@ -162,33 +160,24 @@ static enum ar_status take_text(const char *key, const char *value, char *out, s
     return AR_OK;
 }
 
-static enum ar_status take_value(enum header_key key, const char *value, struct trace_info *info,
+static enum ar_status take_value(size_t key, const char *value, struct trace_info *info,
                                  bool *free_requested_final, struct ar_error *error)
 {
-    switch (key) {
-    case HEADER_NAME:
-        return take_text("name", value, info->name, sizeof info->name, error);
-    case HEADER_RECORDER:
-        return take_text("recorder", value, info->recorder, sizeof info->recorder, error);
-    case HEADER_CONF:
-        return take_text("conf", value, info->conf, sizeof info->conf, error);
-    case HEADER_CARD:
-        return take_text("card", value, info->card, sizeof info->card, error);
-    case HEADER_LIMIT:
-        return ar_size_parse(value, &info->limit_bytes, error);
-    case HEADER_CAPACITY:
-        return ar_size_parse(value, &info->capacity_bytes, error);
-    case HEADER_COMPLETE:
+    char *field = (char *)info + keys[key].offset;
+    if (key == KEY_COMPLETE) {
         if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
             return ar_error_set(error, AR_INVALID, "complete: %.40s: must be yes or no", value);
         info->complete = value[0] == 'y';
         return AR_OK;
-    default:
+    }
+    if (key == KEY_LET_GO) {
         if (strcmp(value, "final") != 0)
             return ar_error_set(error, AR_INVALID, "let-go: %.40s: must be final", value);
         *free_requested_final = true;
         return AR_OK;
     }
+    return keys[key].room ? take_text(keys[key].name, value, field, keys[key].room, error)
+                          : ar_size_parse(value, (uint64_t *)(void *)field, error);
 }
 
 enum ar_status trace_header_parse(const char *line, struct trace_source *source,
@@ -201,16 +190,16 @@ enum ar_status trace_header_parse(const char *line, struct trace_source *source,
         at += sizeof stat - 1;
         return parse_stat(&source->stats, at + (*at == ' '), error);
     }
-    for (unsigned key = 0; key < HEADER_COUNT; key++) {
-        size_t length = strlen(keys[key]);
-        if (strncmp(at, keys[key], length) != 0 || at[length] != ':')
+    for (unsigned key = 0; key < KEY_COUNT; key++) {
+        size_t length = strlen(keys[key].name);
+        if (strncmp(at, keys[key].name, length) != 0 || at[length] != ':')
             continue;
         if (*given & 1u << key)
-            return ar_error_set(error, AR_INVALID, "the header \"%s\" is given twice", keys[key]);
+            return ar_error_set(error, AR_INVALID, "the header \"%s\" is given twice",
+                                keys[key].name);
         *given |= 1u << key;
         const char *value = at + length + 1;
-        return take_value((enum header_key)key, value + (*value == ' '), &source->info,
-                          free_requested_final, error);
+        return take_value(key, value + (*value == ' '), &source->info, free_requested_final, error);
     }
     return AR_OK;
 }

@@ -2,7 +2,8 @@
 #include "workloads/trace/inspect.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "allocators/base/array.h"
 
 struct block {
     uint64_t bytes, born; /* the number of requests before it */
@@ -45,21 +46,6 @@ void inspect_close(struct inspect *inspect)
     inspect->steps = NULL;
 }
 
-/* Grows a zeroed array so that `index` lies in it. */
-static bool reach(void **items, size_t *count, size_t index, size_t bytes)
-{
-    if (index < *count)
-        return true;
-    size_t more = index + index / 2 + 16;
-    char *grown = realloc(*items, more * bytes);
-    if (!grown)
-        return false;
-    memset(grown + *count * bytes, 0, (more - *count) * bytes);
-    *items = grown;
-    *count = more;
-    return true;
-}
-
 static enum ar_status no_memory(struct ar_error *error)
 {
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory to describe a trace");
@@ -68,8 +54,8 @@ static enum ar_status no_memory(struct ar_error *error)
 static struct inspect_stream *stream_at(struct inspect *out, uint32_t stream)
 {
     size_t count = out->stream_count;
-    void *items = out->streams;
-    if (!reach(&items, &count, stream, sizeof *out->streams))
+    struct inspect_stream *items = ar_array_reach(out->streams, &count, stream, sizeof *items);
+    if (!items)
         return NULL;
     out->streams = items;
     out->stream_count = (uint32_t)count;
@@ -80,11 +66,13 @@ static enum ar_status take_request(struct pass *pass, const struct trace_event *
                                    struct ar_error *error)
 {
     struct inspect *out = pass->out;
-    void *items = pass->blocks;
+    struct block *blocks =
+        ar_array_reach(pass->blocks, &pass->block_count, event->slot, sizeof *blocks);
     struct inspect_stream *stream = stream_at(out, event->stream);
-    if (!stream || !reach(&items, &pass->block_count, event->slot, sizeof *pass->blocks))
+    if (blocks)
+        pass->blocks = blocks;
+    if (!blocks || !stream)
         return no_memory(error);
-    pass->blocks = items;
     struct block *block = &pass->blocks[event->slot];
     if (block->pending)
         out->pending_blocks++;
@@ -129,10 +117,11 @@ static void take_end(struct pass *pass, const struct trace_event *event)
 
 static enum ar_status end_step(struct pass *pass, struct ar_error *error)
 {
-    void *items = pass->out->steps;
-    if (!reach(&items, &pass->step_capacity, pass->out->step_count, sizeof pass->step))
+    struct inspect_step *steps =
+        ar_array_grow(pass->out->steps, pass->out->step_count, &pass->step_capacity, sizeof *steps);
+    if (!steps)
         return no_memory(error);
-    pass->out->steps = items;
+    pass->out->steps = steps;
     pass->step.events = pass->event + 1 - pass->step.first_event;
     pass->step.live_bytes = pass->live_bytes;
     pass->out->steps[pass->out->step_count++] = pass->step;

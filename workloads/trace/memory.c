@@ -42,16 +42,6 @@ static enum ar_status memory_rewind(struct trace_source *self, struct ar_error *
     return AR_OK;
 }
 
-static const struct trace_attributes *memory_attributes(struct trace_source *self, uint32_t index)
-{
-    return trace_tables_at(&((struct trace_memory *)self)->tables, index);
-}
-
-static const char *memory_text(struct trace_source *self, uint64_t index)
-{
-    return trace_tables_text(&((struct trace_memory *)self)->tables, index);
-}
-
 static void memory_close(struct trace_source *self)
 {
     struct trace_memory *memory = (struct trace_memory *)self;
@@ -72,8 +62,6 @@ static uint64_t memory_line(struct trace_source *self, uint64_t event)
 static const struct trace_source_ops memory_ops = {
     .next = memory_next,
     .rewind = memory_rewind,
-    .attributes = memory_attributes,
-    .text = memory_text,
     .close = memory_close,
     .line = memory_line,
 };
@@ -84,6 +72,7 @@ struct trace_memory *trace_memory_create(const struct trace_info *info)
     if (!memory)
         return NULL;
     memory->base.ops = &memory_ops;
+    memory->base.tables = &memory->tables;
     if (info)
         memory->base.info = *info;
     else
@@ -97,28 +86,36 @@ void trace_memory_discard(struct trace_memory *memory)
         memory_close(&memory->base);
 }
 
+/* A copy of the event at the end; NULL: no memory. */
+static struct trace_event *append(struct trace_memory *memory, const struct trace_event *event,
+                                  struct ar_error *error)
+{
+    struct trace_event *events =
+        ar_array_grow(memory->events, memory->count, &memory->capacity, sizeof *events);
+    if (!events) {
+        (void)ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace of %zu events",
+                           memory->count);
+        return NULL;
+    }
+    memory->events = events;
+    memory->free_requests |= event->kind == TRACE_FREE_REQUESTED;
+    events[memory->count] = *event;
+    return &events[memory->count++];
+}
+
 enum ar_status trace_memory_append(struct trace_memory *memory, const struct trace_event *event,
                                    const struct trace_attributes *attributes, const char *text,
                                    struct ar_error *error)
 {
-    struct trace_event *events =
-        ar_array_grow(memory->events, memory->count, &memory->capacity, sizeof *events);
-    if (!events)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a trace of %zu events",
-                            memory->count);
-    memory->events = events;
-    struct trace_event *copy = &memory->events[memory->count];
-    *copy = *event;
+    struct trace_event *copy = append(memory, event, error);
+    if (!copy)
+        return AR_HOST_MEMORY;
     enum ar_status status =
         trace_tables_attributes(&memory->tables, attributes, &copy->attributes, error);
     if (!status && (event->kind == TRACE_MARK || event->kind == TRACE_NOTE))
         status = trace_tables_add_text(&memory->tables, text ? text : "", text ? strlen(text) : 0,
                                        &copy->value, error);
-    if (status)
-        return ar_error_prefix(error, status, "event %zu", memory->count);
-    memory->free_requests |= event->kind == TRACE_FREE_REQUESTED;
-    memory->count++;
-    return AR_OK;
+    return status ? ar_error_prefix(error, status, "event %zu", --memory->count) : AR_OK;
 }
 
 enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line, struct ar_error *error)
@@ -183,11 +180,9 @@ enum ar_status trace_memory_copy(struct trace_source *source, struct trace_sourc
     enum ar_status status;
     while (!(status = trace_next(source, &events, &count, error)) && count) {
         for (size_t i = 0; i < count && !status; i++) {
-            bool has_text = events[i].kind == TRACE_MARK || events[i].kind == TRACE_NOTE;
-            const struct trace_attributes *attributes =
-                events[i].attributes ? trace_attributes_of(source, events[i].attributes) : NULL;
-            const char *text = has_text ? trace_text_of(source, events[i].value) : NULL;
-            status = trace_memory_append(memory, &events[i], attributes, text, error);
+            struct trace_event *copy = append(memory, &events[i], error);
+            status = copy ? trace_tables_take(&memory->tables, source, copy, NULL, error)
+                          : AR_HOST_MEMORY;
         }
         if (status)
             break;

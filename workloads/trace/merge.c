@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "workloads/trace/header.h"
 #include "workloads/trace/rewrite.h"
@@ -66,14 +67,10 @@ static bool goes_first(const struct merge *merge, const struct part *a, const st
 static enum ar_status new_id(struct part *part, const struct trace_event *event, uint64_t **id,
                              struct ar_error *error)
 {
-    if (event->slot >= part->id_count) {
-        size_t count = event->slot + (size_t)event->slot / 2 + 64;
-        uint64_t *ids = realloc(part->ids, count * sizeof *ids);
-        if (!ids)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
-        part->ids = ids;
-        part->id_count = count;
-    }
+    uint64_t *ids = ar_array_reach(part->ids, &part->id_count, event->slot, sizeof *ids);
+    if (!ids)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+    part->ids = ids;
     *id = &part->ids[event->slot];
     return AR_OK;
 }

@@ -105,17 +105,6 @@ static enum ar_status rewrite_rewind(struct trace_source *source, struct ar_erro
     return self->ops->restart(self, error);
 }
 
-static const struct trace_attributes *rewrite_attributes(struct trace_source *source,
-                                                         uint32_t index)
-{
-    return trace_tables_at(&((struct trace_rewrite *)source)->tables, index);
-}
-
-static const char *rewrite_text(struct trace_source *source, uint64_t index)
-{
-    return trace_tables_text(&((struct trace_rewrite *)source)->tables, index);
-}
-
 static void rewrite_close(struct trace_source *source)
 {
     struct trace_rewrite *self = (struct trace_rewrite *)source;
@@ -129,14 +118,13 @@ static void rewrite_close(struct trace_source *source)
 static const struct trace_source_ops rewrite_ops = {
     .next = rewrite_next,
     .rewind = rewrite_rewind,
-    .attributes = rewrite_attributes,
-    .text = rewrite_text,
     .close = rewrite_close,
 };
 
 enum ar_status trace_rewrite_open(struct trace_rewrite *self, struct ar_error *error)
 {
     self->base.ops = &rewrite_ops;
+    self->base.tables = &self->tables;
     const struct trace_event *events;
     size_t count = 1;
     enum ar_status status = rewrite_rewind(&self->base, error);

@@ -39,6 +39,7 @@ struct trace_info {
 };
 
 struct trace_source;
+struct trace_tables;
 struct import_report; /* workloads/formats/import_report.h */
 
 struct trace_source_ops {
@@ -52,7 +53,7 @@ struct trace_source_ops {
                    const struct trace_served *served);
     /* Back to the first event; the same events follow (given the same results). */
     enum ar_status (*rewind)(struct trace_source *self, struct ar_error *error);
-    /* The keys and texts of events already pulled; valid until close. */
+    /* The keys and texts of events already pulled; valid until close. NULL: those of `tables`. */
     const struct trace_attributes *(*attributes)(struct trace_source *self, uint32_t index);
     const char *(*text)(struct trace_source *self, uint64_t index);
     void (*close)(struct trace_source *self);
@@ -64,6 +65,7 @@ struct trace_source_ops {
 struct trace_source {
     const struct trace_source_ops *ops;
     struct trace_info info;
+    const struct trace_tables *tables; /* workloads/trace/tables.h; unused with ops->attributes */
     struct import_report *report; /* of the reader of a foreign file; freed at close; or NULL */
     struct trace_stats stats;     /* of a recording: the final statistics of its allocator */
 };
@@ -80,16 +82,8 @@ static inline enum ar_status trace_rewind(struct trace_source *self, struct ar_e
     return self->ops->rewind(self, error);
 }
 
-static inline const struct trace_attributes *trace_attributes_of(struct trace_source *self,
-                                                                 uint32_t index)
-{
-    return self->ops->attributes(self, index);
-}
-
-static inline const char *trace_text_of(struct trace_source *self, uint64_t index)
-{
-    return self->ops->text(self, index);
-}
+const struct trace_attributes *trace_attributes_of(struct trace_source *self, uint32_t index);
+const char *trace_text_of(struct trace_source *self, uint64_t index);
 
 /* 0 if the source does not know it. */
 static inline uint64_t trace_line_of(struct trace_source *self, uint64_t event)

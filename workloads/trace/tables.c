@@ -347,3 +347,14 @@ enum ar_status trace_tables_take(struct trace_tables *tables, struct trace_sourc
     return trace_tables_add_text(tables, text ? text : "", text ? strlen(text) : 0, &event->value,
                                  error);
 }
+
+const struct trace_attributes *trace_attributes_of(struct trace_source *self, uint32_t index)
+{
+    return self->ops->attributes ? self->ops->attributes(self, index)
+                                 : trace_tables_at(self->tables, index);
+}
+
+const char *trace_text_of(struct trace_source *self, uint64_t index)
+{
+    return self->ops->text ? self->ops->text(self, index) : trace_tables_text(self->tables, index);
+}

@@ -381,16 +381,6 @@ static enum ar_status text_rewind(struct trace_source *self, struct ar_error *er
     return status ? status : begin_pass(trace, error);
 }
 
-static const struct trace_attributes *text_attributes(struct trace_source *self, uint32_t index)
-{
-    return trace_tables_at(&((struct text_trace *)self)->tables, index);
-}
-
-static const char *text_text(struct trace_source *self, uint64_t index)
-{
-    return trace_tables_text(&((struct text_trace *)self)->tables, index);
-}
-
 static void text_close(struct trace_source *self)
 {
     struct text_trace *trace = (struct text_trace *)self;
@@ -403,8 +393,6 @@ static void text_close(struct trace_source *self)
 static const struct trace_source_ops text_ops = {
     .next = text_next,
     .rewind = text_rewind,
-    .attributes = text_attributes,
-    .text = text_text,
     .close = text_close,
 };
 
@@ -442,6 +430,7 @@ enum ar_status trace_text_open(struct trace_input *input, struct trace_source **
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a trace");
     }
     trace->base.ops = &text_ops;
+    trace->base.tables = &trace->tables;
     trace->input = input;
     enum ar_status status = first_pass(trace, error);
     if (status) {

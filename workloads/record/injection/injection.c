@@ -1,13 +1,14 @@
-/* The library that CUDA's driver loads into a program (CUDA_INJECTION64_PATH) and that writes down
- * what the program asks of the driver.
+/* The library that CUDA's driver loads into a program (CUDA_INJECTION64_PATH) and that records the calls of
+ * the program to the driver.
  *
- * 1. The driver calls InitializeInjection once, when the program begins to use it. It subscribes to
- *    the calls of calls.c and runtime_calls.c and to no others.
- * 2. CUPTI calls on_call before and after each of them, in the thread that makes it. The end of a
- *    call writes one record to the thread's spool.
- * 3. Programs call the driver or the runtime, which calls the driver. A call of the runtime is
- *    written only where no call of the same kind came within it.
- * 4. Of every SAMPLED-th request and free, all that it spends in this library is timed. */
+ * 1. The driver calls InitializeInjection once, when the program begins to use it. It subscribes to the
+ *    calls of calls.c only.
+ * 2. CUPTI calls on_call before and after each of them, in the thread that makes it. The end of a call
+ *    writes one record to the thread's spool.
+ * 3. Programs call the driver, or the runtime, which calls the driver. A call of the runtime is recorded
+ *    only if no call of the same kind was made within it.
+ * 4. Of every SAMPLED-th request and free, the time spent in this library is measured. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +89,7 @@ static void read_arguments(const struct call *call, const void *arguments,
         call->decode(arguments, record);
 }
 
-/* What a call makes or waits for is there at its end; all else counts from its begin. */
+/* Calls that make something or wait count at their end; all others at their begin. */
 static bool counts_at_end(unsigned kind)
 {
     const unsigned kinds = 1u << SPOOL_ALLOC | 1u << SPOOL_CREATE | 1u << SPOOL_RESERVE |
@@ -118,7 +119,7 @@ static void write_call(struct spool_writer *writer, const struct call *call,
         if (recorder->driver.mem_get_info &&
             recorder->driver.mem_get_info(&free_bytes, &total_bytes) == CUDA_SUCCESS)
             record->free_bytes = free_bytes;
-        record->address = record->other = 0; /* nothing was made */
+        record->address = record->other = 0; /* the call made nothing */
     }
     if (memory && record->device < SPOOL_DEVICES)
         name_device(recorder, writer->head, record->device);
@@ -140,14 +141,14 @@ static void enter(struct spool_writer *writer, unsigned domain, const CUpti_Call
 static void leave(struct spool_writer *writer, unsigned domain, const struct call *call,
                   const CUpti_CallbackData *data, uint64_t now_ns)
 {
-    /* The runtime may choose another way to free than it was asked for. */
+    /* The runtime may use another kind of free than the program called. */
     uint32_t bit = UINT32_C(1) << (call->kind == SPOOL_FREE_ASYNC ? SPOOL_FREE : call->kind);
     if (domain == DRIVER) {
         writer->inner_kinds |= bit;
         write_call(writer, call, data, now_ns);
         return;
     }
-    if (!writer->outer_depth) /* its begin was in the process that forked this one */
+    if (!writer->outer_depth) /* its begin was in the parent process */
         return;
     if (!(writer->inner_kinds & bit))
         write_call(writer, call, data, now_ns);
@@ -184,7 +185,81 @@ static void CUPTIAPI on_call(void *self, CUpti_CallbackDomain where, CUpti_Callb
     writer->head->cost.samples += !begins && outermost;
 }
 
-/* ---- begin ---------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------
+ *
+ * CUPTI's records of kernels have their durations, and the number of the call that launched them. The
+ * records come when CUPTI's buffers are full, every second, or at the end. */
+
+#define BUFFER_BYTES    (UINT64_C(1) << 20)
+#define BUFFER_ALIGN    8u
+#define FLUSH_PERIOD_MS 1000u
+
+/* The oldest layout that the supported libraries fill; later ones only append fields. */
+typedef CUpti_ActivityKernel9 kernel_record;
+_Static_assert(offsetof(kernel_record, correlationId) ==
+                       offsetof(CUpti_ActivityKernel8, correlationId) &&
+                   offsetof(kernel_record, end) == offsetof(CUpti_ActivityKernel8, end),
+               "the fields that are read stay where they are");
+
+static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *bytes, size_t *records_most)
+{
+    *buffer = aligned_alloc(BUFFER_ALIGN, BUFFER_BYTES);
+    *bytes = *buffer ? BUFFER_BYTES : 0;
+    *records_most = 0;
+}
+
+static void write_kernel(struct spool_writer *writer, const kernel_record *kernel)
+{
+    struct spool_record *record = spool_writer_begin(writer);
+    if (!record)
+        return;
+    record->time_ns = recorder_now_ns();
+    record->bytes = kernel->end > kernel->start ? kernel->end - kernel->start : 0;
+    record->other = kernel->start;
+    record->correlation = kernel->correlationId;
+    record->device = (uint16_t)kernel->deviceId;
+    spool_writer_end(writer, record, SPOOL_KERNEL);
+}
+
+static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t bytes,
+                                 size_t valid_bytes)
+{
+    struct recorder *recorder = recorder_get();
+    struct spool_writer *writer = spool_writer_of_thread(recorder);
+    CUpti_Activity *activity = NULL;
+    (void)context;
+    (void)stream;
+    (void)bytes;
+    while (writer && valid_bytes &&
+           recorder->cupti.cuptiActivityGetNextRecord(buffer, valid_bytes, &activity) ==
+               CUPTI_SUCCESS)
+        if (activity->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL ||
+            activity->kind == CUPTI_ACTIVITY_KIND_KERNEL)
+            write_kernel(writer, (const kernel_record *)(const void *)activity);
+    free(buffer);
+}
+
+/* Runs before the driver ends with the process. A forked child has none of CUPTI's threads. */
+static void flush(void)
+{
+    if (recorder_get()->process == getpid())
+        (void)recorder_get()->cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+}
+
+static CUptiResult kernels_start(struct recorder *recorder)
+{
+    CUptiResult result = recorder->cupti.cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
+    if (result == CUPTI_SUCCESS)
+        result = recorder->cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    if (result != CUPTI_SUCCESS)
+        return result;
+    if (recorder->cupti.cuptiActivityFlushPeriod)
+        (void)recorder->cupti.cuptiActivityFlushPeriod(FLUSH_PERIOD_MS);
+    (void)atexit(flush);
+    return CUPTI_SUCCESS;
+}
+
+/* ---- start --------------------------------------------------------------------------------- */
 
 static bool enable(struct recorder *recorder, unsigned domain, char *why, size_t room)
 {
@@ -198,7 +273,7 @@ static bool enable(struct recorder *recorder, unsigned domain, char *why, size_t
         const struct call *call = &recorder->calls[domain][i];
         if (!call->kind || (call->kind == SPOOL_LAUNCH && !recorder->kernels))
             continue;
-        /* An older library does not know the later calls. */
+        /* An older library does not have the later calls. */
         CUptiResult result = recorder->cupti.cuptiEnableCallback(1, recorder->subscriber, where,
                                                                  (CUpti_CallbackId)i);
         enabled += result == CUPTI_SUCCESS;
@@ -230,7 +305,7 @@ static bool start(struct recorder *recorder, char *why, size_t room)
         snprintf(why, room, "the process has no memory or no thread key left");
         return false;
     }
-    /* Both: the page is emptied by any fork, on systems that can; the handler runs in fork(). */
+    /* Both are needed: a fork clears the page, if the system can; the handler runs in fork() only. */
     (void)madvise(page, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK);
     recorder->known = page;
     atomic_store(recorder->known, RECORDER_KNOWN);
@@ -244,14 +319,14 @@ static bool start(struct recorder *recorder, char *why, size_t room)
         snprintf(why, room, "CUPTI times no kernels: %s; record without --kernels", text);
         return false;
     }
-    /* The driver's calls are what counts; of the runtime's some may be unknown. */
+    /* Only the driver's calls are required; some of the runtime's may be unknown. */
     char unwanted[256];
     (void)enable(recorder, RUNTIME, unwanted, sizeof unwanted);
     return enable(recorder, DRIVER, why, room);
 }
 
-/* What is missing, for the command that started the program; and at once for people, who would
- * not want a long run for nothing. It is all that this library ever says. */
+/* Reports the reason to the command that started the program, and at once to the user, before a long run
+ * without a recording. This library prints nothing else. */
 static void tell(const struct recorder *recorder, const char *why)
 {
     char path[512];
@@ -265,7 +340,7 @@ static void tell(const struct recorder *recorder, const char *why)
     fclose(file);
 }
 
-/* The driver looks for this name. Its result stops nothing. */
+/* The driver looks for this name, and ignores the result. */
 __attribute__((visibility("default"))) int InitializeInjection(void);
 
 int InitializeInjection(void)

@@ -1,8 +1,8 @@
-/* Finding libcupti in a program that may bring its own: the first that takes our subscription.
+/* Finds libcupti in a program that may have its own: the first library that accepts the subscription.
  *
- * 1. ALLOCRIG_CUPTI, and then nothing else; 2. one that is loaded already; 3. where the system's
- * loader looks; 4. CUDA_HOME, CUDA_PATH and /usr/local/cuda; 5. the folders of NVIDIA's packages
- * beside any Python package that is loaded. */
+ * The order is: 1. ALLOCRIG_CUPTI only, if it is set; 2. a library that is loaded already; 3. the paths of
+ * the system's loader; 4. CUDA_HOME, CUDA_PATH and /usr/local/cuda; 5. the folders of NVIDIA's packages
+ * next to any loaded Python package. */
 #include <dlfcn.h>
 #include <glob.h>
 #include <stdio.h>
@@ -18,13 +18,13 @@ struct search {
     struct recorder *recorder;
     CUpti_CallbackFunc callback;
     bool done;
-    bool ended; /* no other will do either */
+    bool ended; /* no other library can work either */
     bool told;
-    char *why; /* of the first that did not do */
+    char *why; /* of the first library that failed */
     size_t room;
 };
 
-/* What dlsym gives is an object's address; C has no conversion from it to a function's. */
+/* dlsym returns the address of an object; C has no conversion to the address of a function. */
 static bool find_function(void *library, const char *name, void *pointer)
 {
     void *address = dlsym(library, name);
@@ -53,7 +53,7 @@ static void tell(struct search *search, const char *path, const char *what, cons
     search->told = true;
 }
 
-/* Whether that library will do. */
+/* Whether the library can be used. */
 static bool take(struct search *search, void *library, const char *path)
 {
     struct cupti_library *cupti = &search->recorder->cupti;
@@ -122,7 +122,7 @@ static void try_packages(struct search *search, const char *folder)
     globfree(&found);
 }
 
-/* The files that the process has mapped: a libcupti of another name, and packages. */
+/* The mapped files of the process: a libcupti of another name, and packages. */
 static void try_mapped(struct search *search, bool packages)
 {
     char line[1024], before[1024] = "";

@@ -1,11 +1,11 @@
-/* Appending to a thread's spool, without a lock.
+/* Appends to the spool of a thread, without a lock.
  *
- * 1. A file's head is mapped once; records go into a window behind it, and when it is full, into the
- *    next, twice as long up to WINDOW_MOST_BYTES. Files are opened for growing only: the program's
- *    descriptors stay its own.
- * 2. Room is taken from the file system before it is mapped, so that a full disk is a record lost
- *    and counted, never a signal.
- * 3. A child of a fork finds an empty page and begins files of its own. */
+ * 1. The head of a file is mapped once. Records are written to a window after it, and when that is full,
+ *    to the next one, twice as long up to WINDOW_MOST_BYTES. A file is open only while it grows, so that
+ *    the program's descriptors are not used up.
+ * 2. Space is allocated in the file system before it is mapped, so that a full disk loses and counts a
+ *    record instead of raising a signal.
+ * 3. A forked child finds the page of `known` cleared and begins files of its own. */
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ uint64_t recorder_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The file's next `bytes`, mapped; NULL: there is no room. */
+/* Maps the next `bytes` of the file; NULL: there is no room. */
 static void *map_more(struct spool_writer *writer, int file, uint64_t bytes)
 {
     if (posix_fallocate(file, (off_t)writer->file_bytes, (off_t)bytes) != 0)
@@ -42,7 +42,7 @@ static void *map_more(struct spool_writer *writer, int file, uint64_t bytes)
     return place;
 }
 
-/* A new window; false: there is none, and the writer stays as it is. */
+/* Maps a new window. False: there is no room, and the writer is unchanged. */
 static bool next_window(struct spool_writer *writer, int file)
 {
     uint64_t bytes = writer->window ? writer->window_bytes * 2 : WINDOW_LEAST_BYTES;
@@ -106,7 +106,7 @@ static struct spool_writer *writer_make(struct recorder *recorder)
     return writer;
 }
 
-/* The process is a child whose parent's recorder this was. */
+/* The process is a forked child: the recorder was its parent's. */
 static void renew(struct recorder *recorder)
 {
     int known = RECORDER_NEW_PROCESS;
@@ -124,7 +124,7 @@ struct spool_writer *spool_writer_of_thread(struct recorder *recorder)
     if (atomic_load_explicit(recorder->known, memory_order_acquire) != RECORDER_KNOWN)
         renew(recorder);
     struct spool_writer *writer = pthread_getspecific(recorder->key);
-    /* One of the parent's is left where it is: its pages are the parent's, too. */
+    /* A writer of the parent is not freed: its pages belong to the parent as well. */
     if (!writer || writer->process_started_ns != recorder->process_started_ns)
         writer = writer_make(recorder);
     return writer;
@@ -150,7 +150,8 @@ struct spool_record *spool_writer_begin(struct spool_writer *writer)
 void spool_writer_end(struct spool_writer *writer, struct spool_record *record,
                       enum spool_kind kind)
 {
-    atomic_signal_fence(memory_order_release); /* other fields first; a killed process stops here */
+    atomic_signal_fence(
+        memory_order_release); /* other fields first, for a process that is killed */
     *(volatile uint8_t *)&record->kind = (uint8_t)kind;
     writer->next = record + 1;
 }

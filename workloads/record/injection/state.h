@@ -1,5 +1,5 @@
-/* What the parts of the injection library share. The library lives inside of a program that is not
- * ours: it ends nothing, and where it cannot go on it says so and leaves the program alone. */
+/* The common part of the injection library. The library runs inside of a foreign program: it never ends
+ * the program. If it cannot record, it reports that and does nothing more. */
 #ifndef WORKLOADS_RECORD_INJECTION_STATE_H
 #define WORKLOADS_RECORD_INJECTION_STATE_H
 
@@ -34,7 +34,7 @@ struct cupti_library {
 #undef X
 };
 
-/* Those of the driver that are asked after a failure, and for the names of cards. */
+/* The functions of the driver for failed requests and for the names of cards. */
 struct driver_library {
     __typeof__(cuMemGetInfo) *mem_get_info;
     __typeof__(cuDeviceGetName) *device_get_name;
@@ -42,22 +42,22 @@ struct driver_library {
     __typeof__(cuDriverGetVersion) *driver_get_version;
 };
 
-/* One thread's spool and what the thread is in the middle of. */
+/* The spool of a thread, and the state of its current call. */
 struct spool_writer {
     struct recorder *recorder;
-    struct spool_head *head;         /* mapped; NULL: nothing can be written */
-    struct spool_record *next, *end; /* in the window that is mapped now */
+    struct spool_head *head;         /* mapped; NULL: no record can be written */
+    struct spool_record *next, *end; /* in the mapped window */
     void *window;
     size_t window_bytes;
     uint64_t file_bytes;
     char path[512];
-    unsigned calls;       /* requests and frees; every so many are timed */
-    bool sampled;         /* the one under way is */
+    unsigned calls;       /* number of requests and frees; a sample of them is timed */
+    bool sampled;         /* the current call is timed */
     unsigned outer_depth; /* of calls of the runtime */
-    uint32_t inner_kinds; /* a bit each: of the driver's calls recorded within */
+    uint32_t inner_kinds; /* a bit for each kind of driver call recorded within */
     uint32_t outer_correlation;
     uint64_t process_started_ns; /* of the process that made it */
-    CUcontext context;           /* whose device is known */
+    CUcontext context;           /* of `device` */
     uint16_t device;
 };
 
@@ -68,30 +68,30 @@ struct recorder {
     struct cupti_library cupti;
     struct driver_library driver;
     CUpti_SubscriberHandle subscriber;
-    const struct call *calls[2]; /* of the driver, of the runtime; by number */
+    const struct call *calls[2]; /* of the driver, of the runtime; by CUPTI number */
     size_t call_counts[2];
     pthread_key_t key; /* of the thread's writer */
-    atomic_int *known; /* in a page that a forked child finds empty; enum recorder_known */
+    atomic_int *known; /* in a page that is zero in a forked child; enum recorder_known */
     uint64_t process_started_ns;
     pid_t process;             /* that the library was loaded into */
-    atomic_uint files;         /* names given */
-    atomic_uint devices_named; /* a bit each */
+    atomic_uint files;         /* number of file names used */
+    atomic_uint devices_named; /* a bit for each device */
 };
 
-/* Whether the process is the one that the recorder was made, or renewed, in. */
+/* Whether the recorder was made, or renewed, in this process. */
 enum recorder_known { RECORDER_NEW_PROCESS, RECORDER_BEING_RENEWED, RECORDER_KNOWN };
 
-/* The one there is: CUPTI's buffers and the end of the process come without an argument. */
+/* The only recorder: CUPTI's buffers and the end of the process have no argument for it. */
 struct recorder *recorder_get(void);
 
 uint64_t recorder_now_ns(void);
 
 /* ---- spool_writer.c: files ------------------------------------------------------------------ */
 
-/* The calling thread's writer, made at its first call; NULL: there is none. */
+/* The calling thread's writer, made at its first call; NULL: no memory. */
 struct spool_writer *spool_writer_of_thread(struct recorder *recorder);
 
-/* Room for one more record, of zeros; NULL: counted as lost. It counts once it is ended. */
+/* Room for one more record, of zeros; NULL: counted as lost. The record is valid after spool_writer_end. */
 struct spool_record *spool_writer_begin(struct spool_writer *writer);
 void spool_writer_end(struct spool_writer *writer, struct spool_record *record,
                       enum spool_kind kind);
@@ -99,21 +99,21 @@ void spool_writer_end(struct spool_writer *writer, struct spool_record *record,
 /* For pthread_key_create: the thread ends. */
 void spool_writer_close(void *writer);
 
-/* ---- libraries.c: what is loaded ------------------------------------------------------------ */
+/* ---- libraries.c: loading ------------------------------------------------------------------ */
 
-/* Finds a libcupti that takes the subscription, and fills recorder->cupti and ->driver. False: `why`
- * says in a sentence what is missing. */
+/* Finds a libcupti that accepts the subscription, and fills recorder->cupti and ->driver. False: `why` is a
+ * sentence with the reason. */
 bool libraries_open(struct recorder *recorder, CUpti_CallbackFunc callback, char *why, size_t room);
 
-/* ---- calls.c, runtime_calls.c: which calls are recorded and how ----------------------------- */
+/* ---- calls.c: which calls are recorded and how ---------------------------------------------- */
 
-/* Where values stand among a call's arguments, as words of eight bytes from 1; 0: nowhere. */
+/* The positions of values among a call's arguments, in words of eight bytes from 1; 0: none. */
 struct call_reads {
-    uint8_t made; /* a pointer to the address of what the call made, or NULL */
+    uint8_t made; /* a pointer to the resulting address, or NULL */
     uint8_t address, bytes, stream, other;
 };
 
-/* The word of one argument; those of another width do not compile. */
+/* The word of one argument; arguments of another width do not compile. */
 #define ARGUMENT(call, name)                                                                       \
     ((uint8_t)(offsetof(call##_params, name) / sizeof(uint64_t) +                                  \
                sizeof(char[sizeof(((call##_params *)0)->name) == sizeof(uint64_t) ? 1 : -1])))
@@ -140,7 +140,7 @@ struct call_reads {
     .reads = {.other = ARGUMENT(call, other_), .stream = ARGUMENT(call, stream_)}
 #define STREAM(call, stream_) .reads = {.stream = ARGUMENT(call, stream_)}
 
-/* What lies deeper than that; called after it. */
+/* Reads other values of the arguments; called after call_reads. */
 typedef void call_decode(const void *arguments, struct spool_record *record);
 
 struct call {
@@ -154,10 +154,5 @@ struct call {
 /* The calls of a domain by number; `*count` is the end of the numbers. */
 const struct call *driver_calls(size_t *count);
 const struct call *runtime_calls(size_t *count);
-
-/* ---- kernels.c ------------------------------------------------------------------------------ */
-
-/* Has kernels timed; the records come when CUPTI's buffers are full, every second, or at the end. */
-CUptiResult kernels_start(struct recorder *recorder);
 
 #endif
