@@ -28,7 +28,7 @@ struct tape_values {
 
 struct layer {
     struct parameter weight, bias;
-    struct emit_block before; /* the activation's input, where it is kept */
+    struct emit_block before; /* the activation's input, if it is kept */
     struct emit_block output; /* of all layers but the last */
 };
 

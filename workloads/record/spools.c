@@ -223,11 +223,11 @@ void spools_close(struct spools *spools)
 struct spool_kernel *spools_kernels_of(const struct spools *spools, uint32_t process,
                                        uint32_t correlation, size_t *count)
 {
-    const struct spool_kernel wanted = {.process = process, .correlation = correlation};
+    const struct spool_kernel key = {.process = process, .correlation = correlation};
     size_t low = 0, high = spools->kernel_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (by_call(&spools->kernels[middle], &wanted) < 0)
+        if (by_call(&spools->kernels[middle], &key) < 0)
             low = middle + 1;
         else
             high = middle;

@@ -337,7 +337,7 @@ static bool header_agrees(const struct binary_trace *trace, const struct trace_c
            h->peak_live_bytes == i->peak_live_bytes && h->allocated_bytes == i->allocated_bytes &&
            h->slots == i->slots && h->streams == i->streams && h->key_count == check->keys_seen &&
            h->text_count == check->texts_seen &&
-           h->flags == binary_flags(i, check->free_requests && !i->has_split_frees);
+           h->flags == binary_flags(i, trace_check_is_final(check));
 }
 
 static enum ar_status check_records(struct binary_trace *trace, struct ar_error *error)

@@ -100,15 +100,15 @@ static enum ar_status check_alloc(struct trace_check *check, struct trace_event 
                                   struct ar_error *error)
 {
     struct trace_info *counts = &check->counts;
-    uint64_t wanted = counts->allocs + counts->probes;
-    if (event->id != wanted)
+    uint64_t next = counts->allocs + counts->probes;
+    if (event->id != next)
         return ar_error_set(error, AR_INVALID,
-                            event->id < wanted
+                            event->id < next
                                 ? "id %llu was used before: ids count up from 0 in the order of "
                                   "allocation and are never used again; the next one is %llu"
                                 : "id %llu is ahead: ids count up from 0 in the order of "
                                   "allocation; the next one is %llu",
-                            (unsigned long long)event->id, (unsigned long long)wanted);
+                            (unsigned long long)event->id, (unsigned long long)next);
     if (event->value >= TRACE_BYTES_LIMIT)
         return ar_error_set(error, AR_INVALID,
                             "%llu bytes are requested: requests must be below 2^60 bytes",

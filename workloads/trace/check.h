@@ -58,6 +58,12 @@ enum ar_status trace_check_span(struct trace_check *check, const struct trace_ev
 /* Writes counts and hash to `info`; the other fields stay. */
 void trace_check_finish(struct trace_check *check, struct trace_info *info);
 
+/* Whether the events have free requests and no completion follows any of them. */
+static inline bool trace_check_is_final(const struct trace_check *check)
+{
+    return check->free_requests && !check->counts.has_split_frees;
+}
+
 void trace_check_close(struct trace_check *check);
 
 #endif

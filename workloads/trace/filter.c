@@ -169,10 +169,10 @@ static enum ar_status state_note(struct recorded_state *self, const char *text,
     uint64_t numbers[3];
     struct state_area area = {0};
     bool made = numbers_of(text, "segment_alloc", numbers);
-    bool gone = !made && numbers_of(text, "segment_free", numbers);
-    bool mapped = !made && !gone && numbers_of(text, "segment_map", numbers);
-    bool unmapped = !made && !gone && !mapped && numbers_of(text, "segment_unmap", numbers);
-    if (!made && !gone && !mapped && !unmapped)
+    bool freed = !made && numbers_of(text, "segment_free", numbers);
+    bool mapped = !made && !freed && numbers_of(text, "segment_map", numbers);
+    bool unmapped = !made && !freed && !mapped && numbers_of(text, "segment_unmap", numbers);
+    if (!made && !freed && !mapped && !unmapped)
         return AR_OK;
     area.address = numbers[0];
     area.end = numbers[0] + numbers[1];

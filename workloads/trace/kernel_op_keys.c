@@ -109,7 +109,7 @@ static bool take_value(struct trace_kernel_op *out, enum key key, const struct i
 enum ar_status trace_kernel_op_parse(const char *rest, struct trace_kernel_op *out,
                                      struct ar_error *error)
 {
-    static const char *const wanted[KEY_COUNT] = {
+    static const char *const valid[KEY_COUNT] = {
         "a name of up to 15 letters", "a block's id, or ~N for the N-th request back from here",
         "up to four blocks with + between, as in 4+~1",
         "up to three numbers with x between, as in 64x32", "a name of up to 15 letters"};
@@ -125,7 +125,7 @@ enum ar_status trace_kernel_op_parse(const char *rest, struct trace_kernel_op *o
         given[key] = true;
         if (!take_value(out, (enum key)key, &item))
             return ar_error_set(error, AR_INVALID, "%.*s: must be %s",
-                                (int)(item.bytes < 80 ? item.bytes : 80), item.text, wanted[key]);
+                                (int)(item.bytes < 80 ? item.bytes : 80), item.text, valid[key]);
     }
     if (given[KEY_OP] && !given[KEY_OUT])
         return ar_error_set(error, AR_INVALID, "op=%s: it has no output; write out=ID", out->op);

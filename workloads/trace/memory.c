@@ -20,8 +20,7 @@ struct trace_memory {
     size_t count, capacity;
     struct line *lines;
     size_t line_count, line_capacity;
-    bool free_requests; /* there are free requests */
-    bool given;         /* the span was given out */
+    bool given; /* the span was given out */
 };
 
 static enum ar_status memory_next(struct trace_source *self, const struct trace_event **events,
@@ -98,7 +97,6 @@ static struct trace_event *append(struct trace_memory *memory, const struct trac
         return NULL;
     }
     memory->events = events;
-    memory->free_requests |= event->kind == TRACE_FREE_REQUESTED;
     events[memory->count] = *event;
     return &events[memory->count++];
 }
@@ -133,7 +131,7 @@ enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line, str
 
 /* One pass over all events, which sets their slots. */
 static enum ar_status check_all(struct trace_memory *memory, bool free_requested_final,
-                                bool *final_serves, struct ar_error *error)
+                                bool *is_final, struct ar_error *error)
 {
     struct trace_check check;
     enum ar_status status = AR_OK;
@@ -145,7 +143,7 @@ static enum ar_status check_all(struct trace_memory *memory, bool free_requested
         ar_error_prefix(error, status, "%s: event %zu", memory->base.info.name, at - 1);
     else
         trace_check_finish(&check, &memory->base.info);
-    *final_serves = memory->free_requests && !memory->base.info.has_split_frees;
+    *is_final = trace_check_is_final(&check);
     trace_check_close(&check);
     return status;
 }
@@ -153,10 +151,10 @@ static enum ar_status check_all(struct trace_memory *memory, bool free_requested
 enum ar_status trace_memory_open(struct trace_memory *memory, struct trace_source **out,
                                  struct ar_error *error)
 {
-    bool final_serves = false;
-    enum ar_status status = check_all(memory, false, &final_serves, error);
-    if (!status && final_serves)
-        status = check_all(memory, true, &final_serves, error);
+    bool is_final = false;
+    enum ar_status status = check_all(memory, false, &is_final, error);
+    if (!status && is_final)
+        status = check_all(memory, true, &is_final, error);
     if (status) {
         memory_close(&memory->base);
         return status;

@@ -132,7 +132,7 @@ enum ar_status trace_rewrite_open(struct trace_rewrite *self, struct ar_error *e
         status = rewrite_next(&self->base, &events, &count, error);
     if (!status) {
         trace_check_finish(&self->check, &self->base.info);
-        self->free_requested_final = self->check.free_requests && !self->base.info.has_split_frees;
+        self->free_requested_final = trace_check_is_final(&self->check);
         self->opened = true;
         status = rewrite_rewind(&self->base, error);
     }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/size.h"
+
 enum { BLOCK = 256 };
 
 enum key { KEY_TAG, KEY_POOL, KEY_ALIGN, KEY_DEVICE, KEY_THREAD, KEY_TENANT, KEY_SPACE, KEY_END };
@@ -30,27 +32,12 @@ void trace_tables_close(struct trace_tables *tables)
     *tables = (struct trace_tables){0};
 }
 
-static bool number_of(const char *text, uint64_t limit, uint64_t *value)
-{
-    *value = 0;
-    if (!*text)
-        return false;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9')
-            return false;
-        uint64_t digit = (uint64_t)(*text - '0');
-        if (*value > (limit - digit) / 10)
-            return false;
-        *value = *value * 10 + digit;
-    }
-    return true;
-}
-
 static enum ar_status take_number(struct trace_attributes *out, enum key key, const char *value,
                                   struct ar_error *error)
 {
     uint64_t number;
-    if (!number_of(value, key == KEY_ALIGN ? UINT64_C(1) << 40 : UINT32_MAX, &number))
+    uint64_t limit = key == KEY_ALIGN ? UINT64_C(1) << 40 : UINT32_MAX;
+    if (ar_count_parse(value, &number, NULL) || number > limit)
         return ar_error_set(error, AR_INVALID, "%s=%.40s: must be a whole number up to %s",
                             key_names[key], value, key == KEY_ALIGN ? "2^40" : "2^32 - 1");
     if (key == KEY_ALIGN && (!number || number & (number - 1)))

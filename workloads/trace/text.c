@@ -18,12 +18,29 @@
 
 /* ---- lines ---- */
 
-static const char letters[TRACE_KIND_LAST + 1] = {
-    [TRACE_ALLOC] = 'a',          [TRACE_PROBE] = 'p',   [TRACE_FREE_REQUESTED] = 'r',
-    [TRACE_FREE_COMPLETED] = 'f', [TRACE_USE] = 'u',     [TRACE_KERNEL] = 'k',
-    [TRACE_RECORD] = 'e',         [TRACE_WAIT] = 'w',    [TRACE_SYNC] = 's',
-    [TRACE_TRIM] = 'c',           [TRACE_OUTSIDE] = 'o', [TRACE_MARK] = 'm',
-    [TRACE_TIME] = 't',           [TRACE_NOTE] = '!',
+/* The grammar of each kind of event: its letter and its fields in order. i: id; v: value; s: stream;
+ * S: optional stream. Marks and notes have a text instead. */
+static const struct grammar {
+    char letter;
+    const char *fields;
+    const char *value;      /* the name of the value in errors */
+    uint32_t absent_stream; /* the stream of an event without S */
+} grammar[TRACE_KIND_LAST + 1] = {
+    [0] = {0, "", NULL, 0},
+    [TRACE_ALLOC] = {'a', "ivS", "size", 0},
+    [TRACE_PROBE] = {'p', "ivS", "size", 0},
+    [TRACE_FREE_REQUESTED] = {'r', "iS", NULL, TRACE_NO_STREAM},
+    [TRACE_FREE_COMPLETED] = {'f', "i", NULL, 0},
+    [TRACE_USE] = {'u', "is", NULL, 0},
+    [TRACE_KERNEL] = {'k', "sv", "duration", 0},
+    [TRACE_RECORD] = {'e', "vs", "event number", 0},
+    [TRACE_WAIT] = {'w', "sv", "event number", 0},
+    [TRACE_SYNC] = {'s', "S", NULL, TRACE_NO_STREAM},
+    [TRACE_TRIM] = {'c', "", NULL, 0},
+    [TRACE_OUTSIDE] = {'o', "v", "size", 0},
+    [TRACE_MARK] = {'m', "", NULL, 0},
+    [TRACE_TIME] = {'t', "v", "time", 0},
+    [TRACE_NOTE] = {'!', "", NULL, 0},
 };
 
 static bool is_letter(char c)
@@ -71,16 +88,6 @@ static enum ar_status take_stream(const char **at, uint32_t *stream, struct ar_e
     return AR_OK;
 }
 
-/* An optional stream. */
-static enum ar_status take_stream_if(const char **at, uint32_t absent, uint32_t *stream,
-                                     struct ar_error *error)
-{
-    *stream = absent;
-    if (!**at || is_letter((*at)[1]))
-        return AR_OK;
-    return take_stream(at, stream, error);
-}
-
 static enum ar_status take_label(const char **at, struct trace_tables *tables, uint64_t *value,
                                  struct ar_error *error)
 {
@@ -93,45 +100,22 @@ static enum ar_status take_label(const char **at, struct trace_tables *tables, u
 }
 
 /* Reads the fields of the event; `*at` then is at the keys, if there are any. */
-static enum ar_status take_fields(const char **at, struct trace_tables *tables,
-                                  struct trace_event *event, struct ar_error *error)
+static enum ar_status take_fields(const char **at, struct trace_event *event,
+                                  struct ar_error *error)
 {
+    const struct grammar *rule = &grammar[event->kind];
     enum ar_status status = AR_OK;
-    switch (event->kind) {
-    case TRACE_ALLOC:
-    case TRACE_PROBE:
-        status = take_number(at, "id", &event->id, error);
-        if (!status)
-            status = take_number(at, "size", &event->value, error);
-        return status ? status : take_stream_if(at, 0, &event->stream, error);
-    case TRACE_FREE_REQUESTED:
-        status = take_number(at, "id", &event->id, error);
-        return status ? status : take_stream_if(at, TRACE_NO_STREAM, &event->stream, error);
-    case TRACE_FREE_COMPLETED:
-        return take_number(at, "id", &event->id, error);
-    case TRACE_USE:
-        status = take_number(at, "id", &event->id, error);
-        return status ? status : take_stream(at, &event->stream, error);
-    case TRACE_KERNEL:
-        status = take_stream(at, &event->stream, error);
-        return status ? status : take_number(at, "duration", &event->value, error);
-    case TRACE_RECORD:
-        status = take_number(at, "event number", &event->value, error);
-        return status ? status : take_stream(at, &event->stream, error);
-    case TRACE_WAIT:
-        status = take_stream(at, &event->stream, error);
-        return status ? status : take_number(at, "event number", &event->value, error);
-    case TRACE_SYNC:
-        return take_stream_if(at, TRACE_NO_STREAM, &event->stream, error);
-    case TRACE_OUTSIDE:
-        return take_number(at, "size", &event->value, error);
-    case TRACE_MARK:
-        return take_label(at, tables, &event->value, error);
-    case TRACE_TIME:
-        return take_number(at, "time", &event->value, error);
-    default:
-        return AR_OK;
+    for (const char *field = rule->fields; *field && !status; field++) {
+        if (*field == 'i')
+            status = take_number(at, "id", &event->id, error);
+        else if (*field == 'v')
+            status = take_number(at, rule->value, &event->value, error);
+        else if (*field == 'S' && (!**at || is_letter((*at)[1])))
+            event->stream = rule->absent_stream;
+        else
+            status = take_stream(at, &event->stream, error);
     }
+    return status;
 }
 
 enum ar_status trace_line_parse(const char *line, struct trace_tables *tables,
@@ -139,7 +123,7 @@ enum ar_status trace_line_parse(const char *line, struct trace_tables *tables,
 {
     *event = (struct trace_event){0};
     for (unsigned kind = 1; kind <= TRACE_KIND_LAST; kind++)
-        if (letters[kind] == line[0])
+        if (grammar[kind].letter == line[0])
             event->kind = (uint8_t)kind;
     if (!event->kind || (line[1] && line[1] != ',')) {
         int length = (int)strcspn(line, ",");
@@ -155,7 +139,9 @@ enum ar_status trace_line_parse(const char *line, struct trace_tables *tables,
             return ar_error_set(error, AR_INVALID, "the text of the note is missing");
         return trace_tables_add_text(tables, at + 1, strlen(at + 1), &event->value, error);
     }
-    enum ar_status status = take_fields(&at, tables, event, error);
+    enum ar_status status = event->kind == TRACE_MARK
+                                ? take_label(&at, tables, &event->value, error)
+                                : take_fields(&at, event, error);
     if (status || !*at)
         return status;
     if (!is_letter(at[1]))
@@ -188,43 +174,15 @@ static void put_number(struct printer *printer, uint64_t value)
 }
 
 static void put_fields(struct printer *printer, const struct trace_event *event,
-                       const struct trace_line_parts *parts)
+                       const struct grammar *rule, uint32_t absent_stream)
 {
-    if (trace_kind_has_block(event->kind))
-        put_number(printer, event->id);
-    switch (event->kind) {
-    case TRACE_ALLOC:
-    case TRACE_PROBE:
-        put_number(printer, event->value);
-        if (event->stream)
+    for (const char *field = rule->fields; *field; field++) {
+        if (*field == 'i')
+            put_number(printer, event->id);
+        else if (*field == 'v')
+            put_number(printer, event->value);
+        else if (*field == 's' || event->stream != absent_stream)
             put_number(printer, event->stream);
-        break;
-    case TRACE_FREE_REQUESTED:
-        if (event->stream != parts->block_stream)
-            put_number(printer, event->stream);
-        break;
-    case TRACE_KERNEL:
-    case TRACE_WAIT:
-        put_number(printer, event->stream);
-        put_number(printer, event->value);
-        break;
-    case TRACE_RECORD:
-        put_number(printer, event->value);
-        put_number(printer, event->stream);
-        break;
-    case TRACE_USE:
-        put_number(printer, event->stream);
-        break;
-    case TRACE_SYNC:
-        if (event->stream != TRACE_NO_STREAM)
-            put_number(printer, event->stream);
-        break;
-    case TRACE_OUTSIDE:
-    case TRACE_TIME:
-        put_number(printer, event->value);
-        break;
-    default:
-        break;
     }
 }
 
@@ -232,8 +190,10 @@ size_t trace_line_print(const struct trace_event *event, const struct trace_line
                         char *out, size_t room)
 {
     struct printer printer = {out, room, 0};
-    put_text(&printer, &letters[event->kind <= TRACE_KIND_LAST ? event->kind : 0], 1);
-    put_fields(&printer, event, parts);
+    const struct grammar *rule = &grammar[event->kind <= TRACE_KIND_LAST ? event->kind : 0];
+    put_text(&printer, &rule->letter, 1);
+    put_fields(&printer, event, rule,
+               event->kind == TRACE_FREE_REQUESTED ? parts->block_stream : rule->absent_stream);
     if (event->kind == TRACE_MARK || event->kind == TRACE_NOTE) {
         put_text(&printer, ",", 1);
         put_text(&printer, parts->text, strlen(parts->text));
@@ -416,7 +376,7 @@ static enum ar_status first_pass(struct text_trace *trace, struct ar_error *erro
         return status;
     trace_check_finish(&trace->check, info);
     (void)strcpy(info->format, trace->oracle ? "oracle" : "text");
-    trace->free_requested_final = trace->check.free_requests && !info->has_split_frees;
+    trace->free_requested_final = trace_check_is_final(&trace->check);
     trace->opened = true;
     return text_rewind(&trace->base, error);
 }

@@ -218,7 +218,7 @@ enum ar_status trace_write(struct trace_source *source, const char *path,
         status = pass(writer, error);
     if (!status) {
         trace_check_finish(&writer->check, &writer->info);
-        writer->free_requested_final = writer->check.free_requests && !writer->info.has_split_frees;
+        writer->free_requested_final = trace_check_is_final(&writer->check);
         trace_check_close(&writer->check);
         status = write_out(writer, path, options->compress, error);
     }
