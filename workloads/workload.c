@@ -28,7 +28,8 @@ static bool looks_like_path(const char *text)
     return false;
 }
 
-/* Tables name a recording without its folder and ending: who writes that name is told of the file. */
+/* Tables name a recording without its folder and ending: who writes that name is told of the
+ * file. */
 static bool is_recording(const char *name, char *path, size_t path_bytes)
 {
     static const char *const endings[] = {".default.csv.gz", ".csv.gz"};

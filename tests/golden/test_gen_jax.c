@@ -1,7 +1,8 @@
-/* The three generators with program=jax, compared with the recordings of those programs under JAX at the
- * driver. These have sizes in pages of 2 MiB, so both sides are counted in pages. As with PyTorch: the
- * peak of live bytes within 5 %, shares of sizes within 0.1 in total variation. In addition, the number of
- * requests is the one that JAX itself counted, and requests and frees are in the recorded order. */
+/* The three generators with program=jax, compared with the recordings of those programs under JAX
+ * at the driver. These have sizes in pages of 2 MiB, so both sides are counted in pages. As with
+ * PyTorch: the peak of live bytes within 5 %, shares of sizes within 0.1 in total variation. In
+ * addition, the number of requests is the one that JAX itself counted, and requests and frees are
+ * in the recorded order. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-/* Checks the order of policies that each page of a reported problem expects. One simulated card, one run
- * for each pair of workload and policy; a row says which of two runs has the lower metric, or how a figure
- * is bounded by others. The pages have the reasons. */
+/* Checks the order of policies that each page of a reported problem expects. One simulated card,
+ * one run for each pair of workload and policy; a row says which of two runs has the lower metric,
+ * or how a figure is bounded by others. The pages have the reasons. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

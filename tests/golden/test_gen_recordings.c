@@ -1,8 +1,8 @@
-/* The generators that imitate programs, compared with recordings of those programs. With a program's
- * parameters, a generator's live bytes at each step's end must be within 5 % of the recorded
- * ones, and the shares of the requested bytes by log2 of the size within 0.1 of the recorded
- * ones in total variation. The scores are printed. The two that imitate training must also make
- * the recorded requests and frees in the recorded order. */
+/* The generators that imitate programs, compared with recordings of those programs. With a
+ * program's parameters, a generator's live bytes at each step's end must be within 5 % of the
+ * recorded ones, and the shares of the requested bytes by log2 of the size within 0.1 of the
+ * recorded ones in total variation. The scores are printed. The two that imitate training must also
+ * make the recorded requests and frees in the recorded order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

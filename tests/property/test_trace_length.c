@@ -1,7 +1,7 @@
 /* The memory for a trace is bounded by the blocks live at once, not by its length: a source of nine
- * million events with 64 live blocks is written in each form, opened and pulled, and the resident memory
- * of this process does not grow. With a sanitizer, whose own memory is resident too, shorter traces are
- * only read back. */
+ * million events with 64 live blocks is written in each form, opened and pulled, and the resident
+ * memory of this process does not grow. With a sanitizer, whose own memory is resident too, shorter
+ * traces are only read back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* The common part of the tests of traces: small files in a folder of their own, whole files in memory. */
+/* The common part of the tests of traces: small files in a folder of their own, whole files in
+ * memory. */
 #ifndef TESTS_SUPPORT_TRACE_RIG_H
 #define TESTS_SUPPORT_TRACE_RIG_H
 

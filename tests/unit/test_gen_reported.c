@@ -117,7 +117,8 @@ static void fsdp_live_and_order(void **state)
     assert_int_equal(sums.syncs, 20 * 2 * 32 / 9);
     pull("fsdp_runahead:ahead=0", &sums);
     assert_int_equal(sums.syncs, 20 * 2 * 32);
-    /* A gradient lives a layer longer, after the first activation was freed; there are no use events. */
+    /* A gradient lives a layer longer, after the first activation was freed; there are no use
+     * events. */
     pull("fsdp_runahead:hold=stash", &sums);
     assert_int_equal(sums.uses, 0);
     assert_int_equal(sums.peak_live_bytes, (32 * 32 + 31 * 32 + 4 * 128) * AR_MIB);

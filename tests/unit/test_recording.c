@@ -209,7 +209,8 @@ static void kernels_find_their_launch(void **state)
     assert_int_equal(counts.threads, 1);
 }
 
-/* The number of an event is used again after the event is destroyed; a wait for a new one has no effect. */
+/* The number of an event is used again after the event is destroyed; a wait for a new one has no
+ * effect. */
 static void events_have_lives(void **state)
 {
     struct recording_counts counts;

@@ -1,5 +1,5 @@
-/* What model generators are made of: the time of a kernel, the requests of an eager framework for one
- * operation on tensors, and parameters with their optimizer. eager.md derives the sizes. */
+/* What model generators are made of: the time of a kernel, the requests of an eager framework for
+ * one operation on tensors, and parameters with their optimizer. eager.md derives the sizes. */
 #ifndef WORKLOADS_GEN_EAGER_H
 #define WORKLOADS_GEN_EAGER_H
 
@@ -7,10 +7,10 @@
 
 /* ---- kernel times ---- */
 
-/* The time of a kernel on an H100 SXM by the roofline model: the longer of its arithmetic at the peak
- * rate of its type and its bytes at the peak rate of the memory, each at 70 % of the datasheet's peak,
- * which is what good kernels reach, plus 1.5 us to start and drain. Whole numbers throughout, so that
- * times are the same on every machine. */
+/* The time of a kernel on an H100 SXM by the roofline model: the longer of its arithmetic at the
+ * peak rate of its type and its bytes at the peak rate of the memory, each at 70 % of the
+ * datasheet's peak, which is what good kernels reach, plus 1.5 us to start and drain. Whole numbers
+ * throughout, so that times are the same on every machine. */
 
 /* The types in which a model holds its weights. */
 enum numeric { NUMERIC_FLOAT32, NUMERIC_FLOAT16, NUMERIC_BFLOAT16, NUMERIC_INT8 };
@@ -89,8 +89,8 @@ void eager_sum_scratch(uint64_t rows, uint64_t columns, uint64_t *partial_bytes,
 /* ---- parameters ---- */
 
 /* A parameter of a model with its gradient, the optimizer's state, which is made when the optimizer
- * first sees the parameter, and the float32 master copy of parameters in fewer bits. float32 values of
- * state per element: none for sgd, one for momentum and adagrad, two for adam. */
+ * first sees the parameter, and the float32 master copy of parameters in fewer bits. float32 values
+ * of state per element: none for sgd, one for momentum and adagrad, two for adam. */
 
 enum optimizer {
     OPTIMIZER_NONE,

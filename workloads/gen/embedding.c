@@ -192,8 +192,8 @@ struct layer {
     uint64_t inputs, outputs;
 };
 
-/* Backward through output = input x weight + bias: the gradients of input (except in the first layer
- * of the model), weight and bias; `outgoing` stays. */
+/* Backward through output = input x weight + bias: the gradients of input (except in the first
+ * layer of the model), weight and bias; `outgoing` stays. */
 static struct emit_block backward_layer(struct embedding *self, struct layer layer,
                                         const struct emit_block *outgoing, bool input_needed)
 {

@@ -1,5 +1,5 @@
-/* See embedding_table.h. The dense gradient follows PyTorch 2.11; it was compared with the recording of
- * a recommender:
+/* See embedding_table.h. The dense gradient follows PyTorch 2.11; it was compared with the
+ * recording of a recommender:
  * 1. Sort the ids, each with its place in the batch.
  * 2. Find where each run of equal ids starts; there are at most min(n, rows) runs.
  * 3. Divide each run into parts of ten; there are at most n / 10 + runs of them.

@@ -1,6 +1,6 @@
 /* One embedding table with summed bags: made or grown on first use, looked up, differentiated
- * either into a gradient of the table's full size or into a sparse one, and updated. The requests of
- * each operation follow PyTorch's EmbeddingBag on CUDA; embedding.md derives the sizes. */
+ * either into a gradient of the table's full size or into a sparse one, and updated. The requests
+ * of each operation follow PyTorch's EmbeddingBag on CUDA; embedding.md derives the sizes. */
 #ifndef WORKLOADS_GEN_EMBEDDING_TABLE_H
 #define WORKLOADS_GEN_EMBEDDING_TABLE_H
 
@@ -42,8 +42,9 @@ void embedding_table_update_sparse(struct eager *eager, struct embedding_table *
 void embedding_table_drop_gradient(struct eager *eager, struct embedding_table *self);
 void embedding_table_drop(struct eager *eager, struct embedding_table *self);
 
-/* Scratch bytes of the device libraries (CUB) for n ids, inferred from a recording: sorting pairs of
- * 64-bit keys and values, selecting the first of each run, and a running sum over n 64-bit values. */
+/* Scratch bytes of the device libraries (CUB) for n ids, inferred from a recording: sorting pairs
+ * of 64-bit keys and values, selecting the first of each run, and a running sum over n 64-bit
+ * values. */
 uint64_t embedding_sort_scratch(uint64_t n);
 uint64_t embedding_select_scratch(uint64_t n);
 uint64_t embedding_scan_scratch(uint64_t n);

@@ -1,7 +1,7 @@
-/* See emit.h. The source runs the program when its last chunk has been given out; the emit_ functions
- * append to the chunk and keep the free slots as a stack. The first pass to the end goes through the
- * check that every reader uses, which counts and hashes; a later pass gives the same events and is not
- * hashed again, unless the program is adaptive. */
+/* See emit.h. The source runs the program when its last chunk has been given out; the emit_
+ * functions append to the chunk and keep the free slots as a stack. The first pass to the end goes
+ * through the check that every reader uses, which counts and hashes; a later pass gives the same
+ * events and is not hashed again, unless the program is adaptive. */
 #include "workloads/gen/emit.h"
 
 #include <stdarg.h>
@@ -112,8 +112,8 @@ static void slot_give(struct emit *self, uint32_t slot)
     state->free_slots[state->free_count++] = slot;
 }
 
-/* The index of a label of marks, or of the keys with a tag, in the tables. Mostly finds the literal by its
- * address, which is faster than by its text. */
+/* The index of a label of marks, or of the keys with a tag, in the tables. Mostly finds the literal
+ * by its address, which is faster than by its text. */
 static uint64_t literal_index(struct emit *self, const char *text, bool is_label)
 {
     struct emit_state *state = self->state;

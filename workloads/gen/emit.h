@@ -1,19 +1,19 @@
-/* The base of all generators: a program that runs one chunk at a time, and whose requests become the
- * events of a trace source.
+/* The base of all generators: a program that runs one chunk at a time, and whose requests become
+ * the events of a trace source.
  *
- * 1. A generator's struct begins with `struct emit` (struct gen_ops describes the rest). Its advance()
- *    writes the next few events with the emit_ functions: one operation, one layer, one training step.
- *    Chunks that were given out are not kept, so memory is bounded by a chunk and by the blocks that
- *    the program holds.
+ * 1. A generator's struct begins with `struct emit` (struct gen_ops describes the rest). Its
+ *    advance() writes the next few events with the emit_ functions: one operation, one layer, one
+ *    training step. Chunks that were given out are not kept, so memory is bounded by a chunk and by
+ *    the blocks that the program holds.
  * 2. Ids are dense. A slot is used again as soon as its block is free, the latest freed first.
  * 3. Counts and the hash of the stream are known, and set in info, when the program has ended.
  * 4. An emit function that finds no host memory records that; the source reports it.
- * 5. A kernel names the blocks of the current step by the number of requests since they were made, and
- *    older ones by their ids. A program that repeats its steps then repeats its keys, and the table of
- *    keys does not grow with the number of steps.
- * 6. A program with several streams sets gen_ops.free_requested: it requests frees, and policy and device
- *    determine when the block is complete. It puts the number of its streams into source.info.streams
- *    in open(). */
+ * 5. A kernel names the blocks of the current step by the number of requests since they were made,
+ *    and older ones by their ids. A program that repeats its steps then repeats its keys, and the
+ *    table of keys does not grow with the number of steps.
+ * 6. A program with several streams sets gen_ops.free_requested: it requests frees, and policy and
+ *    device determine when the block is complete. It puts the number of its streams into
+ *    source.info.streams in open(). */
 #ifndef WORKLOADS_GEN_EMIT_H
 #define WORKLOADS_GEN_EMIT_H
 
@@ -31,8 +31,8 @@ struct emit_block {
     bool held;
 };
 
-/* Blocks in the order in which they were pushed. A zeroed struct is an empty list; a list is part of a
- * generator's state, and the source frees its memory. */
+/* Blocks in the order in which they were pushed. A zeroed struct is an empty list; a list is part
+ * of a generator's state, and the source frees its memory. */
 struct emit_list {
     struct emit_block *items;
     size_t count, room;
@@ -50,8 +50,8 @@ struct emit {
     struct emit_state *state;
 };
 
-/* For gen.c: a zeroed struct of ops->source_bytes, whose values are then read; trace_close frees it.
- * emit_open calls ops->open. HOST_MEMORY, INVALID. */
+/* For gen.c: a zeroed struct of ops->source_bytes, whose values are then read; trace_close frees
+ * it. emit_open calls ops->open. HOST_MEMORY, INVALID. */
 enum ar_status emit_create(const struct gen_ops *ops, struct emit **out,
                            struct ar_error *error) AR_STATUS_CHECKED;
 enum ar_status emit_open(struct emit *self, struct ar_error *error) AR_STATUS_CHECKED;
@@ -71,16 +71,16 @@ struct emit_block emit_alloc_on(struct emit *self, uint64_t bytes, uint32_t stre
                                 const char *tag);
 /* A request that may fail; the program goes on. */
 struct emit_block emit_probe(struct emit *self, uint64_t bytes, const char *tag);
-/* Frees a block, on its own stream; with gen_ops.free_requested, only requests the free. Does nothing if
- * the block is not held. */
+/* Frees a block, on its own stream; with gen_ops.free_requested, only requests the free. Does
+ * nothing if the block is not held. */
 void emit_free(struct emit *self, struct emit_block *block);
 /* The block is used on another stream than its own. */
 void emit_use(struct emit *self, const struct emit_block *block, uint32_t stream);
 /* A kernel of that duration, on stream 0 or on another one. */
 void emit_kernel(struct emit *self, uint64_t time_ns);
 void emit_kernel_on(struct emit *self, uint32_t stream, uint64_t time_ns);
-/* A kernel on stream 0 and what it does with which blocks (workloads/trace/kernel_op_keys.h). Inputs
- * that are NULL or not held are left out; without a held output the kernel has no keys. */
+/* A kernel on stream 0 and what it does with which blocks (workloads/trace/kernel_op_keys.h).
+ * Inputs that are NULL or not held are left out; without a held output the kernel has no keys. */
 struct emit_kernel_op {
     const char *op, *type; /* literals; type may be NULL */
     const struct emit_block *out;

@@ -1,16 +1,16 @@
 /* Sharded training whose host runs ahead of the device: gathered weights are used on a
  * communication stream, and a policy that keeps such blocks until the stream has passed their use
- * holds one more for each layer that the host is ahead (pytorch/pytorch#147168).
- * Stream 0 computes, stream 1 communicates. fsdp_runahead.md draws the order.
+ * holds one more for each layer that the host is ahead (pytorch/pytorch#147168). Stream 0 computes,
+ * stream 1 communicates. fsdp_runahead.md draws the order.
  * 1. Gather: a block of a layer's whole weights, requested on stream 0; stream 1 waits for the work
- *    that stream 0 has so far, then fills it. Stream 0 waits for that and computes.
- *    The gather of the next layer is issued before the compute of this one.
+ *    that stream 0 has so far, then fills it. Stream 0 waits for that and computes. The gather of
+ *    the next layer is issued before the compute of this one.
  * 2. The free of the gathered block is requested as soon as the compute is issued.
- * 3. Backward: gather again, compute, and a gradient of the whole weights that stream 1
- *    reduces into the shard's.
+ * 3. Backward: gather again, compute, and a gradient of the whole weights that stream 1 reduces
+ *    into the shard's.
  * 4. hold=record: the uses on stream 1 are events (`u`), and frees are requested at once.
- *    hold=stash: uses are not in the trace; the program keeps a gradient until stream 0 has waited for
- *    its reduction, a layer later. For a gathered block stream 0 has waited already.
+ *    hold=stash: uses are not in the trace; the program keeps a gradient until stream 0 has waited
+ *    for its reduction, a layer later. For a gathered block stream 0 has waited already.
  * 5. The host waits for the device when it has issued `ahead` layers beyond its last wait. */
 #include "workloads/gen/eager.h"
 

@@ -26,15 +26,14 @@ struct gen_common {
 
 struct emit; /* workloads/gen/emit.h */
 
-/* A generator. Its struct consists of, in this order: `struct emit`; the values of its options; what
- * `open` makes; the state of the program, which is zero at each start. */
+/* A generator. Its struct consists of, in this order: `struct emit`; the values of its options;
+ * what `open` makes; the state of the program, which is zero at each start. */
 struct gen_ops {
     const char *name;
     const char *summary;
     const char *page; /* the file that derives its sizes: "workloads/gen/embedding.md" */
     uint32_t capabilities;
-    bool
-        free_requested; /* blocks are free requested (`r`), never freed and completed at once (`f`) */
+    bool free_requested; /* frees are `r`, not `f` */
     const struct ar_option *options;
     size_t source_bytes; /* of the generator's struct */
     size_t values_at;    /* offset of the values of `options` */

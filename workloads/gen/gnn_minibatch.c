@@ -1,6 +1,6 @@
 /* A graph network trained on sampled neighbourhoods: the numbers of nodes and edges of a sample are
- * drawn at each step, log-normal, because degrees are skewed. Hardly two requests of the run have the
- * same size. gnn_minibatch.md derives the sizes.
+ * drawn at each step, log-normal, because degrees are skewed. Hardly two requests of the run have
+ * the same size. gnn_minibatch.md derives the sizes.
  * 1. Weights are small and made first; each step loads the features of the sampled nodes.
  * 2. Each layer has its own sample: the outermost is the largest, each further in is smaller by
  *    `shrink`. Messages along the edges, their sums at the nodes, and a product with the weights.

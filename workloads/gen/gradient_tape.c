@@ -1,16 +1,16 @@
 /* A stack of dense layers under a gradient tape, trained eagerly. Each step, once for every
  * micro-batch that is accumulated:
- * 1. Forward: each layer's product, bias and activation. The tape keeps the tensors that the backward
- *    pass of each operation needs: the layer's input, and the activation's input (gelu) or output
- *    (relu).
+ * 1. Forward: each layer's product, bias and activation. The tape keeps the tensors that the
+ *    backward pass of each operation needs: the layer's input, and the activation's input (gelu) or
+ *    output (relu).
  * 2. The loss is the sum of squared differences between the last layer's output and the input.
  * 3. Backward, last layer first: gradients are made; a tensor of the tape is freed as soon as its
  *    operation is done, or when the next tape begins if the tape is persistent.
  * 4. With recomputation the forward pass keeps only the input of each segment of layers; the
  *    backward pass runs a segment's forward pass again before it differentiates it.
  * Then the optimizer runs, whose state is made in the first step, and the gradients are freed.
- * Names live as in a Python loop: input, output and loss until they are bound again.
- * Sizes are derived in gradient_tape.md. */
+ * Names live as in a Python loop: input, output and loss until they are bound again. Sizes are
+ * derived in gradient_tape.md. */
 #include "workloads/gen/jax.h"
 
 enum bias { BIAS_SEPARATE, BIAS_FUSED, BIAS_NONE };
@@ -299,8 +299,8 @@ static void backward_layer(struct tape *self, uint64_t index, struct emit_block 
     *gradient = input;
     if (index == 0)
         return;
-    /* The layer's own input. The output of a rectifier is needed once more, by the rectifier, unless it
-     * will be run again. */
+    /* The layer's own input. The output of a rectifier is needed once more, by the rectifier,
+     * unless it will be run again. */
     bool first_of_segment = self->values.recompute && index % segment_layers(self) == 0;
     if (self->values.activation != ACTIVATION_RELU || first_of_segment)
         tape_release(self, &self->layers[index - 1].output);

@@ -1,10 +1,10 @@
-/* See jax.h. A recording at the driver has sizes in pages of 2 MiB; within a page sizes follow from the
- * meaning of the operations, and are assumptions:
+/* See jax.h. A recording at the driver has sizes in pages of 2 MiB; within a page sizes follow from
+ * the meaning of the operations, and are assumptions:
  * 1. A key is 16 bytes, the two numbers before it 4 and 8.
- * 2. Draws of 1 MiB or more take scratch memory of an eighth of a byte for each number: that gives the
- *    pages of six recorded sizes; smaller ones took none.
- * 3. The workspace of a product is 32 MiB + 512 bytes from 512 rows on; below, it is as large as the
- *    result. */
+ * 2. Draws of 1 MiB or more take scratch memory of an eighth of a byte for each number: that gives
+ *    the pages of six recorded sizes; smaller ones took none.
+ * 3. The workspace of a product is 32 MiB + 512 bytes from 512 rows on; below, it is as large as
+ *    the result. */
 #include "workloads/gen/jax.h"
 
 #include <string.h>
@@ -73,9 +73,10 @@ struct emit_block jax_multiply(struct eager *self, struct eager_shape shape, con
 
 /* ---- embedding ----
  *
- * Tables that are made when they are first used, and a step that is compiled as a whole: it reads tables
- * and makes new ones, so both are live while it runs. It has little memory of its own, because the
- * gradient is computed in the memory of the new table. The order is the recorded one. */
+ * Tables that are made when they are first used, and a step that is compiled as a whole: it reads
+ * tables and makes new ones, so both are live while it runs. It has little memory of its own,
+ * because the gradient is computed in the memory of the new table. The order is the recorded
+ * one. */
 
 #define ID_BYTES 4u
 
@@ -168,10 +169,11 @@ void jax_embedding_finish(struct jax_embedding *self, struct eager *eager)
 
 /* ---- tape ----
  *
- * One layer under jax.value_and_grad, not compiled as a whole: each operation is a program of its own
- * and makes a new array. The tables below are the recorded order of a step, in which 30 arrays are
- * made; the meaning of each array follows from the operations, and is an assumption where two orders
- * are possible. The arrays left by a step (input, loss, gradients, parameters) are freed by the next. */
+ * One layer under jax.value_and_grad, not compiled as a whole: each operation is a program of its
+ * own and makes a new array. The tables below are the recorded order of a step, in which 30 arrays
+ * are made; the meaning of each array follows from the operations, and is an assumption where two
+ * orders are possible. The arrays left by a step (input, loss, gradients, parameters) are freed by
+ * the next. */
 
 enum size { SHEET, SQUARE, ROW, NUMBER, SIZE_COUNT };
 enum act { MAKE, DROP, DROP_OLD };

@@ -1,7 +1,7 @@
-/* The requests of a program under JAX: the keys of random numbers are arrays, each product requests and
- * frees the library's workspace, and a value is never changed in place. The order of the requests was
- * read from recordings at the driver (workloads/data/driver); jax.md lists what is known and what is
- * assumed. */
+/* The requests of a program under JAX: the keys of random numbers are arrays, each product requests
+ * and frees the library's workspace, and a value is never changed in place. The order of the
+ * requests was read from recordings at the driver (workloads/data/driver); jax.md lists what is
+ * known and what is assumed. */
 #ifndef WORKLOADS_GEN_JAX_H
 #define WORKLOADS_GEN_JAX_H
 
@@ -24,8 +24,8 @@ struct emit_block jax_fill(struct eager *self, uint64_t bytes, const char *tag);
 struct emit_block jax_multiply(struct eager *self, struct eager_shape shape, const char *tag,
                                const struct emit_block *left, const struct emit_block *right);
 
-/* y = x W + b, the sum of (y - x)^2, the gradients of W and b, and a gradient step: the blocks that the
- * program holds between two steps. */
+/* y = x W + b, the sum of (y - x)^2, the gradients of W and b, and a gradient step: the blocks that
+ * the program holds between two steps. */
 #define JAX_TAPE_BLOCKS 30u
 
 struct jax_tape {

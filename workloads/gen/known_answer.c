@@ -7,8 +7,8 @@
 
 /* ---- checkerboard ----
  *
- * COUNT blocks of BYTES, every second one freed (the first, the third, ...), then one request of twice
- * the size: half of the memory is free and no free block is large enough. At a capacity of
+ * COUNT blocks of BYTES, every second one freed (the first, the third, ...), then one request of
+ * twice the size: half of the memory is free and no free block is large enough. At a capacity of
  * COUNT x BYTES only a policy that remaps pages can serve it. */
 
 struct checkerboard {
@@ -64,8 +64,8 @@ const struct gen_ops checkerboard_generator = {
 
 /* ---- linear_ramp ----
  *
- * Blocks of UNIT, 2 UNIT, ... STEPS x UNIT, like a batch or a sequence that grows. No freed block fits
- * a later request by itself.
+ * Blocks of UNIT, 2 UNIT, ... STEPS x UNIT, like a batch or a sequence that grows. No freed block
+ * fits a later request by itself.
  * 1. live=1: each block is freed before the next, larger one is requested.
  * 2. live=2: each block is freed once the next one is made, as in `x = grow(x)`. */
 
@@ -120,8 +120,8 @@ const struct gen_ops linear_ramp_generator = {
 /* ---- order_flip ----
  *
  * COUNT blocks of BYTES, all freed, then half as many of twice the size; or the large ones first. A
- * policy that cannot join its segments holds both generations. Source: the PyTorch developer notes on
- * expandable segments. */
+ * policy that cannot join its segments holds both generations. Source: the PyTorch developer notes
+ * on expandable segments. */
 
 struct order_flip {
     struct emit emit;
@@ -180,9 +180,9 @@ const struct gen_ops order_flip_generator = {
 
 /* ---- pool_boundary ----
  *
- * One block of FIRST bytes, freed, then one of SECOND bytes. If a policy keeps requests of different
- * sizes in different pools, the freed memory of one cannot serve the other. Source: PyTorch's small and
- * large pools. */
+ * One block of FIRST bytes, freed, then one of SECOND bytes. If a policy keeps requests of
+ * different sizes in different pools, the freed memory of one cannot serve the other. Source:
+ * PyTorch's small and large pools. */
 
 struct pool_boundary {
     struct emit emit;
@@ -225,9 +225,9 @@ const struct gen_ops pool_boundary_generator = {
 
 /* ---- sawtooth ----
  *
- * A buffer that grows by a factor, FROM to TO; the old one is freed once the new one is made. In one
- * arena a buffer can move into its own earlier addresses only if the factor g has
- * g * g - g - 1 <= 0, that is g <= 1.618. */
+ * A buffer that grows by a factor, FROM to TO; the old one is freed once the new one is made. In
+ * one arena a buffer can move into its own earlier addresses only if the factor g has g² <= g + 1,
+ * that is g <= 1.618. */
 
 struct sawtooth {
     struct emit emit;
@@ -295,8 +295,8 @@ const struct gen_ops sawtooth_generator = {
 
 /* ---- random ----
  *
- * Sizes log-uniform in [min, max], so that every doubling is equally likely. Live bytes are kept near a
- * target by freeing blocks that are drawn uniformly from those live.
+ * Sizes log-uniform in [min, max], so that every doubling is equally likely. Live bytes are kept
+ * near a target by freeing blocks that are drawn uniformly from those live.
  * 1. Draw the size of the next request.
  * 2. While it would raise the live bytes above the target, free a block drawn at random.
  * 3. Make the request. The stream ends after exactly `events` events, with blocks still live.
@@ -459,8 +459,8 @@ static void robson_advance(struct emit *emit)
     self->size *= 2;
 }
 
-/* Results come in the order of the requests. A block that was not served has no address; the program
- * frees it as if it were at address 0, which does no harm. */
+/* Results come in the order of the requests. A block that was not served has no address; the
+ * program frees it as if it were at address 0, which does no harm. */
 static void robson_served(struct emit *emit, uint64_t id, const struct trace_served *result)
 {
     struct robson *self = (struct robson *)emit;

@@ -1,7 +1,7 @@
 /* Two key-value caches of a decoder that serve the same sequences: kv_concat and kv_paged.
  *
- * Both serve rounds of a batch of sequences, whose prompts and answers have drawn lengths. With the same
- * options and seed both draw the same lengths. */
+ * Both serve rounds of a batch of sequences, whose prompts and answers have drawn lengths. With the
+ * same options and seed both draw the same lengths. */
 #include "workloads/gen/eager.h"
 
 struct kv_values {
@@ -68,10 +68,10 @@ static void load_draw(struct kv_load *self, struct ar_rng *rng)
 
 /* ---- kv_concat ----
  *
- * A cache that grows by concatenation, as in plain model code: for each token, in each layer, a tensor
- * that is one token longer is made for the keys and one for the values, the old one is copied into it
- * and freed. The batch is padded to its longest prompt and runs until its longest answer. kv_concat.md
- * derives the sizes. */
+ * A cache that grows by concatenation, as in plain model code: for each token, in each layer, a
+ * tensor that is one token longer is made for the keys and one for the values, the old one is
+ * copied into it and freed. The batch is padded to its longest prompt and runs until its longest
+ * answer. kv_concat.md derives the sizes. */
 
 struct kv_concat {
     struct emit emit;
@@ -155,8 +155,8 @@ const struct gen_ops kv_concat_generator = {
 /* ---- kv_paged ----
  *
  * A cache in pages: each sequence has, in each layer, pages that hold the keys and values of `page`
- * tokens, and requests another one when the last is full. Nothing is copied or padded; the pages of a
- * sequence are freed when its answer is complete. kv_paged.md derives the sizes. */
+ * tokens, and requests another one when the last is full. Nothing is copied or padded; the pages of
+ * a sequence are freed when its answer is complete. kv_paged.md derives the sizes. */
 
 struct kv_paged {
     struct emit emit;

@@ -1,10 +1,10 @@
-/* Products whose inputs are freed, and the memory that a library keeps after the first product of each
- * shape. For each shape, `repeat` times: two square matrices are drawn, each is multiplied with itself,
- * both are freed; a third is drawn and multiplied. The results are bound to one name, so each lives
- * until the next is made.
+/* Products whose inputs are freed, and the memory that a library keeps after the first product of
+ * each shape. For each shape, `repeat` times: two square matrices are drawn, each is multiplied
+ * with itself, both are freed; a third is drawn and multiplied. The results are bound to one name,
+ * so each lives until the next is made.
  * 1. The library's workspace is made at its first product and stays.
- * 2. The first product of a shape tries `probes` algorithms, each with its own scratch memory from a
- *    request that may fail; the last one tried needs no scratch memory.
+ * 2. The first product of a shape tries `probes` algorithms, each with its own scratch memory from
+ *    a request that may fail; the last one tried needs no scratch memory.
  * 3. It then loads the fastest kernel: code outside of the pool, and `kept` bytes of tables in the
  *    pool, which stay. A later product of the shape uses both.
  * Sizes are derived in matmul_cache.md. */

@@ -1,6 +1,6 @@
 /* A long-lived process with phases: it trains, evaluates, moves its optimizer's state off the card,
- * sleeps with no memory on the card, and wakes (NVIDIA-NeMo/RL#2619). It shows how much memory the pool
- * still holds at the end of each phase, and whether that grows from cycle to cycle.
+ * sleeps with no memory on the card, and wakes (NVIDIA-NeMo/RL#2619). It shows how much memory the
+ * pool still holds at the end of each phase, and whether that grows from cycle to cycle.
  * 1. Weights and the optimizer's state are made first.
  * 2. train: in each step the forward pass keeps an activation of drawn size for each layer, and the
  *    backward pass makes a gradient for each weight and frees both, the last layer first.
@@ -8,8 +8,8 @@
  * 4. offload: the optimizer's state is freed. sleep: the weights, too. wake: all are made again.
  * 5. Some small blocks made among the activations live until the next cycle's sleep; `leak` of them
  *    in each cycle are never freed before the end.
- * 6. Each phase ends with a mark that has its name, and before it, if `trim` is set, with a release of
- *    cached memory. */
+ * 6. Each phase ends with a mark that has its name, and before it, if `trim` is set, with a release
+ *    of cached memory. */
 #include "workloads/gen/eager.h"
 
 #define KEPT_BYTES (1u << 20)

@@ -4,11 +4,10 @@
 
 /* ---- a_b_a ----
  *
- * Two methods of a pipeline, the first run once more (DiamondLightSource/httomo#667). An output that is
- * taken from the cached work space makes it useless for the method that needs it whole. a_b_a.md draws
- * it.
- * Method A: an output, kept; work space, freed. Method B: an output only. By default the seven events of
- * the report; `rounds` repeats B and A. */
+ * Two methods of a pipeline, the first run once more (DiamondLightSource/httomo#667). An output
+ * that is taken from the cached work space makes it useless for the method that needs it whole.
+ * a_b_a.md draws it. Method A: an output, kept; work space, freed. Method B: an output only. By
+ * default the seven events of the report; `rounds` repeats B and A. */
 
 struct aba {
     struct emit emit;
@@ -75,10 +74,10 @@ const struct gen_ops a_b_a_generator = {
 
 /* ---- giant_then_crumbs ----
  *
- * A short-lived large block (the giant), then long-lived small ones (the crumbs) in its memory, then the
- * giant again (pytorch/pytorch#35901): a policy that splits the giant's cached segment for the crumbs
- * can never use it as a whole again. giant_then_crumbs.md has the reported figures.
- * Each iteration frees the crumbs of the one before only after the giant was made and freed, so that
+ * A short-lived large block (the giant), then long-lived small ones (the crumbs) in its memory,
+ * then the giant again (pytorch/pytorch#35901): a policy that splits the giant's cached segment for
+ * the crumbs can never use it as a whole again. giant_then_crumbs.md has the reported figures. Each
+ * iteration frees the crumbs of the one before only after the giant was made and freed, so that
  * they are always in the way. */
 
 struct crumbs {
@@ -160,10 +159,10 @@ const struct gen_ops giant_then_crumbs_generator = {
 
 /* ---- jitter_batch ----
  *
- * Batches of nearly the same size: PyTorch's rounding of sizes to a few steps between powers of two was
- * made for them (pytorch/pytorch#74213). jitter_batch.md has the numbers.
- * Each step draws a number of rows and makes `tensors` blocks of rows x row bytes. The blocks of the
- * step before are freed at its end, so two steps' blocks overlap. */
+ * Batches of nearly the same size: PyTorch's rounding of sizes to a few steps between powers of two
+ * was made for them (pytorch/pytorch#74213). jitter_batch.md has the numbers. Each step draws a
+ * number of rows and makes `tensors` blocks of rows x row bytes. The blocks of the step before are
+ * freed at its end, so two steps' blocks overlap. */
 
 struct jitter {
     struct emit emit;
@@ -245,12 +244,12 @@ const struct gen_ops jitter_batch_generator = {
 
 /* ---- stash_restore ----
  *
- * A step that uses the memory of its embedding tables for its activations: the tables are freed at its
- * begin and made again before its end, while a few activations are live (meta-pytorch/torchrec#4584).
- * stash_restore.md describes how each variant fragments memory.
+ * A step that uses the memory of its embedding tables for its activations: the tables are freed at
+ * its begin and made again before its end, while a few activations are live
+ * (meta-pytorch/torchrec#4584). stash_restore.md describes how each variant fragments memory.
  * 1. Tables and dense weights are made first.
- * 2. A step frees the tables, makes activations of falling size in their memory, and frees them until
- *    `alive` are left. Then the tables are made again, then the rest is freed.
+ * 2. A step frees the tables, makes activations of falling size in their memory, and frees them
+ *    until `alive` are left. Then the tables are made again, then the rest is freed.
  * 3. variant=reverse: the latest activation is freed first, so the oldest are left, side by side.
  *    variant=interleaved: those left lie evenly between those freed.
  *    variant=side: as reverse, with the activations on a stream of their own. */

@@ -1,6 +1,6 @@
-/* A recurrent network whose sequences are sorted into buckets by length, each bucket longer than the
- * one before. TensorFlow's users reported that it fits with preallocation and runs out of memory with
- * growth (tensorflow/tensorflow#6111). rnn_buckets.md has the sizes.
+/* A recurrent network whose sequences are sorted into buckets by length, each bucket longer than
+ * the one before. TensorFlow's users reported that it fits with preallocation and runs out of
+ * memory with growth (tensorflow/tensorflow#6111). rnn_buckets.md has the sizes.
  * 1. Variables are made first, of many sizes.
  * 2. A step runs the cells of all layers for each time; each cell saves four tensors for the
  *    backward pass. The outputs of all times are joined and projected to the vocabulary.

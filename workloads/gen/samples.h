@@ -1,6 +1,6 @@
 /* Numbers that vary from step to step: a list such as '2048;4096;8192' or '1-19;64'. An entry is a
- * number or a range. Entries are taken in turn, again from the first after the last, or one is drawn
- * at random each time; a number from a range is always drawn at random. */
+ * number or a range. Entries are taken in turn, again from the first after the last, or one is
+ * drawn at random each time; a number from a range is always drawn at random. */
 #ifndef WORKLOADS_GEN_SAMPLES_H
 #define WORKLOADS_GEN_SAMPLES_H
 

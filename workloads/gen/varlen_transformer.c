@@ -1,11 +1,11 @@
-/* A transformer trained on sequences whose length differs from step to step. The tensors that it saves
- * for the backward pass are proportional to the length, so hardly two steps request the same sizes, and
- * there is no steady state. varlen_transformer.md derives the sizes.
+/* A transformer trained on sequences whose length differs from step to step. The tensors that it
+ * saves for the backward pass are proportional to the length, so hardly two steps request the same
+ * sizes, and there is no steady state. varlen_transformer.md derives the sizes.
  * 1. Weights are made first; the optimizer's state with the first update.
- * 2. Forward: each layer saves the tensors that its backward pass needs. With `recompute` it saves its
- *    input only.
- * 3. Backward, last layer first: with `recompute` the layer's forward pass again, then gradients, then
- *    its saved tensors are freed, the last one first.
+ * 2. Forward: each layer saves the tensors that its backward pass needs. With `recompute` it saves
+ *    its input only.
+ * 3. Backward, last layer first: with `recompute` the layer's forward pass again, then gradients,
+ *    then its saved tensors are freed, the last one first.
  * 4. The optimizer updates all weights; gradients are freed. */
 #include "workloads/gen/eager.h"
 

@@ -1,14 +1,14 @@
 /* From records to events.
  *
- * 1. Records are read in the order of time. Each process has its own addresses, streams and events; all
- *    ordinals are those of the trace. Ordinal 0 is the first default stream that occurs.
- * 2. A served request is `a` and `!,alloc`. Plain frees are `f`; stream-ordered ones are `r` on their
- *    stream, because the driver does not report their completion.
+ * 1. Records are read in the order of time. Each process has its own addresses, streams and events;
+ *    all ordinals are those of the trace. Ordinal 0 is the first default stream that occurs.
+ * 2. A served request is `a` and `!,alloc`. Plain frees are `f`; stream-ordered ones are `r` on
+ *    their stream, because the driver does not report their completion.
  * 3. A request that failed is `p`, or `a` if its process died without a later request.
  * 4. A mapping of physical memory is a request, its unmapping the free; reservations and physical
  *    memory itself are notes.
- * 5. If a request gets the address of a live block, that block was freed without a record (its context
- *    ended): it is complete just before. */
+ * 5. If a request gets the address of a live block, that block was freed without a record (its
+ *    context ended): it is complete just before. */
 #include "workloads/record/recording.h"
 
 #include <inttypes.h>
@@ -86,7 +86,8 @@ static bool take_block(struct maker *m, uint64_t address, struct block *block)
 #define DEVICE_SHIFT 48u /* above any address of a program */
 #define OWN_DEFAULT  (UINT64_C(1) << 63)
 
-/* The ordinal of the record's stream, new or known; the highest ordinal stands for all later streams. */
+/* The ordinal of the record's stream, new or known; the highest ordinal stands for all later
+ * streams. */
 static enum ar_status stream_of(struct maker *m, uint32_t *stream)
 {
     const struct spool_record *record = m->record;

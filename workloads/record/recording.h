@@ -19,8 +19,9 @@ struct recording_counts {
     uint64_t cost_samples, cost_total_ns;
 };
 
-/* Makes a trace from `spools`, which still belong to the caller. `name` is its name in tables. `died`: a
- * signal ended the program, or its exit status is not 0. Fills `counts`. The caller closes `out`. */
+/* Makes a trace from `spools`, which still belong to the caller. `name` is its name in tables.
+ * `died`: a signal ended the program, or its exit status is not 0. Fills `counts`. The caller
+ * closes `out`. */
 enum ar_status recording_make(const struct spools *spools, const char *name, bool died,
                               struct trace_source **out, struct recording_counts *counts,
                               struct ar_error *error) AR_STATUS_CHECKED;

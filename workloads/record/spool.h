@@ -1,12 +1,12 @@
-/* A spool: the driver calls of one thread of a recorded program, in a file while the program runs. The
- * injection library appends; recording.c reads.
+/* A spool: the driver calls of one thread of a recorded program, in a file while the program runs.
+ * The injection library appends; recording.c reads.
  *
  * 1. A file is a head of 4096 bytes, then records of 64 bytes, in the thread's order, then zeros.
- * 2. The file is mapped and shared, so that the records survive the program, however it ends. A record's
- *    kind is stored last: a record of kind 0 ends the thread's records.
- * 3. The record of a free has the time at which the call began, that of a request the time at which it
- *    ended. An address therefore never seems to be in use twice, because the driver handed it out between
- *    these times.
+ * 2. The file is mapped and shared, so that the records survive the program, however it ends. A
+ *    record's kind is stored last: a record of kind 0 ends the thread's records.
+ * 3. The record of a free has the time at which the call began, that of a request the time at which
+ *    it ended. An address therefore never seems to be in use twice, because the driver handed it
+ *    out between these times.
  * 4. Byte order and layout are this machine's: a spool is not a format for storage. */
 #ifndef WORKLOADS_RECORD_SPOOL_H
 #define WORKLOADS_RECORD_SPOOL_H

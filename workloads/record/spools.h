@@ -42,8 +42,8 @@ struct spools {
     char why[1024];      /* the reason for one of them */
 };
 
-/* Reads a folder of spools and skips other files. IO, HOST_MEMORY. The caller closes `out`, also after a
- * failure. */
+/* Reads a folder of spools and skips other files. IO, HOST_MEMORY. The caller closes `out`, also
+ * after a failure. */
 enum ar_status spools_open(const char *folder, struct spools *out,
                            struct ar_error *error) AR_STATUS_CHECKED;
 void spools_close(struct spools *spools);

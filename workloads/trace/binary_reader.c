@@ -1,10 +1,10 @@
 /* A source over the records of a binary file.
  * 1. Header and tables, which precede the records, are read and kept.
- * 2. A plain file is mapped and its records are given out in place; of a file over 256 MiB the pages
- *    before the current span are released, so that resident memory is bounded. A compressed file is
- *    unpacked span by span.
- * 3. Opening sends every record through the check, which also computes the hash, and compares all counts
- *    with the header. Later passes trust the file. */
+ * 2. A plain file is mapped and its records are given out in place; of a file over 256 MiB the
+ *    pages before the current span are released, so that resident memory is bounded. A compressed
+ *    file is unpacked span by span.
+ * 3. Opening sends every record through the check, which also computes the hash, and compares all
+ *    counts with the header. Later passes trust the file. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,8 @@ static enum ar_status read_whole(struct trace_input *input, void *bytes, size_t 
     return AR_OK;
 }
 
-/* Reads a table of `count` bytes into new memory, which grows with the bytes that the file really has. */
+/* Reads a table of `count` bytes into new memory, which grows with the bytes that the file really
+ * has. */
 static enum ar_status read_table(struct binary_trace *trace, uint64_t count, char **out,
                                  struct ar_error *error)
 {

@@ -1,7 +1,7 @@
-/* The rules for the order of events: a state for each block that is not complete, by slot, and a map
- * from id to slot.
- * 1. Ids count up from 0 in the order of requests, so one number tells whether an id was used before,
- *    and memory is bounded by the blocks live at once, whatever the length of the trace.
+/* The rules for the order of events: a state for each block that is not complete, by slot, and a
+ * map from id to slot.
+ * 1. Ids count up from 0 in the order of requests, so one number tells whether an id was used
+ *    before, and memory is bounded by the blocks live at once, whatever the length of the trace.
  * 2. The slot that was freed last is used first; if no slot is free, a new one is made.
  * 3. A block is live, then free requested, then complete; or live, then complete at once. If no
  *    completion follows any free request in the whole trace, a free request frees the slot.

@@ -1,5 +1,6 @@
-/* The check of every event of a trace, for readers, traces in memory and writers: it refuses invalid
- * events, sets the fields that follow from earlier events (slot, stream, flags), counts, and hashes. */
+/* The check of every event of a trace, for readers, traces in memory and writers: it refuses
+ * invalid events, sets the fields that follow from earlier events (slot, stream, flags), counts,
+ * and hashes. */
 #ifndef WORKLOADS_TRACE_CHECK_H
 #define WORKLOADS_TRACE_CHECK_H
 
@@ -45,13 +46,13 @@ void trace_check_start(struct trace_check *check, const struct trace_tables *tab
                        bool free_requested_final);
 
 /* Checks the next event, whose kind, id, value, attributes and stream are set (on a free request
- * TRACE_NO_STREAM stands for the block's stream). INVALID with a sentence; the caller puts file and line
- * before it. */
+ * TRACE_NO_STREAM stands for the block's stream). INVALID with a sentence; the caller puts file and
+ * line before it. */
 enum ar_status trace_check_event(struct trace_check *check, struct trace_event *event,
                                  struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Checks events that must be as trace_check_event leaves them. `*at` is the index of the refused one in
- * the span. */
+/* Checks events that must be as trace_check_event leaves them. `*at` is the index of the refused
+ * one in the span. */
 enum ar_status trace_check_span(struct trace_check *check, const struct trace_event *events,
                                 size_t count, size_t *at, struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -1,7 +1,7 @@
-/* One event of a trace, in memory and in the binary file: 32 bytes, little-endian. FORMAT.md describes
- * the files. A block has an id, dense and never reused, and a slot, which is reused once the block is
- * complete: code that follows blocks needs an array with one item per block live at once, whatever the
- * length of the trace. */
+/* One event of a trace, in memory and in the binary file: 32 bytes, little-endian. FORMAT.md
+ * describes the files. A block has an id, dense and never reused, and a slot, which is reused once
+ * the block is complete: code that follows blocks needs an array with one item per block live at
+ * once, whatever the length of the trace. */
 #ifndef WORKLOADS_TRACE_EVENT_H
 #define WORKLOADS_TRACE_EVENT_H
 

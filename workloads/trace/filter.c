@@ -1,10 +1,11 @@
 /* Parts of a trace: a source that keeps some events of another one and repeats them.
- * 1. Every block of the source has an entry by its slot: whether it is kept, and its new id, because ids
- *    count up without gaps.
+ * 1. Every block of the source has an entry by its slot: whether it is kept, and its new id,
+ *    because ids count up without gaps.
  * 2. Before the first requested step, requests and frees are only recorded in these entries. At the
  *    start of that step the requests of the live blocks are emitted, in the order of their ids.
- * 3. If only steps are left out of a recording, the result is a recording too: the state of the recorded
- *    allocator at the start of the part comes first, as notes, and includes pending blocks.
+ * 3. If only steps are left out of a recording, the result is a recording too: the state of the
+ *    recorded allocator at the start of the part comes first, as notes, and includes pending
+ *    blocks.
  * 4. At the end of each repetition but the last, the remaining blocks are freed. */
 #include "workloads/trace/filter.h"
 
@@ -20,18 +21,18 @@
 
 /* ---- the state of the recorded allocator ----
  *
- * The segments, pages and blocks of the recorded allocator, followed through the notes of a recording,
- * and written as notes at the start of a part of it. Segments, ranges and runs of mapped pages are areas
- * in one list by address.
+ * The segments, pages and blocks of the recorded allocator, followed through the notes of a
+ * recording, and written as notes at the start of a part of it. Segments, ranges and runs of mapped
+ * pages are areas in one list by address.
  *
- * A recording does not contain the start and the end of a range. An allocator maps the pages of a range
- * from its start on, so pages that are mapped at or below the highest address that the range has reached
- * belong to it, and all others begin a new range. A range without pages is dropped.
+ * A recording does not contain the start and the end of a range. An allocator maps the pages of a
+ * range from its start on, so pages that are mapped at or below the highest address that the range
+ * has reached belong to it, and all others begin a new range. A range without pages is dropped.
  *
- * A recording does not contain the granted size of a block either. PyTorch, which made these recordings,
- * rounds to 512 bytes, and leaves a rest of up to 1 MiB with the block in a segment of its large pool
- * (any but those of 2 MiB). The rest is known when the block is placed: the block ends at the next block
- * or at the end of the segment. */
+ * A recording does not contain the granted size of a block either. PyTorch, which made these
+ * recordings, rounds to 512 bytes, and leaves a rest of up to 1 MiB with the block in a segment of
+ * its large pool (any but those of 2 MiB). The rest is known when the block is placed: the block
+ * ends at the next block or at the end of the segment. */
 
 #define ROUND_BYTES         512u
 #define SMALL_SEGMENT_BYTES (2 * AR_MIB)
@@ -530,8 +531,8 @@ static bool has_state(const struct filter *filter)
     return filter->keeps_state && filter->recorded_state.count;
 }
 
-/* Whether the block exists at the start of the part. Pending blocks do only if the recorded allocator is
- * followed. */
+/* Whether the block exists at the start of the part. Pending blocks do only if the recorded
+ * allocator is followed. */
 static bool exists_at_start(const struct filter *filter, const struct filter_block *block)
 {
     return block->state == LIVE || (has_state(filter) && filter->source->info.has_split_frees);

@@ -104,8 +104,8 @@ static enum ar_status parse_stat(struct trace_stats *self, const char *text, str
 
 /* ---- header lines ---- */
 
-/* The keys in their canonical order. The fields of `info` that a key sets: a text if `room` is not 0, a
- * size if it is; the last two keys have rules of their own. */
+/* The keys in their canonical order. The fields of `info` that a key sets: a text if `room` is not
+ * 0, a size if it is; the last two keys have rules of their own. */
 static const struct header_key {
     const char *name;
     size_t offset, room;

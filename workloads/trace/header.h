@@ -14,9 +14,9 @@ struct trace_source;
 
 /* ---- names ---- */
 
-/* Writes `text` of `length` bytes to `name` of `room` bytes (16 or more). A text that is too long is cut
- * and ends in ~ and eight digits of its hash, so that two long names that differ stay different. The
- * rest of `name` becomes 0, so that equal names are equal bytes. */
+/* Writes `text` of `length` bytes to `name` of `room` bytes (16 or more). A text that is too long
+ * is cut and ends in ~ and eight digits of its hash, so that two long names that differ stay
+ * different. The rest of `name` becomes 0, so that equal names are equal bytes. */
 void trace_name_put(char *name, size_t room, const char *text, size_t length);
 
 /* The name of a trace that has none in its header: the file's name without folder and endings;
@@ -25,8 +25,8 @@ void trace_name_from_path(const char *path, char *name, size_t room);
 
 /* ---- statistics ---- */
 
-/* The final statistics of a recorded allocator, under its own names. They belong to a whole recording:
- * the results of filters and merges have none. */
+/* The final statistics of a recorded allocator, under its own names. They belong to a whole
+ * recording: the results of filters and merges have none. */
 struct trace_stat {
     char *name;
     uint64_t value;
@@ -47,15 +47,15 @@ void trace_stats_close(struct trace_stats *self);
 
 #define TRACE_TEXT_FIRST_LINE "# allocrig-trace 1"
 
-/* Writes the header lines "# key: value" of `info` (without its counts) and of `stats`, each with its
- * newline; returns their length, whatever the room, as snprintf. `free_requested_final`: see FORMAT.md,
- * key let-go. */
+/* Writes the header lines "# key: value" of `info` (without its counts) and of `stats`, each with
+ * its newline; returns their length, whatever the room, as snprintf. `free_requested_final`: see
+ * FORMAT.md, key let-go. */
 size_t trace_header_print(const struct trace_info *info, const struct trace_stats *stats,
                           bool free_requested_final, char *out, size_t room);
 
 /* Reads one header line, without its newline, into info and stats of a source. A line that is not a
- * known "# key: value" is a comment. INVALID if the value is unusable. `*given` has a bit for each key
- * so far. */
+ * known "# key: value" is a comment. INVALID if the value is unusable. `*given` has a bit for each
+ * key so far. */
 enum ar_status trace_header_parse(const char *line, struct trace_source *source,
                                   bool *free_requested_final, unsigned *given,
                                   struct ar_error *error) AR_STATUS_CHECKED;

@@ -1,6 +1,6 @@
-/* A trace in memory. First events and texts are appended; opening checks all of them and makes a source
- * that gives all events as one span. Memory: 32 bytes per event, the texts, and 16 bytes for each line of
- * a file if lines are recorded. */
+/* A trace in memory. First events and texts are appended; opening checks all of them and makes a
+ * source that gives all events as one span. Memory: 32 bytes per event, the texts, and 16 bytes for
+ * each line of a file if lines are recorded. */
 #include "workloads/trace/trace.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Several traces at the same time: one source with the events of all, each trace in its own order.
- * 1. If all have recorded times, the trace with the earliest time is next, ties in the order given; else
- *    the trace with the smallest share of its events so far.
- * 2. Streams of a trace follow those of the traces before it; its event numbers become
- *    number × traces + trace, its blocks get new ids, its events the key tenant=trace.
+ * 1. If all have recorded times, the trace with the earliest time is next, ties in the order given;
+ *    else the trace with the smallest share of its events so far.
+ * 2. Streams of a trace follow those of the traces before it; its event numbers become number ×
+ *    traces + trace, its blocks get new ids, its events the key tenant=trace.
  * 3. Notes are left out, because no allocator was recorded with the result. */
 #include "workloads/trace/filter.h"
 

@@ -1,6 +1,6 @@
-/* The base of filters and merges: a source whose events are made from those of other sources. It has its
- * own keys and texts, gives slots, and pulls everything once when it is opened, so that its counts are
- * known. Memory is that of the blocks live at once. */
+/* The base of filters and merges: a source whose events are made from those of other sources. It
+ * has its own keys and texts, gives slots, and pulls everything once when it is opened, so that its
+ * counts are known. Memory is that of the blocks live at once. */
 #ifndef WORKLOADS_TRACE_REWRITE_H
 #define WORKLOADS_TRACE_REWRITE_H
 
@@ -42,8 +42,9 @@ enum ar_status trace_rewrite_note(struct trace_rewrite *self, const char *text,
 /* The new id of a block of the old trace. False: it is not in the new one. */
 typedef bool trace_rewrite_lookup(const void *argument, uint64_t id, uint64_t *new_id);
 
-/* The same for a kernel: the blocks in its keys get their new names, or, if one is not in the new trace,
- * these keys are dropped. `next_id` and `new_next_id` are the ids of the next request in both traces. */
+/* The same for a kernel: the blocks in its keys get their new names, or, if one is not in the new
+ * trace, these keys are dropped. `next_id` and `new_next_id` are the ids of the next request in
+ * both traces. */
 struct trace_rewrite_names {
     trace_rewrite_lookup *lookup;
     const void *argument;
@@ -55,8 +56,8 @@ enum ar_status trace_rewrite_kernel(struct trace_rewrite *self, struct trace_sou
                                     const struct trace_rewrite_names *names,
                                     struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Runs the first pass and rewinds. `self` has its ops and the fields of info that are not counted. A
- * failure closes it. */
+/* Runs the first pass and rewinds. `self` has its ops and the fields of info that are not counted.
+ * A failure closes it. */
 enum ar_status trace_rewrite_open(struct trace_rewrite *self,
                                   struct ar_error *error) AR_STATUS_CHECKED;
 

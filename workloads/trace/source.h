@@ -11,9 +11,9 @@
 #include "workloads/trace/event.h"
 #include "workloads/trace/header.h"
 
-/* The description of a trace. File readers read and check the whole file when they are opened, so all
- * fields are set then. A generator sets the fields marked "all" at once, and the counts when it has
- * reached its end (it then sets `counted`). */
+/* The description of a trace. File readers read and check the whole file when they are opened, so
+ * all fields are set then. A generator sets the fields marked "all" at once, and the counts when it
+ * has reached its end (it then sets `counted`). */
 struct trace_info {
     char name[128];    /* all: the name in tables: "gpt2_train", "random:seed=3" */
     char recorder[64]; /* all: "" if it is not a recording */
@@ -47,8 +47,8 @@ struct trace_source_ops {
      * 0 is the end. Errors name file and line or event. */
     enum ar_status (*next)(struct trace_source *self, const struct trace_event **events,
                            size_t *count, struct ar_error *error);
-    /* Optional: only for adaptive sources, which give spans of one event. Called after each ALLOC and
-     * PROBE with its result. */
+    /* Optional: only for adaptive sources, which give spans of one event. Called after each ALLOC
+     * and PROBE with its result. */
     void (*served)(struct trace_source *self, const struct trace_event *event,
                    const struct trace_served *served);
     /* Back to the first event; the same events follow (given the same results). */

@@ -1,8 +1,8 @@
 /* The sets of keys and the texts of a trace, each stored once.
- * 1. A set of keys is stored under its canonical text: known keys in the order of the format, then unknown
- *    ones in the order given, joined by commas.
- * 2. A canonical text that is stored is found at once; any other text is parsed, printed in canonical
- *    order and looked up again. */
+ * 1. A set of keys is stored under its canonical text: known keys in the order of the format, then
+ *    unknown ones in the order given, joined by commas.
+ * 2. A canonical text that is stored is found at once; any other text is parsed, printed in
+ *    canonical order and looked up again. */
 #include "workloads/trace/tables.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* The two tables of a trace: the sets of keys, by index from 1, and the texts of labels and notes, by
- * index from 0, both in the order of first use. */
+/* The two tables of a trace: the sets of keys, by index from 1, and the texts of labels and notes,
+ * by index from 0, both in the order of first use. */
 #ifndef WORKLOADS_TRACE_TABLES_H
 #define WORKLOADS_TRACE_TABLES_H
 
@@ -20,8 +20,8 @@ struct trace_tables {
 /* A zeroed struct is a pair of empty tables. */
 void trace_tables_close(struct trace_tables *tables);
 
-/* The index of the keys in `text`, "pool=1,tag=x" in any order; 0 for an empty text. INVALID if a key or
- * value is invalid, or a key is given twice. */
+/* The index of the keys in `text`, "pool=1,tag=x" in any order; 0 for an empty text. INVALID if a
+ * key or value is invalid, or a key is given twice. */
 enum ar_status trace_tables_keys(struct trace_tables *tables, const char *text, size_t length,
                                  uint32_t *index, struct ar_error *error) AR_STATUS_CHECKED;
 
@@ -30,8 +30,8 @@ enum ar_status trace_tables_attributes(struct trace_tables *tables,
                                        const struct trace_attributes *attributes, uint32_t *index,
                                        struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Adds the keys and the text of an event of `source` to these tables and sets their indexes in the event;
- * `attributes`, unless NULL, replaces the event's own keys. */
+/* Adds the keys and the text of an event of `source` to these tables and sets their indexes in the
+ * event; `attributes`, unless NULL, replaces the event's own keys. */
 enum ar_status trace_tables_take(struct trace_tables *tables, struct trace_source *source,
                                  struct trace_event *event,
                                  const struct trace_attributes *attributes,

@@ -1,10 +1,10 @@
 /* The text form of traces: one event as a line, and the source over the lines of a file.
  *
- * 1. A cursor moves along a line: after the letter come the fields, each after a comma, then the keys.
- *    The first byte tells a field from a key: keys begin with a letter, numbers do not.
- * 2. A file is read twice or more. Opening reads and checks all of it and keeps the counts; each later
- *    pass parses again, so that memory is that of the blocks live at once and of the different texts,
- *    not that of the file.
+ * 1. A cursor moves along a line: after the letter come the fields, each after a comma, then the
+ *    keys. The first byte tells a field from a key: keys begin with a letter, numbers do not.
+ * 2. A file is read twice or more. Opening reads and checks all of it and keeps the counts; each
+ *    later pass parses again, so that memory is that of the blocks live at once and of the
+ *    different texts, not that of the file.
  * 3. The traces of the oracles are files without a first line that have only `a` and `f` events. */
 #include "workloads/trace/text.h"
 
@@ -18,8 +18,8 @@
 
 /* ---- lines ---- */
 
-/* The grammar of each kind of event: its letter and its fields in order. i: id; v: value; s: stream;
- * S: optional stream. Marks and notes have a text instead. */
+/* The grammar of each kind of event: its letter and its fields in order. i: id; v: value; s:
+ * stream; S: optional stream. Marks and notes have a text instead. */
 static const struct grammar {
     char letter;
     const char *fields;

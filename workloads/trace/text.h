@@ -5,8 +5,8 @@
 #include "workloads/trace/event.h"
 #include "workloads/trace/tables.h"
 
-/* Reads a line; keys and texts are added to the tables. trace_check_event fills in the fields that the
- * line leaves out. INVALID with a sentence without file and line. */
+/* Reads a line; keys and texts are added to the tables. trace_check_event fills in the fields that
+ * the line leaves out. INVALID with a sentence without file and line. */
 enum ar_status trace_line_parse(const char *line, struct trace_tables *tables,
                                 struct trace_event *event,
                                 struct ar_error *error) AR_STATUS_CHECKED;
@@ -19,7 +19,8 @@ struct trace_line_parts {
         block_stream; /* of the block of a free request: not written if the event's is the same */
 };
 
-/* Writes the canonical line with its newline; returns its length, whatever the room, as snprintf. */
+/* Writes the canonical line with its newline; returns its length, whatever the room, as
+ * snprintf. */
 size_t trace_line_print(const struct trace_event *event, const struct trace_line_parts *parts,
                         char *out, size_t room);
 

@@ -1,5 +1,5 @@
-/* A pool of texts by index. The bytes are in chunks that never move; a hash table with linear probing, at
- * most half full, finds a text by its FNV-1a hash. */
+/* A pool of texts by index. The bytes are in chunks that never move; a hash table with linear
+ * probing, at most half full, finds a text by its FNV-1a hash. */
 #include "workloads/trace/texts.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* A pool that stores each text once: labels, notes, keys. Indexes and pointers are valid until the pool is
- * closed; indexes count from 0 in the order of first appearance. */
+/* A pool that stores each text once: labels, notes, keys. Indexes and pointers are valid until the
+ * pool is closed; indexes count from 0 in the order of first appearance. */
 #ifndef WORKLOADS_TRACE_TEXTS_H
 #define WORKLOADS_TRACE_TEXTS_H
 

@@ -1,5 +1,5 @@
-/* Trace files in the project's own two forms, and traces in memory. workloads/formats/formats.h opens
- * files of any format; FORMAT.md describes the formats. */
+/* Trace files in the project's own two forms, and traces in memory. workloads/formats/formats.h
+ * opens files of any format; FORMAT.md describes the formats. */
 #ifndef WORKLOADS_TRACE_TRACE_H
 #define WORKLOADS_TRACE_TRACE_H
 
@@ -20,8 +20,8 @@ struct trace_write_options {
     bool compress; /* zstd */
 };
 
-/* Writes all of `source` to a file, in two passes from its first event; afterwards the source is at its
- * end. Copy an adaptive source with trace_memory_append first. */
+/* Writes all of `source` to a file, in two passes from its first event; afterwards the source is at
+ * its end. Copy an adaptive source with trace_memory_append first. */
 enum ar_status trace_write(struct trace_source *source, const char *path,
                            const struct trace_write_options *options,
                            struct ar_error *error) AR_STATUS_CHECKED;
@@ -39,8 +39,9 @@ enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line,
 /* Frees a memory that will not be opened. NULL is allowed. */
 void trace_memory_discard(struct trace_memory *memory);
 
-/* Passes ownership of the memory to the source: closing the source frees it. Checks all events, sets
- * slots, flags and (on a free request with TRACE_NO_STREAM) streams, and counts. A failure frees it. */
+/* Passes ownership of the memory to the source: closing the source frees it. Checks all events,
+ * sets slots, flags and (on a free request with TRACE_NO_STREAM) streams, and counts. A failure
+ * frees it. */
 enum ar_status trace_memory_open(struct trace_memory *memory, struct trace_source **out,
                                  struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -1,7 +1,7 @@
-/* Writes any source to a file, as text or binary, in two passes. The first sends the events through the
- * check and collects their keys and texts, so that counts and tables are known before a byte is written;
- * the second gives each event its slot and writes it. The result can therefore always be read, and the
- * same events give the same bytes. */
+/* Writes any source to a file, as text or binary, in two passes. The first sends the events through
+ * the check and collects their keys and texts, so that counts and tables are known before a byte is
+ * written; the second gives each event its slot and writes it. The result can therefore always be
+ * read, and the same events give the same bytes. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* The calls of the driver and of the runtime that are recorded, and the decoding of their arguments. A call
- * of the runtime is recorded only if no call of the driver of that kind was made within it. */
+/* The calls of the driver and of the runtime that are recorded, and the decoding of their
+ * arguments. A call of the runtime is recorded only if no call of the driver of that kind was made
+ * within it. */
 #include "workloads/record/injection/state.h"
 
 static void decode_driver_pitch(const void *arguments, struct spool_record *record)
@@ -31,8 +32,8 @@ static void decode_driver_launch(const void *arguments, struct spool_record *rec
 /* ---- the driver ---- */
 
 #define ONE(name, ...) [CUPTI_DRIVER_TRACE_CBID_##name] = {.kind = __VA_ARGS__}
-/* Two rows for a call with a second form (_ptsz), whose default stream is the thread's own; the arguments
- * are the same. */
+/* Two rows for a call with a second form (_ptsz), whose default stream is the thread's own; the
+ * arguments are the same. */
 #define BOTH(name, ...)                                                                            \
     ONE(name, __VA_ARGS__),                                                                        \
         [CUPTI_DRIVER_TRACE_CBID_##name##_ptsz] = {.per_thread = true, .kind = __VA_ARGS__}

@@ -1,12 +1,12 @@
-/* The library that CUDA's driver loads into a program (CUDA_INJECTION64_PATH) and that records the calls of
- * the program to the driver.
+/* The library that CUDA's driver loads into a program (CUDA_INJECTION64_PATH) and that records the
+ * calls of the program to the driver.
  *
- * 1. The driver calls InitializeInjection once, when the program begins to use it. It subscribes to the
- *    calls of calls.c only.
- * 2. CUPTI calls on_call before and after each of them, in the thread that makes it. The end of a call
- *    writes one record to the thread's spool.
- * 3. Programs call the driver, or the runtime, which calls the driver. A call of the runtime is recorded
- *    only if no call of the same kind was made within it.
+ * 1. The driver calls InitializeInjection once, when the program begins to use it. It subscribes to
+ *    the calls of calls.c only.
+ * 2. CUPTI calls on_call before and after each of them, in the thread that makes it. The end of a
+ *    call writes one record to the thread's spool.
+ * 3. Programs call the driver, or the runtime, which calls the driver. A call of the runtime is
+ *    recorded only if no call of the same kind was made within it.
  * 4. Of every SAMPLED-th request and free, the time spent in this library is measured. */
 #include <stddef.h>
 #include <stdio.h>
@@ -187,8 +187,8 @@ static void CUPTIAPI on_call(void *self, CUpti_CallbackDomain where, CUpti_Callb
 
 /* ---- kernels --------------------------------------------------------------------------------
  *
- * CUPTI's records of kernels have their durations, and the number of the call that launched them. The
- * records come when CUPTI's buffers are full, every second, or at the end. */
+ * CUPTI's records of kernels have their durations, and the number of the call that launched them.
+ * The records come when CUPTI's buffers are full, every second, or at the end. */
 
 #define BUFFER_BYTES    (UINT64_C(1) << 20)
 #define BUFFER_ALIGN    8u
@@ -305,7 +305,8 @@ static bool start(struct recorder *recorder, char *why, size_t room)
         snprintf(why, room, "the process has no memory or no thread key left");
         return false;
     }
-    /* Both are needed: a fork clears the page, if the system can; the handler runs in fork() only. */
+    /* Both are needed: a fork clears the page, if the system can; the handler runs in fork()
+     * only. */
     (void)madvise(page, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK);
     recorder->known = page;
     atomic_store(recorder->known, RECORDER_KNOWN);
@@ -325,8 +326,8 @@ static bool start(struct recorder *recorder, char *why, size_t room)
     return enable(recorder, DRIVER, why, room);
 }
 
-/* Reports the reason to the command that started the program, and at once to the user, before a long run
- * without a recording. This library prints nothing else. */
+/* Reports the reason to the command that started the program, and at once to the user, before a
+ * long run without a recording. This library prints nothing else. */
 static void tell(const struct recorder *recorder, const char *why)
 {
     char path[512];

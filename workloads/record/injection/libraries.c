@@ -1,8 +1,9 @@
-/* Finds libcupti in a program that may have its own: the first library that accepts the subscription.
+/* Finds libcupti in a program that may have its own: the first library that accepts the
+ * subscription.
  *
- * The order is: 1. ALLOCRIG_CUPTI only, if it is set; 2. a library that is loaded already; 3. the paths of
- * the system's loader; 4. CUDA_HOME, CUDA_PATH and /usr/local/cuda; 5. the folders of NVIDIA's packages
- * next to any loaded Python package. */
+ * The order is: 1. ALLOCRIG_CUPTI only, if it is set; 2. a library that is loaded already; 3. the
+ * paths of the system's loader; 4. CUDA_HOME, CUDA_PATH and /usr/local/cuda; 5. the folders of
+ * NVIDIA's packages next to any loaded Python package. */
 #include <dlfcn.h>
 #include <glob.h>
 #include <stdio.h>

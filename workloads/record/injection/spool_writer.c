@@ -1,10 +1,10 @@
 /* Appends to the spool of a thread, without a lock.
  *
- * 1. The head of a file is mapped once. Records are written to a window after it, and when that is full,
- *    to the next one, twice as long up to WINDOW_MOST_BYTES. A file is open only while it grows, so that
- *    the program's descriptors are not used up.
- * 2. Space is allocated in the file system before it is mapped, so that a full disk loses and counts a
- *    record instead of raising a signal.
+ * 1. The head of a file is mapped once. Records are written to a window after it, and when that is
+ *    full, to the next one, twice as long up to WINDOW_MOST_BYTES. A file is open only while it
+ *    grows, so that the program's descriptors are not used up.
+ * 2. Space is allocated in the file system before it is mapped, so that a full disk loses and
+ *    counts a record instead of raising a signal.
  * 3. A forked child finds the page of `known` cleared and begins files of its own. */
 #include <fcntl.h>
 #include <sched.h>

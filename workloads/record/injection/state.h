@@ -1,5 +1,5 @@
-/* The common part of the injection library. The library runs inside of a foreign program: it never ends
- * the program. If it cannot record, it reports that and does nothing more. */
+/* The common part of the injection library. The library runs inside of a foreign program: it never
+ * ends the program. If it cannot record, it reports that and does nothing more. */
 #ifndef WORKLOADS_RECORD_INJECTION_STATE_H
 #define WORKLOADS_RECORD_INJECTION_STATE_H
 
@@ -91,7 +91,8 @@ uint64_t recorder_now_ns(void);
 /* The calling thread's writer, made at its first call; NULL: no memory. */
 struct spool_writer *spool_writer_of_thread(struct recorder *recorder);
 
-/* Room for one more record, of zeros; NULL: counted as lost. The record is valid after spool_writer_end. */
+/* Room for one more record, of zeros; NULL: counted as lost. The record is valid after
+ * spool_writer_end. */
 struct spool_record *spool_writer_begin(struct spool_writer *writer);
 void spool_writer_end(struct spool_writer *writer, struct spool_record *record,
                       enum spool_kind kind);
@@ -101,8 +102,8 @@ void spool_writer_close(void *writer);
 
 /* ---- libraries.c: loading ------------------------------------------------------------------ */
 
-/* Finds a libcupti that accepts the subscription, and fills recorder->cupti and ->driver. False: `why` is a
- * sentence with the reason. */
+/* Finds a libcupti that accepts the subscription, and fills recorder->cupti and ->driver. False:
+ * `why` is a sentence with the reason. */
 bool libraries_open(struct recorder *recorder, CUpti_CallbackFunc callback, char *why, size_t room);
 
 /* ---- calls.c: which calls are recorded and how ---------------------------------------------- */
