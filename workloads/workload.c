@@ -1,4 +1,4 @@
-/* A workload by what the user wrote: a path if it looks like one, else a generator's spec. */
+/* Opens the workload that a user names: a path if it looks like one, else a generator's spec. */
 #include "workloads/workload.h"
 
 #include <stdio.h>
@@ -28,8 +28,7 @@ static bool looks_like_path(const char *text)
     return false;
 }
 
-/* Tables name a recording without its folder and ending: who writes that name is told of the
- * file. */
+/* Tables name a recording without its folder and ending: for such a name the error has the file. */
 static bool is_recording(const char *name, char *path, size_t path_bytes)
 {
     static const char *const endings[] = {".default.csv.gz", ".csv.gz"};

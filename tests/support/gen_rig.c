@@ -41,15 +41,17 @@ struct trace_source *gen_rig_open(const char *text)
     return source;
 }
 
-void gen_rig_refused(const char *text, char *sentence, size_t sentence_bytes)
+void gen_rig_refused(const struct gen_rig_refusal *cases, size_t count)
 {
-    struct ar_spec spec;
-    struct ar_error error = {""};
-    struct trace_source *source = NULL;
-    assert_int_equal(ar_spec_parse(text, &spec, &error), AR_OK);
-    assert_int_equal(gen_open(&spec, &source, &error), AR_INVALID);
-    ar_spec_close(&spec);
-    snprintf(sentence, sentence_bytes, "%s", error.text);
+    for (size_t i = 0; i < count; i++) {
+        struct ar_spec spec;
+        struct ar_error error = {""};
+        struct trace_source *source = NULL;
+        assert_int_equal(ar_spec_parse(cases[i].spec, &spec, &error), AR_OK);
+        if (gen_open(&spec, &source, &error) != AR_INVALID || !strstr(error.text, cases[i].says))
+            fail_msg("%s: \"%s\" does not say \"%s\"", cases[i].spec, error.text, cases[i].says);
+        ar_spec_close(&spec);
+    }
 }
 
 static struct held *slot_at(struct pull *pull, uint32_t slot)

@@ -23,8 +23,11 @@ struct gen_rig_sums {
 /* The source of a generator's spec; fails the test if it cannot be made. */
 struct trace_source *gen_rig_open(const char *text);
 
-/* The sentence with which a spec is refused; fails the test if it is not refused. */
-void gen_rig_refused(const char *text, char *sentence, size_t sentence_bytes);
+/* Specs that must be refused, each with a part of the sentence. */
+struct gen_rig_refusal {
+    const char *spec, *says; /* says: "" if any sentence is right */
+};
+void gen_rig_refused(const struct gen_rig_refusal *cases, size_t count);
 
 /* Pulls to the end; fails the test if ids are not dense, a free has no block, a slot is
  * taken twice, a stream is not the block's or is beyond the last, a wait has no record, or the

@@ -1,12 +1,18 @@
 /* Small trace files for tests. */
 #include "tests/support/trace_rig.h"
-#include "workloads/formats/formats.h"
 
 #include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <cmocka.h>
+
+#include "workloads/formats/formats.h"
+#include "workloads/trace/filter.h"
 
 static void must(int holds, const char *what)
 {
@@ -113,4 +119,18 @@ char *trace_rig_print(struct trace_rig *rig, struct trace_source *source)
         abort();
     }
     return trace_rig_read(rig->path[3], &count);
+}
+
+void trace_rig_filtered(struct trace_rig *rig, const char *text,
+                        const struct trace_filter_options *options, const char *expected)
+{
+    struct trace_source *source = NULL, *filter = NULL;
+    struct ar_error error;
+    if (trace_rig_text(rig, text, &source, &error) != AR_OK ||
+        trace_filter(source, options, &filter, &error) != AR_OK)
+        fail_msg("%s", error.text);
+    char *got = trace_rig_print(rig, filter);
+    assert_string_equal(got, expected);
+    free(got);
+    trace_close(filter);
 }

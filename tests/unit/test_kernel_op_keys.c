@@ -102,34 +102,22 @@ static const char two_steps[] = HEAD "a,0,100\na,1,100\nk,0,5,x=1,op=set,out=~1\
                                      "a,2,50\na,3,200\nk,0,5,op=copy,out=3,in=0+~2\n"
                                      "k,0,5,op=my own\nf,3\nm,step\n";
 
-static void becomes(struct trace_rig *rig, const struct trace_filter_options *options,
-                    const char *wanted)
-{
-    struct trace_source *source = NULL, *filter = NULL;
-    struct ar_error error;
-    if (trace_rig_text(rig, two_steps, &source, &error) != AR_OK ||
-        trace_filter(source, options, &filter, &error) != AR_OK)
-        fail_msg("%s", error.text);
-    char *got = trace_rig_print(rig, filter);
-    assert_string_equal(got, wanted);
-    free(got);
-    trace_close(filter);
-}
-
 static void a_filter_gives_blocks_their_new_names(void **state)
 {
     struct trace_rig rig;
     (void)state;
     trace_rig_open(&rig);
-    becomes(&rig, &(struct trace_filter_options){0}, two_steps);
+    trace_rig_filtered(&rig, two_steps, &(struct trace_filter_options){0}, two_steps);
     /* Only the second step: block 0 stays 0, 2 and 3 become 1 and 2. */
-    becomes(&rig, &(struct trace_filter_options){.first_step = 2, .last_step = 2},
-            HEAD "a,0,100,initial=yes\na,1,50\na,2,200\nk,0,5,op=copy,out=2,in=0+~2\n"
-                 "k,0,5,op=my own\nf,2\nm,step\n");
+    trace_rig_filtered(&rig, two_steps,
+                       &(struct trace_filter_options){.first_step = 2, .last_step = 2},
+                       HEAD "a,0,100,initial=yes\na,1,50\na,2,200\nk,0,5,op=copy,out=2,in=0+~2\n"
+                            "k,0,5,op=my own\nf,2\nm,step\n");
     /* Without block 2 the copy lacks an operand: the kernel has no kernel op. */
-    becomes(&rig, &(struct trace_filter_options){.min_bytes = 60},
-            HEAD "a,0,100\na,1,100\nk,0,5,x=1,op=set,out=~1\nf,1\nm,step\na,2,200\nk,0,5\n"
-                 "k,0,5,op=my own\nf,2\nm,step\n");
+    trace_rig_filtered(&rig, two_steps, &(struct trace_filter_options){.min_bytes = 60},
+                       HEAD
+                       "a,0,100\na,1,100\nk,0,5,x=1,op=set,out=~1\nf,1\nm,step\na,2,200\nk,0,5\n"
+                       "k,0,5,op=my own\nf,2\nm,step\n");
     trace_rig_close(&rig);
 }
 

@@ -128,17 +128,25 @@ static void events_are_the_same_in_each_form(void **state)
     trace_close(packed);
 }
 
+/* The bytes of the small trace as a binary file; the caller frees them. */
+static char *small_binary(struct trace_rig *rig, size_t *count)
+{
+    struct trace_source *source;
+    struct ar_error error;
+    assert_int_equal(trace_rig_text(rig, small, &source, &error), AR_OK);
+    written(source, rig->path[1], TRACE_FORMAT_BINARY, false);
+    trace_close(source);
+    return trace_rig_read(rig->path[1], count);
+}
+
 /* A file with any bit flipped, or cut anywhere, is refused, with its name. */
 static void all_damage_is_found(void **state)
 {
     struct trace_rig *rig = *state;
     struct trace_source *source;
     struct ar_error error;
-    assert_int_equal(trace_rig_text(rig, small, &source, &error), AR_OK);
-    written(source, rig->path[1], TRACE_FORMAT_BINARY, false);
-    trace_close(source);
     size_t count;
-    char *bytes = trace_rig_read(rig->path[1], &count);
+    char *bytes = small_binary(rig, &count);
     assert_true(count > 256 + 15 * 32);
     for (size_t bit = 0; bit < count * 8; bit += 1 + bit % 3) {
         bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
@@ -160,11 +168,8 @@ static void damage_is_named(void **state)
     struct trace_rig *rig = *state;
     struct trace_source *source;
     struct ar_error error;
-    assert_int_equal(trace_rig_text(rig, small, &source, &error), AR_OK);
-    written(source, rig->path[1], TRACE_FORMAT_BINARY, false);
-    trace_close(source);
     size_t count;
-    char *bytes = trace_rig_read(rig->path[1], &count);
+    char *bytes = small_binary(rig, &count);
     trace_rig_write(rig->path[2], bytes, count - 33);
     assert_int_equal(trace_open(rig->path[2], &source, &error), AR_FORMAT);
     assert_non_null(strstr(error.text, "it ends at event 13 of 15; the file is cut off"));
