@@ -295,7 +295,7 @@ static void what_is_registered_is_named_in_specs(void **state)
     card.name = "sim";
     assert_int_equal(ar_register_device(library, &card, &error), AR_INVALID);
     for (int i = 0; i < 40; i++) { /* the lists grow */
-        static char names[40][16];
+        static char names[40][24];
         static struct ar_device_kind kinds[40];
         snprintf(names[i], sizeof names[i], "card-%d", i);
         kinds[i] = card;
