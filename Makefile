@@ -71,7 +71,7 @@ FOUND = $(call found,cmocka (unit tests),$(HAVE_CMOCKA)), $(call found,Google Be
         $(call found,gnuplot (figures),$(call program,gnuplot)), $(call found,cuda.h (device cuda),$(HAVE_CUDA)), \
         $(call found,$(or $(NVCC),nvcc) (kernels of device cuda),$(HAVE_NVCC))
 
-ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -DHAVE_SQLITE3=1 -DHAVE_CUDA=$(HAVE_CUDA) -DHAVE_NVCC=$(HAVE_NVCC) \
+ALL_CFLAGS := -std=c11 -D_GNU_SOURCE -DHAVE_CUDA=$(HAVE_CUDA) -DHAVE_NVCC=$(HAVE_NVCC) \
               $(WARN) $(PIC) $(CFLAGS_$(VARIANT)) $(CFLAGS) -I. $(CUDA_FLAGS)
 CXX_FLAGS  := -std=c++17 -Wall -Wextra -Wshadow $(CFLAGS_$(VARIANT)) -I.
 

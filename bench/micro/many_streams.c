@@ -64,15 +64,11 @@ void crowd_close(struct crowd *crowd)
 void crowd_enter(void *argument)
 {
     struct crowd *crowd = argument;
-#if HAVE_CUDA
     if (!crowd->device || strcmp(crowd->device->props.kind, "cuda") != 0)
         return;
     pthread_mutex_lock(&crowd->lock);
-    cuda_device_enter(crowd->device);
+    cuda_kind_enter(crowd->device);
     pthread_mutex_unlock(&crowd->lock);
-#else
-    (void)crowd;
-#endif
 }
 
 double crowd_waits(const struct crowd *crowd)

@@ -48,7 +48,7 @@ struct history {
     size_t text_count, text_room, text_next;
 };
 
-/* IO; FORMAT names file and line; MISSING (built without jansson). On success the caller closes it. */
+/* IO; FORMAT names file and line. On success the caller closes it. */
 enum ar_status history_read(struct history *self, const char *path,
                             struct ar_error *error) AR_STATUS_CHECKED;
 void history_close(struct history *self);

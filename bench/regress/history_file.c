@@ -344,12 +344,7 @@ enum ar_status history_append(const char *path, const struct side *results,
 /* A line of the history, read. Texts are kept once for all lines: they come in the same order in
  * each, so that the next one is mostly the one after the last. */
 
-#ifndef HAVE_JANSSON
-#define HAVE_JANSSON 1
-#endif
-#if HAVE_JANSSON
 #include <jansson.h>
-#endif
 
 #include "allocators/base/array.h"
 #include "bench/regress/history.h"
@@ -361,7 +356,6 @@ void history_drop_line(struct history_line *line)
     *line = (struct history_line){0};
 }
 
-#if HAVE_JANSSON
 /* The columns of a line. */
 struct columns {
     size_t count;
@@ -593,17 +587,6 @@ enum ar_status history_parse_line(struct history *self, const char *text, size_t
         history_drop_line(line);
     return status;
 }
-#else
-enum ar_status history_parse_line(struct history *self, const char *text, size_t bytes,
-                                  struct history_line *line, struct ar_error *error)
-{
-    (void)self, (void)text, (void)bytes, (void)line;
-    return ar_error_set(
-        error, AR_MISSING,
-        "this program was built without jansson and reads no JSON; install it (make "
-        "deps) and build again");
-}
-#endif
 
 /* Results as a line of the history: history.h has the form. */
 

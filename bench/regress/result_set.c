@@ -15,12 +15,7 @@
 #include "bench/regress/result_set.h"
 #include "bench/report/json_writer.h"
 
-#ifndef HAVE_JANSSON
-#define HAVE_JANSSON 1
-#endif
-#if HAVE_JANSSON
 #include <jansson.h>
-#endif
 
 #include "allocators/base/array.h"
 #include "bench/report/results_json.h"
@@ -34,7 +29,6 @@ bool side_same_cell(const struct side_cell *a, const struct side_cell *b)
            strcmp(a->host, b->host) == 0 && a->seed == b->seed;
 }
 
-#if HAVE_JANSSON
 static enum ar_status no_memory(struct ar_error *error)
 {
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the results");
@@ -341,26 +335,6 @@ enum ar_status side_read(struct side *self, const char *path, struct ar_error *e
     return status;
 }
 
-static void drop_root(void *root)
-{
-    json_decref(root);
-}
-#else
-enum ar_status side_read(struct side *self, const char *path, struct ar_error *error)
-{
-    *self = (struct side){0};
-    return ar_error_set(error, AR_MISSING,
-                        "%s: this program was built without jansson and reads no JSON; install it "
-                        "(make deps) and build again",
-                        path);
-}
-
-static void drop_root(void *root)
-{
-    free(root);
-}
-#endif
-
 void side_close(struct side *self)
 {
     for (size_t i = 0; i < self->cell_count; i++)
@@ -368,7 +342,7 @@ void side_close(struct side *self)
     free(self->cells);
     free(self->counts);
     for (size_t i = 0; i < self->file_count; i++) {
-        drop_root(self->files[i].root);
+        json_decref(self->files[i].root);
         free(self->files[i].path);
     }
     free(self->files);

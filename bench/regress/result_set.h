@@ -63,8 +63,8 @@ struct side {
     char machine_text[320];
 };
 
-/* Reads a file, or every file NAME.json of a folder in the order of the names. IO, FORMAT, MISSING
- * (built without jansson). On success the caller closes it. */
+/* Reads a file, or every file NAME.json of a folder in the order of the names. IO or
+ * FORMAT. On success the caller closes it. */
 enum ar_status side_read(struct side *self, const char *path,
                          struct ar_error *error) AR_STATUS_CHECKED;
 void side_close(struct side *self);

@@ -104,12 +104,6 @@ static enum ar_status look_up_workloads(struct plan *self, struct ar_error *erro
         struct trace_source *source = NULL;
         workload->text = list->items[i];
         status = workload_open(workload->text, &source, error);
-        if (status == AR_MISSING && self->suite->skip_missing &&
-            (self->workload_count || i + 1 < list->count)) {
-            status = text_list_add(&self->left_out, error->text, error);
-            if (!status)
-                continue;
-        }
         if (status)
             return status;
         workload->info = source->info;

@@ -239,10 +239,10 @@ static enum ar_status add_ratio(struct suite *self, const char *word, struct ar_
 enum ar_status suite_set(struct suite *self, const char *key, const char *value,
                          struct ar_error *error)
 {
-    static const char *const keys[] = {
-        "name",    "output",  "device", "capacities",   "frees",  "host",    "metrics",
-        "reps",    "draws",   "seed",   "jobs",         "time",   "on-fail", "require-pass",
-        "isolate", "timeout", "verify", "skip-missing", "against"};
+    static const char *const keys[] = {"name",    "output",  "device",  "capacities",   "frees",
+                                       "host",    "metrics", "reps",    "draws",        "seed",
+                                       "jobs",    "time",    "on-fail", "require-pass", "isolate",
+                                       "timeout", "verify",  "against"};
     if (strcmp(key, "name") == 0)
         return set_text(&self->name, value, error);
     if (strcmp(key, "output") == 0)
@@ -279,8 +279,8 @@ enum ar_status suite_set(struct suite *self, const char *key, const char *value,
         return set_count(&self->timeout_s, key, value, 1, 1000000, error);
     if (strcmp(key, "verify") == 0)
         return set_flag(&self->verify, key, value, error);
-    if (strcmp(key, "skip-missing") == 0)
-        return set_flag(&self->skip_missing, key, value, error);
+    if (strcmp(key, "skip-missing") == 0) /* of older suites; it has no effect */
+        return set_flag(&(bool){false}, key, value, error);
     const char *near = ar_nearest_name(key, keys, sizeof keys / sizeof keys[0]);
     return ar_error_set(error, AR_INVALID, "there is no key \"%.60s\" here; did you mean \"%s\"?",
                         key, near ? near : "name");

@@ -51,8 +51,7 @@ struct suite {
     uint64_t jobs;      /* 0: as many as there are processors */
     bool time;          /* a pass that reads the host's clock, after the others, on one worker */
     bool stop_on_failure, require_pass;
-    bool wide;         /* tables with all their columns */
-    bool skip_missing; /* workloads that this build cannot read are left out, and that is said */
+    bool wide; /* tables with all their columns */
     /* Capacity / peak live for the curve "slowdown against capacity"; none: no curve. */
     double ratios[SUITE_RATIOS_MOST];
     size_t ratio_count;

@@ -67,18 +67,15 @@ refuses umpire_names_the_line 2 "$tmp/log:3: this is not JSON" convert "$tmp/log
 
 # -- Nsight Systems; the database is one of the fuzzer's
 export=tests/fuzz/corpus/nsys/late
-if "$ALLOCRIG" convert "$export" "$tmp/n.txt" >"$out" 2>"$err" || ! grep -q 'built without sqlite3' "$err"; then
-    check nsys_has_kernels grep -qx 'k,1,100' "$tmp/n.txt"
-    check nsys_has_frees grep -qx 'f,1' "$tmp/n.txt"
-    gzip -c "$export" >"$tmp/export.gz"
-    check nsys_packed quietly "$ALLOCRIG" convert "$tmp/export.gz" "$tmp/n2.txt"
-    check nsys_packed_is_the_same [ "$(events "$tmp/n.txt")" = "$(events "$tmp/n2.txt")" ]
-    (cat "$export" && head -c 100000000 /dev/zero) | gzip -1 >"$tmp/export.gz"
-    refuses nsys_packed_bomb 2 'it has more bytes than its header says' convert "$tmp/export.gz" "$tmp/x.txt"
-    refuses nsys_views_are_not_run 2 'has no table CUDA_GPU_MEMORY_USAGE_EVENTS' convert tests/fuzz/corpus/nsys/view "$tmp/x.txt"
-else
-    echo 'skip nsys: built without sqlite3'
-fi
+check nsys quietly "$ALLOCRIG" convert "$export" "$tmp/n.txt"
+check nsys_has_kernels grep -qx 'k,1,100' "$tmp/n.txt"
+check nsys_has_frees grep -qx 'f,1' "$tmp/n.txt"
+gzip -c "$export" >"$tmp/export.gz"
+check nsys_packed quietly "$ALLOCRIG" convert "$tmp/export.gz" "$tmp/n2.txt"
+check nsys_packed_is_the_same [ "$(events "$tmp/n.txt")" = "$(events "$tmp/n2.txt")" ]
+(cat "$export" && head -c 100000000 /dev/zero) | gzip -1 >"$tmp/export.gz"
+refuses nsys_packed_bomb 2 'it has more bytes than its header says' convert "$tmp/export.gz" "$tmp/x.txt"
+refuses nsys_views_are_not_run 2 'has no table CUDA_GPU_MEMORY_USAGE_EVENTS' convert tests/fuzz/corpus/nsys/view "$tmp/x.txt"
 
 # -- hostile
 echo 'Thread,Time,Action,Pointer,Size,Stream' >"$tmp/long"

@@ -98,6 +98,9 @@ bad no_workload ': names no workload' '[policies]' growth
 bad before_any_section ':1: "growth" stands before the first section' growth
 bad unknown_section ':2: there is no section \[polices\]; did you mean \[policies\]' '' '[polices]'
 bad open_section ':1: .*\]' '[policies'
+# A key of older suites.
+sed 's/^\[suite\]$/&\nskip-missing = yes/' "$tmp/good.ini" >"$tmp/older.ini"
+check a_key_of_older_suites_is_taken quietly "$ALLOCRIG" run -d sim "$tmp/older.ini"
 bad unknown_key ':2: there is no key "metric" here; did you mean "metrics"' '[suite]' 'metric = exact'
 bad not_a_key ':3: "growth" is not of the form key = value' '[suite]' '# x' growth
 bad bad_value ':2: host "fast" is not known; it is none, recorded or open' '[suite]' 'host = fast'

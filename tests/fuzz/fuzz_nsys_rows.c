@@ -2,14 +2,9 @@
  * database that SQLite itself made. The first byte says which tables and columns there are. */
 #include "tests/fuzz/trace_bytes.h"
 
-#ifndef HAVE_SQLITE3
-#define HAVE_SQLITE3 0
-#endif
+#include <sqlite3.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-#if HAVE_SQLITE3
-#include <sqlite3.h>
 
 static void run(sqlite3 *database, const char *statement)
 {
@@ -79,12 +74,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     sqlite3_close(database);
     return 0;
 }
-
-#else
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
-{
-    return trace_bytes_run(data, bytes); /* refused with a sentence */
-}
-
-#endif

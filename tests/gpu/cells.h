@@ -50,7 +50,7 @@ void cells_list_close(struct cells_list *list);
 struct cell_answer {
     uint64_t cell;
     uint32_t good;
-    uint32_t skipped; /* this build cannot read the workload */
+    uint32_t skipped; /* the device cannot run it */
     uint32_t spent;   /* the driver has failed in that process: it can do no more */
     char text[500];   /* "130 placements, 196 driver calls", or what is wrong */
 };

@@ -16,5 +16,5 @@ trap 'rm -f "$suppressions"' EXIT
 sed -e '/^#/d' -e '/^$/d' "$lint_home/tests/lint/cppcheck.txt" >"$suppressions"
 findings=$(cppcheck -j 2 --quiet --std=c11 --language=c --enable=warning,performance,portability --inline-suppr \
     --suppressions-list="$suppressions" --cppcheck-build-dir="$cache" --template='{file}:{line}: {id}: {message}' \
-    -D__GNUC__ -DHAVE_JANSSON=1 -DHAVE_ZSTD=1 -DHAVE_ZLIB=1 -DHAVE_SQLITE3=1 -I. "${files[@]}" 2>&1)
+    -D__GNUC__ -I. "${files[@]}" 2>&1)
 lint_verdict cppcheck ${#files[@]} "$findings"

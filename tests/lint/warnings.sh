@@ -7,7 +7,7 @@ set -u
 mapfile -t files < <(lint_files c | grep -Ev "$lint_cuda_files")
 check_one() {
     # shellcheck disable=SC2086 # flags are words
-    "$1" -std=c11 -D_GNU_SOURCE -DHAVE_JANSSON=1 -DHAVE_ZSTD=1 -DHAVE_ZLIB=1 -DHAVE_SQLITE3=1 -Wall -Wextra -Wpedantic -Wshadow \
+    "$1" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wshadow \
         -Wconversion -Werror -I. $lint_cuda_flags -fsyntax-only "$2" 2>&1 | sed "s,^,$1: ,"
 }
 export -f check_one

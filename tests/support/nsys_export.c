@@ -8,12 +8,7 @@
 
 #include <cmocka.h>
 
-#ifndef HAVE_SQLITE3
-#define HAVE_SQLITE3 0
-#endif
-#if HAVE_SQLITE3
 #include <sqlite3.h>
-#endif
 
 const char nsys_export_2024[] =
     "CREATE TABLE ENUM_CUDA_MEM_KIND (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT);"
@@ -56,7 +51,6 @@ const char nsys_export_2024[] =
 
 void nsys_export_make(const char *path, const char *const *statements)
 {
-#if HAVE_SQLITE3
     sqlite3 *database;
     (void)unlink(path);
     assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
@@ -64,8 +58,4 @@ void nsys_export_make(const char *path, const char *const *statements)
         if (sqlite3_exec(database, *statements, NULL, NULL, NULL) != SQLITE_OK)
             fail_msg("%s: %s", *statements, sqlite3_errmsg(database));
     assert_int_equal(sqlite3_close(database), SQLITE_OK);
-#else
-    (void)path, (void)statements;
-    skip();
-#endif
 }
