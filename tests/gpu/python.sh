@@ -52,7 +52,7 @@ arrays = [cupy.full(1 << k, k, dtype=cupy.int32) for k in range(10, 24)]
 assert all(bool((array == k).all()) for k, array in zip(range(10, 24), arrays))
 live = sum(array.nbytes for array in arrays)
 assert allocrig.cupy.figure('live_bytes') >= live, (allocrig.cupy.figure('live_bytes'), live)
-del arrays, array
+del arrays
 assert allocrig.cupy.figure('live_bytes') < live
 print('ok cupy under $policy')" 2>&1 | tail -n 1
         done

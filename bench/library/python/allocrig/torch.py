@@ -35,7 +35,7 @@ SINGLE = ("num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_a
 STATES = {0: "active_allocated", 1: "inactive", 2: "active_pending_free", 4: "inactive"}
 UNMAPPED = 3
 # PyTorch's small pool has blocks of up to 1 MiB in segments of 2 MiB, its large pool larger blocks only.
-SMALL_BLOCK_BYTES, SMALL_SEGMENT_BYTES = 1 << 20, 2 << 20
+SMALL_BLOCK_BYTES, SMALL_SEGMENT_BYTES, LARGE_PAGE_BYTES = 1 << 20, 2 << 20, 20 << 20
 
 _before_reset = {}  # by device: sums at the last reset of accumulated statistics
 _used = []          # the policy in use
@@ -131,6 +131,14 @@ def snapshot(devices):
             "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "allocrig_policy": _used[0] if _used else ""}}
 
 
+def is_small_when_free(segment):
+    """Free memory does not tell its pool. PyTorch's small pool has segments of 2 MiB and maps pages of 2 MiB; its large
+    pool maps 20 MiB at a time."""
+    if segment["is_expandable"]:
+        return segment["total_size"] % LARGE_PAGE_BYTES != 0
+    return segment["total_size"] <= SMALL_SEGMENT_BYTES
+
+
 def segments_of(device, ranges):
     """Ranges as PyTorch's segments; of an expandable one each run of memory is a segment."""
     expandable = {one.segment_address for one in ranges if one.state == UNMAPPED}
@@ -155,6 +163,6 @@ def segments_of(device, ranges):
                                   "state": state, "frames": []})
     for segment in segments:
         sizes = [block["size"] for block in segment["blocks"] if block["state"].startswith("active")]
-        if max(sizes) <= SMALL_BLOCK_BYTES if sizes else segment["total_size"] <= SMALL_SEGMENT_BYTES:
+        if max(sizes) <= SMALL_BLOCK_BYTES if sizes else is_small_when_free(segment):
             segment["segment_type"] = "small"
     return segments
