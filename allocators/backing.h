@@ -1,11 +1,11 @@
-/* What a policy may ask of memory. The policies own this interface; a device, simulated or
- * real, implements it. Addresses are numbers: nothing here is ever dereferenced.
+/* The memory interface below a policy. A device, simulated or CUDA, implements it. Addresses are
+ * numbers and are never dereferenced.
  *
- * For all calls: sizes are bytes and above 0; REFUSED means that the device has no memory
- * for it now and nothing changed; INVALID means misuse (a range that is not there, a size
- * that is no multiple of the page, an unmap under pending work), with a sentence from
- * ar_backing_problem; out-parameters are written on OK only. An optional hook may be NULL:
- * the wrapper then returns UNSUPPORTED. */
+ * For all calls: sizes are in bytes and above 0. REFUSED: the device has no memory for the call
+ * now, and nothing has changed. INVALID: misuse (an unknown range, a size that is not a multiple of
+ * the page, an unmap under pending work), with a sentence from ar_backing_problem. Output
+ * parameters are written only with OK. An optional hook may be NULL; the wrapper then returns
+ * UNSUPPORTED. */
 #ifndef ALLOCATORS_BACKING_H
 #define ALLOCATORS_BACKING_H
 
@@ -20,22 +20,22 @@ AR_BEGIN_DECLS
 
 struct ar_backing;
 
-/* Physical memory made by create, named by a number that is never used again. */
+/* Physical memory from `create`, named by a number that is never used again. */
 typedef uint64_t ar_backing_handle;
 
-/* A point in a stream's work, like an event recorded at the moment of the call. */
+/* A point in the work of a stream, like an event that is recorded at the call. */
 struct ar_backing_ticket {
     uint32_t stream;
     uint64_t value;
 };
 
-/* How the driver's stream-ordered pool behaves: the attributes of cuMemPool, by their names. */
+/* The settings of the stream-ordered pool of the driver: the attributes of cuMemPool. */
 struct ar_backing_pool {
     uint64_t release_threshold_bytes; /* kept at a synchronisation; UINT64_MAX: everything */
-    uint64_t most_bytes;              /* that it may reserve; 0: no limit */
-    bool follow_events;               /* reuse what another stream freed, if events order it */
-    bool opportunistic;               /* reuse what is found done */
-    bool internal;                    /* make a stream wait for another rather than fail */
+    uint64_t most_bytes;              /* maximum of reserved bytes; 0: no limit */
+    bool follow_events;               /* reuse memory of another stream if events order it */
+    bool opportunistic;               /* reuse memory of another stream if its work is done */
+    bool internal;                    /* let a stream wait for another before a request fails */
 };
 
 struct ar_backing_ops {
@@ -43,12 +43,12 @@ struct ar_backing_ops {
     enum ar_status (*segment_alloc)(struct ar_backing *self, uint64_t bytes, uint64_t *address);
     enum ar_status (*segment_free)(struct ar_backing *self, uint64_t address);
 
-    /* Virtual memory, optional as a group. Sizes and addresses are multiples of
-     * page_bytes. `map` puts all of a handle at `address` inside a reserved range, where
-     * nothing is mapped; a handle may be mapped at several places. `access` makes a run of
-     * mapped pages usable and is to be called once for each run. `unmap` must not come
-     * before the work that uses the pages is done. `destroy` gives the handle up; the
-     * memory goes back to the device when it is not mapped anywhere either. */
+    /* Virtual memory, optional as a group. Sizes and addresses are multiples of page_bytes. `map`
+     * maps all of a handle at `address` in a reserved range where nothing is mapped; a handle may
+     * be mapped at several addresses. `access` makes a run of mapped pages usable and must be
+     * called once for each run. `unmap` must not be called before the work that uses the pages is
+     * done. `destroy` destroys the handle; its memory is released when it is not mapped
+     * anywhere. */
     enum ar_status (*reserve)(struct ar_backing *self, uint64_t bytes, uint64_t *address);
     enum ar_status (*release)(struct ar_backing *self, uint64_t address);
     enum ar_status (*create)(struct ar_backing *self, uint64_t bytes, ar_backing_handle *handle);
@@ -57,22 +57,22 @@ struct ar_backing_ops {
     enum ar_status (*access)(struct ar_backing *self, uint64_t address, uint64_t bytes);
     enum ar_status (*unmap)(struct ar_backing *self, uint64_t address, uint64_t bytes);
 
-    /* Order. `fence` marks the work queued on `stream` so far; `done` polls; `wait` blocks
-     * the caller until it is done, and that wait is counted as stall. */
+    /* Order. `fence` marks the end of the work queued on `stream` so far. `done` polls. `wait`
+     * blocks the caller until the work is done; that time counts as stall. */
     struct ar_backing_ticket (*fence)(struct ar_backing *self, uint32_t stream);
     bool (*done)(struct ar_backing *self, struct ar_backing_ticket ticket);
     void (*wait)(struct ar_backing *self, struct ar_backing_ticket ticket);
 
-    /* Optional: later work of `stream` waits for the ticket; the caller does not. Where it is
-     * missing the caller waits. */
+    /* Optional: later work of `stream` waits for the ticket, the caller does not. Without this hook
+     * the caller waits. */
     void (*order)(struct ar_backing *self, uint32_t stream, struct ar_backing_ticket ticket);
 
-    /* Bytes that this process could still get, and all it may have (cuMemGetInfo). */
+    /* The free bytes for this process, and the total (cuMemGetInfo). */
     void (*memory)(struct ar_backing *self, uint64_t *free_bytes, uint64_t *total_bytes);
 
-    /* The driver's own stream-ordered pool, optional as a group. Used bytes are those asked for
-     * and not freed, reserved those that the pool has of the device. A trim gives back what is
-     * free until no more than `keep_bytes` are reserved. */
+    /* The stream-ordered pool of the driver, optional as a group. Used bytes are requested and not
+     * freed; reserved bytes are those that the pool obtained from the device. A trim releases free
+     * memory until at most `keep_bytes` are reserved. */
     enum ar_status (*pool_alloc)(struct ar_backing *self, uint64_t bytes, uint32_t stream,
                                  uint64_t *address);
     enum ar_status (*pool_free)(struct ar_backing *self, uint64_t address, uint32_t stream);
@@ -82,19 +82,19 @@ struct ar_backing_ops {
     /* The sentence for the last INVALID. */
     const char *(*problem)(struct ar_backing *self);
 
-    /* Of the pool: says how it is to behave, before the first allocation. */
+    /* Sets up the pool, before its first allocation. */
     enum ar_status (*pool_open)(struct ar_backing *self, const struct ar_backing_pool *settings);
 };
 
 struct ar_backing {
     const struct ar_backing_ops *ops;
-    uint64_t granule_bytes; /* driver allocations start at multiples of it */
-    uint64_t page_bytes;    /* of virtual memory; 0: no virtual memory here */
-    bool adjacent;          /* segments may touch, so a supply that coalesces makes sense */
+    uint64_t granule_bytes; /* driver allocations start at multiples of this */
+    uint64_t page_bytes;    /* of virtual memory; 0: there is none */
+    bool adjacent;          /* segments may touch, so a supply can coalesce them */
 };
 
-/* For who stands between a policy and a backing: of the hooks that it forwards, those that are
- * optional and that `has` lacks are taken out, since policies look. */
+/* For a backing that forwards to another one: clears the optional hooks that `has` lacks, because
+ * policies test for them. */
 static inline void ar_backing_ops_offer(struct ar_backing_ops *ops,
                                         const struct ar_backing_ops *has)
 {

@@ -24,16 +24,11 @@ static uint32_t new_use(struct deferred *self)
         self->spare_use = self->uses[use].next;
         return use;
     }
-    if (self->use_count >= self->use_room) {
-        uint32_t room = self->use_room ? self->use_room * 2 : 64;
-        struct deferred_use *grown =
-            ar_host_grow(self->host, self->uses, self->use_room, room, sizeof *grown);
-        if (!grown)
-            return 0;
-        self->uses = grown;
-        self->use_room = room;
-    }
-    self->use_count += self->use_count == 0; /* record 0 is none */
+    if (self->use_count >= self->use_room &&
+        !ar_host_extend(self->host, &self->uses, &self->use_room,
+                        self->use_room ? self->use_room * 2 : 64, sizeof *self->uses))
+        return 0;
+    self->use_count += self->use_count == 0; /* record 0 is not used */
     return self->use_count++;
 }
 
@@ -41,15 +36,9 @@ bool deferred_use(struct deferred *self, uint32_t block, uint32_t own, uint32_t 
 {
     if (stream == own)
         return true;
-    if (block >= self->block_room) {
-        uint32_t room = block + block / 4 + 16;
-        struct deferred_block *grown =
-            ar_host_grow(self->host, self->blocks, self->block_room, room, sizeof *grown);
-        if (!grown)
-            return false;
-        self->blocks = grown;
-        self->block_room = room;
-    }
+    if (block >= self->block_room && !ar_host_extend(self->host, &self->blocks, &self->block_room,
+                                                     block + block / 4 + 16, sizeof *self->blocks))
+        return false;
     for (uint32_t use = self->blocks[block].uses; use; use = self->uses[use].next)
         if (self->uses[use].stream == stream)
             return true;
@@ -61,17 +50,13 @@ bool deferred_use(struct deferred *self, uint32_t block, uint32_t own, uint32_t 
     return true;
 }
 
-/* The queue of a stream with room for one more event; NULL: the host has no memory. */
+/* The queue of a stream with room for one more event. NULL: no host memory. */
 static struct deferred_queue *queue_of(struct deferred *self, uint32_t stream)
 {
-    if (stream >= self->queue_count) {
-        struct deferred_queue *grown =
-            ar_host_grow(self->host, self->queues, self->queue_count, stream + 1, sizeof *grown);
-        if (!grown)
-            return NULL;
-        self->queues = grown;
-        self->queue_count = stream + 1;
-    }
+    if (stream >= self->queue_count &&
+        !ar_host_extend(self->host, &self->queues, &self->queue_count, stream + 1,
+                        sizeof *self->queues))
+        return NULL;
     struct deferred_queue *queue = &self->queues[stream];
     if (queue->head + queue->count < queue->room)
         return queue;
@@ -81,14 +66,10 @@ static struct deferred_queue *queue_of(struct deferred *self, uint32_t stream)
         queue->head = 0;
         return queue;
     }
-    uint32_t room = queue->room ? queue->room * 2 : 16;
-    struct deferred_event *events =
-        ar_host_grow(self->host, queue->events, queue->room, room, sizeof *events);
-    if (!events)
-        return NULL;
-    queue->events = events;
-    queue->room = room;
-    return queue;
+    return ar_host_extend(self->host, &queue->events, &queue->room,
+                          queue->room ? queue->room * 2 : 16, sizeof *queue->events)
+               ? queue
+               : NULL;
 }
 
 bool deferred_free(struct deferred *self, uint32_t block)
@@ -99,7 +80,7 @@ bool deferred_free(struct deferred *self, uint32_t block)
         uint32_t stream = self->uses[use].stream;
         struct ar_backing_ticket ticket = ar_backing_fence(self->backing, stream);
         struct deferred_queue *queue = queue_of(self, stream);
-        if (!queue) { /* slow, but safe */
+        if (!queue) { /* without host memory, wait */
             ar_backing_wait(self->backing, ticket);
             continue;
         }
@@ -125,6 +106,7 @@ void deferred_forget(struct deferred *self, uint32_t block)
     self->blocks[block].uses = 0;
 }
 
+/* The oldest event of the queue is done. */
 static void seen(struct deferred *self, struct deferred_queue *queue)
 {
     uint32_t block = queue->events[queue->head].block;

@@ -1,19 +1,19 @@
-/* Frees that wait for other streams. A block that streams other than its own used is let go:
- * an event is recorded on each of them, and the block is complete when all have been seen
- * done. Events are polled per stream in their order, up to the first that is not done, as
- * PyTorch does; when memory is short they can be waited for.
+/* Deferred frees. When the free of a block that other streams used is requested, an event is
+ * recorded on each of them. The free is completed when all events are seen done. Events are polled
+ * for each stream in their order, up to the first that is not done, as in PyTorch. When memory is
+ * short, a policy can wait for them.
  *
- * Blocks are named by small numbers of the policy's choice, such as indices of spans. */
+ * Blocks are named by small numbers that the policy chooses, such as indices of spans. */
 #ifndef ALLOCATORS_DEFERRED_H
 #define ALLOCATORS_DEFERRED_H
 
 #include "allocators/backing.h"
 #include "allocators/base/host.h"
 
-/* Called when the last event of a block has been seen. */
+/* Called when the free of a block is completed. */
 typedef void deferred_complete(void *argument, uint32_t block);
 
-struct deferred_use { /* one stream in a block's list */
+struct deferred_use { /* one stream in the list of a block */
     uint32_t stream, next;
 };
 
@@ -28,8 +28,8 @@ struct deferred_queue { /* of one stream, oldest first */
 };
 
 struct deferred_block {
-    uint32_t uses;   /* first of the list; 0: none */
-    uint32_t events; /* recorded and not yet seen done */
+    uint32_t uses;   /* the first of the list; 0: none */
+    uint32_t events; /* recorded and not seen done */
 };
 
 struct deferred {
@@ -39,7 +39,7 @@ struct deferred {
     void *argument;
     struct deferred_block *blocks;
     uint32_t block_room;
-    struct deferred_use *uses; /* record 0 is none */
+    struct deferred_use *uses; /* record 0 is not used */
     uint32_t use_count, use_room, spare_use;
     struct deferred_queue *queues; /* by stream */
     uint32_t queue_count;
@@ -50,28 +50,27 @@ void deferred_open(struct deferred *self, struct ar_backing *backing, struct ar_
                    deferred_complete *complete, void *argument);
 void deferred_close(struct deferred *self);
 
-/* The block, which belongs to stream `own`, is used on `stream` too. False: the host has no
- * memory. */
+/* The block, which belongs to stream `own`, is used on `stream` too. False: no host memory. */
 bool deferred_use(struct deferred *self, uint32_t block, uint32_t own, uint32_t stream);
 
-/* Is the block used on streams other than its own? */
+/* Whether the block is used on streams other than its own. */
 static inline bool deferred_is_used(const struct deferred *self, uint32_t block)
 {
     return block < self->block_room && self->blocks[block].uses != 0;
 }
 
-/* The block is let go. True: it waits, and `complete` will be called; false: nobody else uses
- * it, and it is the caller's at once. */
+/* The free of the block is requested. True: it is pending, and `complete` will be called. False: no
+ * other stream uses the block, so the free is completed now. */
 bool deferred_free(struct deferred *self, uint32_t block);
 
-/* The block is complete by the word of somebody else: forget its uses. */
+/* Forgets the uses of a block, because the caller knows that its free is completed. */
 void deferred_forget(struct deferred *self, uint32_t block);
 
-/* Completes what is seen done now; waits for all that is pending. */
+/* Completes the frees whose events are done now; waits for all pending frees. */
 void deferred_poll_all(struct deferred *self);
 void deferred_wait_all(struct deferred *self);
 
-/* Waits for the oldest event of each stream, and completes what only waited for these. */
+/* Waits for the oldest event of each stream and completes the frees that had no other event. */
 void deferred_wait_oldest(struct deferred *self);
 
 static inline void deferred_poll(struct deferred *self)

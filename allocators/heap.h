@@ -1,18 +1,17 @@
-/* A heap: driver allocations cut into used and free pieces, with best-fit lists of the free
- * ones. The common half of policies that split and merge contiguous memory; which list a free
- * piece belongs to, when to ask the device and when to give back is the policy's decision.
+/* A heap: segments from the backing that are cut into pieces, used or free, with an index of the
+ * free pieces for each list. Policies that split and merge contiguous memory share it. The policy
+ * decides to which list a free piece belongs, when the heap grows and when it releases a segment.
  *
- * 1. Every segment is a chain of pieces from its first byte to its last; the left one of two
- *    that merge keeps its record, so the first piece of a segment stays the first.
- * 2. A free piece is in exactly one list. Two free neighbours of one list never stay apart;
- *    those of different lists may.
- * 3. The totals of the policy are kept here as far as they follow from that: reserved and
- *    releasable bytes, and the hole watch. Live and granted bytes are the policy's. */
+ * 1. Every segment is a chain of pieces from its first byte to its last. When two pieces merge, the
+ *    record of the left one stays, so the first piece of a segment stays the first.
+ * 2. A free piece is in exactly one list. Two free neighbours of the same list are always merged;
+ *    those of different lists may stay apart.
+ * 3. The heap keeps the totals that follow from this: reserved and releasable bytes, and the watch
+ *    of free blocks. Live and granted bytes belong to the policy. */
 #ifndef ALLOCATORS_HEAP_H
 #define ALLOCATORS_HEAP_H
 
 #include "allocators/base/span.h"
-#include "allocators/base/span_index.h"
 #include "allocators/policy.h"
 
 struct heap_segment {
@@ -32,38 +31,38 @@ struct heap {
     struct ar_spans spans;
     struct heap_segment *segments; /* by address */
     uint32_t segment_count, segment_room;
-    struct heap_list **lists; /* NULL: never used */
+    struct heap_list **lists; /* an entry is NULL until the list is used */
     uint32_t list_room;
-    bool
-        keeps_apart; /* free neighbours of one list may stay apart: set by policies that merge by a rule of their own */
+    bool keeps_apart; /* set by a policy with its own merge rule: free neighbours may stay apart */
     uint64_t splits, merges, segments_made, segments_freed;
 };
 
 void heap_open(struct heap *self, struct ar_policy *policy,
                const struct ar_policy_context *context);
 
-/* Gives all segments and all host memory back. */
+/* Releases all segments and frees all host memory. */
 void heap_close(struct heap *self);
 
-/* Makes sure of `count` spare records and that `list` exists. HOST_MEMORY otherwise. */
+/* Makes sure that `count` records are spare and that `list` exists. HOST_MEMORY. */
 enum ar_status heap_reserve(struct heap *self, uint32_t count, uint32_t list) AR_STATUS_CHECKED;
+static inline bool heap_is_ready(const struct heap *self, uint32_t count, uint32_t list)
+{
+    return __builtin_expect(
+        self->spans.spare_count >= count && list < self->list_room && self->lists[list] != NULL, 1);
+}
 static inline enum ar_status heap_ready(struct heap *self, uint32_t count, uint32_t list)
 {
-    if (__builtin_expect(self->spans.spare_count >= count && list < self->list_room &&
-                             self->lists[list] != NULL,
-                         1))
-        return AR_OK;
-    return heap_reserve(self, count, list);
+    return heap_is_ready(self, count, list) ? AR_OK : heap_reserve(self, count, list);
 }
 
-/* A new segment as one used piece, owned by no list. REFUSED, HOST_MEMORY, or what else the
- * backing said. */
+/* Obtains a segment as one used piece without an owner. REFUSED, HOST_MEMORY, or another status of
+ * the backing. */
 enum ar_status heap_grow(struct heap *self, uint64_t bytes, uint32_t *piece) AR_STATUS_CHECKED;
 
-/* Gives the segment of a free piece that fills it back. */
+/* Releases the segment that a free piece fills. */
 enum ar_status heap_release(struct heap *self, uint32_t piece) AR_STATUS_CHECKED;
 
-/* The segment that an address of a piece lies in. */
+/* The segment of an address of a piece. */
 const struct heap_segment *heap_segment_of(const struct heap *self, uint64_t address);
 
 /* The largest free piece of a list, in bytes. */
@@ -74,19 +73,33 @@ static inline uint64_t heap_largest(const struct heap *self, uint32_t list)
                : 0;
 }
 
-/* The free piece that follows (bytes, address) in the order of a list; 0: none. From (0, 0)
- * on it gives all of them. */
+/* Free bytes of a list. */
+static inline uint64_t heap_free_bytes(const struct heap *self, uint32_t list)
+{
+    return list < self->list_room && self->lists[list] ? self->lists[list]->free_bytes : 0;
+}
+
+/* The first free piece of a list at or after (bytes, address), by size and then address; 0:
+ * none. */
 uint32_t heap_next(struct heap *self, uint32_t list, uint64_t bytes, uint64_t address);
 
-/* For the hooks of the policy: `stream_of_list` false says that lists are no streams. */
+/* Steps through the free pieces of a list that fill their segments: see ar_span_index_next. */
+uint32_t heap_next_whole(struct heap *self, uint32_t list, uint64_t *bytes, uint64_t *address);
+
+/* For the hooks of the policy. `stream_of_list`: the number of a list is a stream. */
 void heap_walk(const struct heap *self, bool stream_of_list, ar_policy_visit *visit,
                void *argument);
-enum ar_status heap_validate(const struct heap *self, const char *name, struct ar_error *error);
+
+/* Checks segments, pieces and lists, and adds up the releasable bytes. heap_validate also compares
+ * the totals of the policy with its walk. */
+enum ar_status heap_check(const struct heap *self, uint64_t *releasable_bytes,
+                          struct ar_error *error);
+enum ar_status heap_validate(const struct heap *self, struct ar_error *error);
 void heap_stats(const struct heap *self, struct ar_policy_stats *out);
 
-/* ---- The steps that alloc and free are made of: inline, for most of both is spent here ---- */
+/* ---- The steps of alloc and free: inline, because they take most of the time of both --------- */
 
-/* Does the piece fill its segment? Then its free bytes can go back to the device. */
+/* Whether the piece fills its segment. If it is free, the segment can be released. */
 static inline bool heap_is_segment(const struct ar_span *span)
 {
     return __builtin_expect((span->previous | span->next) == 0, 0);
@@ -106,7 +119,7 @@ static inline void heap_account_removed(struct heap *self, const struct ar_span 
     ar_policy_free_removed(self->policy, span->bytes);
 }
 
-/* Frees a used piece into `list` without merging. */
+/* Frees a used piece into `list` without a merge. */
 static inline void heap_put(struct heap *self, uint32_t piece, uint32_t list)
 {
     struct ar_span *span = &self->spans.at[piece];
@@ -118,7 +131,7 @@ static inline void heap_put(struct heap *self, uint32_t piece, uint32_t list)
     heap_account_added(self, span);
 }
 
-/* Takes a particular free piece out of its list and marks it used. */
+/* Removes a free piece from its list and marks it used. */
 static inline void heap_remove(struct heap *self, uint32_t piece)
 {
     struct ar_span *span = &self->spans.at[piece];
@@ -129,37 +142,22 @@ static inline void heap_remove(struct heap *self, uint32_t piece)
     span->used = 1;
 }
 
-/* Cuts a piece after `bytes`. The rest is neither used nor in a list yet; a spare record is
- * there. */
+/* Cuts a piece after `bytes`. The rest is not used and in no list. A record must be spare. */
 static inline uint32_t heap_cut(struct heap *self, uint32_t piece, uint64_t bytes)
 {
-    struct ar_span *at = self->spans.at;
-    uint32_t rest = ar_spans_take(&self->spans);
-    struct ar_span *head = &at[piece];
-    struct ar_span *tail = &at[rest];
-    uint32_t next = head->next;
-    tail->address = head->address + bytes;
-    tail->bytes = head->bytes - bytes;
-    tail->previous = piece;
-    tail->next = next;
-    tail->used = 0;
-    if (next)
-        at[next].previous = rest;
-    head->next = rest;
-    head->bytes = bytes;
     self->splits++;
-    return rest;
+    return ar_spans_cut(&self->spans, piece, bytes, 0);
 }
 
-/* Cuts a used piece down to `bytes`; the rest becomes a free piece of `list`. A spare record
- * is there. */
+/* Cuts a used piece down to `bytes`. The rest becomes a free piece of `list`. A record must be
+ * spare. */
 static inline void heap_split(struct heap *self, uint32_t piece, uint64_t bytes, uint32_t list)
 {
     heap_put(self, heap_cut(self, piece, bytes), list);
 }
 
-/* The smallest free piece of `list` that holds `bytes`, lowest address first, taken out and
- * marked used. 0: none. */
+/* Takes the smallest free piece of `list` with at least `bytes`, the lowest address first, out of
+ * the list and marks it used. 0: none. */
 static inline uint32_t heap_take(struct heap *self, uint32_t list, uint64_t bytes)
 {
     struct heap_list *from = self->lists[list];
@@ -175,8 +173,8 @@ static inline uint32_t heap_take(struct heap *self, uint32_t list, uint64_t byte
     return piece;
 }
 
-/* The same, cut down to `bytes`. The rest stays in the list, in the same place if it can. A
- * spare record is there. */
+/* The same, cut down to `bytes`. The rest stays in the list, if possible in the same place. A
+ * record must be spare. */
 static inline uint32_t heap_take_exactly(struct heap *self, uint32_t list, uint64_t bytes)
 {
     struct heap_list *from = self->lists[list];
@@ -200,19 +198,14 @@ static inline uint32_t heap_take_exactly(struct heap *self, uint32_t list, uint6
     return piece;
 }
 
-/* Takes `right`, in no list, out of the chain: `left` before it has the bytes of both. */
+/* Takes `right`, which is in no list, out of the chain. `left` before it has the bytes of both. */
 static inline void heap_link_past(struct heap *self, uint32_t left, uint32_t right)
 {
-    struct ar_span *at = self->spans.at;
-    uint32_t next = at[right].next;
-    at[left].next = next;
-    if (next)
-        at[next].previous = left;
-    ar_spans_drop(&self->spans, right);
+    (void)ar_spans_join(&self->spans, left, right);
     self->merges++;
 }
 
-/* Joins two used neighbours, of which the left one stays. */
+/* Joins two used neighbours. The left record stays. */
 static inline void heap_join(struct heap *self, uint32_t left, uint32_t right)
 {
     self->spans.at[left].bytes += self->spans.at[right].bytes;
@@ -221,11 +214,11 @@ static inline void heap_join(struct heap *self, uint32_t left, uint32_t right)
 
 static inline bool heap_joins(const struct ar_span *neighbour, uint32_t list)
 {
-    return !neighbour->used && neighbour->owner == list; /* record 0, which is none, is used */
+    return !neighbour->used && neighbour->owner == list; /* record 0 counts as used */
 }
 
-/* Frees a used piece into `list`, merged with free neighbours of the same list, of which one
- * keeps its place there if it can. Returns the piece that it became. */
+/* Frees a used piece into `list` and merges it with free neighbours of the same list. One of them
+ * keeps its place in the list if possible. Returns the merged piece. */
 static inline uint32_t heap_give(struct heap *self, uint32_t piece, uint32_t list)
 {
     struct heap_list *to = self->lists[list];

@@ -1,7 +1,7 @@
-/* Reads options from their tables. What: defaults first, then the pairs given, each through
- * the one parser of its type and the limits in its row. Names that are not there are answered
- * with the nearest that is: the fewest edits (insert, delete, replace, swap two neighbours;
- * Damerau 1964, in the restricted form), at most one for every three letters. */
+/* Reads options by their tables: the defaults and then the given pairs, each with the parser of its
+ * type and the limits of its row. An unknown name is answered with the nearest known one: the
+ * fewest edits (insert, delete, replace, swap two neighbours; Damerau 1964, in the restricted
+ * form), at most one for every three letters. */
 #include "allocators/options.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 
 #include "allocators/base/size.h"
 
-#define NAME_MOST 48 /* letters; a longer text is near to nothing */
+#define NAME_MOST 48 /* letters; a longer text has no near name */
 
 static size_t least_of(size_t a, size_t b)
 {
@@ -81,7 +81,7 @@ static enum ar_status unknown(const struct ar_option *table, const char *owner, 
                             owner, name, near);
     if (count == 0)
         return ar_error_set(error, AR_INVALID,
-                            "%s has no option \"%.60s\"; it takes none: leave it out", owner, name);
+                            "%s has no option \"%.60s\"; it has none: leave it out", owner, name);
     char list[400] = "";
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
@@ -154,8 +154,8 @@ static enum ar_status in_range(const struct ar_option *option, double value, con
                         text, option->least, option->most);
 }
 
-/* Reads `text` into the option's field. Bytes and counts are compared as doubles: a limit
- * above 2^53 in a table would be rounded, none needs to be. */
+/* Reads `text` into the field of the option. Limits are compared as doubles, which rounds those
+ * above 2^53. */
 static enum ar_status read_value(const struct ar_option *option, const char *text, void *values,
                                  struct ar_error *error)
 {

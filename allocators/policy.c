@@ -1,6 +1,8 @@
-/* The contract's defaults for hooks that a policy left out, and the check of what it may not. */
+/* The defaults of optional hooks, the check of a policy's ops, and what the code of policies
+ * shares. */
 #include "allocators/policy.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 uint64_t ar_policy_servable(const struct ar_policy *self, enum ar_policy_effort effort)
@@ -75,19 +77,14 @@ bool ar_policy_report(const struct ar_policy *self, size_t index, char *name, si
 
 static const char *missing_hook(const struct ar_policy_ops *ops)
 {
-    if (!ops->create)
-        return "create";
-    if (!ops->destroy)
-        return "destroy";
-    if (!ops->alloc)
-        return "alloc";
-    if (!ops->free)
-        return "free";
-    if (!ops->stats)
-        return "stats";
-    if (!ops->walk)
-        return "walk";
-    return ops->validate ? NULL : "validate";
+    return !ops->create     ? "create"
+           : !ops->destroy  ? "destroy"
+           : !ops->alloc    ? "alloc"
+           : !ops->free     ? "free"
+           : !ops->stats    ? "stats"
+           : !ops->walk     ? "walk"
+           : !ops->validate ? "validate"
+                            : NULL;
 }
 
 enum ar_status ar_policy_check(const struct ar_policy_ops *ops, struct ar_error *error)
@@ -103,7 +100,7 @@ enum ar_status ar_policy_check(const struct ar_policy_ops *ops, struct ar_error 
         return ar_error_set(
             error, AR_INVALID,
             "the policy's ops have %u bytes, and here they have %zu; set ops_bytes to "
-            "sizeof(struct policy_ops) and compile it again with this policy.h",
+            "sizeof(struct ar_policy_ops) and compile it again with this policy.h",
             ops->ops_bytes, sizeof *ops);
     if (!ops->name || !ops->name[0])
         return ar_error_set(error, AR_INVALID, "the policy has no name; set it in its ops");
@@ -118,10 +115,91 @@ enum ar_status ar_policy_check(const struct ar_policy_ops *ops, struct ar_error 
     if (!first || !first->name || strcmp(first->name, common[0].name) != 0 ||
         first->type != common[0].type || first->offset != common[0].offset ||
         ops->values_bytes < sizeof(struct ar_policy_common))
-        return ar_error_set(
-            error, AR_INVALID,
-            "the options of policy %s do not begin with POLICY_COMMON_OPTIONS, filled "
-            "into a struct that begins with struct policy_common",
-            ops->name);
+        return ar_error_set(error, AR_INVALID,
+                            "the options of policy %s do not begin with AR_POLICY_COMMON_OPTIONS, "
+                            "filled into a struct that begins with struct ar_policy_common",
+                            ops->name);
+    return AR_OK;
+}
+
+void *ar_policy_new(const struct ar_policy_context *context, const struct ar_policy_ops *ops,
+                    size_t bytes, struct ar_error *error)
+{
+    struct ar_policy *self = ar_host_alloc(context->host, bytes);
+    if (self)
+        self->ops = ops;
+    else
+        (void)ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy %s", ops->name);
+    return self;
+}
+
+enum ar_status ar_policy_broken(const struct ar_policy *self, const char *what, uint64_t address,
+                                struct ar_error *error)
+{
+    return ar_error_set(error, AR_CORRUPT, "policy %s: %s, at %" PRIu64, self->ops->name, what,
+                        address);
+}
+
+/* Sums over a walk. */
+struct sums {
+    uint64_t unit_bytes; /* of the watch */
+    struct ar_policy_totals totals;
+    uint64_t usable_bytes, end;
+    bool disordered; /* a range is empty or starts before `end` */
+};
+
+static bool add_range(void *argument, const struct ar_policy_range *range)
+{
+    struct sums *sums = argument;
+    struct ar_policy_totals *totals = &sums->totals;
+    uint64_t bytes = range->bytes;
+    if (bytes == 0 || range->address < sums->end) {
+        sums->disordered = true;
+        return false;
+    }
+    sums->end = range->address + bytes;
+    totals->reserved_bytes += range->state == AR_POLICY_RANGE_UNMAPPED ? 0 : bytes;
+    totals->pending_bytes += range->state == AR_POLICY_RANGE_PENDING ? bytes : 0;
+    totals->overhead_bytes += range->state == AR_POLICY_RANGE_OVERHEAD ? bytes : 0;
+    if (range->state == AR_POLICY_RANGE_FREE)
+        sums->usable_bytes += bytes - bytes % sums->unit_bytes;
+    if (range->state == AR_POLICY_RANGE_USED) {
+        totals->live_blocks++;
+        totals->live_bytes += range->requested_bytes;
+        totals->granted_bytes += bytes;
+    }
+    return true;
+}
+
+enum ar_status ar_policy_check_totals(const struct ar_policy *self, uint64_t releasable_bytes,
+                                      struct ar_error *error)
+{
+    struct sums sums = {.unit_bytes = self->watch ? self->watch->unit_bytes : 1};
+    ar_policy_walk(self, add_range, &sums);
+    if (sums.disordered)
+        return ar_policy_broken(self, "a range of the walk is empty or overlaps the one before it",
+                                sums.end, error);
+    const struct ar_policy_totals *told = &self->totals, *found = &sums.totals;
+    bool opaque = self->ops->capabilities & AR_POLICY_OPAQUE;
+    const struct {
+        const char *name;
+        uint64_t told, found;
+    } pairs[] = {
+        {"live_bytes", told->live_bytes, found->live_bytes},
+        {"granted_bytes", told->granted_bytes, found->granted_bytes},
+        {"reserved_bytes", told->reserved_bytes,
+         opaque ? told->reserved_bytes : found->reserved_bytes},
+        {"pending_bytes", told->pending_bytes, found->pending_bytes},
+        {"releasable_bytes", told->releasable_bytes, releasable_bytes},
+        {"live_blocks", told->live_blocks, found->live_blocks},
+        {"overhead_bytes", told->overhead_bytes, found->overhead_bytes},
+        {"usable_bytes of the watch", self->watch ? self->watch->usable_bytes : 0,
+         self->watch ? sums.usable_bytes : 0},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i].told != pairs[i].found)
+            return ar_error_set(error, AR_CORRUPT,
+                                "policy %s: %s is %" PRIu64 ", the ranges have %" PRIu64,
+                                self->ops->name, pairs[i].name, pairs[i].told, pairs[i].found);
     return AR_OK;
 }

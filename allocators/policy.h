@@ -1,8 +1,8 @@
-/* The contract of an allocator policy: decide where a request goes. One policy is one file
- * in policies/ and one line in policies.def; allocators/README.md shows how to write one.
+/* The contract of an allocator policy: it decides where a request goes. One policy is one file in
+ * policies/ and one line in policies.def; allocators/README.md shows how to write one.
  *
- * A policy knows no device, clock, trace, file, thread or global, and never prints. It takes
- * device memory from a backing (backing.h) and all of its metadata from a host (base/host.h).
+ * A policy knows no device, clock, trace, file, thread or global variable, and never prints. It
+ * takes device memory from a backing (backing.h) and all of its metadata from a host (base/host.h).
  * Addresses are numbers. The same calls always lead to the same addresses.
  *
  * An instance is used by one thread at a time. Requests have 0 < bytes < 2^60. */
@@ -25,36 +25,36 @@ AR_BEGIN_DECLS
 
 struct ar_policy;
 
-/* One allocation asked for. */
+/* One allocation that the program asks for. */
 struct ar_policy_request {
     uint64_t bytes;
-    uint64_t alignment; /* a power of two, or 0: whatever the policy gives */
-    uint32_t stream;    /* dense ordinals, 0 is the default stream */
-    uint32_t pool;      /* a private pool's id; 0: the common one */
-    uint8_t upper_end;  /* 1: the program asks for the upper end of a two-ended arena */
-    uint8_t may_fail;   /* 1: a probe; the program goes on without it */
+    uint64_t alignment; /* a power of two; 0: any that the policy gives */
+    uint32_t stream;    /* counted from 0, the default stream */
+    uint32_t pool;      /* the id of a private pool; 0: the common pool */
+    uint8_t upper_end;  /* 1: place it at the upper end of a two-ended arena */
+    uint8_t may_fail;   /* 1: a probe; the program goes on if it fails */
 };
 
-/* What the policy gave for it. The caller keeps it and hands it back unchanged. */
+/* What the policy returns for a request. The caller keeps it and passes it back unchanged. */
 struct ar_policy_block {
     uint64_t address;
-    uint64_t granted_bytes;   /* at least the requested */
+    uint64_t granted_bytes;   /* at least the requested bytes */
     uint64_t requested_bytes; /* filled in by ar_policy_alloc */
-    uint64_t cookie;          /* the policy's own: an index or a pointer to its record */
+    uint64_t cookie;          /* for the policy: an index of or a pointer to its record */
 };
 
-/* Kept up to date by the policy in its base struct; anybody may read it between calls. */
+/* The policy keeps these up to date in its base struct. Callers may read them between calls. */
 struct ar_policy_totals {
-    uint64_t live_bytes;       /* requested and not let go */
-    uint64_t granted_bytes;    /* of the blocks given for them */
-    uint64_t reserved_bytes;   /* held from the backing, as the imitated allocator counts */
-    uint64_t pending_bytes;    /* let go, but other streams may still use them */
-    uint64_t releasable_bytes; /* free, and in segments or whole pages without a live byte */
+    uint64_t live_bytes;       /* requested, and the free not yet requested */
+    uint64_t granted_bytes;    /* of the blocks for these requests */
+    uint64_t reserved_bytes;   /* obtained from the backing, as the imitated allocator counts */
+    uint64_t pending_bytes;    /* free requested, but other streams may still use them */
+    uint64_t releasable_bytes; /* free, in segments or whole pages without a live byte */
     uint64_t live_blocks;
-    uint64_t overhead_bytes; /* the policy's own headers inside of what it holds */
+    uint64_t overhead_bytes; /* of headers that the policy keeps in reserved memory */
 };
 
-/* Free bytes are what is reserved and neither granted nor pending nor headers. */
+/* Free bytes are reserved, and neither granted nor pending nor headers. */
 static inline uint64_t ar_policy_free_bytes(const struct ar_policy_totals *totals)
 {
     return totals->reserved_bytes - totals->granted_bytes - totals->pending_bytes -
@@ -65,18 +65,18 @@ static inline uint64_t ar_policy_free_bytes(const struct ar_policy_totals *total
     X(splits, "a free range was divided to serve a request")                                       \
     X(merges, "two free ranges became one")                                                        \
     X(segments_made, "ranges obtained from the backing")                                           \
-    X(segments_freed, "ranges given back to the backing")                                          \
-    X(flushes, "all cached memory was given back, or tried to, to serve a request")                \
-    X(retries, "requests that were tried again after memory had been given back")                  \
+    X(segments_freed, "ranges released to the backing")                                            \
+    X(flushes, "times that all cached memory was to be released to serve a request")               \
+    X(retries, "requests that were tried again after memory was released")                         \
     X(failures, "requests that could not be served")                                               \
     X(remapped_bytes, "bytes of pages unmapped at one place and mapped at another")
 
-/* The full report, O(1) to make. */
+/* The full statistics, in O(1). */
 struct ar_policy_stats {
     struct ar_policy_totals totals;
     uint64_t largest_free_block_bytes; /* the largest free range that could be handed out */
-    uint64_t stranded_by_stream_bytes; /* free, but only for streams other than the last one
-                                          that asked */
+    uint64_t stranded_by_stream_bytes; /* free, but not for the stream of the last
+                                          request */
     struct {
 #define X(name, help) uint64_t name;
         AR_POLICY_COUNTERS(X)
@@ -84,28 +84,28 @@ struct ar_policy_stats {
     } count;
 };
 
-/* What serving a request may cost, each step including those before it. */
+/* The driver work that is allowed to serve a request. Each step includes those before it. */
 enum ar_policy_effort {
-    AR_POLICY_EFFORT_NONE, /* no call to the backing at all */
-    AR_POLICY_EFFORT_MAP,  /* map calls only, of memory already held */
-    AR_POLICY_EFFORT_WAIT, /* and waiting for pending frees */
-    AR_POLICY_EFFORT_TRIM, /* and giving back all cached memory, to get it again as one piece */
+    AR_POLICY_EFFORT_NONE, /* no call to the backing */
+    AR_POLICY_EFFORT_MAP,  /* map calls, for memory that is already reserved */
+    AR_POLICY_EFFORT_WAIT, /* waits for pending frees */
+    AR_POLICY_EFFORT_TRIM, /* release of all cached memory, to obtain it again as one segment */
     AR_POLICY_EFFORT_COUNT
 };
 
 enum ar_policy_range_state {
     AR_POLICY_RANGE_USED,
-    AR_POLICY_RANGE_FREE,     /* free, can be handed out */
-    AR_POLICY_RANGE_PENDING,  /* let go, not yet complete */
-    AR_POLICY_RANGE_UNMAPPED, /* address space without memory behind it; not reserved bytes */
-    AR_POLICY_RANGE_OVERHEAD, /* a header of the policy's own */
+    AR_POLICY_RANGE_FREE,     /* a free block */
+    AR_POLICY_RANGE_PENDING,  /* free requested, not completed */
+    AR_POLICY_RANGE_UNMAPPED, /* address space without memory; not in reserved_bytes */
+    AR_POLICY_RANGE_OVERHEAD, /* a header of the policy */
 };
 
 struct ar_policy_range {
     uint64_t address;
     uint64_t bytes;
-    uint64_t requested_bytes; /* USED; PENDING where the policy knows it still */
-    uint64_t segment_address; /* first byte of the segment that it lies in */
+    uint64_t requested_bytes; /* of a USED range; of a PENDING range if still known */
+    uint64_t segment_address; /* the start of its segment */
     uint32_t stream;
     uint32_t pool;
     enum ar_policy_range_state state;
@@ -114,156 +114,154 @@ struct ar_policy_range {
 /* Returns false to stop the walk. */
 typedef bool ar_policy_visit(void *argument, const struct ar_policy_range *range);
 
-/* For offline policies: one block's life, in events of the trace, half-open. */
+/* For offline policies: the lifetime of a block, in events of the trace, half-open. */
 struct ar_policy_lifetime {
     uint64_t bytes;
     uint64_t born, dies;
 };
 
 enum ar_policy_capability {
-    AR_POLICY_STREAM_ORDERED = 1u << 0, /* keeps a block from another stream until that is safe */
-    AR_POLICY_OPAQUE = 1u << 1,         /* its inside cannot be seen: hole metrics are null */
-    AR_POLICY_OFFLINE = 1u << 2,        /* wants plan() before the first request */
-    AR_POLICY_NEEDS_MAPPING = 1u << 3,  /* cannot work without virtual memory in the backing */
-    AR_POLICY_WATCHES_FREE = 1u << 4, /* reports each hole through ar_policy_free_added/_removed */
+    AR_POLICY_STREAM_ORDERED = 1u << 0,    /* keeps a block until no other stream uses it */
+    AR_POLICY_OPAQUE = 1u << 1,            /* its free blocks are unknown: their metrics are null */
+    AR_POLICY_OFFLINE = 1u << 2,           /* needs plan() before the first request */
+    AR_POLICY_NEEDS_MAPPING = 1u << 3,     /* needs virtual memory in the backing */
+    AR_POLICY_WATCHES_FREE = 1u << 4,      /* reports free blocks: ar_policy_free_added, _removed */
     AR_POLICY_HONOURS_ALIGNMENT = 1u << 5, /* serves any power-of-two alignment */
-    AR_POLICY_UNRANKED = 1u << 6,          /* a harness check or a bound, shown but never ranked */
-    AR_POLICY_OVERLAPS = 1u << 7,          /* hands out memory it never takes back: `null` only */
+    AR_POLICY_UNRANKED = 1u << 6,          /* a check or a bound: shown, never ranked */
+    AR_POLICY_OVERLAPS = 1u << 7,          /* hands out addresses without memory: `null` only */
 };
 
-/* What a policy gets at birth. All three stay the caller's and outlive the policy. */
+/* The arguments of `create`. The caller owns backing and host, which outlive the policy. */
 struct ar_policy_context {
     struct ar_backing *backing;
     struct ar_host *host;
-    uint64_t seed; /* for policies that draw; most do not */
+    uint64_t seed; /* for policies that use random numbers */
 };
 
-/* Every policy has these options; its struct of values starts with this one. */
+/* Every policy has these options. Its struct of values starts with this struct. */
 struct ar_policy_common {
-    uint64_t limit_bytes; /* the most that it lets itself hold; 0: no limit */
+    uint64_t limit_bytes; /* maximum of reserved_bytes; 0: no limit */
 };
 
 #define AR_POLICY_COMMON_OPTIONS                                                                   \
     {                                                                                              \
         "limit", AR_OPTION_BYTES, offsetof(struct ar_policy_common, limit_bytes), "0", 0, 0, NULL, \
-            "bytes that the policy lets itself hold; 0: all that the device has"                   \
+            "maximum of reserved bytes; 0: no limit but the device"                                \
     }
 
 struct ar_policy_ops {
-    uint32_t abi;                 /* AR_POLICY_ABI */
-    uint32_t ops_bytes;           /* sizeof(struct ar_policy_ops), for shared objects */
-    const char *name;             /* short, unique, used on the command line */
-    const char *summary;          /* one line */
-    const char *reference;        /* what it imitates, which version; or the paper */
-    const char *const *recorders; /* names of recorders that it answers to; NULL-ended, or NULL */
-    uint32_t capabilities;        /* enum ar_policy_capability */
+    uint32_t abi;                    /* AR_POLICY_ABI */
+    uint32_t ops_bytes;              /* sizeof(struct ar_policy_ops), for shared objects */
+    const char *name;                /* short, unique, used on the command line */
+    const char *summary;             /* one line */
+    const char *reference;           /* what it imitates, with the version; or the paper */
+    const char *const *recorders;    /* recorders whose traces it reproduces; ends with NULL */
+    uint32_t capabilities;           /* enum ar_policy_capability */
     const struct ar_option *options; /* ends with a NULL name */
-    size_t values_bytes;             /* of the struct that the options fill */
+    size_t values_bytes;             /* size of the struct of values */
 
-    /* Required. `values` is valid during the call only. A policy may ask the backing for
-     * memory here, or at the first request. On failure nothing is left behind. */
+    /* Required. `values` is valid during the call only. A policy may take memory from the backing
+     * here or at the first request. If it fails, it frees all that it took. */
     enum ar_status (*create)(const struct ar_policy_context *context, const void *values,
                              struct ar_policy **out, struct ar_error *error);
 
-    /* Required. Gives everything back, also with blocks live or pending; the device has no work
-     * left by then. Never fails. */
+    /* Required. Releases and frees everything, also if blocks are live or pending. The device has
+     * no pending work. Never fails. */
     void (*destroy)(struct ar_policy *self);
 
-    /* Required. OK, or NO_MEMORY where the request cannot be served, or CORRUPT. Fills
-     * address, granted_bytes and cookie. Updates the totals, live_bytes among them. */
+    /* Required. OK; NO_MEMORY if the request cannot be served; another status stops the run. Fills
+     * address, granted_bytes and cookie and updates the totals. */
     enum ar_status (*alloc)(struct ar_policy *self, const struct ar_policy_request *request,
                             struct ar_policy_block *out);
 
-    /* Required. The program lets the block go on `stream`. Exactly a block that alloc gave
-     * and that was not freed; the `checked` decorator finds those who break that. */
+    /* Required. The program frees the block on `stream`. The block is one that alloc returned and
+     * that is not freed yet; the decorator `checked` finds callers that break this. */
     enum ar_status (*free)(struct ar_policy *self, const struct ar_policy_block *block,
                            uint32_t stream);
 
     /* Required, O(1). */
     void (*stats)(const struct ar_policy *self, struct ar_policy_stats *out);
 
-    /* Required. Every range in address order, without gaps inside a segment. */
+    /* Required. Visits every range in the order of addresses, without gaps in a segment. */
     void (*walk)(const struct ar_policy *self, ar_policy_visit *visit, void *argument);
 
-    /* Required. Checks every invariant; CORRUPT with the first broken one as a sentence. */
+    /* Required. Checks every invariant. CORRUPT: a sentence says which one is broken, and where. */
     enum ar_status (*validate)(const struct ar_policy *self, struct ar_error *error);
 
-    /* Required where it is not the largest hole: the largest request that could be served
-     * at that price. NULL: the largest hole, at every price. */
+    /* The largest request that can be served with that effort. NULL: the largest free block, for
+     * every effort. */
     uint64_t (*servable)(const struct ar_policy *self, enum ar_policy_effort effort);
 
-    /* All below optional. */
+    /* All hooks below are optional. */
 
     /* The block is used on another stream too. */
     enum ar_status (*use)(struct ar_policy *self, const struct ar_policy_block *block,
                           uint32_t stream);
 
-    /* The program let go of the block; free follows when it is complete. */
+    /* The program requests the free. The hook `free` follows when it is completed. */
     void (*retire)(struct ar_policy *self, const struct ar_policy_block *block);
 
-    /* Start from ranges that are there already, before the first request: a trace that begins in
-     * the middle. They come by address, those of a segment (one segment_address) next to each
-     * other and without gaps; UNMAPPED ones stand between the pages of a segment that grows by
-     * them. The backing holds what is there; pages have the handle 0. USED ranges may be shorter
-     * than the blocks that the policy gives for such requests, where only what was asked for is
-     * known; what follows is a HOLE then. The block of the k-th USED range is written to
-     * blocks[k], k from 0. INVALID: the policy can never have come to this state. After a failure
-     * it can only be destroyed. */
+    /* Before the first request: start from ranges that exist already, for a trace that begins in
+     * the middle of a program. Ranges come in the order of addresses. Those of a segment (the same
+     * segment_address) follow each other without gaps; UNMAPPED ranges stand between the pages of a
+     * segment that grows by pages. The backing has this memory; its pages have the handle 0. A USED
+     * range may be shorter than the block that the policy makes for such a request, if only the
+     * requested bytes are known; a FREE range follows then. The block of the k-th USED range is
+     * written to blocks[k], from 0. INVALID: the policy cannot reach this state. After a failure
+     * the policy can only be destroyed. */
     enum ar_status (*adopt)(struct ar_policy *self, const struct ar_policy_range *ranges,
                             size_t count, struct ar_policy_block *blocks);
 
-    /* Time passed, or a stream came to its end: poll what is pending. */
+    /* Time has passed, or a stream has finished: poll pending frees. */
     void (*progress)(struct ar_policy *self);
 
-    /* Give back what is cached until at most `keep_bytes` of it are left. */
+    /* Release cached memory until at most `keep_bytes` of it are left. */
     enum ar_status (*trim)(struct ar_policy *self, uint64_t keep_bytes);
 
-    /* Offline: every lifetime of the trace, before the first request. */
+    /* Offline: all lifetimes of the trace, before the first request. */
     enum ar_status (*plan)(struct ar_policy *self, const struct ar_policy_lifetime *lifetimes,
                            size_t count);
 
-    /* The text that a user would set to get this policy: an environment variable, a line of
-     * code. Returns false where there is none. */
+    /* The text that a user sets to get this policy: an environment variable or a line of code.
+     * False: there is none. */
     bool (*setting)(const struct ar_policy *self, char *text, size_t text_bytes);
 
-    /* The sentence behind the last CORRUPT or other status that stops a run; "" where there
-     * was none. It stays the policy's. */
+    /* The sentence for the last status that stops a run; "": there is none. Owned by the policy. */
     const char *(*problem)(const struct ar_policy *self);
 
-    /* Whether serving the request now would first give cached memory back to the backing. A dry
-     * run: it polls what is pending, where serving the request would begin with that, and
-     * changes nothing else. */
+    /* Whether the request would now release cached memory to the backing before it is served. A dry
+     * run: it polls pending frees if the request would do so, and changes nothing else. */
     bool (*would_release)(struct ar_policy *self, const struct ar_policy_request *request);
 
-    /* Figures under the names that the imitated allocator gives them, by index from 0. Writes
-     * both and returns true; false past the last one. */
+    /* Figures under the names of the imitated allocator, by index from 0. False: there are no
+     * more. */
     bool (*report)(const struct ar_policy *self, size_t index, char *name, size_t name_bytes,
                    uint64_t *value);
 
-    /* The program has given a private pool up: what is free in it, now or later, may go back to
-     * the backing when cached memory does. */
+    /* The program has ended a private pool. Its free memory may be released with other cached
+     * memory from now on. */
     void (*end_pool)(struct ar_policy *self, uint32_t pool);
 
-    /* Whether the request would now be served from what the policy holds, with no call to the
-     * backing for memory. A dry run, as would_release. */
+    /* Whether the request would now be served from reserved memory, without a call to the backing
+     * for memory. A dry run, as would_release. */
     bool (*would_fit)(struct ar_policy *self, const struct ar_policy_request *request);
 
-    /* The peaks that `report` gives start again from what is there now. */
+    /* Resets the peaks of `report` to the present values. */
     void (*reset_peaks)(struct ar_policy *self);
 };
 
-/* Kept by policies with AR_POLICY_WATCHES_FREE: how many bytes could serve requests of
- * `unit_bytes`, that is the sum over all holes of floor(hole / unit) * unit. */
+/* Policies with AR_POLICY_WATCHES_FREE keep the bytes that can serve requests of `unit_bytes`: the
+ * sum of floor(bytes / unit) * unit over all free blocks. */
 struct ar_policy_free_watch {
     uint64_t unit_bytes;
     uint64_t usable_bytes;
 };
 
-/* The base of every instance: the first member of the policy's own struct. */
+/* The base of every instance: the first member of the struct of the policy. */
 struct ar_policy {
     const struct ar_policy_ops *ops;
     struct ar_policy_totals totals;
-    struct ar_policy_free_watch *watch; /* NULL: nobody watches. Set it before the first request */
+    struct ar_policy_free_watch *watch; /* NULL: none. Set before the first request */
 };
 
 static inline void ar_policy_free_added(struct ar_policy *self, uint64_t bytes)
@@ -278,7 +276,7 @@ static inline void ar_policy_free_removed(struct ar_policy *self, uint64_t bytes
         self->watch->usable_bytes -= bytes - bytes % self->watch->unit_bytes;
 }
 
-/* Callers use these, never the hooks. */
+/* Callers use these functions, never the hooks. */
 static inline enum ar_status ar_policy_alloc(struct ar_policy *self,
                                              const struct ar_policy_request *request,
                                              struct ar_policy_block *out)
@@ -316,9 +314,9 @@ static inline void ar_policy_destroy(struct ar_policy *self)
         self->ops->destroy(self);
 }
 
-/* As the hook; the default where there is none: servable answers with the largest hole, problem
- * with "", would_release, would_fit and report with false, the others do nothing and return OK. Servable is never more than the free bytes for
- * NONE. */
+/* Without the hook: servable returns the largest free block, problem "", would_release, would_fit
+ * and report false; the others do nothing and return OK. Servable with EFFORT_NONE is at most the
+ * free bytes. */
 AR_API uint64_t ar_policy_servable(const struct ar_policy *self, enum ar_policy_effort effort);
 AR_API enum ar_status ar_policy_use(struct ar_policy *self, const struct ar_policy_block *block,
                                     uint32_t stream);
@@ -334,10 +332,55 @@ AR_API void ar_policy_reset_peaks(struct ar_policy *self);
 AR_API bool ar_policy_report(const struct ar_policy *self, size_t index, char *name,
                              size_t name_bytes, uint64_t *value);
 
-/* What every policy must bring: versions that fit, the required hooks, a name, a summary, and a
- * table of options that begins with the common ones. INVALID names what is missing. */
+/* Checks what every policy must have: the right versions, the required hooks, a name, a summary,
+ * and a table of options that begins with the common ones. INVALID says what is missing. */
 AR_API enum ar_status ar_policy_check(const struct ar_policy_ops *ops,
                                       struct ar_error *error) AR_STATUS_CHECKED;
+
+/* ---- For the code of policies ---------------------------------------------------------------- */
+
+/* A zeroed instance of `bytes` with its ops set, in host memory. NULL: no host memory, with a
+ * sentence. */
+AR_API void *ar_policy_new(const struct ar_policy_context *context, const struct ar_policy_ops *ops,
+                           size_t bytes, struct ar_error *error) AR_STATUS_CHECKED;
+
+/* The option `limit`; UINT64_MAX if it is not set. */
+static inline uint64_t ar_policy_limit(const struct ar_policy_common *values)
+{
+    return values->limit_bytes ? values->limit_bytes : UINT64_MAX;
+}
+
+/* At the end of alloc: fills in the block and counts it. */
+static inline void ar_policy_grant(struct ar_policy *self, struct ar_policy_block *out,
+                                   uint64_t address, uint64_t bytes, uint64_t cookie)
+{
+    out->address = address;
+    out->granted_bytes = bytes;
+    out->cookie = cookie;
+    self->totals.live_bytes += out->requested_bytes;
+    self->totals.granted_bytes += bytes;
+    self->totals.live_blocks++;
+}
+
+/* In free, or in retire: the block is no longer live. */
+static inline void ar_policy_ungrant(struct ar_policy *self, uint64_t requested_bytes,
+                                     uint64_t granted_bytes)
+{
+    self->totals.live_bytes -= requested_bytes;
+    self->totals.granted_bytes -= granted_bytes;
+    self->totals.live_blocks--;
+}
+
+/* In validate: compares the totals and the watch with the sums over the policy's own walk, which
+ * must be in the order of addresses. `releasable_bytes` is recounted by the policy. CORRUPT says
+ * which number differs. */
+AR_API enum ar_status ar_policy_check_totals(const struct ar_policy *self,
+                                             uint64_t releasable_bytes,
+                                             struct ar_error *error) AR_STATUS_CHECKED;
+
+/* In validate: CORRUPT with the sentence "policy NAME: WHAT, at ADDRESS". */
+AR_API enum ar_status ar_policy_broken(const struct ar_policy *self, const char *what,
+                                       uint64_t address, struct ar_error *error);
 
 /* The entry point of a shared object: `const struct ar_policy_ops *allocrig_policy(void)`. */
 typedef const struct ar_policy_ops *ar_policy_entry(void);

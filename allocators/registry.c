@@ -1,14 +1,15 @@
-/* From the name in a spec to an instance. How registry_create builds one:
- * 1. every link is looked up and its options are read and checked;
- * 2. from the outside in, decorators that stand before the memory open theirs;
- * 3. the policy is made on the innermost memory;
- * 4. from the inside out, each decorator is put around what is there.
- * Whatever fails undoes the steps before it. */
-#include "allocators/registry.h"
-
+/* The steps of registry_create:
+ * 1. look up every link, read its options and check them;
+ * 2. from the outermost decorator inwards, open the memory of those that have one;
+ * 3. make the policy with the innermost memory;
+ * 4. from the innermost decorator outwards, wrap each around the result.
+ * A step that fails undoes the steps before it. */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "allocators/registry.h"
 
 #define POLICY(name) extern const struct ar_policy_ops name;
 #include "allocators/policies.def"
@@ -32,7 +33,7 @@ static const struct decorator_ops *const decorators[] = {
 #define POLICY_COUNT    (sizeof policies / sizeof policies[0])
 #define DECORATOR_COUNT (sizeof decorators / sizeof decorators[0])
 
-/* One link of a spec, looked up: one of the two, with its options read. */
+/* A link of a spec: a policy or a decorator, and its options. */
 struct part {
     const struct ar_policy_ops *policy;
     const struct decorator_ops *decorator;
@@ -75,8 +76,8 @@ static enum ar_status unknown_policy(const char *name, struct ar_error *error)
 {
     if (find_decorator(name))
         return ar_error_set(error, AR_INVALID,
-                            "%s is a decorator and needs a policy to stand before; write %s+NAME",
-                            name, name);
+                            "%s is a decorator and needs a policy after it; write %s+NAME", name,
+                            name);
     const char *names[POLICY_COUNT];
     for (size_t i = 0; i < POLICY_COUNT; i++)
         names[i] = policies[i]->name;
@@ -86,8 +87,8 @@ static enum ar_status unknown_policy(const char *name, struct ar_error *error)
                             name, near);
     return ar_error_set(
         error, AR_INVALID,
-        "there is no policy \"%.60s\"; \"allocrig list policies\" names those there "
-        "are, and a shared object needs a slash or .so in its name",
+        "there is no policy \"%.60s\"; \"allocrig list policies\" lists them, and a "
+        "shared object needs a slash or .so in its name",
         name);
 }
 
@@ -96,7 +97,7 @@ static enum ar_status unknown_decorator(const char *name, struct ar_error *error
     if (registry_find(name) || names_object(name))
         return ar_error_set(
             error, AR_INVALID,
-            "%.60s is a policy, and before a plus sign stand only decorators; put it "
+            "%.60s is a policy, and only decorators may be before a plus sign; put it "
             "last",
             name);
     const char *names[DECORATOR_COUNT];
@@ -107,6 +108,47 @@ static enum ar_status unknown_decorator(const char *name, struct ar_error *error
                         name, near ? near : decorators[0]->name);
 }
 
+/* Loads a policy from a shared object, which stays loaded until the program ends: its ops and code
+ * may be in use anywhere. A second load returns the same ops. */
+static enum ar_status load_object(const char *path, const struct ar_policy_ops **out,
+                                  struct ar_error *error)
+{
+    /* Without a slash, dlopen searches the folders of the system and not this one. */
+    char here[4096];
+    const char *file = path;
+    if (!strchr(path, '/')) {
+        if (snprintf(here, sizeof here, "./%s", path) >= (int)sizeof here)
+            return ar_error_set(error, AR_INVALID, "the file name of the policy is too long");
+        file = here;
+    }
+    void *object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!object)
+        return ar_error_set(error, AR_MISSING,
+                            "the policy \"%.200s\" cannot be loaded (%.300s); give the path of a "
+                            "shared object, built with -shared -fPIC",
+                            path, dlerror());
+    void *symbol = dlsym(object, AR_POLICY_ENTRY_NAME);
+    if (!symbol)
+        return ar_error_set(error, AR_MISSING,
+                            "\"%.200s\" is not a policy: it has no function %s; "
+                            "allocators/README.md shows the one to write",
+                            path, AR_POLICY_ENTRY_NAME);
+    /* ISO C has no conversion from a data pointer to a function pointer; POSIX guarantees that the
+     * bytes are the same. */
+    ar_policy_entry *entry;
+    memcpy(&entry, &symbol, sizeof entry);
+    const struct ar_policy_ops *ops = entry();
+    if (!ops)
+        return ar_error_set(error, AR_INVALID, "%s in \"%.200s\" returned NULL",
+                            AR_POLICY_ENTRY_NAME, path);
+    enum ar_status status = ar_policy_check(ops, error);
+    if (status)
+        return ar_error_prefix(error, status, "in \"%.200s\"", path);
+    *out = ops;
+    return AR_OK;
+}
+
+/* A policy of the catalog of the spec, or NULL. */
 static const struct ar_policy_ops *find_registered(const struct ar_spec *spec, const char *name)
 {
     const struct ar_policy_ops *const *at = spec->catalog ? spec->catalog->policies : NULL;
@@ -123,7 +165,7 @@ static enum ar_status find_policy(const struct ar_spec *spec, const char *name,
         *out = find_registered(spec, name);
     if (*out)
         return ar_policy_check(*out, error);
-    return names_object(name) ? loader_open(name, out, error) : unknown_policy(name, error);
+    return names_object(name) ? load_object(name, out, error) : unknown_policy(name, error);
 }
 
 static enum ar_status part_read(struct part *part, const struct ar_spec_link *link,
@@ -145,7 +187,7 @@ static void parts_close(struct part *parts, size_t count)
     free(parts);
 }
 
-/* Step 1. On success the caller gives the parts to parts_close. */
+/* Step 1. On success the caller calls parts_close. */
 static enum ar_status parts_open(const struct ar_spec *spec, struct part **out,
                                  struct ar_error *error)
 {

@@ -1,14 +1,13 @@
-/* Takes specs apart. What: the grammar of spec.h. How: one pass over a copy of the text, in
- * which the character after each token is replaced by its end, so that names, keys and values
- * are pointers into the copy. One block of memory holds links, pairs, copy and original; how
- * many links and pairs there can be follows from counting the signs that divide them. */
+/* The parser of specs: one pass over a copy of the text. The character after each token is replaced
+ * by NUL, so names, keys and values are pointers into the copy. One block of memory holds links,
+ * pairs, copy and original; the counts of the separators bound the numbers of links and pairs. */
 #include "allocators/spec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct parser {
-    char *copy; /* the text; ends are written into it */
+    char *copy; /* of the text; NULs are written into it */
     char *at;   /* the next character to read */
     struct ar_spec_pair *pairs;
     size_t pair_count;
@@ -35,7 +34,7 @@ static size_t place(const struct parser *p, const char *at)
     return (size_t)(at - p->copy) + 1;
 }
 
-/* The rest of the parser: ends the token, steps over the sign behind it, says which it was. */
+/* Ends the token at `end`, skips the sign after it and returns the sign. */
 static char end_token(struct parser *p, char *end)
 {
     char sign = *p->at;
@@ -66,7 +65,7 @@ static enum ar_status quoted(struct parser *p, const char *ends, const char **ou
     return AR_OK;
 }
 
-/* Reads up to one of `ends` or the end of the text; `sign` is what ended it. */
+/* Reads up to one of `ends` or the end of the text and writes the sign that ended it. */
 static enum ar_status token(struct parser *p, const char *ends, const char **out, char *sign)
 {
     skip_blanks(p);
@@ -82,7 +81,7 @@ static enum ar_status token(struct parser *p, const char *ends, const char **out
     return AR_OK;
 }
 
-/* One pair; `sign` is the comma or bracket behind it, or 0 at the end of the text. */
+/* One pair. `sign` is the comma or bracket after it, or 0 at the end of the text. */
 static enum ar_status read_pair(struct parser *p, bool bracket, char *sign)
 {
     struct ar_spec_pair *pair = &p->pairs[p->pair_count];
@@ -124,7 +123,7 @@ static enum ar_status read_pairs(struct parser *p, bool bracket, struct ar_spec_
     return AR_OK;
 }
 
-/* One link; `more` says whether a plus sign follows. */
+/* One link. `more`: a plus sign follows. */
 static enum ar_status read_link(struct parser *p, struct ar_spec_link *link, bool *more)
 {
     char sign;

@@ -1,20 +1,20 @@
-/* Specs: `NAME:key=value,...`, with decorators before it: `checked+fault(n=3)+growth:limit=2GiB`.
- * The same grammar names policies, workloads (`random:seed=3`) and devices (`sim:profile=h100`).
+/* Specs: `NAME:key=value,...`, after decorators: `checked+fault(n=3)+growth:limit=2GiB`. The same
+ * grammar is used for policies, workloads (`random:seed=3`) and devices (`sim:profile=h100`).
  *
  *     spec  = { link "+" } link
  *     link  = name [ "(" pairs ")" ] [ ":" pairs ]     the colon only in the last link
  *     pairs = [ pair { "," pair } ]
  *     pair  = key [ "=" value ]
  *
- * 1. A name ends at the first colon, plus sign or opening bracket. All else may be in it: dots
- *    and slashes, so that a file is a name (./mine.so, data/T.csv).
- * 2. After the colon all is pairs, up to the end of the text. A value there ends at a comma and
- *    at nothing else, so paths, colons, equal signs and plus signs need no quotes. In the
- *    bracket form a value ends at a comma or a closing bracket.
- * 3. A name or value that begins with ' or " ends at the same sign, which is where a comma may
- *    be part of it: torch:conf='expandable_segments:True,max_split_size_mb:64'. A quote that is
- *    not the first character is a character like any other.
- * 4. Blanks around names, keys and values are dropped, except inside quotes. */
+ * 1. A name ends at the first colon, plus sign or opening bracket. Other characters may be in it,
+ *    so a file is a name (./mine.so, data/T.csv).
+ * 2. Pairs follow the colon up to the end of the text. There a value ends only at a comma, so
+ *    paths, colons, equal signs and plus signs need no quotes. In the bracket form a value ends at
+ *    a comma or a closing bracket.
+ * 3. A name or value that begins with ' or " ends at the same sign, so it may contain a comma:
+ *    torch:conf='expandable_segments:True,max_split_size_mb:64'. A quote that is not the first
+ *    character is an ordinary character.
+ * 4. Blanks around names, keys and values are dropped, except in quotes. */
 #ifndef ALLOCATORS_SPEC_H
 #define ALLOCATORS_SPEC_H
 
@@ -28,11 +28,11 @@ AR_BEGIN_DECLS
 
 struct ar_spec_pair {
     const char *key;
-    const char *value; /* "" where the key stands alone; quotes are taken off */
-    bool alone;        /* no equal sign: `key`, which is not the same as `key=` */
+    const char *value; /* without quotes; "" if the key has no value */
+    bool alone;        /* no equal sign: `key`, which differs from `key=` */
 };
 
-/* One name with its pairs. The last link is the thing itself, those before decorate it. */
+/* One name with its pairs. The links before the last one are decorators. */
 struct ar_spec_link {
     const char *name; /* may be a path such as ./mine.so */
     const struct ar_spec_pair *pairs;
@@ -48,15 +48,15 @@ struct ar_catalog {
 };
 
 struct ar_spec {
-    const char *text; /* as it was given */
+    const char *text; /* unchanged */
     struct ar_spec_link *links;
     size_t link_count;                /* at least 1 */
-    void *storage;                    /* private: everything above points into it */
-    const struct ar_catalog *catalog; /* where names are looked up too; NULL after ar_spec_parse */
+    void *storage;                    /* private; all pointers above point into it */
+    const struct ar_catalog *catalog; /* more names; NULL after ar_spec_parse */
 };
 
-/* Takes the text apart. On success the caller owns `out` and gives it to ar_spec_close.
- * INVALID names the place in the text. */
+/* Parses the text. On success the caller owns `out` and closes it. INVALID names the place in the
+ * text. */
 AR_API enum ar_status ar_spec_parse(const char *text, struct ar_spec *out,
                                     struct ar_error *error) AR_STATUS_CHECKED;
 AR_API void ar_spec_close(struct ar_spec *spec);

@@ -1,5 +1,5 @@
-/* Arrays that grow by doubling, in the program's own memory, and arrays in order. Policies take theirs
- * from their host (allocators/base/host.h), which is measured. */
+/* Arrays that grow by doubling, in memory of the C library, and searches in sorted arrays. (The
+ * arrays of policies come from base/host.h, where they are measured.) */
 #ifndef ALLOCATORS_BASE_ARRAY_H
 #define ALLOCATORS_BASE_ARRAY_H
 
@@ -15,9 +15,9 @@ AR_BEGIN_DECLS
 /* See ar_array_grow. */
 AR_API void *ar_array_double(void *items, size_t *room, size_t item_bytes);
 
-/* An array of `count` items with room for `*room`, so that one more fits: the same where it does
- * already, else a larger one in its place, and `*room` is what that holds. NULL: no host memory, and
- * the old one stays as it is. `items` is NULL and `*room` 0 at first; the caller frees the last one. */
+/* Makes room for one more item in an array of `count` items with room for `*room`. Returns the same
+ * array, or a larger one in its place and writes its room. NULL: no host memory, and the old array
+ * is unchanged. At first `items` is NULL and `*room` 0. The caller frees the last array. */
 static inline void *ar_array_grow(void *items, size_t count, size_t *room, size_t item_bytes)
 {
     return count < *room ? items : ar_array_double(items, room, item_bytes);
@@ -44,16 +44,16 @@ static inline bool ar_array_make_room(void *array, size_t count, size_t *room, s
  * memory, and the old one stays as it is. */
 AR_API void *ar_array_reach(void *items, size_t *count, size_t index, size_t item_bytes);
 
-/* Of items in the order of a uint64_t that lies `key_at` bytes from each one's start: the index of the
- * first above `value`; `count` where there is none. */
-static inline size_t ar_array_above(const void *items, size_t count, size_t item_bytes,
-                                    size_t key_at, uint64_t value)
+/* For items sorted by a uint64_t that lies `key_at` bytes after the start of each: the index of the
+ * first item with a key of at least `value`; `count` if there is none. */
+static inline size_t ar_array_from(const void *items, size_t count, size_t item_bytes,
+                                   size_t key_at, uint64_t value)
 {
     size_t low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const char *item = (const char *)items + middle * item_bytes;
-        if (*(const uint64_t *)(const void *)(item + key_at) <= value)
+        if (*(const uint64_t *)(const void *)(item + key_at) < value)
             low = middle + 1;
         else
             high = middle;
@@ -61,7 +61,14 @@ static inline size_t ar_array_above(const void *items, size_t count, size_t item
     return low;
 }
 
-/* Puts them in rising order. */
+/* The same for the first item with a key above `value`. */
+static inline size_t ar_array_above(const void *items, size_t count, size_t item_bytes,
+                                    size_t key_at, uint64_t value)
+{
+    return value == UINT64_MAX ? count : ar_array_from(items, count, item_bytes, key_at, value + 1);
+}
+
+/* Sorts in ascending order. */
 AR_API void ar_array_sort(uint64_t *values, size_t count);
 
 AR_END_DECLS

@@ -59,7 +59,7 @@ uint64_t ar_hist_quantile(const struct ar_hist *hist, double fraction)
         return 0;
     double exact = fraction * (double)hist->total;
     uint64_t rank = exact <= 1 ? 1 : (uint64_t)exact;
-    rank += (double)rank < exact; /* rounded up: that many numbers are to be at most it */
+    rank += (double)rank < exact; /* rounded up */
     if (rank >= hist->total)
         return hist->most;
     uint32_t bucket = 0;

@@ -1,10 +1,10 @@
 /* A histogram of unsigned numbers with a bounded relative error, for latencies and sizes.
  *
- * Log-linear, as in HdrHistogram and fio: below 128 every number has a bucket of its own;
- * above, each power of two is divided into 64 buckets of equal width. A bucket is never wider
- * than 1/64 of its smallest number, and what is reported lies in its middle, so a quantile is
- * off by at most 1/128 (0.78 %) of the true one; the least and the greatest are exact. The
- * size is fixed, histograms can be added up, and the counts do not depend on the order. */
+ * Log-linear, as in HdrHistogram and fio: below 128 every number has its own bucket; above, each
+ * power of two is divided into 64 buckets of equal width. A bucket is never wider than 1/64 of its
+ * smallest number, and a quantile is the middle of a bucket, so its error is at most 1/128 (0.78
+ * %). The minimum and the maximum are exact. The size is fixed, histograms can be added, and the
+ * counts do not depend on the order of the numbers. */
 #ifndef ALLOCATORS_BASE_HIST_H
 #define ALLOCATORS_BASE_HIST_H
 
@@ -21,7 +21,7 @@ AR_BEGIN_DECLS
 struct ar_hist {
     uint64_t count[AR_HIST_BUCKETS];
     uint64_t total;       /* the sum of the counts */
-    uint64_t least, most; /* exact; valid where total is not 0 */
+    uint64_t least, most; /* exact; valid if total is not 0 */
 };
 
 /* The bucket of a number, and the smallest and largest number of a bucket. */
@@ -35,8 +35,8 @@ AR_API void ar_hist_add(struct ar_hist *hist, uint64_t value, uint64_t count);
 /* Adds all of `from` to `into`. */
 AR_API void ar_hist_merge(struct ar_hist *into, const struct ar_hist *from);
 
-/* The smallest number such that at least `fraction` (0 to 1) of all are at most that large,
- * with the error stated above; 0 where the histogram is empty. */
+/* The smallest number such that at least `fraction` (0 to 1) of all numbers are not above it, with
+ * the error stated above; 0 if the histogram is empty. */
 AR_API uint64_t ar_hist_quantile(const struct ar_hist *hist, double fraction);
 
 AR_END_DECLS

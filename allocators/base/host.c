@@ -1,6 +1,7 @@
 #include "allocators/base/host.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void *ar_host_alloc(struct ar_host *host, size_t bytes)
 {
@@ -39,4 +40,17 @@ void *ar_host_grow(struct ar_host *host, void *memory, size_t old_count, size_t 
     if (host->now_bytes > host->peak_bytes)
         host->peak_bytes = host->now_bytes;
     return grown;
+}
+
+bool ar_host_extend(struct ar_host *host, void *array, uint32_t *room, uint32_t new_room,
+                    size_t element_bytes)
+{
+    void *memory;
+    memcpy(&memory, array, sizeof memory); /* a pointer to any type */
+    memory = ar_host_grow(host, memory, *room, new_room, element_bytes);
+    if (!memory)
+        return false;
+    memcpy(array, &memory, sizeof memory);
+    *room = new_room;
+    return true;
 }

@@ -15,8 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "allocators/base/api.h"
 #include "allocators/base/host.h"
 #include "allocators/base/status.h"
+
+AR_BEGIN_DECLS
 
 #define AR_MAP_NO_KEY UINT64_MAX
 
@@ -31,29 +34,32 @@ struct ar_map {
 };
 
 /* Frees the cells. The map is empty and can be used again. */
-void ar_map_close(struct ar_map *map);
+AR_API void ar_map_close(struct ar_map *map);
 
 /* Removes all keys and keeps the cells. */
-void ar_map_clear(struct ar_map *map);
+AR_API void ar_map_clear(struct ar_map *map);
 
 /* Makes sure that the next ar_map_add or ar_map_put succeeds. HOST_MEMORY: the map is unchanged. */
-enum ar_status ar_map_reserve(struct ar_map *map) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_map_reserve(struct ar_map *map) AR_STATUS_CHECKED;
 
 /* The value of the key, or NULL. The pointer is valid until a key is added or removed. */
-uint64_t *ar_map_find(const struct ar_map *map, uint64_t key);
+AR_API uint64_t *ar_map_find(const struct ar_map *map, uint64_t key);
 
 /* The value of the key, which is added with a value of zeros if it is not there. NULL if there is
  * no host memory or the key is AR_MAP_NO_KEY: the map is unchanged. */
-uint64_t *ar_map_add(struct ar_map *map, uint64_t key);
+AR_API uint64_t *ar_map_add(struct ar_map *map, uint64_t key);
 
 /* Returns false if the key is not there. */
-bool ar_map_remove(struct ar_map *map, uint64_t key);
+AR_API bool ar_map_remove(struct ar_map *map, uint64_t key);
 
 /* For values of one word: adds the key or changes its value. HOST_MEMORY, or INVALID for
  * AR_MAP_NO_KEY: the map is unchanged. */
-enum ar_status ar_map_put(struct ar_map *map, uint64_t key, uint64_t value) AR_STATUS_CHECKED;
+AR_API enum ar_status ar_map_put(struct ar_map *map, uint64_t key,
+                                 uint64_t value) AR_STATUS_CHECKED;
 
 /* For values of one word. Returns false, and leaves `value` alone, if the key is not there. */
-bool ar_map_get(const struct ar_map *map, uint64_t key, uint64_t *value);
+AR_API bool ar_map_get(const struct ar_map *map, uint64_t key, uint64_t *value);
+
+AR_END_DECLS
 
 #endif

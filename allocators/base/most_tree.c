@@ -47,9 +47,9 @@ uint32_t ar_most_tree_next(const struct ar_most_tree *self, uint32_t from, uint6
         return AR_MOST_TREE_NONE;
     uint32_t node = self->room + from;
     while (self->nodes[node] < least) {
-        while (node & 1) /* all below its parent, from there on, was looked at */
+        while (node & 1) /* the parent has no more children after it */
             node /= 2;
-        if (!node) /* up the right edge: there is no more */
+        if (!node) /* the root was reached along the right edge */
             return AR_MOST_TREE_NONE;
         node++;
     }

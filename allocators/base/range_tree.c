@@ -1,13 +1,13 @@
-/* A treap (Seidel and Aragon, "Randomized search trees", Algorithmica 1996): a search tree by
- * key that is a heap by priority. The priority is a hash of the node's index instead of a
- * random number, so that the same calls give the same tree; it costs no memory. Each node knows
- * the largest range below it, which makes "the lowest that is large enough" one descent.
+/* A treap (Seidel and Aragon, "Randomized search trees", Algorithmica 1996): a search tree by key
+ * that is a heap by priority. The priority is a hash of the index of the node instead of a random
+ * number, so the same calls give the same tree, and it needs no memory. Each node holds the largest
+ * range of its subtree, so the search for the lowest range that is large enough is one descent.
  *
- * 1. Insert goes down to the first node of lower priority, splits that subtree by the new key,
- *    and hangs the halves below the new node.
- * 2. Remove puts the merged children in the node's place.
- * 3. Cut and join split at the ends of a run of keys, and merge what is on both sides.
- * 4. All mend the largest sizes on their way, and stop where nothing changes. */
+ * 1. Insert descends to the first node of lower priority, splits that subtree by the new key, and
+ *    hangs the two halves below the new node.
+ * 2. Remove replaces the node with its merged children.
+ * 3. Cut and join split at the ends of a run of keys and merge the trees on both sides.
+ * 4. All update the largest sizes on their way and stop when nothing changes. */
 #include "allocators/base/range_tree.h"
 
 void ar_range_pool_open(struct ar_range_pool *pool, struct ar_host *host)
@@ -84,7 +84,7 @@ static inline void mend(struct ar_range_node *nodes, uint32_t node)
     n->most_bytes = most;
 }
 
-/* Divides the tree below `node` into what comes before `key` and the rest. */
+/* Divides the tree below `node` into the nodes before `key` and the rest. */
 static void split(struct ar_range_node *nodes, uint32_t node, const struct ar_range_node *key,
                   enum ar_range_order order, uint32_t *low, uint32_t *high)
 {
@@ -133,8 +133,8 @@ void ar_range_tree_insert(struct ar_range_pool *pool, uint32_t *root, enum ar_ra
     *at = node;
 }
 
-/* Takes `node` out of the tree at `at`. True: the largest size there may have changed. Where it
- * was another range's, it stays, and all above stays too. */
+/* Removes `node` from the tree at `at`. True: the largest size there may have changed. If another
+ * range is the largest, this size and those above do not change. */
 static bool without(struct ar_range_node *nodes, uint32_t *at, enum ar_range_order order,
                     uint32_t node)
 {
@@ -157,7 +157,7 @@ void ar_range_tree_remove(struct ar_range_pool *pool, uint32_t *root, enum ar_ra
     without(pool->nodes, root, order, node);
 }
 
-/* Mends from `node` up to `at`. True: the largest size at `at` has changed. */
+/* Updates the sizes from `node` up to `at`. True: the largest size at `at` has changed. */
 static bool mend_up(struct ar_range_node *nodes, uint32_t at, uint32_t node)
 {
     if (at != node) {
@@ -272,6 +272,11 @@ uint64_t ar_range_tree_most_below(const struct ar_range_pool *pool, uint32_t roo
     return most;
 }
 
+uint32_t ar_range_tree_next(const struct ar_range_pool *pool, uint32_t root, uint32_t node)
+{
+    return ar_range_tree_first(pool, root, node ? pool->nodes[node].address + 1 : 0, 0);
+}
+
 bool ar_range_tree_walk(const struct ar_range_pool *pool, uint32_t root, ar_range_visit *visit,
                         void *argument)
 {
@@ -298,8 +303,7 @@ bool ar_range_tree_check(const struct ar_range_pool *pool, uint32_t root, enum a
         *count += below;
         if (!child)
             continue;
-        /* Neighbours in the order are compared on the way up: enough with the ends of each
-         * subtree, which are found by descending. */
+        /* It suffices to compare a node with the nearest ends of its two subtrees. */
         uint32_t end = child;
         while (side == 0 ? nodes[end].right : nodes[end].left)
             end = side == 0 ? nodes[end].right : nodes[end].left;

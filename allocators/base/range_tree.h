@@ -1,6 +1,7 @@
-/* Ranges of addresses in a pool of nodes, and balanced trees over them: by address, to find the
- * lowest that is large enough, or by size and then address, to find the smallest. Nodes are
- * named by index, 48 bytes each; index 0 is no node. A tree is its root's index, 0 when empty. */
+/* Ranges of addresses in a pool of nodes, and balanced trees over them. A tree by address finds the
+ * lowest range that is large enough; a tree by size and then address finds the smallest. Nodes have
+ * 48 bytes and are referred to by index. Index 0 is not a node. A tree is the index of its root, 0
+ * if it is empty. */
 #ifndef ALLOCATORS_BASE_RANGE_TREE_H
 #define ALLOCATORS_BASE_RANGE_TREE_H
 
@@ -14,17 +15,17 @@ AR_BEGIN_DECLS
 
 struct ar_range_node {
     uint64_t address, bytes;
-    uint64_t most_bytes; /* the tree's: the largest range at or below this node */
-    uint64_t extra;      /* the owner's */
+    uint64_t most_bytes; /* for the tree: the largest range of this subtree */
+    uint64_t extra;      /* for the owner */
     uint32_t left, right;
-    uint32_t previous, next; /* the owner's, for a list */
+    uint32_t previous, next; /* for a list of the owner */
 };
 
 struct ar_range_pool {
     struct ar_host *host;
     struct ar_range_node *nodes;
-    uint32_t made, room; /* nodes that were ever taken, 0 among them; that fit */
-    uint32_t spare;      /* the first of those given back, linked by `next` */
+    uint32_t made, room; /* nodes that were ever taken, with 0; that fit */
+    uint32_t spare;      /* the first node that was given back, linked by `next` */
     uint32_t spare_count;
 };
 
@@ -33,32 +34,32 @@ enum ar_range_order {
     AR_RANGE_BY_SIZE, /* and by address among equals */
 };
 
-/* The pool takes its memory from `host` and keeps it until it is closed. */
+/* The pool takes its memory from `host` and frees it when it is closed. */
 AR_API void ar_range_pool_open(struct ar_range_pool *pool, struct ar_host *host);
 AR_API void ar_range_pool_close(struct ar_range_pool *pool);
 
-/* Makes sure that `count` nodes can be taken. False: no host memory; nothing changed. */
+/* Makes sure that `count` nodes can be taken. False: no host memory, nothing has changed. */
 AR_API bool ar_range_pool_reserve(struct ar_range_pool *pool, uint32_t count);
 
-/* A zeroed node; only after a reserve that covers it. Pointers into the pool stay valid until
- * the next reserve. */
+/* A zeroed node, after a reserve that covers it. Pointers into the pool are valid until the next
+ * reserve. */
 AR_API uint32_t ar_range_pool_take(struct ar_range_pool *pool);
 AR_API void ar_range_pool_give(struct ar_range_pool *pool, uint32_t node);
 
-/* Address and size of a node in a tree change through ar_range_tree_change only. O(log n) expected,
- * all of them. */
+/* Only ar_range_tree_change may change the address or size of a node in a tree. All functions take
+ * O(log n) expected time. */
 AR_API void ar_range_tree_insert(struct ar_range_pool *pool, uint32_t *root,
                                  enum ar_range_order order, uint32_t node);
 AR_API void ar_range_tree_remove(struct ar_range_pool *pool, uint32_t *root,
                                  enum ar_range_order order, uint32_t node);
 
-/* Gives a node in a tree by address another place, between the same neighbours, and size. */
+/* Changes address and size of a node in a tree by address. It stays between the same neighbours. */
 AR_API void ar_range_tree_change(struct ar_range_pool *pool, uint32_t root, uint32_t node,
                                  uint64_t address, uint64_t bytes);
 
-/* By address: takes all ranges that start in [low, high) out of the tree; what they are now is a
- * tree of its own, of which the root is returned. And the way back: `added` is a tree, or 0, whose
- * ranges all lie between two neighbours of the other one. */
+/* By address: removes all ranges that start in [low, high) and returns the root of a tree of them.
+ * Join is the opposite: all ranges of the tree `added`, which may be empty, lie between two
+ * neighbours of the other tree. */
 AR_API uint32_t ar_range_tree_cut(struct ar_range_pool *pool, uint32_t *root, uint64_t low,
                                   uint64_t high);
 AR_API void ar_range_tree_join(struct ar_range_pool *pool, uint32_t *root, uint32_t added);
@@ -71,23 +72,26 @@ AR_API uint32_t ar_range_tree_first(const struct ar_range_pool *pool, uint32_t r
 AR_API uint32_t ar_range_tree_last(const struct ar_range_pool *pool, uint32_t root,
                                    uint64_t address);
 
-/* By size: the least range that is not below (bytes, address); 0: none. */
+/* By size: the first range at or after (bytes, address); 0: none. */
 AR_API uint32_t ar_range_tree_best(const struct ar_range_pool *pool, uint32_t root, uint64_t bytes,
                                    uint64_t address);
 
-/* Bytes of the largest range in the tree. O(1). */
+/* Bytes of the largest range; 0: the tree is empty. O(1). */
 AR_API uint64_t ar_range_tree_most(const struct ar_range_pool *pool, uint32_t root);
 
 /* By address: bytes of the largest range that starts below `address`; 0: none. */
 AR_API uint64_t ar_range_tree_most_below(const struct ar_range_pool *pool, uint32_t root,
                                          uint64_t address);
 
-/* Visits in the tree's order; false from `visit` stops. */
+/* By address: the range after `node`, or the first range if `node` is 0; 0: no more. */
+AR_API uint32_t ar_range_tree_next(const struct ar_range_pool *pool, uint32_t root, uint32_t node);
+
+/* Visits all nodes in the order of the tree. `visit` returns false to stop. */
 typedef bool ar_range_visit(void *argument, const struct ar_range_node *node);
 AR_API bool ar_range_tree_walk(const struct ar_range_pool *pool, uint32_t root,
                                ar_range_visit *visit, void *argument);
 
-/* Checks order, balance and sizes below `root` and counts the nodes. False: broken. */
+/* Checks order, balance and sizes, and counts the nodes. False: the tree is broken. */
 AR_API bool ar_range_tree_check(const struct ar_range_pool *pool, uint32_t root,
                                 enum ar_range_order order, uint64_t *count);
 

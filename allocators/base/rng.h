@@ -1,7 +1,7 @@
-/* Random numbers that are the same on every machine: xoshiro256** seeded through splitmix64
+/* Random numbers that are the same on every machine: xoshiro256** with a seed through splitmix64
  * (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2018), and the
- * distributions that workloads draw from. Only IEEE basic operations are used, no libm whose
- * last bit differs between versions. */
+ * distributions of workloads. They use basic IEEE operations and no libm, whose last bit differs
+ * between versions. */
 #ifndef ALLOCATORS_BASE_RNG_H
 #define ALLOCATORS_BASE_RNG_H
 
@@ -26,7 +26,7 @@ AR_API uint64_t ar_rng_between(struct ar_rng *rng, uint64_t least, uint64_t most
 AR_API double ar_rng_unit(struct ar_rng *rng);
 /* Log-uniform in [least, most], 0 < least <= most: every doubling is equally likely. */
 AR_API uint64_t ar_rng_log_uniform(struct ar_rng *rng, uint64_t least, uint64_t most);
-/* Standard normal (the sum of twelve uniforms minus six: tails end at 6 sigma). */
+/* Standard normal (the sum of twelve uniforms minus six, so the tails end at 6 sigma). */
 AR_API double ar_rng_normal(struct ar_rng *rng);
 /* exp(mu + sigma * normal). */
 AR_API double ar_rng_log_normal(struct ar_rng *rng, double mu, double sigma);

@@ -10,7 +10,7 @@ __extension__ typedef unsigned __int128 wide;
 
 static const char unit_letters[] = "kmgtpe";
 
-/* Reads what follows the digits: "", "B", "K", "KB", "KiB" and so on. -1: not a unit. */
+/* Reads the unit after the digits: "", "B", "K", "KB", "KiB" and so on. -1: not a unit. */
 static int unit_shift(const char *text)
 {
     if (text[0] == '\0' || strcmp(text, "B") == 0)

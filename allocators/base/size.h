@@ -1,5 +1,4 @@
-/* Sizes as people write them: one pair of functions, so that what one prints the
- * other reads. Binary units only: K, KiB and k all mean 1024. */
+/* Sizes as text. Units are binary: K, KiB and k all mean 1024. */
 #ifndef ALLOCATORS_BASE_SIZE_H
 #define ALLOCATORS_BASE_SIZE_H
 
@@ -16,24 +15,24 @@ AR_BEGIN_DECLS
 #define AR_MIB UINT64_C(1048576)
 #define AR_GIB UINT64_C(1073741824)
 
-/* Reads "4096", "24GiB", "1.5M" or "2t" into bytes. The whole text must be a size
- * below 2^63. A fraction of KiB and larger is taken to the whole byte below, since frameworks print
- * rounded sizes ("79.11 GiB") and people copy them; bytes have none. INVALID otherwise, with a
+/* Reads "4096", "24GiB", "1.5M" or "2t" into bytes. The whole text must be a size below 2^63. A
+ * fraction of KiB or a larger unit is rounded down to a whole byte, because frameworks print
+ * rounded sizes ("79.11 GiB") that people copy; bytes have no fraction. INVALID otherwise, with a
  * sentence. */
 AR_API enum ar_status ar_size_parse(const char *text, uint64_t *bytes,
                                     struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Reads a non-negative decimal integer, the whole text of it. INVALID otherwise. */
+/* Reads a non-negative decimal integer, which must be the whole text. INVALID otherwise. */
 AR_API enum ar_status ar_count_parse(const char *text, uint64_t *count,
                                      struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Writes bytes for a reader, four significant digits: "1.500 GiB". Returns `text`. */
+/* Prints bytes with four significant digits: "1.500 GiB". Returns `text`. */
 AR_API const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes);
 
-/* Writes the shortest text that ar_size_parse reads back as the same number: "1536MiB". */
+/* Prints the shortest text that ar_size_parse reads as the same number: "1536MiB". */
 AR_API const char *ar_size_print_exact(uint64_t bytes, char *text, size_t text_bytes);
 
-/* Rounds up to a multiple of a power of two; `bytes` must leave room for it. */
+/* Rounds up to a multiple of a power of two. The result must not overflow. */
 static inline uint64_t ar_size_round_up(uint64_t bytes, uint64_t power_of_two)
 {
     return (bytes + power_of_two - 1) & ~(power_of_two - 1);

@@ -1,11 +1,13 @@
-/* The array of span records: it grows by a quarter, so that at any time at most a fifth of
- * it was never used, and hands records out in the order of their indices. */
+/* The array of span records grows by a quarter, so at most a fifth of it was never used. Records
+ * are taken in the order of their numbers. */
+#include <stddef.h>
+
 #include "allocators/base/span.h"
 
 #define FIRST_COUNT 48u
 
-/* Mixes an index into 16 bits that look random, never 0 (the finaliser of MurmurHash3, by
- * Austin Appleby, public domain). */
+/* A hash of the record's number, never 0 (the finaliser of MurmurHash3, Austin Appleby, public
+ * domain). */
 static uint16_t priority_of(uint32_t index)
 {
     uint32_t x = index;
@@ -45,4 +47,133 @@ void ar_spans_close(struct ar_spans *self, struct ar_host *host)
 {
     ar_host_free(host, self->at, self->count * sizeof *self->at);
     *self = (struct ar_spans){0};
+}
+
+/* ---- the index ----------------------------------------------------------------------------------
+ *
+ * The treaps of the classes that hold several spans. The priority of a node is at least that of its
+ * children. All walks go down once and need no links to parents. */
+
+/* The first span of `class` at or after the key, or NULL. */
+static uint32_t *seek_in_class(struct ar_span_index *self, struct ar_span *spans, unsigned class,
+                               uint64_t bytes, uint64_t flipped)
+{
+    uint32_t *found = NULL;
+    for (uint32_t *link = &self->roots[class]; *link;) {
+        struct ar_span *node = &spans[*link];
+        if (ar_span_index_reaches(node, self->address_flip, bytes, flipped)) {
+            found = link;
+            link = &node->left;
+        } else {
+            link = &node->right;
+        }
+    }
+    return found;
+}
+
+bool ar_span_index_find(struct ar_span_index *self, struct ar_span *spans, uint64_t bytes,
+                        uint64_t flipped, struct ar_span_place *place)
+{
+    unsigned class = ar_span_index_class(bytes | 1u); /* a key may have 0 bytes */
+    place->link = seek_in_class(self, spans, class, bytes, flipped);
+    place->class = class;
+    if (place->link)
+        return true;
+    return class < 63u && ar_span_index_best(self, spans, UINT64_C(2) << class, place);
+}
+
+/* The last span of `class` before the key, or 0. */
+static uint32_t last_before(const struct ar_span_index *self, const struct ar_span *spans,
+                            unsigned class, uint64_t bytes, uint64_t address)
+{
+    uint32_t found = 0;
+    for (uint32_t node = self->roots[class]; node;) {
+        if (ar_span_index_reaches(&spans[node], self->address_flip, bytes, address)) {
+            node = spans[node].left;
+        } else {
+            found = node;
+            node = spans[node].right;
+        }
+    }
+    return found;
+}
+
+uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_span *spans,
+                              uint64_t bytes, uint64_t address)
+{
+    unsigned class = ar_span_index_class(bytes | 1u);
+    uint32_t found = last_before(self, spans, class, bytes, address);
+    uint64_t below = self->classes & ((UINT64_C(1) << class) - 1u);
+    if (found || !below)
+        return found;
+    class = 63u ^ (unsigned)__builtin_clzll(below);
+    found = self->roots[class];
+    while (spans[found].right)
+        found = spans[found].right;
+    return found;
+}
+
+uint32_t *ar_span_index_locate(struct ar_span_index *self, struct ar_span *spans, unsigned class,
+                               uint32_t span)
+{
+    const struct ar_span *wanted = &spans[span];
+    uint64_t flip = self->address_flip;
+    uint32_t *link = &self->roots[class];
+    while (*link != span) {
+        struct ar_span *node = &spans[*link];
+        link = ar_span_index_reaches(node, flip, wanted->bytes, wanted->address ^ flip)
+                   ? &node->left
+                   : &node->right;
+    }
+    return link;
+}
+
+void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link)
+{
+    uint32_t left = spans[*link].left;
+    uint32_t right = spans[*link].right;
+    while (left && right) {
+        if (spans[left].priority >= spans[right].priority) {
+            *link = left;
+            link = &spans[left].right;
+            left = *link;
+        } else {
+            *link = right;
+            link = &spans[right].left;
+            right = *link;
+        }
+    }
+    *link = left | right;
+}
+
+void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans, unsigned class,
+                                uint32_t span)
+{
+    struct ar_span *added = &spans[span];
+    uint64_t flip = self->address_flip;
+    uint64_t flipped = added->address ^ flip;
+    uint32_t *link = &self->roots[class];
+    while (spans[*link].priority >= added->priority) { /* that of record 0 is the lowest */
+        struct ar_span *node = &spans[*link];
+        link =
+            ar_span_index_reaches(node, flip, added->bytes, flipped) ? &node->left : &node->right;
+    }
+    uint32_t rest = *link; /* this subtree is divided between the two sides of the new span */
+    *link = span;
+    uint32_t *before = &added->left;
+    uint32_t *after = &added->right;
+    while (rest) {
+        struct ar_span *node = &spans[rest];
+        if (ar_span_index_reaches(node, flip, added->bytes, flipped)) {
+            *after = rest;
+            after = &node->left;
+            rest = *after;
+        } else {
+            *before = rest;
+            before = &node->right;
+            rest = *before;
+        }
+    }
+    *before = 0;
+    *after = 0;
 }

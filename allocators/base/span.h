@@ -1,11 +1,10 @@
-/* Spans: the pieces that ranges of memory are cut into, used or free. Policies that keep
- * contiguous blocks build on these records.
+/* Spans: the ranges that memory is cut into, used or free, and an index that finds the best fit
+ * among the free ones. Policies that keep contiguous blocks build on them.
  *
- * All records of a policy lie in one array and name each other by index, so that the array
- * may move when it grows and a record stays small (40 bytes). Record 0 is no span: it stands
- * for "no neighbour" and "no child" and counts as used, which spares the hot paths a test
- * each. A record's priority is drawn once, from its index, and shapes the trees of
- * span_index.h. */
+ * All records of a policy lie in one array and refer to each other by index, so the array may move
+ * when it grows, and a record has only 40 bytes. Record 0 is not a span. It stands for "no
+ * neighbour" and "no child". It counts as used, and its link `previous` may be written: both spare
+ * tests in hot paths. */
 #ifndef ALLOCATORS_BASE_SPAN_H
 #define ALLOCATORS_BASE_SPAN_H
 
@@ -25,29 +24,29 @@ struct ar_span {
         __extension__ struct {
             uint32_t left, right; /* while free: children in the index */
         };
-        uint64_t children; /* both of them, 0 where there is none */
+        uint64_t children; /* both of them; 0: no child */
     };
-    uint32_t previous, next; /* neighbours in the range; 0 at its ends. Spare records
-                                are linked through next */
-    uint32_t owner;          /* the policy's: which region, which arena */
-    uint16_t priority;       /* 0 in record 0 only */
+    uint32_t previous, next; /* neighbours; 0 at the ends of the chain. `next` also links the spare
+                                records */
+    uint32_t owner;          /* for the policy: which region, which arena */
+    uint16_t priority;       /* in the index, from the record's number; 0 in record 0 only */
     uint8_t used;
-    uint8_t mark; /* the policy's */
+    uint8_t mark; /* for the policy */
 };
 
 struct ar_spans {
     struct ar_span *at;
-    uint32_t count; /* records in the array, record 0 among them */
-    uint32_t spare; /* the first of those that stand for nothing now */
+    uint32_t count; /* records in the array, with record 0 */
+    uint32_t spare; /* the first spare record */
     uint32_t spare_count;
 };
 
-/* Makes sure that `wanted` records are spare. Moves the array; false where the host has no
- * memory, and then nothing changed. */
+/* Makes sure that `wanted` records are spare. The array may move. False: no host memory, nothing
+ * has changed. */
 AR_API bool ar_spans_reserve(struct ar_spans *self, struct ar_host *host, uint32_t wanted);
 AR_API void ar_spans_close(struct ar_spans *self, struct ar_host *host);
 
-/* Takes a spare record; there must be one. */
+/* Takes a spare record. One must be there. */
 static inline uint32_t ar_spans_take(struct ar_spans *self)
 {
     uint32_t taken = self->spare;
@@ -61,6 +60,236 @@ static inline void ar_spans_drop(struct ar_spans *self, uint32_t span)
     self->at[span].next = self->spare;
     self->spare = span;
     self->spare_count++;
+}
+
+/* Takes a spare record as an unused span without neighbours. */
+static inline uint32_t ar_spans_new(struct ar_spans *self, uint64_t address, uint64_t bytes)
+{
+    uint32_t made = ar_spans_take(self);
+    struct ar_span *span = &self->at[made];
+    span->address = address;
+    span->bytes = bytes;
+    span->previous = 0;
+    span->next = 0;
+    span->used = 0;
+    return made;
+}
+
+/* Cuts a span after `bytes` and returns the rest, which follows it in the chain. `skipped` bytes
+ * between the two, a header, belong to neither. The rest is unused; its owner and mark are for the
+ * caller to set. A record must be spare. */
+static inline uint32_t ar_spans_cut(struct ar_spans *self, uint32_t span, uint64_t bytes,
+                                    uint64_t skipped)
+{
+    uint32_t rest = ar_spans_take(self);
+    struct ar_span *at = self->at;
+    struct ar_span *head = &at[span];
+    struct ar_span *tail = &at[rest];
+    uint32_t next = head->next;
+    tail->address = head->address + bytes + skipped;
+    tail->bytes = head->bytes - bytes - skipped;
+    tail->previous = span;
+    tail->next = next;
+    tail->used = 0;
+    at[next].previous = rest;
+    head->next = rest;
+    head->bytes = bytes;
+    return rest;
+}
+
+/* Takes `right` out of the chain. `left`, its neighbour, gets its place; the bytes of both are for
+ * the caller to add. Returns the neighbour on the right; 0: none. */
+static inline uint32_t ar_spans_join(struct ar_spans *self, uint32_t left, uint32_t right)
+{
+    uint32_t next = self->at[right].next;
+    self->at[left].next = next;
+    self->at[next].previous = left;
+    ar_spans_drop(self, right);
+    return next;
+}
+
+/* ---- The index of free spans --------------------------------------------------------------------
+ *
+ * Free spans in the order of size and then address. It finds a best fit in O(log n).
+ *
+ * 1. Each size has a class, one for each power of two. A bitmap finds the next class that holds a
+ *    span. (With finer classes there are fewer steps in a class but more instructions in total: 16
+ *    classes for each power of two cost 18 more instructions per alloc or free of recorded
+ *    training, and fewer spans keep their place when they shrink or grow.)
+ * 2. In a class the spans form a treap in the order of size and then address (Seidel and Aragon,
+ *    "Randomized search trees", 1996). Most classes hold one or two spans, and then the treap costs
+ *    nothing. With many spans its depth is logarithmic for any addresses.
+ *
+ * The code for a class of one span is inline here, because nearly all classes are like that. The
+ * rest is in span.c. */
+
+#define AR_SPAN_INDEX_CLASSES 64u /* class c: sizes from 2^c bytes */
+
+struct ar_span_index {
+    uint64_t classes;      /* bit c: class c holds a span */
+    uint64_t address_flip; /* 0: lowest address first; ~0: highest first */
+    uint32_t roots[AR_SPAN_INDEX_CLASSES];
+};
+
+/* The place of a span in the index, valid until the index or the array changes. */
+struct ar_span_place {
+    uint32_t *link; /* holds the index of the span */
+    unsigned class;
+};
+
+static inline unsigned ar_span_index_class(uint64_t bytes)
+{
+    return 63u ^ (unsigned)__builtin_clzll(bytes);
+}
+
+/* The first span at or after the key, by size and then by (address xor address_flip). */
+AR_API bool ar_span_index_find(struct ar_span_index *self, struct ar_span *spans, uint64_t bytes,
+                               uint64_t flipped, struct ar_span_place *place);
+
+/* The last span before the key; 0: none. For an index with address_flip 0. */
+AR_API uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_span *spans,
+                                     uint64_t bytes, uint64_t address);
+
+/* For classes that hold several spans: parts of the functions below. */
+AR_API void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link);
+AR_API void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans,
+                                       unsigned class, uint32_t span);
+AR_API uint32_t *ar_span_index_locate(struct ar_span_index *self, struct ar_span *spans,
+                                      unsigned class, uint32_t span);
+
+/* The first span, in the order of the index, of at least `bytes`. */
+static inline bool ar_span_index_best(struct ar_span_index *self, struct ar_span *spans,
+                                      uint64_t bytes, struct ar_span_place *place)
+{
+    unsigned class = ar_span_index_class(bytes);
+    uint32_t *found = NULL;
+    for (uint32_t *link = &self->roots[class]; *link;) {
+        struct ar_span *node = &spans[*link];
+        if (node->bytes >= bytes) {
+            found = link;
+            link = &node->left;
+        } else {
+            link = &node->right;
+        }
+    }
+    if (!found) {
+        uint64_t above = self->classes & (~UINT64_C(1) << class);
+        if (!above)
+            return false;
+        class = (unsigned)__builtin_ctzll(above);
+        found = &self->roots[class];
+        while (spans[*found].left)
+            found = &spans[*found].left;
+    }
+    place->link = found;
+    place->class = class;
+    return true;
+}
+
+static inline void ar_span_index_clear(struct ar_span_index *self, unsigned class)
+{
+    self->classes &= ~(UINT64_C(1) << class);
+}
+
+/* Removes the span at `place`. */
+static inline void ar_span_index_unlink(struct ar_span_index *self, struct ar_span *spans,
+                                        const struct ar_span_place *place)
+{
+    if (__builtin_expect(spans[*place->link].children != 0, 0)) {
+        ar_span_index_unlink_inner(spans, place->link);
+        return;
+    }
+    *place->link = 0;
+    if (!self->roots[place->class])
+        ar_span_index_clear(self, place->class);
+}
+
+/* Removes `span`, which is in the index. */
+static inline void ar_span_index_remove(struct ar_span_index *self, struct ar_span *spans,
+                                        uint32_t span)
+{
+    struct ar_span_place place = {.class = ar_span_index_class(spans[span].bytes)};
+    place.link = &self->roots[place.class];
+    if (__builtin_expect(*place.link != span, 0))
+        place.link = ar_span_index_locate(self, spans, place.class, span);
+    ar_span_index_unlink(self, spans, &place);
+}
+
+static inline void ar_span_index_insert(struct ar_span_index *self, struct ar_span *spans,
+                                        uint32_t span)
+{
+    unsigned class = ar_span_index_class(spans[span].bytes);
+    if (__builtin_expect(self->roots[class] != 0, 0)) {
+        ar_span_index_insert_inner(self, spans, class, span);
+        return;
+    }
+    self->roots[class] = span;
+    spans[span].children = 0;
+    self->classes |= UINT64_C(1) << class;
+}
+
+/* Inserts `span` and removes the span at `place`. */
+static inline void ar_span_index_replace(struct ar_span_index *self, struct ar_span *spans,
+                                         const struct ar_span_place *place, uint32_t span)
+{
+    uint32_t *root = &self->roots[place->class];
+    if (ar_span_index_class(spans[span].bytes) == place->class && place->link == root &&
+        spans[*root].children == 0) {
+        *root = span;
+        spans[span].children = 0;
+        return;
+    }
+    ar_span_index_unlink(self, spans, place);
+    ar_span_index_insert(self, spans, span);
+}
+
+/* Removes `from` and inserts `to` with a new size. They may be the same span. */
+static inline void ar_span_index_move(struct ar_span_index *self, struct ar_span *spans,
+                                      uint32_t from, uint32_t to, uint64_t bytes)
+{
+    unsigned class = ar_span_index_class(spans[from].bytes);
+    uint32_t *root = &self->roots[class];
+    if (ar_span_index_class(bytes) == class && *root == from && spans[from].children == 0) {
+        spans[to].bytes = bytes;
+        spans[to].children = 0;
+        *root = to;
+        return;
+    }
+    ar_span_index_remove(self, spans, from);
+    spans[to].bytes = bytes;
+    ar_span_index_insert(self, spans, to);
+}
+
+/* Bytes of the largest span; 0: the index is empty. */
+static inline uint64_t ar_span_index_largest(const struct ar_span_index *self,
+                                             const struct ar_span *spans)
+{
+    if (!self->classes)
+        return 0;
+    uint32_t node = self->roots[63u ^ (unsigned)__builtin_clzll(self->classes)];
+    while (spans[node].right)
+        node = spans[node].right;
+    return spans[node].bytes;
+}
+
+/* Steps through an index in its order: the first span after (*bytes, *address), which become those
+ * of the span; 0: no more. Start from (0, 0). The caller may remove the span or insert others. */
+static inline uint32_t ar_span_index_next(struct ar_span_index *self, struct ar_span *spans,
+                                          uint64_t *bytes, uint64_t *address)
+{
+    struct ar_span_place place;
+    if (!ar_span_index_find(self, spans, *bytes, *address, &place))
+        return 0;
+    *bytes = spans[*place.link].bytes;
+    *address = spans[*place.link].address + 1;
+    return *place.link;
+}
+
+/* Whether the span is at or after the key. */
+static inline bool ar_span_index_reaches(const struct ar_span *span, uint64_t flip, uint64_t bytes,
+                                         uint64_t flipped)
+{
+    return span->bytes != bytes ? span->bytes > bytes : (span->address ^ flip) >= flipped;
 }
 
 AR_END_DECLS

@@ -6,8 +6,8 @@
 
 #include "allocators/base/utf8.h"
 
-/* The sentence, with what it quotes of the input made readable: no byte of a file or an argument
- * reaches a terminal or a log as it is, where it could move the cursor or begin a line. */
+/* Prints the sentence with all quoted input escaped, so that no byte of a file or an argument can
+ * move the cursor of a terminal or begin a line of a log. */
 static void print(struct ar_error *error, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 

@@ -1,5 +1,5 @@
-/* What became of a call, for the whole project: one list of statuses, and one
- * sentence for people beside it. Libraries return these; only main prints. */
+/* The results of calls in the whole project: one list of statuses, and a sentence for people.
+ * Libraries return them; only the program prints. */
 #ifndef ALLOCATORS_BASE_STATUS_H
 #define ALLOCATORS_BASE_STATUS_H
 
@@ -7,8 +7,8 @@
 
 AR_BEGIN_DECLS
 
-/* name, number (stable: it may be stored), what it means.
- * NO_MEMORY and REFUSED are outcomes that a run counts; the rest stop it. */
+/* Name, number (stable, because it may be stored), meaning. NO_MEMORY and REFUSED are outcomes that
+ * a run counts; the others stop it. */
 #define AR_STATUS_LIST(X)                                                                          \
     X(OK, 0, "done")                                                                               \
     X(NO_MEMORY, 1, "the policy cannot serve the request")                                         \
@@ -28,18 +28,18 @@ enum ar_status {
 #undef X
 };
 
-/* The sentence that goes with a status other than OK: what, where, what to do. */
+/* The sentence for a status other than OK: what is wrong, where, what to do. */
 struct ar_error {
     char text[1024];
 };
 
-/* Writes the sentence into `error` (may be NULL) and returns `status`, so that a
- * failing function can end with `return ar_error_set(...)`. Later calls overwrite. Control
- * bytes and what is no UTF-8 stand there as \xNN, wherever they come from. */
+/* Writes the sentence to `error` (may be NULL) and returns `status`, so that a function can end
+ * with `return ar_error_set(...)`. A later call overwrites it. Control bytes and bytes that are not
+ * UTF-8 are written as \xNN. */
 AR_API enum ar_status ar_error_set(struct ar_error *error, enum ar_status status,
                                    const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Puts "prefix: " before the sentence that is already there. Returns `status`. */
+/* Puts "prefix: " before the present sentence. Returns `status`. */
 AR_API enum ar_status ar_error_prefix(struct ar_error *error, enum ar_status status,
                                       const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -47,8 +47,8 @@ AR_API enum ar_status ar_error_prefix(struct ar_error *error, enum ar_status sta
 AR_API const char *ar_status_name(enum ar_status status);    /* "NO_MEMORY" */
 AR_API const char *ar_status_meaning(enum ar_status status); /* "the policy cannot ..." */
 
-/* The exit status of the program for it: 0 done, 1 the answer is no, 2 bad usage
- * or input, 3 missing device or component, 4 internal fault. */
+/* The exit status of the program: 0 done, 1 the answer is no, 2 bad usage or input, 3 missing
+ * device or component, 4 internal fault. */
 AR_API int ar_status_exit(enum ar_status status);
 
 #define AR_STATUS_CHECKED __attribute__((warn_unused_result))

@@ -1,4 +1,4 @@
-/* Which bytes are text: names and input may hold any, and what is written must be readable. */
+/* Names and input may have any bytes; output must be readable text. */
 #ifndef ALLOCATORS_BASE_UTF8_H
 #define ALLOCATORS_BASE_UTF8_H
 
@@ -8,15 +8,15 @@
 
 AR_BEGIN_DECLS
 
-/* What stands for a byte that belongs to no character: U+FFFD. */
+/* U+FFFD, which replaces a byte that belongs to no character. */
 #define AR_UTF8_REPLACEMENT "\xEF\xBF\xBD"
 
-/* Bytes of the well-formed UTF-8 character at `text`, which ends with NUL, or 0: overlong forms,
- * surrogates and what lies above U+10FFFF are refused as strict readers refuse them. */
+/* Bytes of the well-formed UTF-8 character at `text`, which ends with NUL. 0: not well-formed.
+ * Overlong forms, surrogates and characters above U+10FFFF are not well-formed. */
 AR_API size_t ar_utf8_bytes(const char *text);
 
-/* Writes `text` with \xNN for control bytes and for bytes that belong to no character, so that it
- * is one line and can be read. Cut to the room, which counts the NUL, and never inside of one. */
+/* Writes `text` with \xNN for control bytes and for bytes that belong to no character. Cut to the
+ * room, which counts the NUL, and never inside a character. */
 AR_API void ar_utf8_escape(const char *text, char *out, size_t room);
 
 AR_END_DECLS

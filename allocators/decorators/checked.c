@@ -1,24 +1,24 @@
-/* checked: an oracle in the shadow of a policy. It keeps its own record of the live blocks, in
- * its own way (an array sorted by address, nothing shared with any policy), and holds every
- * answer against it:
- * 1. A block that is handed out has at least the bytes asked for, meets the alignment, and
- *    touches no live block.
- * 2. A block that is let go is live, with the very fields it was given with: else it is foreign,
- *    or freed twice, and the policy is not called.
- * 3. A request that fails changes neither live nor granted bytes nor the number of blocks, and
- *    the totals are always those of the record.
- * 4. Each `every` calls, and after each while at most `small` blocks are live: the walk is in
- *    order, adds up to the totals and shows each live block as used where it is; and the
- *    policy's own validate holds.
- * What is wrong comes back as CORRUPT with a sentence in ar_policy_problem. Overlap is found by
- * address here; that two addresses never share a physical page is for the device to see, which
- * knows the mappings. A call costs time in proportion to the live blocks: this is for tests. */
+/* checked: a test oracle around a policy. It keeps its own record of the live blocks (an array
+ * sorted by address that shares no code with any policy) and compares every result with it:
+ * 1. A block that alloc returns has at least the requested bytes, has the right alignment, and
+ *    overlaps no live block.
+ * 2. A block that is freed is live and has the same fields as when it was returned. Otherwise it is
+ *    foreign or freed twice, and the policy is not called.
+ * 3. A request that fails changes neither live nor granted bytes nor the number of blocks, and the
+ *    totals are always those of the record.
+ * 4. Every `every` calls, and after each call while at most `small` blocks are live: the walk is in
+ *    the order of addresses, adds up to the totals and has each live block as a used range; and
+ *    validate succeeds.
+ * A fault is returned as CORRUPT, with a sentence in ar_policy_problem. Overlaps are found by
+ * address; the device, which knows the mappings, checks that no two addresses share a physical
+ * page. The time of a call is proportional to the live blocks: this is for tests. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/decorators/forward.h"
 #include "allocators/registry.h"
 
@@ -28,17 +28,17 @@ struct checked_values {
 
 struct shadow {
     struct ar_policy_block block;
-    bool retired; /* let go by the program, not yet complete */
+    bool retired; /* free requested, not completed */
 };
 
 struct checked {
     struct forward forward;
     struct shadow *shadows; /* sorted by address */
     size_t count, room;
-    uint64_t live_bytes, granted_bytes;                           /* of all of them */
-    uint64_t retired_bytes, retired_granted_bytes, retired_count; /* of those retired */
+    uint64_t live_bytes, granted_bytes;                           /* of all shadows */
+    uint64_t retired_bytes, retired_granted_bytes, retired_count; /* of retired ones */
     uint64_t every, small, calls;
-    bool broken; /* once CORRUPT, always */
+    bool broken; /* after the first CORRUPT */
     struct ar_error error;
 };
 
@@ -46,7 +46,7 @@ static const struct ar_option checked_options[] = {
     {"every", AR_OPTION_COUNT, offsetof(struct checked_values, every), "1", 1, 1e15, NULL,
      "calls between two full checks (walk and validate)"},
     {"small", AR_OPTION_COUNT, offsetof(struct checked_values, small), "0", 0, 0, NULL,
-     "blocks: while at most so many are live, there is a full check after every call"},
+     "number of live blocks up to which there is a full check after every call"},
     {0},
 };
 
@@ -73,31 +73,23 @@ static enum ar_status corrupt(struct checked *self, const char *format, ...)
 /* The first shadow at `address` or above. */
 static size_t place(const struct checked *self, uint64_t address)
 {
-    size_t low = 0;
-    size_t high = self->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (self->shadows[middle].block.address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return ar_array_from(self->shadows, self->count, sizeof *self->shadows,
+                         offsetof(struct shadow, block.address), address);
 }
 
-/* Within `retired` below `most`: a retired block may be counted or not, as the policy imitates. */
+/* At most `retired` below `most`: imitated allocators differ in whether a retired block counts. */
 static bool between(uint64_t value, uint64_t most, uint64_t retired)
 {
     return value <= most && value >= most - retired;
 }
 
-/* Rule 4: what the walk shows, against the record. */
+/* Rule 4: the walk compared with the record. */
 struct compare {
     const struct checked *self;
     uint64_t used_bytes, free_bytes, pending_bytes, overhead_bytes;
     uint64_t end;
-    size_t seen; /* live blocks met so far */
-    size_t at;   /* in the record: that many were met or are retired */
+    size_t seen; /* used ranges so far */
+    size_t at;   /* in the record: blocks seen or retired so far */
     char problem[200];
 };
 
@@ -124,12 +116,12 @@ static bool compare_range(void *argument, const struct ar_policy_range *range)
     compare->seen++;
     while (compare->at < self->count && self->shadows[compare->at].retired &&
            self->shadows[compare->at].block.address < range->address)
-        compare->at++; /* shown as pending */
+        compare->at++; /* a pending range */
     size_t at = compare->at++;
     if (at >= self->count || self->shadows[at].block.address < range->address ||
         self->shadows[at].block.address + self->shadows[at].block.granted_bytes > compare->end) {
         snprintf(compare->problem, sizeof compare->problem,
-                 "the walk shows a used range at %" PRIu64 " where no live block is",
+                 "the walk shows a used range at %" PRIu64 ", which is not a live block",
                  range->address);
         return false;
     }
@@ -141,7 +133,7 @@ static enum ar_status check_walk(struct checked *self)
     const struct ar_policy *inner = self->forward.inner;
     const struct ar_policy_totals *totals = &inner->totals;
     struct compare compare = {.self = self};
-    /* One that hands out memory it never takes back keeps no record to walk over. */
+    /* Such policies have no full record of their memory to walk over. */
     if (!(inner->ops->capabilities & (AR_POLICY_OVERLAPS | AR_POLICY_OPAQUE))) {
         ar_policy_walk(inner, compare_range, &compare);
         if (compare.problem[0])
@@ -230,7 +222,7 @@ static bool make_room(struct checked *self, size_t more)
     return true;
 }
 
-/* Rule 1, and the block is on record. */
+/* Checks rule 1 and enters the block in the record. */
 static enum ar_status record(struct checked *self, const struct ar_policy_request *request,
                              const struct ar_policy_block *block)
 {
@@ -282,7 +274,7 @@ static enum ar_status checked_adopt(struct ar_policy *base, const struct ar_poli
     return status ? status : check_totals(self);
 }
 
-/* The live block that is `block`, field by field; NULL: rule 2 is broken. */
+/* The live block with the fields of `block`. NULL: rule 2 is broken. */
 static struct shadow *known(struct checked *self, const struct ar_policy_block *block,
                             const char *what)
 {
@@ -299,7 +291,7 @@ static struct shadow *known(struct checked *self, const struct ar_policy_block *
         own->requested_bytes != block->requested_bytes || own->cookie != block->cookie) {
         (void)corrupt(self,
                       "%s of the block at %" PRIu64
-                      " with other fields than it was given with: a stale or changed copy",
+                      " with other fields than alloc returned: a stale or changed copy",
                       what, block->address);
         return NULL;
     }
@@ -339,15 +331,16 @@ static enum ar_status checked_use(struct ar_policy *base, const struct ar_policy
     return status ? status : check_totals(self);
 }
 
-/* It cannot fail by contract: what is wrong shows at the next call. */
+/* This hook cannot return a fault. The next call does. */
 static void checked_retire(struct ar_policy *base, const struct ar_policy_block *block)
 {
     struct checked *self = checked(base);
-    struct shadow *shadow = self->broken ? NULL : known(self, block, "let-go");
+    struct shadow *shadow = self->broken ? NULL : known(self, block, "free request");
     if (!shadow)
         return;
     if (shadow->retired) {
-        (void)corrupt(self, "the block at %" PRIu64 " was let go twice", block->address);
+        (void)corrupt(self, "the free of the block at %" PRIu64 " was requested twice",
+                      block->address);
         return;
     }
     shadow->retired = true;
@@ -423,7 +416,7 @@ static enum ar_status checked_wrap(const struct ar_policy_context *context, cons
 
 const struct decorator_ops checked_decorator = {
     .name = "checked",
-    .summary = "an oracle in the shadow: overlaps, foreign frees, sizes, alignment, totals",
+    .summary = "a test oracle: overlaps, foreign frees, sizes, alignment, totals",
     .options = checked_options,
     .values_bytes = sizeof(struct checked_values),
     .wrap = checked_wrap,

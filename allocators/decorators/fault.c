@@ -1,7 +1,7 @@
-/* fault: makes calls to the backing fail on purpose, to see what a policy does then. It stands
- * between the policy and its memory: calls that ask for memory or addresses (driver allocation,
- * reserve, create, allocation from the driver's pool) are counted from 1, and the one with the
- * number `n`, or every `every`-th, is refused as if the device were full. All others pass. */
+/* fault: makes calls to the backing fail, to test the policy. It is between the policy and its
+ * memory. Calls that ask for memory or addresses (driver allocation, reserve, create, allocation
+ * from the driver's pool) are counted from 1. The call with the number `n`, or every `every`-th
+ * call, is refused as if the device were full. All other calls pass. */
 #include <stddef.h>
 
 #include "allocators/decorators/forward.h"
@@ -15,7 +15,7 @@ struct faulty_backing {
     struct ar_backing base;
     struct ar_backing_ops ops; /* base.ops points here */
     struct ar_backing *inner;
-    struct ar_policy_context context; /* what the policy is given */
+    struct ar_policy_context context; /* of the policy inside */
     uint64_t n, every, calls;
 };
 
@@ -28,7 +28,7 @@ static const struct ar_option fault_options[] = {
     {"n", AR_OPTION_COUNT, offsetof(struct fault_values, n), "0", 0, 0, NULL,
      "the number of the call that fails, from 1; 0: none"},
     {"every", AR_OPTION_COUNT, offsetof(struct fault_values, every), "0", 0, 0, NULL,
-     "each call whose number is a multiple of it fails; 0: none"},
+     "every call whose number is a multiple of this fails; 0: none"},
     {0},
 };
 

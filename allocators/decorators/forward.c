@@ -1,6 +1,6 @@
-/* Hands every hook on. The totals are copied out of the inner policy after each call that may
- * change them, and the hole watch is handed in before it: both are read or set on the outer
- * one, and a copy of six numbers is cheaper than a hook for each. */
+/* Forwards every hook. The totals are copied from the inner policy after each call that may change
+ * them, and the watch of free blocks is set in it before: callers read and set both in the outer
+ * policy, and a copy of seven numbers is cheaper than a hook. */
 #include "allocators/decorators/forward.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* What all decorators share: a policy that hands every hook on to the one inside. A decorator
- * makes one with room for its own fields, then puts its own hooks in place of some of
- * `ops`. Hooks that the inner policy lacks stay absent, so that the outer one has its shape. */
+/* The base of all decorators: a policy that forwards every hook to the policy inside. A decorator
+ * creates it with room for its own fields and replaces some of the hooks in `ops`. Hooks that the
+ * inner policy lacks stay NULL. */
 #ifndef ALLOCATORS_DECORATORS_FORWARD_H
 #define ALLOCATORS_DECORATORS_FORWARD_H
 
@@ -16,16 +16,16 @@ struct forward {
     char name[80]; /* "checked+growth" */
 };
 
-/* Makes a decorator of `own_bytes`, zeroed but for this part, around `inner`, which it owns
- * from then on. NULL where the host has no memory: `inner` stays the caller's. */
+/* Makes a decorator of `own_bytes`, zeroed except for this part, around `inner`, which it owns from
+ * then on. NULL: no host memory, and `inner` still belongs to the caller. */
 void *forward_create(struct ar_host *host, size_t own_bytes, const char *prefix,
                      struct ar_policy *inner, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The one inside, ready for a call that may change it. After the call: forward_settle. */
+/* The policy inside, for a call that may change it. Call forward_settle after it. */
 struct ar_policy *forward_enter(struct ar_policy *base);
 void forward_settle(struct ar_policy *base);
 
-/* The hooks, for a decorator that does something before or after. */
+/* The forwarding hooks, for a decorator that does something before or after them. */
 enum ar_status forward_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                              struct ar_policy_block *out);
 enum ar_status forward_free(struct ar_policy *base, const struct ar_policy_block *block,

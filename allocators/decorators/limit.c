@@ -1,7 +1,7 @@
-/* limit: refuses requests that would take the granted bytes past a cap, as RMM's limiting
- * adaptor does, whatever the policy inside would do. (Every policy has an option `limit` of its
- * own, which caps what it holds.) A request is refused before the policy sees it where its bytes
- * do not fit; and where the policy rounds it up past the cap, the block is given back. */
+/* limit: refuses requests that would take the granted bytes past a maximum, as the limiting adaptor
+ * of RMM does. (Every policy also has an option `limit` for its reserved bytes.) A request is
+ * refused before the policy gets it if its bytes exceed the maximum. If the policy rounds it up
+ * past the maximum, the block is freed again. */
 #include <stddef.h>
 
 #include "allocators/decorators/forward.h"
@@ -19,7 +19,7 @@ struct limit {
 
 static const struct ar_option limit_options[] = {
     {"bytes", AR_OPTION_BYTES, offsetof(struct limit_values, bytes), NULL, 1, 9e18, NULL,
-     "bytes that blocks may have together; needed"},
+     "maximum of granted bytes; required"},
     {0},
 };
 
@@ -54,7 +54,7 @@ static enum ar_status limit_wrap(const struct ar_policy_context *context, const 
     const struct limit_values *given = values;
     if (given->bytes == 0)
         return ar_error_set(error, AR_INVALID,
-                            "decorator limit needs its cap; write limit(bytes=2GiB)+NAME");
+                            "decorator limit needs a maximum; write limit(bytes=2GiB)+NAME");
     struct limit *self = forward_create(context->host, sizeof *self, "limit", inner, error);
     if (!self)
         return AR_HOST_MEMORY;

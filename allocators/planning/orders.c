@@ -1,20 +1,18 @@
 /* Orders of placement.
  *
- * Each order is at most two keys; sorts are stable, so the keys are applied from the last to the
- * first: as given, by birth, second key, first key. Keys are numbers of which the lowest comes
- * first; "largest first" is the complement. Products are taken in floating point, whose bits
- * order like the numbers where these are positive.
+ * Each order has at most two keys. Sorts are stable, so the keys are applied from the last to the
+ * first: as given, by birth, second key, first key. Lower keys come first; "largest first" is the
+ * complement. Products are computed in floating point: the bits of positive numbers have the same
+ * order as the numbers.
  *
- * Source: largest first is what TensorFlow Lite, TVM and XLA do; area, lifetime and crowd follow
- * the static orders of MiniMalloc (Moffitt, 2023). */
+ * Source: TensorFlow Lite, TVM and XLA place the largest first. Area, lifetime and crowd follow the
+ * static orders of MiniMalloc (Moffitt, 2023). */
 #include "allocators/planning/orders.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "allocators/planning/keyed.h"
-
-/* More steps of placing than this are too many for an order beyond the first. */
+/* After this number of steps no further order is tried. */
 #define STEPS_MOST UINT64_C(400000000)
 
 const char *packing_order_name(enum packing_order order)
@@ -37,7 +35,7 @@ const char *packing_order_help(enum packing_order order)
     return helps[order];
 }
 
-/* A key that puts the largest product first. */
+/* A key for the largest product first. */
 static uint64_t by_product(double a, double b)
 {
     double product = a * b;
@@ -82,7 +80,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* For each block the most bytes that are live at once in its life, by a tree of maxima. */
+/* For each block the peak of live bytes during its life, by a tree of maxima. */
 static uint64_t *crowds(const struct packing *self, size_t rooms)
 {
     size_t leaves = (size_t)self->slots + 1;
@@ -110,7 +108,7 @@ static uint64_t *crowds(const struct packing *self, size_t rooms)
     return NULL;
 }
 
-/* Fills `out` with the blocks in that order. */
+/* Writes the blocks to `out` in that order. */
 static enum ar_status make_order(const struct packing *self, enum packing_order order,
                                  uint32_t *out)
 {

@@ -1,14 +1,13 @@
-/* The driver's own stream-ordered pool (cuMemAllocAsync): every request goes to the backing. On a
- * card that is the real pool; on `sim` it is a model inside the device, and sim/README.md says what
- * that model knows.
+/* The stream-ordered pool of the driver (cuMemAllocAsync): every request goes to the backing. On a
+ * card this is the real pool; on `sim` it is a model in the device, which sim/README.md describes.
  *
- * 1. Requests are passed on as they are; reserved is what the pool says of itself.
- * 2. A block that other streams used, or that another stream frees, is freed on its own stream once
- *    their work is seen done. (PyTorch's backend frees it on a stream that waits for all of them:
- *    the same moment.)
- * 3. A limit is the pool's maximum size. A request that fails has failed; with `retry` the streams
- *    are waited for and it is tried once more, as TensorFlow and CuPy do.
- * 4. A trim waits for the streams and gives back what is free, as PyTorch's empty_cache does. */
+ * 1. Requests are passed on unchanged. Reserved bytes are those that the pool reports.
+ * 2. A block that other streams used, or that another stream frees, is freed on its own stream as
+ *    soon as their work is seen done. (The backend of PyTorch frees it on a stream that waits for
+ *    all of them, which is the same moment.)
+ * 3. A limit is the maximum size of the pool. With `retry`, a request that fails waits for the
+ *    streams and is tried once more, as TensorFlow and CuPy do.
+ * 4. A trim waits for the streams and releases free memory, as empty_cache of PyTorch does. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,12 +27,12 @@ struct async {
     struct ar_policy base;
     struct ar_backing *backing;
     struct ar_host *host;
-    struct ar_range_pool blocks; /* live and pending; `extra` is the stream, `next` 1: let go */
+    struct ar_range_pool blocks; /* `extra`: the stream; `next`: 1 if the free is requested */
     uint32_t by_address;
     struct deferred deferred;
     bool keeps_all, retry;
-    uint32_t streams;     /* those seen are below it */
-    enum ar_status fault; /* of a free that nobody waited for */
+    uint32_t streams;     /* above all streams seen so far */
+    enum ar_status fault; /* of a deferred free */
     uint64_t retries, failures;
 };
 
@@ -42,14 +41,14 @@ static const struct ar_option async_options[] = {
     {"release_threshold", AR_OPTION_TEXT, offsetof(struct async_values, release_threshold), "0", 0,
      0, NULL, "bytes that the pool keeps at a synchronisation; max: all"},
     {"follow_events", AR_OPTION_BOOL, offsetof(struct async_values, follow_events), "true", 0, 0,
-     NULL, "reuse what another stream freed where events order it"},
+     NULL, "reuse memory that another stream freed if events order it"},
     {"opportunistic", AR_OPTION_BOOL, offsetof(struct async_values, opportunistic), "true", 0, 0,
-     NULL, "reuse what another stream freed where it is found done"},
+     NULL, "reuse memory that another stream freed if its work is found done"},
     {"internal", AR_OPTION_BOOL, offsetof(struct async_values, internal), "true", 0, 0, NULL,
-     "where memory is short, let a stream wait for what another freed"},
+     "if memory is short, let a stream wait for memory that another freed"},
     {"retry", AR_OPTION_BOOL, offsetof(struct async_values, retry), "false", 0, 0, NULL,
-     "wait for the streams and try a request that failed once more"},
-    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+     "wait for the streams and try a failed request once more"},
+    {0},
 };
 
 static struct async *async_of(struct ar_policy *base)
@@ -112,16 +111,11 @@ static enum ar_status async_alloc(struct ar_policy *base, const struct ar_policy
     block->bytes = request->bytes;
     block->extra = request->stream;
     ar_range_tree_insert(&self->blocks, &self->by_address, AR_RANGE_BY_ADDRESS, index);
-    base->totals.live_bytes += request->bytes;
-    base->totals.granted_bytes += request->bytes;
-    base->totals.live_blocks++;
-    out->address = address;
-    out->granted_bytes = request->bytes;
-    out->cookie = index;
+    ar_policy_grant(base, out, address, request->bytes, index);
     return AR_OK;
 }
 
-/* The block goes to the pool. */
+/* Frees the block in the pool. */
 static void complete(void *argument, uint32_t index)
 {
     struct async *self = argument;
@@ -142,10 +136,8 @@ static void async_retire(struct ar_policy *base, const struct ar_policy_block *g
     if (block->next)
         return;
     block->next = 1;
-    base->totals.live_bytes -= block->bytes;
-    base->totals.granted_bytes -= block->bytes;
     base->totals.pending_bytes += block->bytes;
-    base->totals.live_blocks--;
+    ar_policy_ungrant(base, block->bytes, block->bytes);
 }
 
 static enum ar_status async_use(struct ar_policy *base, const struct ar_policy_block *block,
@@ -163,12 +155,12 @@ static enum ar_status async_free(struct ar_policy *base, const struct ar_policy_
 {
     struct async *self = async_of(base);
     uint32_t index = (uint32_t)given->cookie;
-    bool told = self->blocks.nodes[index].next; /* then the caller says when it is complete */
-    enum ar_status status = told ? AR_OK : async_use(base, given, stream);
+    bool retired = self->blocks.nodes[index].next; /* then the free is completed now */
+    enum ar_status status = retired ? AR_OK : async_use(base, given, stream);
     if (status != AR_OK)
         return status;
     async_retire(base, given);
-    if (told)
+    if (retired)
         deferred_forget(&self->deferred, index);
     else if (deferred_free(&self->deferred, index))
         return AR_OK;
@@ -203,73 +195,38 @@ static void async_stats(const struct ar_policy *base, struct ar_policy_stats *ou
     out->count.failures = self->failures;
 }
 
-struct walker {
-    uint64_t live_bytes, pending_bytes, live_blocks, end;
-    bool overlap;
-    ar_policy_visit *visit;
-    void *argument;
-};
-
-/* Blocks only: nobody can say what lies between them. Each is a segment of its own. */
-static bool show(void *argument, const struct ar_range_node *block)
-{
-    struct walker *walker = argument;
-    const struct ar_policy_range range = {
-        .address = block->address,
-        .bytes = block->bytes,
-        .requested_bytes = block->next ? 0 : block->bytes,
-        .segment_address = block->address,
-        .stream = (uint32_t)block->extra,
-        .state = block->next ? AR_POLICY_RANGE_PENDING : AR_POLICY_RANGE_USED,
-    };
-    return walker->visit(walker->argument, &range);
-}
-
+/* Only the blocks, each as a segment of its own. What lies between them is not known. */
 static void async_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct async *self = (const struct async *)base;
-    struct walker walker = {.visit = visit, .argument = argument};
-    ar_range_tree_walk(&self->blocks, self->by_address, show, &walker);
-}
-
-static bool add_up(void *argument, const struct ar_range_node *block)
-{
-    struct walker *sums = argument;
-    sums->overlap |= block->address < sums->end;
-    sums->end = block->address + block->bytes;
-    *(block->next ? &sums->pending_bytes : &sums->live_bytes) += block->bytes;
-    sums->live_blocks += !block->next;
-    return true;
+    for (uint32_t at = 0; (at = ar_range_tree_next(&self->blocks, self->by_address, at)) != 0;) {
+        const struct ar_range_node *block = &self->blocks.nodes[at];
+        const struct ar_policy_range range = {
+            .address = block->address,
+            .bytes = block->bytes,
+            .requested_bytes = block->next ? 0 : block->bytes,
+            .segment_address = block->address,
+            .stream = (uint32_t)block->extra,
+            .state = block->next ? AR_POLICY_RANGE_PENDING : AR_POLICY_RANGE_USED,
+        };
+        if (!visit(argument, &range))
+            return;
+    }
 }
 
 static enum ar_status async_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct async *self = (const struct async *)base;
-    const struct ar_policy_totals *totals = &base->totals;
-    struct walker sums = {0};
-    uint64_t count;
+    uint64_t count, used_bytes, reserved_bytes;
     if (!ar_range_tree_check(&self->blocks, self->by_address, AR_RANGE_BY_ADDRESS, &count))
-        return ar_error_set(error, AR_CORRUPT, "policy async: the tree of blocks is broken");
-    ar_range_tree_walk(&self->blocks, self->by_address, add_up, &sums);
-    if (sums.overlap)
-        return ar_error_set(error, AR_CORRUPT,
-                            "policy async: the pool gave two blocks that overlap before %" PRIu64,
-                            sums.end);
-    if (sums.live_bytes != totals->live_bytes || sums.live_bytes != totals->granted_bytes ||
-        sums.pending_bytes != totals->pending_bytes || sums.live_blocks != totals->live_blocks)
-        return ar_error_set(error, AR_CORRUPT,
-                            "policy async: the blocks have %" PRIu64 " live and %" PRIu64
-                            " pending bytes, the totals say other",
-                            sums.live_bytes, sums.pending_bytes);
-    uint64_t used_bytes;
-    uint64_t reserved_bytes;
+        return ar_policy_broken(base, "the tree of blocks is broken", count, error);
     self->backing->ops->pool_memory(self->backing, &used_bytes, &reserved_bytes);
     if (used_bytes > reserved_bytes)
         return ar_error_set(error, AR_CORRUPT,
                             "policy async: the pool has %" PRIu64 " bytes in use and %" PRIu64
                             " reserved",
                             used_bytes, reserved_bytes);
-    return AR_OK;
+    return ar_policy_check_totals(base, 0, error);
 }
 
 static bool async_setting(const struct ar_policy *base, char *text, size_t text_bytes)
@@ -295,7 +252,7 @@ static void async_destroy(struct ar_policy *base)
         (void)self->backing->ops->pool_free(self->backing, block->address, (uint32_t)block->extra);
         ar_range_tree_remove(&self->blocks, &self->by_address, AR_RANGE_BY_ADDRESS, index);
     }
-    wait_for_streams(self); /* a trim keeps what a free still on its way holds */
+    wait_for_streams(self); /* a trim keeps memory whose free is not done */
     (void)self->backing->ops->pool_trim(self->backing, 0);
     deferred_close(&self->deferred);
     ar_range_pool_close(&self->blocks);
@@ -332,16 +289,15 @@ static enum ar_status async_create(const struct ar_policy_context *context, cons
         !ops->pool_memory)
         return ar_error_set(error, AR_UNSUPPORTED,
                             "policy async is the driver's stream-ordered pool, and this device has "
-                            "none; run it on a card, or on sim with a card's profile");
-    struct async *self = ar_host_alloc(context->host, sizeof *self);
+                            "none; run it on a card, or on sim with the profile of a card");
+    struct async *self = ar_policy_new(context, &async_policy, sizeof *self, error);
     if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "policy async: the host has no memory left");
+        return AR_HOST_MEMORY;
     status = ops->pool_open(context->backing, &settings);
     if (status != AR_OK) {
         ar_host_free(context->host, self, sizeof *self);
         return ar_error_set(error, status, "policy async: the device cannot open a pool");
     }
-    self->base.ops = &async_policy;
     self->backing = context->backing;
     self->host = context->host;
     self->keeps_all = settings.release_threshold_bytes == UINT64_MAX;

@@ -1,15 +1,15 @@
 /* The binary buddy system (Knowlton 1965; Knuth, The Art of Computer Programming 2.5):
  *
  * 1. Sizes round up to a power of two, at least `min`.
- * 2. The smallest free block that fits is taken, the lowest address among equals, and halved
- *    until it is the size wanted; the low half is kept, the high half becomes free.
- * 3. A freed block joins its buddy, the other half of the block that it was cut from, while
- *    that one is free and whole.
- * 4. Memory comes in chunks: a power of two, `chunk` bytes or what the request needs. Blocks
- *    of different chunks are no buddies. Nothing goes back unless the program asks.
+ * 2. A request takes the smallest free block that is large enough, the lowest address among equals.
+ *    The block is halved until it has the right size; the low half is used, the high half is free.
+ * 3. A freed block joins its buddy, the other half of the block that it was cut from, as long as
+ *    the buddy is free and whole.
+ * 4. Memory comes in chunks of a power of two: `chunk` bytes, or more if the request needs more.
+ *    Blocks of different chunks are not buddies. Chunks are released by `trim` only.
  *
- * Bound (Robson 1971, Knuth 2.5): with blocks of 1 to n of M live units, M (1 + log2(n) / 2)
- * can be needed; rounding wastes less than half of every block. */
+ * Bound (Robson 1971, Knuth 2.5): blocks of 1 to n units with M live units can need M (1 + log2(n)
+ * / 2) units; rounding wastes less than half of every block. */
 #include "allocators/base/size.h"
 #include "allocators/heap.h"
 
@@ -23,7 +23,7 @@ struct buddy {
     struct heap heap;
     uint64_t limit_bytes, least_bytes, chunk_bytes;
     uint64_t failures;
-    struct heap_segment last_chunk; /* that a freed block was looked up in */
+    struct heap_segment last_chunk; /* of the last freed block that was looked up */
 };
 
 static const struct ar_option buddy_options[] = {
@@ -31,8 +31,8 @@ static const struct ar_option buddy_options[] = {
     {"min", AR_OPTION_BYTES, offsetof(struct buddy_values, least_bytes), "256", 1, 1073741824, NULL,
      "bytes of the smallest block, a power of two"},
     {"chunk", AR_OPTION_BYTES, offsetof(struct buddy_values, chunk_bytes), "64MiB", 1, 0x1p40, NULL,
-     "bytes asked of the device at least, a power of two"},
-    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+     "least bytes of a chunk from the device, a power of two"},
+    {0},
 };
 
 static struct buddy *buddy_of(struct ar_policy *base)
@@ -49,7 +49,7 @@ static enum ar_status grow(struct buddy *self, uint64_t bytes, uint32_t *piece)
 {
     uint64_t chunk = bytes > self->chunk_bytes ? bytes : self->chunk_bytes;
     uint64_t room = self->limit_bytes - self->base.totals.reserved_bytes;
-    /* A smaller chunk than usual is better than none. */
+    /* If the limit or the device has no room for a usual chunk, try smaller ones. */
     while (chunk > bytes && chunk > room)
         chunk /= 2;
     if (chunk > room)
@@ -83,16 +83,11 @@ static enum ar_status buddy_alloc(struct ar_policy *base, const struct ar_policy
     while (self->heap.spans.at[piece].bytes > bytes)
         heap_split(&self->heap, piece, self->heap.spans.at[piece].bytes / 2, 0);
     self->heap.spans.at[piece].requested_bytes = request->bytes;
-    self->base.totals.live_bytes += request->bytes;
-    self->base.totals.granted_bytes += bytes;
-    self->base.totals.live_blocks++;
-    out->address = self->heap.spans.at[piece].address;
-    out->granted_bytes = bytes;
-    out->cookie = piece;
+    ar_policy_grant(base, out, self->heap.spans.at[piece].address, bytes, piece);
     return AR_OK;
 }
 
-/* Where the chunk that the address lies in begins. Most often it is the one asked for last. */
+/* The start of the chunk of an address, which is most often the chunk of the last look-up. */
 static uint64_t chunk_start(struct buddy *self, uint64_t address)
 {
     if (address - self->last_chunk.address >= self->last_chunk.bytes)
@@ -100,7 +95,7 @@ static uint64_t chunk_start(struct buddy *self, uint64_t address)
     return self->last_chunk.address;
 }
 
-/* A neighbour that is free and whole. */
+/* Whether a neighbour is free and whole. */
 static bool could_join(const struct ar_span *at, uint32_t neighbour, uint64_t bytes)
 {
     return !at[neighbour].used && at[neighbour].bytes == bytes;
@@ -113,9 +108,7 @@ static enum ar_status buddy_free(struct ar_policy *base, const struct ar_policy_
     uint32_t piece = (uint32_t)block->cookie;
     struct ar_span *at = self->heap.spans.at;
     (void)stream;
-    self->base.totals.live_bytes -= at[piece].requested_bytes;
-    self->base.totals.granted_bytes -= at[piece].bytes;
-    self->base.totals.live_blocks--;
+    ar_policy_ungrant(base, at[piece].requested_bytes, at[piece].bytes);
     while (could_join(at, at[piece].next, at[piece].bytes) ||
            could_join(at, at[piece].previous, at[piece].bytes)) {
         bool left =
@@ -164,20 +157,18 @@ static enum ar_status buddy_validate(const struct ar_policy *base, struct ar_err
             uint64_t offset = span->address - segment->address;
             const struct ar_span *next = span->next ? &self->heap.spans.at[span->next] : NULL;
             if (!ar_size_is_power_of_two(span->bytes) || offset % span->bytes)
-                return ar_error_set(error, AR_CORRUPT,
-                                    "buddy: a block of %llu bytes lies at offset %llu",
-                                    (unsigned long long)span->bytes, (unsigned long long)offset);
+                return ar_policy_broken(base, "a block has no size or place of a buddy",
+                                        span->address, error);
             if (next && !span->used && !next->used && span->bytes == next->bytes &&
                 (offset & span->bytes) == 0)
-                return ar_error_set(error, AR_CORRUPT,
-                                    "buddy: two free buddies at offset %llu are apart",
-                                    (unsigned long long)offset);
+                return ar_policy_broken(base, "two free buddies are not joined", span->address,
+                                        error);
         }
     }
-    return heap_validate(&self->heap, "buddy", error);
+    return heap_validate(&self->heap, error);
 }
 
-/* Gives whole free chunks back, the largest last, until at most `keep_bytes` are free. */
+/* Releases free chunks, the largest last, until at most `keep_bytes` are free. */
 static enum ar_status buddy_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     struct buddy *self = buddy_of(base);
@@ -185,12 +176,7 @@ static enum ar_status buddy_trim(struct ar_policy *base, uint64_t keep_bytes)
     uint64_t address = 0;
     uint32_t piece;
     while (ar_policy_free_bytes(&self->base.totals) > keep_bytes &&
-           (piece = heap_next(&self->heap, 0, bytes, address)) != 0) {
-        const struct ar_span *span = &self->heap.spans.at[piece];
-        bytes = span->bytes;
-        address = span->address + 1;
-        if (span->previous || span->next)
-            continue;
+           (piece = heap_next_whole(&self->heap, 0, &bytes, &address)) != 0) {
         enum ar_status status = heap_release(&self->heap, piece);
         self->last_chunk = (struct heap_segment){0};
         if (status != AR_OK)
@@ -216,13 +202,12 @@ static enum ar_status buddy_create(const struct ar_policy_context *context, cons
         !ar_size_is_power_of_two(values->chunk_bytes) || values->chunk_bytes < values->least_bytes)
         return ar_error_set(error, AR_INVALID,
                             "policy buddy: min and chunk are powers of two, chunk not below min");
-    struct buddy *self = ar_host_alloc(context->host, sizeof *self);
+    struct buddy *self = ar_policy_new(context, &buddy_policy, sizeof *self, error);
     if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "policy buddy: the host has no memory left");
-    self->base.ops = &buddy_policy;
+        return AR_HOST_MEMORY;
     self->least_bytes = values->least_bytes;
     self->chunk_bytes = values->chunk_bytes;
-    self->limit_bytes = values->common.limit_bytes ? values->common.limit_bytes : UINT64_MAX;
+    self->limit_bytes = ar_policy_limit(&values->common);
     heap_open(&self->heap, &self->base, context);
     self->heap.keeps_apart = true;
     *out = &self->base;

@@ -1,15 +1,15 @@
 /* CuPy's default memory pool (cupy/cuda/memory.pyx, 14.2):
  *
- * 1. Sizes round up to 512 bytes. Each stream has an arena of its own.
- * 2. The smallest free chunk of the arena that fits is taken, and cut exactly: there is no
- *    least remainder.
- * 3. On a miss the device is asked for exactly the rounded size.
- * 4. A free merges the chunk with its neighbours inside the same device allocation.
- * 5. Device allocations go back only when memory is short: all that are wholly free, of every
- *    stream, and then the request is tried again.
+ * 1. Sizes round up to 512 bytes. Each stream has its own arena.
+ * 2. A request takes the smallest free chunk of the arena that is large enough and cuts it to size.
+ *    There is no least remainder.
+ * 3. If there is none, the pool asks the device for exactly the rounded size.
+ * 4. A freed chunk merges with its free neighbours in the same device allocation.
+ * 5. Only when memory is short, all device allocations without a used chunk are released, of every
+ *    stream, and the request is tried again.
  *
- * Which of several equal chunks CuPy takes depends on host addresses and is undefined; here
- * it is the lowest device address. */
+ * The choice of CuPy among equal chunks depends on host addresses and is undefined. Here it is the
+ * chunk with the lowest device address. */
 #include <stdio.h>
 
 #include "allocators/base/size.h"
@@ -34,7 +34,7 @@ static const struct ar_option cupy_options[] = {
     AR_POLICY_COMMON_OPTIONS,
     {"fraction", AR_OPTION_FRACTION, offsetof(struct cupy_values, fraction), "0", 0, 1, NULL,
      "limit as a fraction of the card's memory, as in CUPY_GPU_MEMORY_LIMIT=40%; 0: none"},
-    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+    {0},
 };
 
 static struct cupy *cupy_of(struct ar_policy *base)
@@ -42,19 +42,14 @@ static struct cupy *cupy_of(struct ar_policy *base)
     return (struct cupy *)base;
 }
 
-/* free_all_blocks: every chunk that fills its device allocation. */
+/* free_all_blocks: releases every free chunk that fills its device allocation. */
 static enum ar_status free_all(struct cupy *self)
 {
     self->flushes++;
     for (uint32_t list = 0; list < self->heap.list_room; list++) {
         uint64_t bytes = 0;
         uint64_t address = 0;
-        for (uint32_t piece; (piece = heap_next(&self->heap, list, bytes, address)) != 0;) {
-            const struct ar_span *span = &self->heap.spans.at[piece];
-            bytes = span->bytes;
-            address = span->address + 1;
-            if (span->previous || span->next)
-                continue;
+        for (uint32_t piece; (piece = heap_next_whole(&self->heap, list, &bytes, &address)) != 0;) {
             enum ar_status status = heap_release(&self->heap, piece);
             if (status != AR_OK)
                 return status;
@@ -63,7 +58,7 @@ static enum ar_status free_all(struct cupy *self)
     return AR_OK;
 }
 
-/* A device allocation of exactly that size, giving cached memory back where it is short. */
+/* A device allocation of exactly that size. Releases cached memory if memory is short. */
 static enum ar_status obtain(struct cupy *self, uint64_t bytes, uint32_t *piece)
 {
     if (bytes > self->limit_bytes)
@@ -106,12 +101,7 @@ static enum ar_status cupy_alloc(struct ar_policy *base, const struct ar_policy_
     struct ar_span *span = &self->heap.spans.at[piece];
     span->requested_bytes = request->bytes;
     span->owner = stream;
-    self->base.totals.live_bytes += request->bytes;
-    self->base.totals.granted_bytes += bytes;
-    self->base.totals.live_blocks++;
-    out->address = span->address;
-    out->granted_bytes = bytes;
-    out->cookie = piece;
+    ar_policy_grant(base, out, span->address, bytes, piece);
     return AR_OK;
 }
 
@@ -122,9 +112,7 @@ static enum ar_status cupy_free(struct ar_policy *base, const struct ar_policy_b
     uint32_t piece = (uint32_t)block->cookie;
     const struct ar_span *span = &self->heap.spans.at[piece];
     (void)stream; /* a chunk returns to the arena that it came from */
-    self->base.totals.live_bytes -= span->requested_bytes;
-    self->base.totals.granted_bytes -= span->bytes;
-    self->base.totals.live_blocks--;
+    ar_policy_ungrant(base, span->requested_bytes, span->bytes);
     heap_give(&self->heap, piece, span->owner);
     return AR_OK;
 }
@@ -134,10 +122,8 @@ static void cupy_stats(const struct ar_policy *base, struct ar_policy_stats *out
     const struct cupy *self = (const struct cupy *)base;
     heap_stats(&self->heap, out);
     out->largest_free_block_bytes = heap_largest(&self->heap, self->last_stream);
-    uint64_t mine = self->last_stream < self->heap.list_room && self->heap.lists[self->last_stream]
-                        ? self->heap.lists[self->last_stream]->free_bytes
-                        : 0;
-    out->stranded_by_stream_bytes = ar_policy_free_bytes(&self->base.totals) - mine;
+    out->stranded_by_stream_bytes =
+        ar_policy_free_bytes(&base->totals) - heap_free_bytes(&self->heap, self->last_stream);
     out->count.flushes = self->flushes;
     out->count.retries = self->retries;
     out->count.failures = self->failures;
@@ -158,15 +144,15 @@ static void cupy_walk(const struct ar_policy *base, ar_policy_visit *visit, void
 
 static enum ar_status cupy_validate(const struct ar_policy *base, struct ar_error *error)
 {
-    return heap_validate(&((const struct cupy *)base)->heap, "cupy", error);
+    return heap_validate(&((const struct cupy *)base)->heap, error);
 }
 
-/* free_all_blocks() gives back all it can, whatever should be kept. */
+/* free_all_blocks() releases all it can and keeps nothing. */
 static enum ar_status cupy_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     (void)keep_bytes;
     struct cupy *self = cupy_of(base);
-    self->flushes--; /* asked for by the program, not to serve a request */
+    self->flushes--; /* not to serve a request */
     return free_all(self);
 }
 
@@ -192,17 +178,16 @@ static enum ar_status cupy_create(const struct ar_policy_context *context, const
 {
     extern const struct ar_policy_ops cupy_policy;
     const struct cupy_values *values = given;
-    struct cupy *self = ar_host_alloc(context->host, sizeof *self);
+    struct cupy *self = ar_policy_new(context, &cupy_policy, sizeof *self, error);
     if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "policy cupy: the host has no memory left");
+        return AR_HOST_MEMORY;
     uint64_t free_bytes;
     uint64_t total_bytes;
     ar_backing_memory(context->backing, &free_bytes, &total_bytes);
-    self->base.ops = &cupy_policy;
     heap_open(&self->heap, &self->base, context);
-    self->limit_bytes = values->common.limit_bytes ? values->common.limit_bytes
-                        : values->fraction > 0 ? (uint64_t)(values->fraction * (double)total_bytes)
-                                               : UINT64_MAX;
+    self->limit_bytes = values->common.limit_bytes || values->fraction <= 0
+                            ? ar_policy_limit(&values->common)
+                            : (uint64_t)(values->fraction * (double)total_bytes);
     *out = &self->base;
     return AR_OK;
 }

@@ -1,11 +1,9 @@
-/* direct: every request is a driver allocation of its own, every free a driver free. It keeps no
- * memory, so it has no holes; it pays the driver's price each time, and what the driver rounds
- * up shows in the physical bytes only. An alignment beyond the driver's granule is met by asking
- * for that much more and starting inside; the bytes before the block count as driver rounding. */
+/* direct: every request is a driver allocation and every free a driver free. It caches no memory,
+ * so it has no free blocks, and each call has the cost of the driver. Physical bytes show what the
+ * driver rounds up. For an alignment above the granule of the driver, it allocates that much more
+ * and the block starts inside; the bytes before the block count as rounding of the driver. */
 #include "allocators/base/range_tree.h"
 #include "allocators/policy.h"
-
-#include <inttypes.h>
 
 struct direct {
     struct ar_policy base;
@@ -24,28 +22,21 @@ static enum ar_status direct_create(const struct ar_policy_context *context, con
                                     struct ar_policy **out, struct ar_error *error)
 {
     const struct ar_policy_common *common = values;
-    struct direct *self = ar_host_alloc(context->host, sizeof *self);
+    struct direct *self = ar_policy_new(context, &direct_policy, sizeof *self, error);
     if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy direct");
-    self->base.ops = &direct_policy;
+        return AR_HOST_MEMORY;
     self->backing = context->backing;
-    self->limit_bytes = common->limit_bytes ? common->limit_bytes : UINT64_MAX;
+    self->limit_bytes = ar_policy_limit(common);
     ar_range_pool_open(&self->blocks, context->host);
     *out = &self->base;
     return AR_OK;
 }
 
-static bool give_back(void *argument, const struct ar_range_node *block)
-{
-    struct direct *self = argument;
-    (void)ar_backing_segment_free(self->backing, block->extra);
-    return true;
-}
-
 static void direct_destroy(struct ar_policy *base)
 {
     struct direct *self = (struct direct *)base;
-    ar_range_tree_walk(&self->blocks, self->by_address, give_back, self);
+    for (uint32_t at = 0; (at = ar_range_tree_next(&self->blocks, self->by_address, at)) != 0;)
+        (void)ar_backing_segment_free(self->backing, self->blocks.nodes[at].extra);
     ar_range_pool_close(&self->blocks);
     ar_host_free(self->blocks.host, self, sizeof *self);
 }
@@ -79,13 +70,8 @@ static enum ar_status direct_alloc(struct ar_policy *base, const struct ar_polic
     block->extra = segment;
     ar_range_tree_insert(&self->blocks, &self->by_address, AR_RANGE_BY_ADDRESS, index);
     self->made++;
-    out->address = block->address;
-    out->granted_bytes = bytes;
-    out->cookie = index;
-    base->totals.live_bytes += bytes;
-    base->totals.granted_bytes += bytes;
     base->totals.reserved_bytes += bytes;
-    base->totals.live_blocks++;
+    ar_policy_grant(base, out, block->address, bytes, index);
     return AR_OK;
 }
 
@@ -99,10 +85,8 @@ static enum ar_status direct_free(struct ar_policy *base, const struct ar_policy
     enum ar_status status = ar_backing_segment_free(self->backing, freed->extra);
     if (status)
         return status;
-    base->totals.live_bytes -= freed->bytes;
-    base->totals.granted_bytes -= freed->bytes;
     base->totals.reserved_bytes -= freed->bytes;
-    base->totals.live_blocks--;
+    ar_policy_ungrant(base, freed->bytes, freed->bytes);
     ar_range_tree_remove(&self->blocks, &self->by_address, AR_RANGE_BY_ADDRESS, index);
     ar_range_pool_give(&self->blocks, index);
     self->freed++;
@@ -118,68 +102,31 @@ static void direct_stats(const struct ar_policy *base, struct ar_policy_stats *o
     out->count.failures = self->failures;
 }
 
-struct walker {
-    ar_policy_visit *visit;
-    void *argument;
-};
-
-static bool show(void *argument, const struct ar_range_node *block)
-{
-    const struct walker *walker = argument;
-    const struct ar_policy_range range = {
-        .address = block->address,
-        .bytes = block->bytes,
-        .requested_bytes = block->bytes,
-        .segment_address = block->extra,
-        .state = AR_POLICY_RANGE_USED,
-    };
-    return walker->visit(walker->argument, &range);
-}
-
 static void direct_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     const struct direct *self = (const struct direct *)base;
-    struct walker walker = {visit, argument};
-    ar_range_tree_walk(&self->blocks, self->by_address, show, &walker);
-}
-
-struct sums {
-    uint64_t bytes, end;
-    bool overlap;
-};
-
-static bool add_up(void *argument, const struct ar_range_node *block)
-{
-    struct sums *sums = argument;
-    sums->overlap |= block->address < sums->end;
-    sums->end = block->address + block->bytes;
-    sums->bytes += block->bytes;
-    return true;
+    for (uint32_t at = 0; (at = ar_range_tree_next(&self->blocks, self->by_address, at)) != 0;) {
+        const struct ar_range_node *block = &self->blocks.nodes[at];
+        const struct ar_policy_range range = {
+            .address = block->address,
+            .bytes = block->bytes,
+            .requested_bytes = block->bytes,
+            .segment_address = block->extra,
+            .state = AR_POLICY_RANGE_USED,
+        };
+        if (!visit(argument, &range))
+            return;
+    }
 }
 
 static enum ar_status direct_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct direct *self = (const struct direct *)base;
-    const struct ar_policy_totals *totals = &base->totals;
-    struct sums sums = {0};
     uint64_t count;
     if (!ar_range_tree_check(&self->blocks, self->by_address, AR_RANGE_BY_ADDRESS, &count) ||
-        count != totals->live_blocks)
-        return ar_error_set(error, AR_CORRUPT,
-                            "policy direct: the tree of blocks is broken or does not hold %" PRIu64,
-                            totals->live_blocks);
-    ar_range_tree_walk(&self->blocks, self->by_address, add_up, &sums);
-    if (sums.overlap)
-        return ar_error_set(
-            error, AR_CORRUPT,
-            "policy direct: the device gave two allocations that overlap before %" PRIu64,
-            sums.end);
-    if (sums.bytes != totals->live_bytes || sums.bytes != totals->granted_bytes ||
-        sums.bytes != totals->reserved_bytes)
-        return ar_error_set(
-            error, AR_CORRUPT,
-            "policy direct: the blocks have %" PRIu64 " bytes, the totals say other", sums.bytes);
-    return AR_OK;
+        count != base->totals.live_blocks)
+        return ar_policy_broken(base, "the tree of blocks is broken", count, error);
+    return ar_policy_check_totals(base, 0, error);
 }
 
 static const char *direct_problem(const struct ar_policy *base)

@@ -1,8 +1,7 @@
-/* null: no allocator at all. Every request gets the next address and nothing is ever used
- * again, so that what a run under it costs is the cost of the harness. It takes no memory from
- * the backing: its addresses are numbers without memory behind them, and what it calls
- * reserved is what it has granted. Capability OVERLAPS tells the engine that there are no
- * segments to look for, and UNRANKED keeps it out of comparisons. */
+/* null: every request gets the next address and no address is used again, so a run costs what the
+ * harness costs. It takes no memory from the backing, and its reserved bytes are the granted bytes.
+ * The capability OVERLAPS tells the engine that there are no segments. UNRANKED keeps the policy
+ * out of rankings. */
 #include "allocators/policy.h"
 
 extern const struct ar_policy_ops null_policy;
@@ -21,12 +20,11 @@ static enum ar_status null_create(const struct ar_policy_context *context, const
                                   struct ar_policy **out, struct ar_error *error)
 {
     const struct ar_policy_common *common = values;
-    struct null_policy *self = ar_host_alloc(context->host, sizeof *self);
+    struct null_policy *self = ar_policy_new(context, &null_policy, sizeof *self, error);
     if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy null");
-    self->limit_bytes = common->limit_bytes ? common->limit_bytes : UINT64_MAX;
+        return AR_HOST_MEMORY;
+    self->limit_bytes = ar_policy_limit(common);
     self->host = context->host;
-    self->base.ops = &null_policy;
     *out = &self->base;
     return AR_OK;
 }
@@ -37,8 +35,8 @@ static void null_destroy(struct ar_policy *base)
     ar_host_free(self->host, self, sizeof *self);
 }
 
-/* Live, granted and reserved bytes are the same number here, so that it is added to once: this
- * policy measures the harness, and every instruction of its own spoils that. */
+/* Live, granted and reserved bytes are the same number, which is computed once: this policy
+ * measures the harness, so its own instructions must be few. */
 static void null_count(struct ar_policy_totals *totals, uint64_t bytes)
 {
     totals->live_bytes = bytes;
@@ -51,13 +49,13 @@ static enum ar_status null_place(struct null_policy *self, uint64_t address, uin
 {
     self->next = address + bytes;
     out->address = address;
-    out->granted_bytes = bytes; /* no cookie: there is no record to find */
+    out->granted_bytes = bytes; /* no cookie, because there are no records */
     null_count(&self->base.totals, self->base.totals.reserved_bytes + bytes);
     self->base.totals.live_blocks++;
     return AR_OK;
 }
 
-/* With an alignment, or past the limit: rare, so out of the way. */
+/* For a request with an alignment or past the limit. Both are rare. */
 static __attribute__((noinline)) enum ar_status
 null_alloc_rare(struct null_policy *self, const struct ar_policy_request *request,
                 struct ar_policy_block *out)
@@ -96,7 +94,7 @@ static void null_stats(const struct ar_policy *base, struct ar_policy_stats *out
     out->count.failures = ((const struct null_policy *)base)->failures;
 }
 
-/* It keeps no record of its blocks, so it has none to show. */
+/* There are no records of blocks to visit. */
 static void null_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
 {
     (void)base;

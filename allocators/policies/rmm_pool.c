@@ -1,20 +1,20 @@
 /* RAPIDS RMM's pool_memory_resource (coalescing best fit, as of 2026):
  *
- * 1. Sizes round up to 256 bytes. Each stream has a free list; a block goes to the list of
+ * 1. Sizes round up to 256 bytes. Each stream has a free list. A freed block goes to the list of
  *    the stream that frees it.
- * 2. The smallest block that fits is taken, the lowest address among equals, and cut exactly.
- * 3. Where the stream's own list has none: a fitting block of another stream's list; the stream
- *    waits for that list's last free. The rest of the block stays in the other list. RMM goes
- *    through the lists by the addresses of the streams' events, which is chance; here it is by
- *    number, or as `list_order` says, which a recording can be met with.
- * 4. Then the other lists are merged into this one, one after another, until a block fits.
- * 5. Then the pool grows: without a maximum by what it already has, with one by half of what
- *    is missing to it, at least by the request; when the device refuses, by half of that, and
- *    so on down to the request.
- * 6. Where the maximum leaves less than the request: device allocations of which all is free, in
- *    this stream's list now, go back in the order of addresses until it leaves enough (and all of
- *    them where it never does, unless the request is above the maximum). Up to 26.06 RMM did not
- *    do this; `reclaim=false` is that. Else the pool never shrinks.
+ * 2. A request takes the smallest block of its list that is large enough, the lowest address among
+ *    equals, and cuts it to size.
+ * 3. If there is none, it takes such a block from the list of another stream and waits for the last
+ *    free of that list. The rest of the block stays in the other list. RMM goes through the lists
+ *    in the order of the addresses of the streams' events, which is chance. Here the order is by
+ *    number, or as `list_order` says, so that a recording can be reproduced.
+ * 4. Then it merges the other lists into its own, one after another, until a block is large enough.
+ * 5. Then the pool grows: without a maximum by its own size, with one by half of what is left, but
+ *    at least by the request. If the device refuses, it tries half of that, down to the request.
+ * 6. If the maximum leaves less than the request, device allocations that are wholly free and in
+ *    the list of this stream are released in the order of addresses, until enough is left (or all
+ *    of them; none if the request is above the maximum). RMM up to 26.06 did not do this; the
+ *    option `reclaim=false` imitates it. The pool does not shrink otherwise.
  * 7. Blocks of different device allocations never merge. */
 #include <string.h>
 
@@ -23,7 +23,7 @@
 #include "allocators/heap.h"
 
 #define ALIGNMENT_BYTES UINT64_C(256)
-#define FEW_LISTS       64u /* so many are looked at one by one */
+#define FEW_LISTS       64u /* up to this number the lists are searched one by one */
 
 struct rmm_values {
     struct ar_policy_common common;
@@ -38,10 +38,10 @@ struct rmm {
     uint64_t maximum_bytes; /* 0: none */
     uint64_t failures, flushes;
     struct ar_most_tree
-        largest; /* by list: its largest block; without room: few lists, or no memory */
-    struct ar_backing_ticket *last_free; /* by stream: its last free; value 0: none */
+        largest; /* by list; without room if lists are few or the host has no memory */
+    struct ar_backing_ticket *last_free; /* by stream; value 0: none */
     uint32_t last_free_room;
-    uint8_t list_order[10]; /* the lists that are looked at first */
+    uint8_t list_order[10]; /* the lists that are searched first */
     uint32_t list_order_count;
     bool reclaim;
 };
@@ -49,12 +49,12 @@ struct rmm {
 static const struct ar_option rmm_options[] = {
     AR_POLICY_COMMON_OPTIONS,
     {"initial_pool_size", AR_OPTION_BYTES, offsetof(struct rmm_values, initial_bytes), "0", 0, 0,
-     NULL, "bytes that the pool takes at once, a multiple of 256"},
+     NULL, "bytes that the pool obtains at the start, a multiple of 256"},
     {"reclaim", AR_OPTION_BOOL, offsetof(struct rmm_values, reclaim), "true", 0, 0, NULL,
-     "at the limit, give wholly free device allocations back to grow; RMM up to 26.06 did not"},
+     "at the limit, release wholly free device allocations to grow; RMM up to 26.06 did not"},
     {"list_order", AR_OPTION_TEXT, offsetof(struct rmm_values, list_order), "", 0, 0, NULL,
-     "streams from 0 on, a digit each, in the order in which their lists are looked at, as 2013"},
-    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+     "order in which the lists of streams are searched, a digit for each stream, such as 2013"},
+    {0},
 };
 
 static struct rmm *rmm_of(struct ar_policy *base)
@@ -68,16 +68,16 @@ static void wait_for_list(struct rmm *self, uint32_t stream, uint32_t list)
         ar_backing_order(self->heap.backing, stream, self->last_free[list]);
 }
 
-/* ---- which lists have what ------------------------------------------------------------------- */
+/* ---- the largest block of each list ---------------------------------------------------------- */
 
-/* After every change of a list. */
+/* Called after every change of a list. */
 static inline void list_changed(struct rmm *self, uint32_t list)
 {
     if (__builtin_expect(self->largest.room != 0, 0))
         ar_most_tree_set(&self->largest, list, heap_largest(&self->heap, list));
 }
 
-/* With many lists the largest blocks of all are kept in a tree, where the host has memory for it. */
+/* With many lists the largest blocks are kept in a tree, if the host has memory for it. */
 static void lists_cover(struct rmm *self)
 {
     uint32_t count = self->heap.list_room;
@@ -102,16 +102,11 @@ static __attribute__((noinline)) enum ar_status reserve(struct rmm *self, uint32
 /* As heap_ready. */
 static inline enum ar_status ready(struct rmm *self, uint32_t count, uint32_t stream)
 {
-    const struct heap *heap = &self->heap;
-    if (__builtin_expect(heap->spans.spare_count >= count && stream < heap->list_room &&
-                             heap->lists[stream] != NULL,
-                         1))
-        return AR_OK;
-    return reserve(self, count, stream);
+    return heap_is_ready(&self->heap, count, stream) ? AR_OK : reserve(self, count, stream);
 }
 
-/* The place, from `place` on, of the next list that has a block of `bytes`; NONE. The first places
- * are those of `list_order`, at the others are the lists of that number. */
+/* The next place, from `place` on, of a list with a block of `bytes`; NONE. The first places are
+ * those of `list_order`; any other place is the number of its list. */
 static uint32_t next_place(const struct rmm *self, uint32_t place, uint64_t bytes)
 {
     for (; place < self->list_order_count; place++)
@@ -140,7 +135,7 @@ static __attribute__((noinline)) uint64_t largest_of_many(const struct rmm *self
     return largest;
 }
 
-/* Asked for at every new peak. */
+/* Called at every new peak. */
 static inline uint64_t largest_of_all(const struct rmm *self)
 {
     if (__builtin_expect(self->heap.list_room == 1, 1))
@@ -186,7 +181,7 @@ static uint32_t merge_others(struct rmm *self, uint32_t stream, uint64_t bytes)
     return 0;
 }
 
-/* What the pool wants to grow by; 0: the maximum does not allow the request. */
+/* The bytes by which the pool tries to grow; 0: the maximum does not allow the request. */
 static uint64_t size_to_grow(const struct rmm *self, uint64_t bytes)
 {
     uint64_t held = self->base.totals.reserved_bytes;
@@ -201,7 +196,7 @@ static uint64_t size_to_grow(const struct rmm *self, uint64_t bytes)
 }
 
 /* Rule 6. */
-static enum ar_status give_back(struct rmm *self, uint32_t stream, uint64_t bytes)
+static enum ar_status release_free(struct rmm *self, uint32_t stream, uint64_t bytes)
 {
     const struct heap *heap = &self->heap;
     self->flushes++;
@@ -214,7 +209,7 @@ static enum ar_status give_back(struct rmm *self, uint32_t stream, uint64_t byte
             i++;
             continue;
         }
-        enum ar_status status = heap_release(&self->heap, first); /* the next one is in its place */
+        enum ar_status status = heap_release(&self->heap, first); /* the next segment is now at i */
         if (status != AR_OK)
             return status;
     }
@@ -226,7 +221,7 @@ static enum ar_status expand(struct rmm *self, uint32_t stream, uint64_t bytes, 
 {
     uint64_t attempt = size_to_grow(self, bytes);
     if (!attempt && self->reclaim && bytes <= self->maximum_bytes) {
-        enum ar_status status = give_back(self, stream, bytes);
+        enum ar_status status = release_free(self, stream, bytes);
         if (status != AR_OK)
             return status;
         attempt = size_to_grow(self, bytes);
@@ -281,25 +276,16 @@ static enum ar_status rmm_alloc(struct ar_policy *base, const struct ar_policy_r
     struct ar_span *span = &self->heap.spans.at[piece];
     span->requested_bytes = request->bytes;
     span->owner = request->stream;
-    self->base.totals.live_bytes += request->bytes;
-    self->base.totals.granted_bytes += bytes;
-    self->base.totals.live_blocks++;
-    out->address = span->address;
-    out->granted_bytes = bytes;
-    out->cookie = piece;
+    ar_policy_grant(base, out, span->address, bytes, piece);
     return AR_OK;
 }
 
 static enum ar_status note_free(struct rmm *self, uint32_t stream)
 {
-    if (stream >= self->last_free_room) {
-        struct ar_backing_ticket *grown = ar_host_grow(
-            self->heap.host, self->last_free, self->last_free_room, stream + 1, sizeof *grown);
-        if (!grown)
-            return AR_HOST_MEMORY;
-        self->last_free = grown;
-        self->last_free_room = stream + 1;
-    }
+    if (stream >= self->last_free_room &&
+        !ar_host_extend(self->heap.host, &self->last_free, &self->last_free_room, stream + 1,
+                        sizeof *self->last_free))
+        return AR_HOST_MEMORY;
     self->last_free[stream] = ar_backing_fence(self->heap.backing, stream);
     return AR_OK;
 }
@@ -311,14 +297,12 @@ static enum ar_status rmm_free(struct ar_policy *base, const struct ar_policy_bl
     uint32_t piece = (uint32_t)block->cookie;
     const struct ar_span *span = &self->heap.spans.at[piece];
     enum ar_status status = ready(self, 0, stream);
-    /* One stream never waits for itself: an event is recorded once there are several. */
+    /* A stream does not wait for itself: record events only if there are several streams. */
     if (status == AR_OK && (stream || self->heap.list_room > 1))
         status = note_free(self, stream);
     if (status != AR_OK)
         return status;
-    self->base.totals.live_bytes -= span->requested_bytes;
-    self->base.totals.granted_bytes -= span->bytes;
-    self->base.totals.live_blocks--;
+    ar_policy_ungrant(base, span->requested_bytes, span->bytes);
     heap_give(&self->heap, piece, stream);
     list_changed(self, stream);
     return AR_OK;
@@ -333,16 +317,16 @@ static void rmm_stats(const struct ar_policy *base, struct ar_policy_stats *out)
     out->count.failures = self->failures;
 }
 
-/* Any list can serve any stream, at the price of a wait between streams, which is none of the
- * host. Lists that would have to be merged first are not counted. At the limit whole device
- * allocations can be given back and taken again as one. */
+/* Any list can serve any stream: a stream then waits for another, but the host does not. Blocks
+ * that a merge of lists would make are not counted. At the limit, wholly free device allocations
+ * can be released and obtained again as one. */
 static uint64_t rmm_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct rmm *self = (const struct rmm *)base;
     uint64_t largest = largest_of_all(self);
     uint64_t whole = base->totals.releasable_bytes;
-    bool gives_back = effort >= AR_POLICY_EFFORT_TRIM && self->maximum_bytes && self->reclaim;
-    return gives_back && whole > largest ? whole : largest;
+    bool releases = effort >= AR_POLICY_EFFORT_TRIM && self->maximum_bytes && self->reclaim;
+    return releases && whole > largest ? whole : largest;
 }
 
 static void rmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
@@ -355,12 +339,9 @@ static enum ar_status rmm_validate(const struct ar_policy *base, struct ar_error
     const struct rmm *self = (const struct rmm *)base;
     for (uint32_t list = 0; list < self->largest.room; list++)
         if (self->largest.nodes[self->largest.room + list] != heap_largest(&self->heap, list))
-            return ar_error_set(
-                error, AR_CORRUPT,
-                "rmm-pool: the largest block of the list of stream %lu is not the one "
-                "in the tree",
-                (unsigned long)list);
-    return heap_validate(&self->heap, "rmm-pool", error);
+            return ar_policy_broken(base, "the tree has another largest block of a stream's list",
+                                    list, error);
+    return heap_validate(&self->heap, error);
 }
 
 static void rmm_destroy(struct ar_policy *base)
@@ -373,7 +354,7 @@ static void rmm_destroy(struct ar_policy *base)
     ar_host_free(host, self, sizeof *self);
 }
 
-/* The block that the pool starts with lies in the default stream's list. */
+/* The first block of the pool lies in the list of the default stream. */
 static enum ar_status take_initial(struct rmm *self, uint64_t bytes, struct ar_error *error)
 {
     uint32_t piece;
@@ -382,7 +363,7 @@ static enum ar_status take_initial(struct rmm *self, uint64_t bytes, struct ar_e
         status = heap_grow(&self->heap, bytes, &piece);
     if (status == AR_REFUSED)
         return ar_error_set(error,
-                            status, /* a full device, not a bad option: a run that cannot begin */
+                            status, /* not INVALID: the option is right, the device is full */
                             "policy rmm-pool: the device has no %llu bytes for initial_pool_size; "
                             "make it smaller",
                             (unsigned long long)bytes);
@@ -391,7 +372,7 @@ static enum ar_status take_initial(struct rmm *self, uint64_t bytes, struct ar_e
     return status;
 }
 
-/* Every digit from 0 up to the last once. */
+/* The text has every digit from 0 up to the greatest once. */
 static bool read_list_order(struct rmm *self, const char *text)
 {
     uint32_t seen = 0;
@@ -422,10 +403,9 @@ static enum ar_status rmm_create(const struct ar_policy_context *context, const 
     if (maximum && initial > maximum)
         return ar_error_set(error, AR_INVALID,
                             "policy rmm-pool: initial_pool_size is above the limit");
-    struct rmm *self = ar_host_alloc(context->host, sizeof *self);
+    struct rmm *self = ar_policy_new(context, &rmm_pool_policy, sizeof *self, error);
     if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "policy rmm-pool: the host has no memory left");
-    self->base.ops = &rmm_pool_policy;
+        return AR_HOST_MEMORY;
     self->maximum_bytes = maximum;
     self->reclaim = values->reclaim;
     heap_open(&self->heap, &self->base, context);

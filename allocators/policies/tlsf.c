@@ -1,25 +1,27 @@
-/* Two-level segregated fit (Masmano, Ripoll, Crespo, Real: "TLSF: a new dynamic memory
- * allocator for real-time systems", 2004), deciding as mattconte/tlsf (2020) on 64 bits:
+/* Two-level segregated fit (Masmano, Ripoll, Crespo, Real: "TLSF: a new dynamic memory allocator
+ * for real-time systems", 2004), deciding as mattconte/tlsf (2020) on 64 bits:
  *
- * 1. Sizes round up to 8 bytes, at least 24. Classes: 32 to a doubling from 256 bytes on, one
- *    per 8 bytes below. Two levels of bitmaps find a class that holds a block.
- * 2. A request looks from the next class up, so that any block found fits without a search
- *    (good fit); the block freed last is taken first.
- * 3. A block is cut where at least a smallest block with its header is left. A freed block
- *    merges with both neighbours at once.
- * 4. Every block has a header of 8 bytes before it, and a pool 16 bytes of them at its ends;
- *    they are counted as overhead. Real device memory cannot hold headers: the places are the
- *    same as if it did.
- * 5. Memory comes in pools: `pool` bytes, or what the request needs. The reference takes one
- *    pool given from outside and ends at blocks of 4 GiB; here pools are added on demand and
- *    classes go on to 2^48 bytes.
+ * 1. Sizes round up to 8 bytes, at least 24. There is a class for each 8 bytes below 256 bytes, and
+ *    32 classes for each power of two above. Two levels of bitmaps find a class that holds a block.
+ * 2. A request searches from the next class up, so every block there is large enough (good fit).
+ *    The block that was freed last is taken first.
+ * 3. A block is cut if at least a smallest block and its header are left. A freed block merges with
+ *    both neighbours at once.
+ * 4. Every block has a header of 8 bytes before it, and a pool has 16 bytes of headers at its ends.
+ *    They count as overhead. Real device memory cannot hold headers, but the addresses are the same
+ *    as if it did.
+ * 5. Memory comes in pools: `pool` bytes, or more if the request needs more. The reference uses one
+ *    given pool and blocks of at most 4 GiB. Here pools are added on demand, and classes reach 2^48
+ *    bytes.
  *
- * All operations take constant time. Waste of good fit: below 1/32 of a block. */
+ * All operations take constant time. The waste of good fit is below 1/32 of a block. */
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
 #include "allocators/policy.h"
 
 #include <string.h>
+
+#include "allocators/base/array.h"
 
 #define ALIGN_BYTES       UINT64_C(8)
 #define HEADER_BYTES      UINT64_C(8)
@@ -47,7 +49,7 @@ struct tlsf {
     struct ar_backing *backing;
     struct ar_host *host;
     uint64_t limit_bytes, pool_bytes;
-    struct ar_spans spans; /* left: previous in the class's list, right: next, owner: the class */
+    struct ar_spans spans; /* left, right: the list of the class; owner: the class */
     uint64_t first_map;
     uint32_t second_map[FIRST_COUNT];
     uint32_t heads[CLASS_COUNT];
@@ -60,7 +62,7 @@ static const struct ar_option tlsf_options[] = {
     AR_POLICY_COMMON_OPTIONS,
     {"pool", AR_OPTION_BYTES, offsetof(struct tlsf_values, pool_bytes), "1GiB", 4096, 0x1p48, NULL,
      "bytes of each pool; a larger request gets a pool of its size"},
-    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+    {0},
 };
 
 static struct tlsf *tlsf_of(struct ar_policy *base)
@@ -68,20 +70,20 @@ static struct tlsf *tlsf_of(struct ar_policy *base)
     return (struct tlsf *)base;
 }
 
-/* The power of two below a size; all small sizes count as the first one that is not. */
+/* The logarithm of a size; that of a small size is SMALL_LOG2. */
 static inline unsigned log_of(uint64_t bytes)
 {
     return (unsigned)__builtin_clzll(bytes | UINT64_C(1) << SMALL_LOG2) ^ 63u;
 }
 
-/* The class that a block is in. */
+/* The class of a block. */
 static inline unsigned class_of(uint64_t bytes)
 {
     unsigned log = log_of(bytes);
     return ((log - SMALL_LOG2) << SECOND_LOG2) + (unsigned)(bytes >> (log - SECOND_LOG2));
 }
 
-/* The first class of which every block is large enough. */
+/* The first class in which every block is large enough. */
 static inline unsigned class_above(uint64_t bytes)
 {
     unsigned log = log_of(bytes);
@@ -97,7 +99,7 @@ static uint64_t class_bottom(unsigned class)
                  : second << (SMALL_LOG2 - SECOND_LOG2);
 }
 
-/* Whether a block fills its pool; then, while it is free, its bytes count as releasable. */
+/* Whether a block fills its pool. If it is free, its bytes are releasable. */
 static inline bool fills_pool(const struct ar_span *span)
 {
     return !(span->previous | span->next);
@@ -121,7 +123,7 @@ static inline void list_push(struct tlsf *self, unsigned class, uint32_t block)
     }
 }
 
-/* Takes out the head of a list; `right` follows it. */
+/* Removes the head of a list, which `right` follows. */
 static inline void list_pop(struct tlsf *self, unsigned class, uint32_t right)
 {
     self->heads[class] = right;
@@ -140,13 +142,13 @@ static inline void list_remove(struct tlsf *self, const struct ar_span *span)
     struct ar_span *at = self->spans.at;
     if (span->left) {
         at[span->left].right = span->right;
-        at[span->right].left = span->left; /* record 0 may be written */
+        at[span->right].left = span->left; /* also in record 0 */
     } else {
         list_pop(self, span->owner, span->right);
     }
 }
 
-/* A block that is in no list becomes a free one. */
+/* A block that is in no list becomes free. */
 static inline void add_free(struct tlsf *self, uint32_t block)
 {
     const struct ar_span *span = &self->spans.at[block];
@@ -156,7 +158,7 @@ static inline void add_free(struct tlsf *self, uint32_t block)
     ar_policy_free_added(&self->base, span->bytes);
 }
 
-/* The first class from the given one on that holds a block. False: none. */
+/* The first class from `class` on that holds a block. False: none. */
 static inline bool find(const struct tlsf *self, unsigned class, unsigned *found)
 {
     if (class >= CLASS_COUNT)
@@ -174,35 +176,19 @@ static inline bool find(const struct tlsf *self, unsigned class, unsigned *found
     return true;
 }
 
-/* Cuts `block` after `bytes`; what follows, less a header, is the new block. */
+/* Cuts `block` after `bytes`. What follows, less a header, is the new block. */
 static inline uint32_t cut(struct tlsf *self, uint32_t block, uint64_t bytes)
 {
-    uint32_t rest = ar_spans_take(&self->spans);
-    struct ar_span *at = self->spans.at;
-    struct ar_span *head = &at[block];
-    struct ar_span *tail = &at[rest];
-    uint32_t next = head->next;
-    tail->address = head->address + bytes + HEADER_BYTES;
-    tail->bytes = head->bytes - bytes - HEADER_BYTES;
-    tail->previous = block;
-    tail->next = next;
-    at[next].previous = rest; /* record 0 may be written */
-    head->next = rest;
-    head->bytes = bytes;
     self->base.totals.overhead_bytes += HEADER_BYTES;
     self->splits++;
-    return rest;
+    return ar_spans_cut(&self->spans, block, bytes, HEADER_BYTES);
 }
 
-/* The right one of two neighbours, in no list, becomes part of the left one. */
+/* `right`, which is in no list, becomes part of `left`, its neighbour. */
 static inline void absorb(struct tlsf *self, uint32_t left, uint32_t right)
 {
-    struct ar_span *at = self->spans.at;
-    uint32_t next = at[right].next;
-    at[left].bytes += at[right].bytes + HEADER_BYTES;
-    at[left].next = next;
-    at[next].previous = left; /* record 0 may be written */
-    ar_spans_drop(&self->spans, right);
+    self->spans.at[left].bytes += self->spans.at[right].bytes + HEADER_BYTES;
+    (void)ar_spans_join(&self->spans, left, right);
     self->base.totals.overhead_bytes -= HEADER_BYTES;
     self->merges++;
 }
@@ -217,46 +203,36 @@ static enum ar_status add_pool(struct tlsf *self, uint64_t bytes)
     uint64_t address;
     if (class >= CLASS_COUNT)
         return AR_NO_MEMORY;
-    if (self->pool_count == self->pool_room) {
-        uint32_t more = self->pool_room + self->pool_room / 4 + 4;
-        struct tlsf_pool *grown =
-            ar_host_grow(self->host, self->pools, self->pool_room, more, sizeof *grown);
-        if (!grown)
-            return AR_HOST_MEMORY;
-        self->pools = grown;
-        self->pool_room = more;
-    }
+    if (self->pool_count == self->pool_room &&
+        !ar_host_extend(self->host, &self->pools, &self->pool_room,
+                        self->pool_room + self->pool_room / 4 + 4, sizeof *self->pools))
+        return AR_HOST_MEMORY;
     if (wanted > room)
         wanted = ar_size_round_down(room, ALIGN_BYTES);
     if (wanted < least)
         return AR_NO_MEMORY;
     enum ar_status status = ar_backing_segment_alloc(self->backing, wanted, &address);
     if (status == AR_REFUSED && wanted > least) {
-        wanted = least; /* a pool for this request alone is better than none */
+        wanted = least; /* try a pool for this request alone */
         status = ar_backing_segment_alloc(self->backing, wanted, &address);
     }
     if (status != AR_OK)
         return status == AR_REFUSED ? AR_NO_MEMORY : status;
-    uint32_t block = ar_spans_take(&self->spans);
-    struct ar_span *span = &self->spans.at[block];
-    span->address = address + HEADER_BYTES;
-    span->bytes = ar_size_round_down(wanted - POOL_HEADER_BYTES, ALIGN_BYTES);
-    span->previous = 0;
-    span->next = 0;
-    uint32_t place = self->pool_count;
-    while (place > 0 && self->pools[place - 1].address > address)
-        place--;
+    uint64_t bytes_inside = ar_size_round_down(wanted - POOL_HEADER_BYTES, ALIGN_BYTES);
+    uint32_t block = ar_spans_new(&self->spans, address + HEADER_BYTES, bytes_inside);
+    size_t place = ar_array_from(self->pools, self->pool_count, sizeof *self->pools,
+                                 offsetof(struct tlsf_pool, address), address);
     memmove(self->pools + place + 1, self->pools + place,
             (self->pool_count - place) * sizeof *self->pools);
     self->pools[place] = (struct tlsf_pool){.address = address, .bytes = wanted, .first = block};
     self->pool_count++;
     self->base.totals.reserved_bytes += wanted;
-    self->base.totals.overhead_bytes += wanted - span->bytes;
+    self->base.totals.overhead_bytes += wanted - bytes_inside;
     add_free(self, block);
     return AR_OK;
 }
 
-/* What lies before the first aligned place in a block; 0 or enough for a block of its own. */
+/* The bytes before the first aligned place in a block: 0, or enough for a block of their own. */
 static uint64_t leading_gap(uint64_t address, uint64_t alignment)
 {
     uint64_t aligned = ar_size_round_up(address, alignment);
@@ -269,7 +245,7 @@ static uint64_t leading_gap(uint64_t address, uint64_t alignment)
     return gap;
 }
 
-/* Takes the head of a class out and marks it used. */
+/* Removes the head of a class and marks it used. */
 static inline uint32_t take_head(struct tlsf *self, unsigned class)
 {
     uint32_t block = self->heads[class];
@@ -282,8 +258,9 @@ static inline uint32_t take_head(struct tlsf *self, unsigned class)
     return block;
 }
 
-/* Where no block is there, or the alignment needs more: a class at whose head is a free block
- * that begins at an aligned place and is large enough. It may be of a new pool, or cut for it. */
+/* For a request that finds no block, or has a large alignment: a class whose head starts at an
+ * aligned address and is large enough. The block may be of a new pool, or it is cut for the
+ * request. */
 static enum ar_status find_again(struct tlsf *self, uint64_t bytes, uint64_t alignment,
                                  unsigned *class)
 {
@@ -312,7 +289,7 @@ static enum ar_status find_again(struct tlsf *self, uint64_t bytes, uint64_t ali
     return AR_OK;
 }
 
-/* Hands out what a request needs of the head of `class`. */
+/* Serves a request from the head of `class`. */
 static inline enum ar_status take(struct tlsf *self, unsigned class, uint64_t bytes,
                                   uint64_t requested_bytes, struct ar_policy_block *out)
 {
@@ -323,18 +300,12 @@ static inline enum ar_status take(struct tlsf *self, unsigned class, uint64_t by
         list_push(self, class_of(rest_bytes), cut(self, block, bytes));
         ar_policy_free_added(&self->base, rest_bytes);
     }
-    uint64_t granted_bytes = span->bytes;
     span->requested_bytes = requested_bytes;
-    self->base.totals.live_bytes += requested_bytes;
-    self->base.totals.granted_bytes += granted_bytes;
-    self->base.totals.live_blocks++;
-    out->address = span->address;
-    out->granted_bytes = granted_bytes;
-    out->cookie = block;
+    ar_policy_grant(&self->base, out, span->address, span->bytes, block);
     return AR_OK;
 }
 
-/* For a request that needs more than a look into the lists. */
+/* For a request that the lists alone cannot serve. */
 static __attribute__((noinline)) enum ar_status alloc_rare(struct tlsf *self,
                                                            const struct ar_policy_request *request,
                                                            uint64_t bytes,
@@ -347,7 +318,7 @@ static __attribute__((noinline)) enum ar_status alloc_rare(struct tlsf *self,
     return status == AR_OK ? take(self, class, bytes, request->bytes, out) : status;
 }
 
-/* Calls nothing on the usual way, which spares the saving of registers. */
+/* The usual path makes no calls, so no registers are saved. */
 static enum ar_status tlsf_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                  struct ar_policy_block *out)
 {
@@ -369,11 +340,9 @@ static enum ar_status tlsf_free(struct ar_policy *base, const struct ar_policy_b
     uint32_t block = (uint32_t)given->cookie;
     struct ar_span *at = self->spans.at;
     (void)stream;
-    self->base.totals.live_bytes -= at[block].requested_bytes;
-    self->base.totals.granted_bytes -= at[block].bytes;
-    self->base.totals.live_blocks--;
+    ar_policy_ungrant(base, at[block].requested_bytes, at[block].bytes);
     uint32_t next = at[block].next;
-    if (!at[next].used) { /* record 0, which is none, is used */
+    if (!at[next].used) { /* record 0 counts as used */
         ar_policy_free_removed(&self->base, at[next].bytes);
         list_remove(self, &at[next]);
         absorb(self, block, next);
@@ -389,7 +358,7 @@ static enum ar_status tlsf_free(struct ar_policy *base, const struct ar_policy_b
     return AR_OK;
 }
 
-/* The largest request that good fit is sure to serve: the bottom of the highest class. */
+/* The largest request that good fit can serve: the smallest size of the highest class. */
 static uint64_t largest_servable(const struct tlsf *self)
 {
     if (!self->first_map)
@@ -442,11 +411,6 @@ static void tlsf_walk(const struct ar_policy *base, ar_policy_visit *visit, void
     }
 }
 
-struct sums {
-    uint64_t live_bytes, granted_bytes, live_blocks, releasable_bytes, overhead_bytes, free_blocks;
-    uint64_t usable_bytes;
-};
-
 static bool in_list(const struct tlsf *self, uint32_t block)
 {
     unsigned class = class_of(self->spans.at[block].bytes);
@@ -459,36 +423,30 @@ static bool in_list(const struct tlsf *self, uint32_t block)
 }
 
 static enum ar_status check_pool(const struct tlsf *self, const struct tlsf_pool *pool,
-                                 struct sums *sums, struct ar_error *error)
+                                 uint64_t *releasable_bytes, uint64_t *free_blocks,
+                                 struct ar_error *error)
 {
     uint64_t address = pool->address + HEADER_BYTES;
     for (uint32_t b = pool->first; b; b = self->spans.at[b].next) {
         const struct ar_span *span = &self->spans.at[b];
+        const struct ar_span *next = span->next ? &self->spans.at[span->next] : NULL;
+        const char *fault = NULL;
         if (span->address != address || span->bytes < LEAST_BYTES || span->bytes % ALIGN_BYTES)
-            return ar_error_set(error, AR_CORRUPT, "tlsf: a block of %llu bytes at %llu",
-                                (unsigned long long)span->bytes, (unsigned long long)span->address);
-        if (span->next && self->spans.at[span->next].previous != b)
-            return ar_error_set(error, AR_CORRUPT, "tlsf: neighbours do not know each other");
-        if (span->next && !span->used && !self->spans.at[span->next].used)
-            return ar_error_set(error, AR_CORRUPT, "tlsf: blocks should have merged");
-        sums->overhead_bytes += HEADER_BYTES;
+            fault = "a block has a wrong size or does not follow the one before it";
+        else if (next && next->previous != b)
+            fault = "the links of two neighbours differ";
+        else if (next && !span->used && !next->used)
+            fault = "two free blocks are not merged";
+        else if (!span->used && !in_list(self, b))
+            fault = "a free block is in no list";
+        if (fault)
+            return ar_policy_broken(&self->base, fault, address, error);
         address += span->bytes + HEADER_BYTES;
-        if (span->used) {
-            sums->live_bytes += span->requested_bytes;
-            sums->granted_bytes += span->bytes;
-            sums->live_blocks++;
-            continue;
-        }
-        if (!in_list(self, b))
-            return ar_error_set(error, AR_CORRUPT, "tlsf: a free block is in no list");
-        sums->free_blocks++;
-        sums->releasable_bytes += fills_pool(span) ? span->bytes : 0;
-        if (self->base.watch)
-            sums->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
+        *free_blocks += !span->used;
+        *releasable_bytes += !span->used && fills_pool(span) ? span->bytes : 0;
     }
     if (address > pool->address + pool->bytes)
-        return ar_error_set(error, AR_CORRUPT, "tlsf: blocks lie past the end of a pool");
-    sums->overhead_bytes += pool->address + pool->bytes - (address - HEADER_BYTES);
+        return ar_policy_broken(&self->base, "blocks lie past the end of a pool", address, error);
     return AR_OK;
 }
 
@@ -498,39 +456,33 @@ static enum ar_status check_lists(const struct tlsf *self, uint64_t free_blocks,
     uint64_t listed = 0;
     for (unsigned f = 0; f < FIRST_COUNT; f++) {
         for (unsigned s = 0; s < SECOND_COUNT; s++) {
+            unsigned class = f * SECOND_COUNT + s;
             bool bit = self->second_map[f] >> s & 1u;
-            if (bit != (self->heads[f * SECOND_COUNT + s] != 0))
-                return ar_error_set(error, AR_CORRUPT, "tlsf: a bit and its list differ");
-            for (uint32_t b = self->heads[f * SECOND_COUNT + s]; b; b = self->spans.at[b].right)
+            if (bit != (self->heads[class] != 0))
+                return ar_error_set(error, AR_CORRUPT, "policy tlsf: a bit and its list differ");
+            for (uint32_t b = self->heads[class]; b; b = self->spans.at[b].right)
                 listed++;
         }
         if ((self->second_map[f] != 0) != (self->first_map >> f & 1u))
-            return ar_error_set(error, AR_CORRUPT, "tlsf: the two bitmaps differ");
+            return ar_error_set(error, AR_CORRUPT, "policy tlsf: the two bitmaps differ");
     }
     return listed == free_blocks
                ? AR_OK
-               : ar_error_set(error, AR_CORRUPT, "tlsf: the lists hold %llu blocks, the pools %llu",
+               : ar_error_set(error, AR_CORRUPT,
+                              "policy tlsf: the lists hold %llu blocks, the pools %llu",
                               (unsigned long long)listed, (unsigned long long)free_blocks);
 }
 
 static enum ar_status tlsf_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct tlsf *self = (const struct tlsf *)base;
-    const struct ar_policy_totals *totals = &self->base.totals;
-    struct sums sums = {0};
-    for (uint32_t i = 0; i < self->pool_count; i++) {
-        enum ar_status status = check_pool(self, &self->pools[i], &sums, error);
-        if (status != AR_OK)
-            return status;
-    }
-    if (sums.live_bytes != totals->live_bytes || sums.granted_bytes != totals->granted_bytes ||
-        sums.live_blocks != totals->live_blocks ||
-        sums.releasable_bytes != totals->releasable_bytes ||
-        sums.overhead_bytes != totals->overhead_bytes)
-        return ar_error_set(error, AR_CORRUPT, "tlsf: the totals differ from the blocks");
-    if (self->base.watch && self->base.watch->usable_bytes != sums.usable_bytes)
-        return ar_error_set(error, AR_CORRUPT, "tlsf: the hole watch is off");
-    return check_lists(self, sums.free_blocks, error);
+    uint64_t releasable_bytes = 0, free_blocks = 0;
+    enum ar_status status = AR_OK;
+    for (uint32_t i = 0; i < self->pool_count && !status; i++)
+        status = check_pool(self, &self->pools[i], &releasable_bytes, &free_blocks, error);
+    if (!status)
+        status = check_lists(self, free_blocks, error);
+    return status ? status : ar_policy_check_totals(base, releasable_bytes, error);
 }
 
 static void tlsf_destroy(struct ar_policy *base)
@@ -548,14 +500,13 @@ static enum ar_status tlsf_create(const struct ar_policy_context *context, const
 {
     extern const struct ar_policy_ops tlsf_policy;
     const struct tlsf_values *values = given;
-    struct tlsf *self = ar_host_alloc(context->host, sizeof *self);
+    struct tlsf *self = ar_policy_new(context, &tlsf_policy, sizeof *self, error);
     if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "policy tlsf: the host has no memory left");
-    self->base.ops = &tlsf_policy;
+        return AR_HOST_MEMORY;
     self->backing = context->backing;
     self->host = context->host;
     self->pool_bytes = ar_size_round_down(values->pool_bytes, ALIGN_BYTES);
-    self->limit_bytes = values->common.limit_bytes ? values->common.limit_bytes : UINT64_MAX;
+    self->limit_bytes = ar_policy_limit(&values->common);
     *out = &self->base;
     return AR_OK;
 }

@@ -5,7 +5,7 @@
 
 #include "allocators/base/size.h"
 #include "allocators/options.h"
-#include "allocators/policies/bfc/values.h"
+#include "allocators/policies/bfc/bfc.h"
 #include "allocators/policies/torch/torch.h"
 #include "allocators/spec.h"
 #include "sim/tenants/process.h"

@@ -24,7 +24,7 @@ static enum ar_status planted_create(const struct ar_policy_context *context, co
     return status;
 }
 
-/* What the policy counts as flushes is the number of requests here. */
+/* The counter of flushes counts requests here. */
 static enum ar_status planted_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                     struct ar_policy_block *out)
 {
@@ -36,11 +36,9 @@ static enum ar_status planted_alloc(struct ar_policy *base, const struct ar_poli
     for (volatile int i = 0; i < PLANT_WORK;)
         i = i + 1;
     enum ar_status status = skeleton_alloc(base, &more, out);
-    if (status)
-        return status;
-    self->segments.nodes[out->cookie].extra = request->bytes; /* live is what was asked for */
-    base->totals.live_bytes -= more.bytes - request->bytes;
-    return AR_OK;
+    if (!status)
+        self->segments.nodes[out->cookie].extra = request->bytes; /* live bytes are requested */
+    return status;
 }
 
 const struct ar_policy_ops planted_policy = {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "allocators/base/size.h"
-#include "allocators/policies/bfc/core.h"
+#include "allocators/policies/bfc/bfc.h"
 #include "tests/support/bfc_rig.h"
 
 static void check_totals(const struct bfc_rig *rig, uint64_t granted, uint64_t reserved)

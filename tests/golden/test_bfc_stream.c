@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "allocators/policies/bfc/core.h"
+#include "allocators/policies/bfc/bfc.h"
 #include "tests/support/bfc_rig.h"
 
 #define STEPS     2000

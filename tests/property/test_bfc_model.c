@@ -13,7 +13,7 @@
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
-#include "allocators/policies/bfc/core.h"
+#include "allocators/policies/bfc/bfc.h"
 #include "tests/support/bfc_rig.h"
 
 #define MOST_CHUNKS  4096

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "allocators/planning/keyed.h"
+#include "allocators/planning/packing.h"
 #include "allocators/planning/orders.h"
 #include "tests/support/planning_rig.h"
 

@@ -11,7 +11,7 @@
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
-#include "allocators/policies/bfc/core.h"
+#include "allocators/policies/bfc/bfc.h"
 #include "tests/support/bfc_rig.h"
 
 static struct bfc *bfc_of(const struct bfc_rig *rig)
@@ -499,8 +499,8 @@ static void test_validate_finds_it(void **state)
     uint32_t free_block = chunks[used].next;
     uint32_t root = self->index.roots[12];
     struct ar_policy_totals *totals = &self->base.totals;
-    EXPECT_BROKEN(rig, chunks[used].address, chunks[used].address + 256, "must follow");
-    EXPECT_BROKEN(rig, chunks[used].bytes, chunks[used].bytes + 1, "no multiple");
+    EXPECT_BROKEN(rig, chunks[used].address, chunks[used].address + 256, "instead of one");
+    EXPECT_BROKEN(rig, chunks[used].bytes, chunks[used].bytes + 1, "not a multiple");
     EXPECT_BROKEN(rig, chunks[used].previous, 0, "neighbour");
     EXPECT_BROKEN(rig, chunks[used].requested_bytes, 5000, "for 5000");
     EXPECT_BROKEN(rig, chunks[used].used, 0, "both free");
@@ -510,7 +510,7 @@ static void test_validate_finds_it(void **state)
     EXPECT_BROKEN(rig, totals->reserved_bytes, 1, "reserved_bytes");
     EXPECT_BROKEN(rig, totals->releasable_bytes, 1, "releasable_bytes");
     EXPECT_BROKEN(rig, totals->live_blocks, 1, "live_blocks");
-    EXPECT_BROKEN(rig, self->gap, 1, "gaps");
+    EXPECT_BROKEN(rig, self->gap, 1, "another gap");
     EXPECT_BROKEN(rig, self->index.classes, 0, "bitmap");
     EXPECT_BROKEN(rig, self->index.roots[12], chunks[root].left, "");
     EXPECT_BROKEN(rig, chunks[root].priority, 1, "shape");

@@ -127,7 +127,7 @@ static void no_options(void **state)
     struct ar_error error;
     int value;
     assert_int_equal(ar_options_read(none, &link, "policy x", &value, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "it takes none"));
+    assert_non_null(strstr(error.text, "it has none"));
     assert_int_equal(ar_options_read(NULL, &link, "policy x", &value, &error), AR_INVALID);
 }
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "allocators/base/size.h"
-#include "allocators/policies/bfc/values.h"
+#include "allocators/policies/bfc/bfc.h"
 #include "allocators/spec.h"
 #include "sim/tenants/process.h"
 

@@ -78,9 +78,10 @@ static void wrong_specs(void **state)
         const char *text;
     } cases[] = {
         {"best_fit", AR_INVALID, "there is no policy \"best_fit\"; did you mean \"best-fit\"?"},
-        {"zzz", AR_INVALID, "\"allocrig list policies\" names those there are"},
-        {"checked", AR_INVALID, "needs a policy to stand before; write checked+NAME"},
-        {"direct+null", AR_INVALID, "direct is a policy, and before a plus sign"},
+        {"zzz", AR_INVALID, "\"allocrig list policies\" lists them"},
+        {"checked", AR_INVALID, "needs a policy after it; write checked+NAME"},
+        {"direct+null", AR_INVALID,
+         "direct is a policy, and only decorators may be before a plus sign"},
         {"chekced+null", AR_INVALID, "there is no decorator \"chekced\"; did you mean \"checked\""},
         {"null:limti=3", AR_INVALID,
          "policy null has no option \"limti\"; did you mean \"limit\"?"},
@@ -189,7 +190,7 @@ static void refuses_objects_that_do_not_fit(void **state)
         const char *name, *code, *text;
         enum ar_status status;
     } cases[] = {
-        {"no_entry", "int x;", "is no policy: it has no function allocrig_policy", AR_MISSING},
+        {"no_entry", "int x;", "is not a policy: it has no function allocrig_policy", AR_MISSING},
         {"null_ops", "void *allocrig_policy(void){return 0;}", "returned NULL", AR_INVALID},
         {"old_abi", "unsigned ops[64]={77};void *allocrig_policy(void){return ops;}",
          "version 77 of the contract", AR_INVALID},

@@ -1,25 +1,22 @@
 /* The general placement of BFC.
  *
- * Alignment: a chunk serves when the request fits behind the padding that its address needs.
- * The first such chunk by size and address is taken; the padding becomes a free chunk of its
- * own. The search may look at all chunks between the request and the request plus its
- * alignment, as the original does.
+ * Alignment: a chunk serves a request that fits after the padding which the address needs. The
+ * first such chunk by size and address is taken. The padding becomes a free chunk. The search may
+ * visit all chunks between the size of the request and this size plus its alignment, as the
+ * original does.
  *
- * Two ends (XLA's spatial partitioning): one region; lower requests grow upwards from its
- * start, upper ones downwards from its end, and between them lies one free span, the gap,
- * which is in no index.
- * 1. A request takes the best hole of its own end; holes of the other end are never used.
- * 2. Where none fits it takes exactly its size from the gap, next to its own end.
- * 3. A hole is split by the usual rule, or always to size, as the end's option says. An upper
- *    request that splits takes the upper part of the hole.
- * 4. A freed chunk that borders on something else than its own end becomes part of the gap.
- *    Holes of both ends that meet become the gap.
+ * Two ends (XLA's spatial partitioning): one region. Lower requests grow upwards from its start,
+ * upper ones downwards from its end. Between them lies one free span, the gap, which is in no
+ * index.
+ * 1. A request takes the best free chunk of its own end, never one of the other end.
+ * 2. If none is large enough, it takes exactly its size from the gap, next to its own end.
+ * 3. A free chunk is split by the usual rule, or always to size, as the option of the end says. An
+ *    upper request that splits takes the upper part of the chunk.
+ * 4. A freed chunk that borders on something else than its own end becomes part of the gap. Free
+ *    chunks of both ends that meet become the gap.
  *
  * Source: openxla/xla, xla/tsl/framework/bfc_allocator.cc, August 2026. */
-#include "allocators/policies/bfc/two_ended.h"
-
-#include "allocators/base/size.h"
-#include "allocators/policies/bfc/core.h"
+#include "allocators/policies/bfc/bfc.h"
 
 /* Bytes before the first aligned address at or after `address`. */
 static uint64_t padding_of(uint64_t address, uint64_t alignment)
@@ -27,7 +24,7 @@ static uint64_t padding_of(uint64_t address, uint64_t alignment)
     return ar_size_round_up(ar_size_round_up(address, alignment) - address, BFC_ROUNDING_BYTES);
 }
 
-/* The highest aligned start of `bytes` in the chunk; false where they do not fit. */
+/* The highest aligned start of `bytes` in the chunk. False: they do not fit. */
 static bool highest_start(const struct ar_span *chunk, uint64_t bytes, uint64_t alignment,
                           uint64_t *start)
 {
@@ -45,7 +42,7 @@ static bool fits(const struct ar_span *chunk, enum bfc_end end, uint64_t bytes, 
     return chunk->bytes >= bytes && chunk->bytes - bytes >= padding_of(chunk->address, alignment);
 }
 
-/* The first hole of the index in which the request fits; 0 where there is none. */
+/* The first free chunk of the index that can serve the request; 0: none. */
 static uint32_t find_free_block(struct bfc *self, struct ar_span_index *index, enum bfc_end end,
                                 uint64_t bytes, uint64_t alignment)
 {
@@ -75,7 +72,7 @@ static bool should_split(const struct bfc *self, const struct ar_span *chunk, bo
            (aligned_bytes >= bytes && aligned_bytes - bytes >= self->split_bytes);
 }
 
-/* Cuts what lies behind the first `bytes` off and makes it a hole. */
+/* Cuts the chunk after `bytes` and frees the rest. */
 static void leave_tail(struct bfc *self, uint32_t chunk, uint64_t bytes)
 {
     bfc_free_block_add(self, bfc_cut(self, chunk, bytes));

@@ -11,23 +11,22 @@ static const struct ar_option gmlake_options[] = {
     {"defragment", AR_OPTION_BOOL, offsetof(struct gmlake_values, defragment), "true", 0, 0, NULL,
      "stitch at all (vmmDefragment); false: blocks are only cut and merged"},
     {"frag_limit", AR_OPTION_BYTES, offsetof(struct gmlake_values, frag_limit_bytes), "512MiB", 0,
-     0, NULL, "bytes: smaller requests are never stitched (fragLimit)"},
+     0, NULL, "bytes; smaller requests are never stitched (fragLimit)"},
     {"reuse_limit", AR_OPTION_FRACTION, offsetof(struct gmlake_values, reuse_limit), "10", 1,
      1000000, NULL, "a free view serves requests down to its size divided by this (reuseLimit)"},
     {"defrag_level", AR_OPTION_COUNT, offsetof(struct gmlake_values, defrag_level), "0", 0, 3, NULL,
-     "stitch 0: before new memory is asked for; 1: only when there is none; 2: after the cache was "
-     "given back; 3: never (defragLevel)"},
+     "stitch 0: before new memory is obtained; 1: only if there is none; 2: after the cache was "
+     "released; 3: never (defragLevel)"},
     {"auto_gc", AR_OPTION_BYTES, offsetof(struct gmlake_values, auto_gc_bytes), "1000GiB", 0, 0,
-     NULL,
-     "address space of all views above which those that are not active are destroyed (autoGC)"},
+     NULL, "address space of all views above which inactive views are destroyed (autoGC)"},
     {"realloc", AR_OPTION_BOOL, offsetof(struct gmlake_values, realloc_missing), "false", 0, 0,
-     NULL, "ask the device only for what the free blocks lack, and stitch (reAlloc)"},
+     NULL, "obtain only the bytes that the free blocks lack, and stitch (reAlloc)"},
     {"fraction", AR_OPTION_FRACTION, offsetof(struct gmlake_values, fraction), "0", 0, 1, NULL,
      "limit as a fraction of the card's memory (per_process_memory_fraction); 0: none"},
-    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+    {0},
 };
 
-/* Blocks in `deferred` and in cookies: pieces are even, views odd. */
+/* The number of a block in `deferred` and in cookies: even for pieces, odd for views. */
 static uint32_t name_of(uint32_t index, bool view)
 {
     return 2 * index + view;
@@ -35,15 +34,9 @@ static uint32_t name_of(uint32_t index, bool view)
 
 static bool stream_exists(struct gmlake *self, uint32_t stream)
 {
-    if (stream < self->stream_room)
-        return true;
-    struct gmlake_stream *grown =
-        ar_host_grow(self->heap.host, self->streams, self->stream_room, stream + 1, sizeof *grown);
-    if (!grown)
-        return false;
-    self->streams = grown;
-    self->stream_room = stream + 1;
-    return true;
+    return stream < self->stream_room ||
+           ar_host_extend(self->heap.host, &self->streams, &self->stream_room, stream + 1,
+                          sizeof *self->streams);
 }
 
 static uint64_t segment_bytes(uint64_t bytes)
@@ -53,7 +46,7 @@ static uint64_t segment_bytes(uint64_t bytes)
     return bytes < MIN_LARGE_BYTES ? LARGE_SEGMENT_BYTES : bytes;
 }
 
-/* What a request is served with: a piece or a view; both 0: nothing yet. */
+/* A piece or a view for a request; both 0: none yet. */
 struct found {
     uint32_t piece, view;
 };
@@ -68,7 +61,8 @@ static enum ar_status stitch(struct gmlake *self, unsigned attempt, uint32_t lis
     return gmlake_stitch(self, list / 2, bytes, &found->view);
 }
 
-/* New memory; REFUSED is no error. With `realloc` only what is missing, stitched to the rest. */
+/* Obtains memory; REFUSED is not an error. With `realloc` only the missing bytes, stitched to the
+ * rest. */
 static enum ar_status grow(struct gmlake *self, uint32_t list, uint64_t bytes, struct found *found)
 {
     uint64_t wanted = segment_bytes(bytes);
@@ -117,16 +111,14 @@ static enum ar_status find(struct gmlake *self, uint32_t list, uint64_t bytes, s
     return status;
 }
 
-/* Takes what was found for the request. Two spare records are there. */
+/* Serves the request with what was found. Two records must be spare. */
 static void hand_out(struct gmlake *self, struct found found, uint64_t bytes,
                      uint64_t requested_bytes, struct ar_policy_block *out)
 {
     if (found.view) {
         struct gmlake_view *view = self->slots[found.view].view;
         view->requested_bytes = requested_bytes;
-        out->address = view->address;
-        out->granted_bytes = bytes;
-        out->cookie = name_of(found.view, true);
+        ar_policy_grant(&self->base, out, view->address, bytes, name_of(found.view, true));
     } else {
         struct ar_span *span = &self->heap.spans.at[found.piece];
         uint64_t least = span->owner % 2 ? GMLAKE_UNIT_BYTES : GMLAKE_PAGE_BYTES;
@@ -135,16 +127,11 @@ static void hand_out(struct gmlake *self, struct found found, uint64_t bytes,
         span->mark = GMLAKE_HANDED_OUT;
         span->requested_bytes = requested_bytes;
         gmlake_use_pages(self, found.piece);
-        out->address = span->address;
-        out->granted_bytes = span->bytes;
-        out->cookie = name_of(found.piece, false);
+        ar_policy_grant(&self->base, out, span->address, span->bytes, name_of(found.piece, false));
     }
-    self->base.totals.live_bytes += requested_bytes;
-    self->base.totals.granted_bytes += out->granted_bytes;
-    self->base.totals.live_blocks++;
 }
 
-/* A view that was found and cannot be handed out. */
+/* A view that was found is not handed out. */
 static void view_unused(struct gmlake *self, uint32_t index)
 {
     struct gmlake_view *view = self->slots[index].view;
@@ -182,7 +169,7 @@ static enum ar_status gmlake_alloc(struct ar_policy *base, const struct ar_polic
     return status;
 }
 
-static void give_back(struct gmlake *self, uint32_t name)
+static void make_free(struct gmlake *self, uint32_t name)
 {
     if (name % 2) {
         gmlake_view_freed(self, name / 2);
@@ -198,12 +185,12 @@ static uint64_t pending_bytes(const struct gmlake *self, uint32_t name)
                     : self->heap.spans.at[name / 2].bytes;
 }
 
-/* A deferred_complete. */
+/* A deferred_complete: the free of the block is completed. */
 static void complete(void *argument, uint32_t name)
 {
     struct gmlake *self = argument;
     self->base.totals.pending_bytes -= pending_bytes(self, name);
-    give_back(self, name);
+    make_free(self, name);
 }
 
 static enum ar_status gmlake_free(struct ar_policy *base, const struct ar_policy_block *block,
@@ -211,16 +198,14 @@ static enum ar_status gmlake_free(struct ar_policy *base, const struct ar_policy
 {
     struct gmlake *self = gmlake_of(base);
     uint32_t name = (uint32_t)block->cookie;
-    (void)stream; /* a block returns to the stream that it came from */
-    base->totals.live_bytes -= block->requested_bytes;
-    base->totals.granted_bytes -= block->granted_bytes;
-    base->totals.live_blocks--;
+    (void)stream; /* a block returns to its own stream */
+    ar_policy_ungrant(base, block->requested_bytes, block->granted_bytes);
     if (name % 2) {
         struct gmlake_view *view = self->slots[name / 2].view;
         view->last_use = ar_backing_fence(self->memory.below, view->stream);
     }
     if (!deferred_free(&self->deferred, name)) {
-        give_back(self, name);
+        make_free(self, name);
         return self->fault;
     }
     base->totals.pending_bytes += block->granted_bytes;
@@ -250,7 +235,7 @@ static void gmlake_progress(struct ar_policy *base)
     deferred_poll(&gmlake_of(base)->deferred);
 }
 
-/* empty_cache() gives back all it can, whatever should be kept. */
+/* empty_cache() releases all it can and keeps nothing. */
 static enum ar_status gmlake_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     (void)keep_bytes;
@@ -289,6 +274,211 @@ static void gmlake_destroy(struct ar_policy *base)
     ar_host_free(host, self, sizeof *self);
 }
 
+/* ---- inspection ------------------------------------------------------------------------------ */
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* For the stream of the last request. Mapping can stitch all of its free large blocks. */
+static uint64_t gmlake_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+{
+    const struct gmlake *self = (const struct gmlake *)base;
+    uint32_t stream = self->last_stream;
+    if (stream >= self->stream_room)
+        return 0;
+    uint32_t list = gmlake_list(stream, false);
+    uint64_t small = heap_largest(&self->heap, gmlake_list(stream, true));
+    uint64_t best = larger(heap_largest(&self->heap, list),
+                           ar_range_tree_most(&self->nodes, self->streams[stream].free_views));
+    if (!best)
+        best = small < GMLAKE_SMALL_BYTES ? small : GMLAKE_SMALL_BYTES;
+    uint64_t all = heap_free_bytes(&self->heap, list);
+    bool stitches = self->values.defragment && self->values.defrag_level == 0;
+    if (effort >= AR_POLICY_EFFORT_MAP && stitches && all >= self->values.frag_limit_bytes)
+        best = larger(best, all);
+    return effort >= AR_POLICY_EFFORT_TRIM ? larger(best, base->totals.releasable_bytes) : best;
+}
+
+static void gmlake_stats(const struct ar_policy *base, struct ar_policy_stats *out)
+{
+    const struct gmlake *self = (const struct gmlake *)base;
+    heap_stats(&self->heap, out);
+    uint64_t mine = 0;
+    for (uint32_t list = 0; list < self->heap.list_room; list++) {
+        out->largest_free_block_bytes =
+            larger(out->largest_free_block_bytes, heap_largest(&self->heap, list));
+        if (list / 2 == self->last_stream)
+            mine += heap_free_bytes(&self->heap, list);
+    }
+    out->stranded_by_stream_bytes = ar_policy_free_bytes(&base->totals) - mine;
+    out->count.segments_made += self->stitches; /* as the statistics of GMLake count them */
+    out->count.segments_freed += self->views_freed;
+    out->count.flushes = self->flushes;
+    out->count.retries = self->retries;
+    out->count.failures = self->failures;
+}
+
+static bool show_segment(const struct gmlake *self, const struct heap_segment *segment,
+                         ar_policy_visit *visit, void *argument)
+{
+    for (uint32_t p = segment->first; p; p = self->heap.spans.at[p].next) {
+        const struct ar_span *span = &self->heap.spans.at[p];
+        struct ar_policy_range range = {
+            .address = span->address,
+            .bytes = span->bytes,
+            .requested_bytes = span->used ? span->requested_bytes : 0,
+            .segment_address = segment->address,
+            .stream = span->owner / 2,
+            .state = !span->used                       ? AR_POLICY_RANGE_FREE
+                     : span->mark == GMLAKE_HANDED_OUT ? AR_POLICY_RANGE_USED
+                     : span->mark == GMLAKE_PENDING    ? AR_POLICY_RANGE_PENDING
+                                                       : AR_POLICY_RANGE_UNMAPPED,
+        };
+        if (!visit(argument, &range))
+            return false;
+    }
+    return true;
+}
+
+static bool show_view(const struct gmlake_view *view, ar_policy_visit *visit, void *argument)
+{
+    const struct ar_policy_range range = {
+        .address = view->address,
+        .bytes = view->used * GMLAKE_PAGE_BYTES,
+        .requested_bytes = view->pending ? 0 : view->requested_bytes,
+        .segment_address = view->address,
+        .stream = view->stream,
+        .state = view->pending ? AR_POLICY_RANGE_PENDING : AR_POLICY_RANGE_USED,
+    };
+    return visit(argument, &range);
+}
+
+/* Each physical byte once: the bytes of a stitched block at the address of the view, and the
+ * addresses of its pieces as address space only. */
+static void gmlake_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
+{
+    const struct gmlake *self = (const struct gmlake *)base;
+    uint32_t s = 0;
+    uint32_t v = 0;
+    while (s < self->heap.segment_count || v < self->view_count) {
+        const struct heap_segment *segment = &self->heap.segments[s];
+        const struct gmlake_view *view =
+            v < self->view_count ? self->slots[self->slots[v].by_address].view : NULL;
+        bool more = true;
+        if (s < self->heap.segment_count && (!view || segment->address < view->address)) {
+            more = show_segment(self, segment, visit, argument);
+            s++;
+        } else {
+            if (view->state == GMLAKE_ACTIVE)
+                more = show_view(view, visit, argument);
+            v++;
+        }
+        if (!more)
+            return;
+    }
+}
+
+struct check {
+    uint64_t in_views_bytes, refs;
+};
+
+static enum ar_status check_piece(const struct gmlake *self, uint32_t piece, struct check *check,
+                                  struct ar_error *error)
+{
+    const struct ar_span *span = &self->heap.spans.at[piece];
+    const struct gmlake_page *pages = self->pieces[piece].pages;
+    uint64_t count = pages ? span->bytes / GMLAKE_PAGE_BYTES : 0;
+    bool right = (pages == NULL) == (span->owner % 2 == 1);
+    for (uint64_t i = 0; i < count; i++)
+        right &= pages[i].used == (span->used != 0) && pages[i].piece == (i == 0 ? piece : 0);
+    if (!right)
+        return ar_policy_broken(&self->base, "the pages of a block differ from it", span->address,
+                                error);
+    if (span->used && span->mark == GMLAKE_IN_VIEW)
+        check->in_views_bytes += span->bytes;
+    return AR_OK;
+}
+
+static enum ar_status check_view(const struct gmlake *self, uint32_t index, struct check *check,
+                                 struct ar_error *error)
+{
+    const struct gmlake_view *view = self->slots[index].view;
+    uint32_t free_pages = 0;
+    uint64_t held_bytes = 0;
+    bool right = true;
+    for (uint32_t i = 0; i < view->count; i++) {
+        uint32_t ref = view->pages[i]->refs;
+        while (ref && self->refs[ref].view != index)
+            ref = self->refs[ref].next;
+        right &= ref != 0;
+        free_pages += !view->pages[i]->used;
+    }
+    for (uint32_t n = 0; n < view->piece_count; n++) {
+        const struct ar_span *span = &self->heap.spans.at[view->pieces[n]];
+        right &= span->used && span->mark == GMLAKE_IN_VIEW;
+        held_bytes += span->bytes;
+    }
+    right &= free_pages == view->free_pages && held_bytes == view->used * GMLAKE_PAGE_BYTES;
+    if (view->state != GMLAKE_ACTIVE)
+        right &= (view->state == GMLAKE_FREE) == (free_pages == view->count) && !view->used;
+    if (!right)
+        return ar_policy_broken(&self->base, "a stitched block differs from its pages or pieces",
+                                view->address, error);
+    check->refs += view->count;
+    check->in_views_bytes -= held_bytes;
+    return AR_OK;
+}
+
+static enum ar_status check_records(const struct gmlake *self, const struct check *check,
+                                    struct ar_error *error)
+{
+    const char *fault = NULL;
+    if (check->in_views_bytes)
+        fault = "pieces are held for unknown stitched blocks; bytes";
+    if (self->ref_count && check->refs + self->spare_refs + 1 != self->ref_count)
+        fault = "pages list views that do not exist; views";
+    for (uint32_t s = 0; s < self->stream_room; s++) {
+        uint64_t count = 0;
+        uint64_t listed = 0;
+        if (!ar_range_tree_check(&self->nodes, self->streams[s].free_views, AR_RANGE_BY_SIZE,
+                                 &count))
+            fault = "the tree of free views is broken; views";
+        for (uint32_t v = self->streams[s].first; v; v = self->slots[v].view->next)
+            listed += self->slots[v].view->state == GMLAKE_FREE;
+        if (count != listed)
+            fault = "the tree of free views differs from the list; views";
+    }
+    return fault
+               ? ar_policy_broken(&self->base, fault,
+                                  check->in_views_bytes ? check->in_views_bytes : self->view_count,
+                                  error)
+               : AR_OK;
+}
+
+static enum ar_status gmlake_validate(const struct ar_policy *base, struct ar_error *error)
+{
+    const struct gmlake *self = (const struct gmlake *)base;
+    struct check check = {0};
+    uint64_t releasable_bytes;
+    enum ar_status status = AR_OK;
+    for (uint32_t i = 0; status == AR_OK && i < self->heap.segment_count; i++) {
+        uint32_t p = self->heap.segments[i].first;
+        for (; status == AR_OK && p; p = self->heap.spans.at[p].next)
+            status = check_piece(self, p, &check, error);
+    }
+    for (uint32_t k = 0; status == AR_OK && k < self->view_count; k++)
+        status = check_view(self, self->slots[k].by_address, &check, error);
+    if (status == AR_OK)
+        status = heap_check(&self->heap, &releasable_bytes, error);
+    if (status == AR_OK)
+        status = check_records(self, &check, error);
+    return status ? status : ar_policy_check_totals(base, releasable_bytes, error);
+}
+
+/* ---- create ---------------------------------------------------------------------------------- */
+
 static enum ar_status gmlake_create(const struct ar_policy_context *context, const void *given,
                                     struct ar_policy **out, struct ar_error *error)
 {
@@ -299,17 +489,16 @@ static enum ar_status gmlake_create(const struct ar_policy_context *context, con
         return ar_error_set(error, AR_UNSUPPORTED,
                             "policy gmlake: it maps pages of 2 MiB, and this device has no virtual "
                             "memory, or larger pages");
-    struct gmlake *self = ar_host_alloc(context->host, sizeof *self);
+    struct gmlake *self = ar_policy_new(context, &gmlake_policy, sizeof *self, error);
     if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "policy gmlake: the host has no memory left");
+        return AR_HOST_MEMORY;
     uint64_t free_bytes;
     uint64_t total_bytes;
     ar_backing_memory(context->backing, &free_bytes, &total_bytes);
-    self->base.ops = &gmlake_policy;
     self->values = *values;
-    self->limit_bytes = values->common.limit_bytes ? values->common.limit_bytes
-                        : values->fraction > 0 ? (uint64_t)(values->fraction * (double)total_bytes)
-                                               : UINT64_MAX;
+    self->limit_bytes = values->common.limit_bytes || values->fraction <= 0
+                            ? ar_policy_limit(&values->common)
+                            : (uint64_t)(values->fraction * (double)total_bytes);
     gmlake_memory_open(&self->memory, context);
     heap_open(&self->heap, &self->base, context);
     self->heap.backing = &self->memory.base;

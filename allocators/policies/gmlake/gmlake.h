@@ -1,27 +1,26 @@
-/* GMLake's allocator: PyTorch's caching allocator, with physical pages that are mapped a second
- * time to make one block of several free ones ("stitching"). In several files:
+/* The allocator of GMLake: PyTorch's caching allocator, plus physical pages that are mapped a
+ * second time to make one block of several free ones ("stitching").
  *
- *   gmlake.c   options, and the order of decisions in malloc and free
- *   pieces.c   physical blocks: made, cut, merged, given back
- *   views.c    stitched blocks: made, used again, collected
- *   report.c   statistics, walk, validate, servable
+ *   gmlake.c   options, the order of decisions in malloc and free, inspection
+ *   pieces.c   physical blocks: made, cut, merged, released
+ *   views.c    stitched blocks: made, reused, collected
  *
- * 1. Requests up to 1 MiB are served as PyTorch does, from driver allocations of 2 MiB.
- * 2. Larger ones are rounded to 2 MiB. A physical block is a piece of a reserved range; each of
- *    its pages of 2 MiB is a handle of its own. Blocks are cut where 2 MiB or more are left and
- *    merge with free neighbours.
- * 3. A view is a reserved range of its own onto which pages of several physical blocks are
- *    mapped. It is active (handed out), free (all of its pages are), or fragmented: some page is
- *    used through another address, and it cannot be handed out until that is over.
- * 4. malloc takes, in this order: the best fitting free block; where none is large enough, the
- *    best fitting free view, if it is at most reuse_limit times the request; a new view
- *    (stitch 0); new memory; a new view (stitch 1); new memory after all cached blocks were
- *    given back; a new view (stitch 2). defrag_level says which of the stitches are tried.
- * 5. A stitch takes free blocks of the stream, the largest first, until they suffice; the last
- *    one is cut. Requests below frag_limit are never stitched.
- * 6. Views are kept when they are freed. Those that are not active are destroyed when the
- *    address space of all exceeds auto_gc, or where reserving more fails, in the order of their
- *    release and only as far as the work that used them is done. */
+ * 1. Requests up to 1 MiB are served as in PyTorch, from driver allocations of 2 MiB.
+ * 2. Larger requests are rounded to 2 MiB. A physical block is a piece of a reserved range; each of
+ *    its pages of 2 MiB is a handle of its own. Blocks are cut if 2 MiB or more are left and merge
+ *    with free neighbours.
+ * 3. A view is a reserved range onto which pages of several physical blocks are mapped. It is
+ *    active (handed out), free (all of its pages are free), or fragmented: some page is used at
+ *    another address, and the view cannot be handed out.
+ * 4. malloc takes, in this order: the best fitting free block; the best fitting free view, if it is
+ *    at most reuse_limit times the request; a new view (stitch 0); new memory; a new view (stitch
+ *    1); new memory after all cached blocks were released; a new view (stitch 2). defrag_level says
+ *    which stitches are tried.
+ * 5. A stitch takes free blocks of the stream, the largest first, until they suffice. The last one
+ *    is cut. Requests below frag_limit are never stitched.
+ * 6. Views are kept when they are freed. Views that are not active are destroyed when the address
+ *    space of all views exceeds auto_gc, or when no more can be reserved, in the order in which
+ *    they were freed, as far as the work that used them is done. */
 #ifndef ALLOCATORS_POLICIES_GMLAKE_GMLAKE_H
 #define ALLOCATORS_POLICIES_GMLAKE_GMLAKE_H
 
@@ -36,9 +35,9 @@
 
 struct gmlake_page {
     ar_backing_handle handle;
-    uint32_t piece; /* that starts with this page; 0: none does */
-    uint32_t refs;  /* first of the views that show it; 0: none */
-    bool used;      /* by a block, at whichever address */
+    uint32_t piece; /* that starts with this page; 0: none */
+    uint32_t refs;  /* the first view that maps it; 0: none */
+    bool used;      /* by a block, at any address */
 };
 
 /* A view in the list of a page. */
@@ -46,9 +45,9 @@ struct gmlake_ref {
     uint32_t view, next;
 };
 
-/* What a piece has beside its span. */
+/* What a piece has in addition to its span. */
 struct gmlake_piece {
-    struct gmlake_page *pages; /* its first one; NULL: a small block */
+    struct gmlake_page *pages; /* its first page; NULL: a small block */
 };
 
 /* Marks of a used span. */
@@ -67,30 +66,30 @@ struct gmlake_view {
     uint64_t address;
     uint64_t requested_bytes;
     struct gmlake_page **pages;
-    uint32_t count, room; /* pages that are mapped; that it was made for */
-    uint32_t used;        /* of them by its block, from the first on */
-    uint32_t free_pages;  /* of them */
-    uint32_t *pieces;     /* that its block holds */
+    uint32_t count, room; /* mapped pages; pages that it was made for */
+    uint32_t used;        /* of these by its block, from the first on */
+    uint32_t free_pages;
+    uint32_t *pieces; /* that its block uses */
     uint32_t piece_count, piece_room;
     uint32_t stream;
-    uint32_t node;           /* of the tree of free views, while it is free */
-    uint32_t previous, next; /* in the order of release, while not active */
+    uint32_t node;           /* in the tree of free views, while it is free */
+    uint32_t previous, next; /* in the order of frees, while not active */
     struct ar_backing_ticket last_use;
     uint8_t state;
-    bool pending; /* its block is let go, and other streams use it */
-    bool doomed;  /* lost pages: destroyed when it is freed */
+    bool pending; /* the free of its block is requested, and other streams use it */
+    bool doomed;  /* has lost pages: destroyed when it is freed */
 };
 
 struct gmlake_slot {
     struct gmlake_view *view; /* NULL: spare */
     uint32_t next_spare;
-    uint32_t by_address; /* element k: the k-th of the living views by address */
+    uint32_t by_address; /* element k: the k-th view by address */
 };
 
-/* What belongs to one stream beside the lists of the heap. */
+/* What a stream has in addition to the lists of the heap. */
 struct gmlake_stream {
-    uint32_t free_views;  /* the tree of them, by size and address */
-    uint32_t first, last; /* views that are not active, in the order of release */
+    uint32_t free_views;  /* a tree by size and address */
+    uint32_t first, last; /* views that are not active, in the order of frees */
 };
 
 struct gmlake_values {
@@ -107,7 +106,7 @@ struct gmlake_memory {
     struct ar_host *host;
     struct gmlake_run *runs; /* by address */
     uint32_t run_count, run_room;
-    bool paged; /* what the next segment is made of */
+    bool paged; /* the next segment has pages */
 };
 
 struct gmlake {
@@ -116,10 +115,10 @@ struct gmlake {
     struct heap heap; /* list 2 s + 1: small blocks of stream s; 2 s: large ones */
     struct gmlake_piece *pieces;
     uint32_t piece_room;
-    struct gmlake_slot *slots; /* of views; 0 is none */
+    struct gmlake_slot *slots; /* of views; slot 0 is not used */
     uint32_t slot_count, slot_room, spare_slot, view_count;
-    struct gmlake_ref *refs;                             /* 0 is none */
-    uint32_t ref_count, ref_room, spare_ref, spare_refs; /* made, that fit; given back */
+    struct gmlake_ref *refs;                             /* record 0 is not used */
+    uint32_t ref_count, ref_room, spare_ref, spare_refs; /* made, allocated; spare */
     struct gmlake_stream *streams;
     uint32_t stream_room;
     struct ar_range_pool nodes;
@@ -129,7 +128,7 @@ struct gmlake {
     uint64_t view_bytes; /* address space of all views */
     uint64_t stitches, views_freed, flushes, retries, failures;
     uint32_t last_stream;
-    enum ar_status fault; /* of the backing, other than REFUSED: ends the run */
+    enum ar_status fault; /* of the backing, other than REFUSED: stops the run */
 };
 
 static inline struct gmlake *gmlake_of(struct ar_policy *base)
@@ -154,7 +153,7 @@ enum ar_status gmlake_grow(struct gmlake *self, uint32_t list, uint64_t bytes, u
 enum ar_status gmlake_release_cached(struct gmlake *self);
 void gmlake_wait(struct gmlake *self);
 
-/* views.c: 0 where there is none. */
+/* views.c: view 0 means none. */
 enum ar_status gmlake_stitch(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *view);
 enum ar_status gmlake_reuse(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *view);
 void gmlake_view_freed(struct gmlake *self, uint32_t view);
@@ -163,11 +162,5 @@ void gmlake_page_used(struct gmlake *self, struct gmlake_page *page);
 void gmlake_page_freed(struct gmlake *self, struct gmlake_page *page);
 void gmlake_forget_page(struct gmlake *self, struct gmlake_page *page);
 void gmlake_views_close(struct gmlake *self);
-
-/* report.c */
-void gmlake_stats(const struct ar_policy *base, struct ar_policy_stats *out);
-void gmlake_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
-enum ar_status gmlake_validate(const struct ar_policy *base, struct ar_error *error);
-uint64_t gmlake_servable(const struct ar_policy *base, enum ar_policy_effort effort);
 
 #endif

@@ -1,6 +1,7 @@
-#include "allocators/policies/gmlake/gmlake.h"
-
 #include <string.h>
+
+#include "allocators/base/array.h"
+#include "allocators/policies/gmlake/gmlake.h"
 
 static struct gmlake_memory *memory_of(struct ar_backing *base)
 {
@@ -10,30 +11,15 @@ static struct gmlake_memory *memory_of(struct ar_backing *base)
 /* The place of the first run at or above `address`. */
 static uint32_t run_place(const struct gmlake_memory *self, uint64_t address)
 {
-    uint32_t low = 0;
-    uint32_t high = self->run_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (self->runs[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)ar_array_from(self->runs, self->run_count, sizeof *self->runs,
+                                   offsetof(struct gmlake_run, address), address);
 }
 
 static bool reserve_run(struct gmlake_memory *self)
 {
-    if (self->run_count < self->run_room)
-        return true;
-    uint32_t room = self->run_room + self->run_room / 4 + 8;
-    struct gmlake_run *grown =
-        ar_host_grow(self->host, self->runs, self->run_room, room, sizeof *grown);
-    if (!grown)
-        return false;
-    self->runs = grown;
-    self->run_room = room;
-    return true;
+    return self->run_count < self->run_room ||
+           ar_host_extend(self->host, &self->runs, &self->run_room,
+                          self->run_room + self->run_room / 4 + 8, sizeof *self->runs);
 }
 
 static void undo_pages(struct gmlake_memory *self, const struct gmlake_run *run, uint32_t count)
@@ -44,7 +30,7 @@ static void undo_pages(struct gmlake_memory *self, const struct gmlake_run *run,
         (void)ar_backing_destroy(self->below, run->pages[i].handle);
 }
 
-/* Makes and maps the pages of a run whose range is reserved. */
+/* Creates and maps the pages of a run in its reserved range. */
 static enum ar_status map_pages(struct gmlake_memory *self, const struct gmlake_run *run)
 {
     enum ar_status status = AR_OK;
@@ -106,7 +92,7 @@ static enum ar_status make_segment(struct ar_backing *base, uint64_t bytes, uint
                        : ar_backing_segment_alloc(self->below, bytes, address);
 }
 
-/* The work on the pages is done: gmlake_wait comes first. */
+/* The work on the pages must be done: call gmlake_wait first. */
 static enum ar_status end_segment(struct ar_backing *base, uint64_t address)
 {
     struct gmlake_memory *self = memory_of(base);
@@ -141,7 +127,7 @@ void gmlake_memory_close(struct gmlake_memory *self)
     ar_host_free(self->host, self->runs, self->run_room * sizeof *self->runs);
 }
 
-/* Waits for all work queued on the streams that were heard of. */
+/* Waits for all work queued on the streams seen so far. */
 void gmlake_wait(struct gmlake *self)
 {
     for (uint32_t stream = 0; stream < self->stream_room; stream++)
@@ -153,18 +139,12 @@ bool gmlake_reserve_pieces(struct gmlake *self, uint32_t count)
     if (self->heap.spans.spare_count < count &&
         !ar_spans_reserve(&self->heap.spans, self->heap.host, count))
         return false;
-    if (self->piece_room >= self->heap.spans.count)
-        return true;
-    struct gmlake_piece *grown = ar_host_grow(self->heap.host, self->pieces, self->piece_room,
-                                              self->heap.spans.count, sizeof *grown);
-    if (!grown)
-        return false;
-    self->pieces = grown;
-    self->piece_room = self->heap.spans.count;
-    return true;
+    return self->piece_room >= self->heap.spans.count ||
+           ar_host_extend(self->heap.host, &self->pieces, &self->piece_room, self->heap.spans.count,
+                          sizeof *self->pieces);
 }
 
-/* Cuts a used piece; the rest is free. Two spare records are there. */
+/* Cuts a used piece. The rest is free. Two records must be spare. */
 void gmlake_split(struct gmlake *self, uint32_t piece, uint64_t bytes)
 {
     const struct ar_span *at = self->heap.spans.at;
@@ -217,8 +197,8 @@ static uint64_t inactive_view_bytes(const struct gmlake *self, uint32_t stream)
     return bytes;
 }
 
-/* A new segment as a used piece of `list`, within the limit. Where the device has the memory
- * and yet refuses, address space may be what is lacking: views are collected. */
+/* A new segment as a used piece of `list`, within the limit. If the device has the memory and still
+ * refuses, there may be too little address space: views are collected. */
 enum ar_status gmlake_grow(struct gmlake *self, uint32_t list, uint64_t bytes, uint32_t *piece)
 {
     uint64_t held = self->base.totals.reserved_bytes;
@@ -256,12 +236,7 @@ static enum ar_status release_list(struct gmlake *self, uint32_t list)
 {
     uint64_t bytes = 0;
     uint64_t address = 0;
-    for (uint32_t piece; (piece = heap_next(&self->heap, list, bytes, address)) != 0;) {
-        const struct ar_span *span = &self->heap.spans.at[piece];
-        bytes = span->bytes;
-        address = span->address + 1;
-        if (span->previous || span->next)
-            continue;
+    for (uint32_t piece; (piece = heap_next_whole(&self->heap, list, &bytes, &address)) != 0;) {
         struct gmlake_page *pages = self->pieces[piece].pages;
         for (uint64_t i = 0; pages && i < bytes / GMLAKE_PAGE_BYTES; i++)
             gmlake_forget_page(self, &pages[i]);
@@ -272,8 +247,7 @@ static enum ar_status release_list(struct gmlake *self, uint32_t list)
     return AR_OK;
 }
 
-/* Waits for what is pending and gives every segment back that is wholly free, with the views
- * that show it. */
+/* Waits for pending frees and releases every wholly free segment, with the views that map it. */
 enum ar_status gmlake_release_cached(struct gmlake *self)
 {
     deferred_wait_all(&self->deferred);

@@ -45,7 +45,7 @@ static void leave_release_order(struct gmlake *self, uint32_t index)
         stream->last = view->previous;
 }
 
-/* Each view has its node from the start, so that no host memory is needed here. */
+/* Each view has its node from the start, so no host memory is needed here. */
 static void become(struct gmlake *self, uint32_t index, enum gmlake_state state)
 {
     struct gmlake_view *view = self->slots[index].view;
@@ -85,32 +85,22 @@ static bool reserve_slot(struct gmlake *self)
 {
     if (self->spare_slot || self->slot_count < self->slot_room)
         return true;
-    uint32_t room = self->slot_room ? self->slot_room * 2 : 16;
-    struct gmlake_slot *grown =
-        ar_host_grow(self->heap.host, self->slots, self->slot_room, room, sizeof *grown);
-    if (!grown)
+    if (!ar_host_extend(self->heap.host, &self->slots, &self->slot_room,
+                        self->slot_room ? self->slot_room * 2 : 16, sizeof *self->slots))
         return false;
-    self->slots = grown;
-    self->slot_room = room;
-    self->slot_count += self->slot_count == 0; /* 0 is none */
+    self->slot_count += self->slot_count == 0; /* slot 0 is not used */
     return true;
 }
 
 static bool reserve_refs(struct gmlake *self, uint32_t count)
 {
-    self->ref_count += self->ref_count == 0; /* 0 is none */
+    self->ref_count += self->ref_count == 0; /* record 0 is not used */
     if (self->spare_refs +
             (self->ref_room > self->ref_count ? self->ref_room - self->ref_count : 0) >=
         count)
         return true;
-    uint32_t room = self->ref_count + self->ref_count / 4 + count + 16;
-    struct gmlake_ref *grown =
-        ar_host_grow(self->heap.host, self->refs, self->ref_room, room, sizeof *grown);
-    if (!grown)
-        return false;
-    self->refs = grown;
-    self->ref_room = room;
-    return true;
+    return ar_host_extend(self->heap.host, &self->refs, &self->ref_room,
+                          self->ref_count + self->ref_count / 4 + count + 16, sizeof *self->refs);
 }
 
 static void add_ref(struct gmlake *self, struct gmlake_page *page, uint32_t view)
@@ -145,7 +135,7 @@ static void free_record(struct gmlake *self, struct gmlake_view *view)
     ar_host_free(self->heap.host, view, sizeof *view);
 }
 
-/* A record for so many pages and pieces; NULL: the host has no memory. */
+/* A record for so many pages and pieces. NULL: no host memory. */
 static struct gmlake_view *new_record(struct gmlake *self, uint32_t pages, uint32_t pieces)
 {
     if (!reserve_slot(self) || !reserve_refs(self, pages) ||
@@ -170,7 +160,7 @@ static void note_fault(struct gmlake *self, enum ar_status status)
         self->fault = status;
 }
 
-/* The work that used the view is done, and it is not active. */
+/* The view must not be active, and the work that used it must be done. */
 static void destroy_view(struct gmlake *self, uint32_t index)
 {
     struct gmlake_view *view = self->slots[index].view;
@@ -195,8 +185,8 @@ static void destroy_view(struct gmlake *self, uint32_t index)
     self->spare_slot = index;
 }
 
-/* Destroys views of one state, oldest release first, up to the first whose last use is not
- * done, or until enough are gone. Returns their address space. */
+/* Destroys views of one state in the order of frees, up to the first whose last use is not done, or
+ * until enough bytes are released. Returns their address space. */
 static uint64_t collect_state(struct gmlake *self, uint32_t stream, enum gmlake_state state,
                               uint64_t enough_bytes, uint64_t gone_bytes)
 {
@@ -226,8 +216,8 @@ uint64_t gmlake_collect(struct gmlake *self, unsigned round, uint64_t wanted_byt
     return gone_bytes;
 }
 
-/* A page goes back to the device: no view shows it any more. An active one shows it beyond what
- * its block uses, loses that end and is destroyed when it is freed. All work is done. */
+/* A page is released to the device: no view may map it. An active view has it after the pages of
+ * its block; it loses these pages and is destroyed when it is freed. All work must be done. */
 void gmlake_forget_page(struct gmlake *self, struct gmlake_page *page)
 {
     while (page->refs) {
@@ -251,8 +241,8 @@ void gmlake_forget_page(struct gmlake *self, struct gmlake_page *page)
 
 /* ---- stitched -------------------------------------------------------------------------------- */
 
-/* The free blocks that a stitch takes, the largest first: their number; 0: they do not suffice.
- * `keep_bytes` is what is taken of the last one. */
+/* The number of free blocks that a stitch takes, the largest first; 0: they do not suffice. Writes
+ * the bytes that it takes of the last one. */
 static uint32_t choose(const struct gmlake *self, uint32_t list, uint64_t bytes,
                        uint64_t *keep_bytes)
 {
@@ -275,7 +265,7 @@ static uint32_t choose(const struct gmlake *self, uint32_t list, uint64_t bytes,
     return count > 1 ? count : 0;
 }
 
-/* Notes the pieces and pages of `choose` in the record. */
+/* Enters the pieces and pages of `choose` in the record. */
 static void note_pages(const struct gmlake *self, uint32_t list, uint64_t keep_bytes,
                        struct gmlake_view *view)
 {
@@ -317,7 +307,7 @@ static enum ar_status map_view(struct gmlake *self, struct gmlake_view *view)
     return status;
 }
 
-/* The blocks of a mapped view become parts of it, and it becomes active. */
+/* The blocks of a mapped view become its parts, and the view becomes active. */
 static uint32_t activate(struct gmlake *self, struct gmlake_view *view, uint64_t keep_bytes)
 {
     for (uint32_t n = 0; n < view->piece_count; n++) {
@@ -354,7 +344,7 @@ static uint32_t activate(struct gmlake *self, struct gmlake_view *view, uint64_t
     return index;
 }
 
-/* Rule 5. OK with view 0 where no stitch is possible. */
+/* Rule 5. OK with view 0: no stitch is possible. */
 enum ar_status gmlake_stitch(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *out)
 {
     uint32_t list = gmlake_list(stream, false);
@@ -388,7 +378,7 @@ enum ar_status gmlake_stitch(struct gmlake *self, uint32_t stream, uint64_t byte
 
 /* ---- used again ------------------------------------------------------------------------------ */
 
-/* Records that cutting the blocks under the first `used` pages may take: two for each stretch
+/* The number of records for the cuts of the blocks under the first `used` pages: two for each run
  * of neighbouring pages. */
 static uint32_t cuts(const struct gmlake_view *view, uint32_t used)
 {
@@ -400,18 +390,12 @@ static uint32_t cuts(const struct gmlake_view *view, uint32_t used)
 
 static bool reserve_held(struct gmlake *self, struct gmlake_view *view, uint32_t count)
 {
-    if (view->piece_room >= count)
-        return true;
-    uint32_t *grown =
-        ar_host_grow(self->heap.host, view->pieces, view->piece_room, count, sizeof *grown);
-    if (!grown)
-        return false;
-    view->pieces = grown;
-    view->piece_room = count;
-    return true;
+    return view->piece_room >= count ||
+           ar_host_extend(self->heap.host, &view->pieces, &view->piece_room, count,
+                          sizeof *view->pieces);
 }
 
-/* Cuts a free block, of whose pages the view uses some, into used and free stretches. */
+/* Cuts a free block, some pages of which the view uses, into used and free pieces. */
 static void cut_block(struct gmlake *self, uint32_t piece, struct gmlake_view *view)
 {
     struct ar_span *at = self->heap.spans.at;
@@ -441,7 +425,7 @@ static void cut_block(struct gmlake *self, uint32_t piece, struct gmlake_view *v
     }
 }
 
-/* The best fitting free view, handed out for its first pages. OK with view 0: none is there. */
+/* The best fitting free view, for its first pages. OK with view 0: there is none. */
 enum ar_status gmlake_reuse(struct gmlake *self, uint32_t stream, uint64_t bytes, uint32_t *out)
 {
     uint32_t node = ar_range_tree_best(&self->nodes, self->streams[stream].free_views, bytes, 0);
@@ -470,7 +454,7 @@ enum ar_status gmlake_reuse(struct gmlake *self, uint32_t stream, uint64_t bytes
     return AR_OK;
 }
 
-/* The block of an active view is complete. */
+/* The free of the block of an active view is completed. */
 void gmlake_view_freed(struct gmlake *self, uint32_t index)
 {
     struct gmlake_view *view = self->slots[index].view;
@@ -482,7 +466,7 @@ void gmlake_view_freed(struct gmlake *self, uint32_t index)
     view->used = 0;
     view->pending = false;
     view->requested_bytes = 0;
-    if (view->doomed) { /* its work is waited for: this is rare */
+    if (view->doomed) { /* rare, so it waits for the work of the view */
         ar_backing_wait(self->memory.below, view->last_use);
         destroy_view(self, index);
         return;
@@ -491,7 +475,7 @@ void gmlake_view_freed(struct gmlake *self, uint32_t index)
     become(self, index, view->free_pages == view->count ? GMLAKE_FREE : GMLAKE_FRAGMENTED);
 }
 
-/* Gives all views up. All work is done. */
+/* Destroys all views. All work must be done. */
 void gmlake_views_close(struct gmlake *self)
 {
     while (self->view_count)

@@ -1,13 +1,275 @@
+#include <string.h>
+
+#include "allocators/base/array.h"
 #include "allocators/policies/slab/slab.h"
 
-/* A new segment holds at least this part of what its kind uses, so that their number stays low;
- * a large one that is bigger is made to measure. */
+/* ---- pages --------------------------------------------------------------------------------------
+ *
+ * A backing over virtual memory. A segment is a reserved range of pages, each a handle of its own.
+ * The pages of a released segment go to a pool, and the next segment takes them before the device
+ * is asked: physical memory moves without a driver allocation. The remaining pages of the pool are
+ * released then.
+ *
+ * Pending work may still use the pages of a freed block, so an unmap waits for all streams
+ * first. */
+
+struct page_run { /* a segment and its pages, last first */
+    uint64_t address;
+    uint32_t first, count;
+};
+
+struct page {
+    ar_backing_handle handle;
+    uint32_t next; /* in its segment, or in the pool */
+};
+
+struct slab_pages {
+    struct ar_backing base;
+    struct ar_backing *below;
+    struct ar_host *host;
+    struct page_run *runs;
+    uint32_t run_count, run_room;
+    struct page *pages; /* record 0 is not used */
+    uint32_t page_count, page_room, spare;
+    uint32_t pooled, pooled_count;
+    const uint32_t *last_stream; /* of the policy */
+    uint64_t moved_bytes;
+};
+
+static struct slab_pages *pages_of(struct ar_backing *base)
+{
+    return (struct slab_pages *)base;
+}
+
+/* The place of the first run at or above `address`. */
+static uint32_t place_of(const struct slab_pages *self, uint64_t address)
+{
+    return (uint32_t)ar_array_from(self->runs, self->run_count, sizeof *self->runs,
+                                   offsetof(struct page_run, address), address);
+}
+
+/* Makes room for one more run and `count` more pages. */
+static bool reserve(struct slab_pages *self, uint32_t count)
+{
+    if (self->run_count == self->run_room &&
+        !ar_host_extend(self->host, &self->runs, &self->run_room,
+                        self->run_room + self->run_room / 4 + 8, sizeof *self->runs))
+        return false;
+    if (self->page_room - self->page_count <= count && /* one more for record 0 */
+        !ar_host_extend(self->host, &self->pages, &self->page_room,
+                        self->page_count + self->page_count / 4 + count + 8, sizeof *self->pages))
+        return false;
+    self->page_count += self->page_count == 0;
+    return true;
+}
+
+static void push(struct slab_pages *self, uint32_t *list, uint32_t page)
+{
+    self->pages[page].next = *list;
+    *list = page;
+}
+
+static uint32_t pop(struct slab_pages *self, uint32_t *list)
+{
+    uint32_t page = *list;
+    *list = self->pages[page].next;
+    return page;
+}
+
+/* A page from the pool, or a new one from the device. */
+static enum ar_status take_page(struct slab_pages *self, uint32_t *out)
+{
+    if (self->pooled) {
+        *out = pop(self, &self->pooled);
+        self->pooled_count--;
+        self->moved_bytes += self->below->page_bytes;
+        return AR_OK;
+    }
+    ar_backing_handle handle;
+    enum ar_status status = ar_backing_create(self->below, self->below->page_bytes, &handle);
+    if (status != AR_OK)
+        return status;
+    *out = self->spare ? pop(self, &self->spare) : self->page_count++;
+    self->pages[*out].handle = handle;
+    return AR_OK;
+}
+
+static void to_pool(struct slab_pages *self, uint32_t list)
+{
+    while (list) {
+        uint32_t page = pop(self, &list);
+        push(self, &self->pooled, page);
+        self->pooled_count++;
+    }
+}
+
+/* Maps `count` pages from `address` on and writes their list, last first. If it fails, the mapped
+ * pages are unmapped again. */
+static enum ar_status map_run(struct slab_pages *self, uint64_t address, uint64_t count,
+                              uint32_t *list)
+{
+    uint64_t page_bytes = self->below->page_bytes;
+    enum ar_status status = AR_OK;
+    uint64_t mapped = 0;
+    *list = 0;
+    while (status == AR_OK && mapped < count) {
+        uint32_t page;
+        status = take_page(self, &page);
+        if (status != AR_OK)
+            break;
+        push(self, list, page);
+        status =
+            ar_backing_map(self->below, address + mapped * page_bytes, self->pages[page].handle);
+        mapped += status == AR_OK;
+    }
+    if (status == AR_OK)
+        status = ar_backing_access(self->below, address, count * page_bytes);
+    if (status == AR_OK)
+        return status;
+    if (mapped)
+        (void)ar_backing_unmap(self->below, address, mapped * page_bytes);
+    to_pool(self, *list);
+    return status;
+}
+
+static enum ar_status make_segment(struct ar_backing *base, uint64_t bytes, uint64_t *address)
+{
+    struct slab_pages *self = pages_of(base);
+    uint64_t page_bytes = self->below->page_bytes;
+    uint64_t count = (bytes + page_bytes - 1) / page_bytes;
+    uint64_t free_bytes;
+    uint64_t total_bytes;
+    ar_backing_memory(self->below, &free_bytes, &total_bytes);
+    if (count > free_bytes / page_bytes + self->pooled_count || count > UINT32_MAX / 2)
+        return AR_REFUSED;
+    if (!reserve(self, (uint32_t)count))
+        return AR_HOST_MEMORY;
+    enum ar_status status = ar_backing_reserve(self->below, count * page_bytes, address);
+    if (status != AR_OK)
+        return status;
+    uint32_t list;
+    status = map_run(self, *address, count, &list);
+    if (status != AR_OK) {
+        (void)ar_backing_release(self->below, *address);
+        slab_pages_drain(self);
+        return status;
+    }
+    uint32_t place = place_of(self, *address);
+    memmove(self->runs + place + 1, self->runs + place,
+            (self->run_count - place) * sizeof *self->runs);
+    self->runs[place] = (struct page_run){*address, list, (uint32_t)count};
+    self->run_count++;
+    return AR_OK;
+}
+
+static enum ar_status end_segment(struct ar_backing *base, uint64_t address)
+{
+    struct slab_pages *self = pages_of(base);
+    uint32_t place = place_of(self, address);
+    struct page_run run = self->runs[place];
+    for (uint32_t stream = 0; stream <= *self->last_stream; stream++)
+        ar_backing_wait(self->below, ar_backing_fence(self->below, stream));
+    enum ar_status status =
+        ar_backing_unmap(self->below, address, run.count * self->below->page_bytes);
+    enum ar_status released = ar_backing_release(self->below, address);
+    self->run_count--;
+    memmove(self->runs + place, self->runs + place + 1,
+            (self->run_count - place) * sizeof *self->runs);
+    to_pool(self, run.first);
+    return status != AR_OK ? status : released;
+}
+
+static struct ar_backing_ticket pass_fence(struct ar_backing *base, uint32_t stream)
+{
+    return ar_backing_fence(pages_of(base)->below, stream);
+}
+
+static bool pass_done(struct ar_backing *base, struct ar_backing_ticket ticket)
+{
+    return ar_backing_done(pages_of(base)->below, ticket);
+}
+
+static void pass_wait(struct ar_backing *base, struct ar_backing_ticket ticket)
+{
+    ar_backing_wait(pages_of(base)->below, ticket);
+}
+
+static void pass_memory(struct ar_backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    ar_backing_memory(pages_of(base)->below, free_bytes, total_bytes);
+}
+
+static const char *pass_problem(struct ar_backing *base)
+{
+    return ar_backing_problem(pages_of(base)->below);
+}
+
+enum ar_status slab_pages_open(const struct ar_policy_context *context, const uint32_t *last_stream,
+                               struct slab_pages **out)
+{
+    static const struct ar_backing_ops ops = {
+        .segment_alloc = make_segment,
+        .segment_free = end_segment,
+        .fence = pass_fence,
+        .done = pass_done,
+        .wait = pass_wait,
+        .memory = pass_memory,
+        .problem = pass_problem,
+    };
+    struct ar_backing *below = context->backing;
+    if (!below->page_bytes)
+        return AR_UNSUPPORTED;
+    struct slab_pages *self = ar_host_alloc(context->host, sizeof *self);
+    if (!self)
+        return AR_HOST_MEMORY;
+    self->base = (struct ar_backing){.ops = &ops, .granule_bytes = below->page_bytes};
+    self->below = below;
+    self->last_stream = last_stream;
+    self->host = context->host;
+    *out = self;
+    return AR_OK;
+}
+
+void slab_pages_drain(struct slab_pages *self)
+{
+    while (self->pooled) {
+        uint32_t page = pop(self, &self->pooled);
+        self->pooled_count--;
+        (void)ar_backing_destroy(self->below, self->pages[page].handle);
+        push(self, &self->spare, page);
+    }
+}
+
+void slab_pages_close(struct slab_pages *self)
+{
+    if (!self)
+        return;
+    slab_pages_drain(self);
+    ar_host_free(self->host, self->runs, self->run_room * sizeof *self->runs);
+    ar_host_free(self->host, self->pages, self->page_room * sizeof *self->pages);
+    ar_host_free(self->host, self, sizeof *self);
+}
+
+uint64_t slab_pages_moved(const struct slab_pages *self)
+{
+    return self->moved_bytes;
+}
+
+struct ar_backing *slab_pages_backing(struct slab_pages *self)
+{
+    return &self->base;
+}
+
+/* ---- supply ---------------------------------------------------------------------------------- */
+
+/* A new segment has at least this part of the used bytes of its kind, so that there are few
+ * segments. A larger request gets a segment of its size. */
 #define GROWTH_PART       8u
 #define MOST_GROWTH_BYTES (32 * AR_MIB)
 
-/* An empty segment is broken only where a new one would be at least this part of it, so that a
- * small block that stays does not pin a giant that went. */
-#define MOST_PINNED 32u
+/* An empty segment is cut only if a new one would have at least this part of it, so that a small
+ * block does not keep a large segment from being released. */
+#define LARGEST_CUT 32u
 
 static void note_used(struct slab_policy *self, enum slab_list kind, uint64_t bytes)
 {
@@ -17,7 +279,7 @@ static void note_used(struct slab_policy *self, enum slab_list kind, uint64_t by
         self->most_used_bytes = used;
 }
 
-/* Gives a used piece back to its kind; a segment that is empty then serves both kinds. */
+/* Frees a used piece of a kind. If its segment is empty then, it serves both kinds. */
 void slab_restore(struct slab_policy *self, uint32_t piece)
 {
     const struct ar_span *at = self->heap.spans.at;
@@ -49,18 +311,18 @@ static uint64_t growth(const struct slab_policy *self, enum slab_list kind, uint
     return ar_size_round_up(bytes > part ? bytes : part, SLAB_PAGE_BYTES);
 }
 
-/* The empty segment that fits best is not much larger than a new one would be. */
-static bool worth_breaking(struct slab_policy *self, enum slab_list kind, uint64_t bytes)
+/* Whether the best fitting empty segment is not much larger than a new one would be. */
+static bool may_cut(struct slab_policy *self, enum slab_list kind, uint64_t bytes)
 {
     uint32_t piece = heap_next(&self->heap, SLAB_EMPTY, bytes, 0);
-    return piece && self->heap.spans.at[piece].bytes / MOST_PINNED <= growth(self, kind, bytes);
+    return piece && self->heap.spans.at[piece].bytes / LARGEST_CUT <= growth(self, kind, bytes);
 }
 
-/* A piece of `list`, cut to at most `bytes`; 0: none holds `least_bytes`. */
+/* A piece of `list`, cut to at most `bytes`. 0: none has `least_bytes`. */
 static uint32_t take_from(struct slab_policy *self, enum slab_list list, enum slab_list kind,
                           uint64_t least_bytes, uint64_t bytes)
 {
-    if (list == SLAB_EMPTY && !worth_breaking(self, kind, bytes))
+    if (list == SLAB_EMPTY && !may_cut(self, kind, bytes))
         return 0;
     uint32_t piece = heap_take(&self->heap, list, bytes);
     if (!piece && least_bytes < bytes) {
@@ -73,7 +335,7 @@ static uint32_t take_from(struct slab_policy *self, enum slab_list list, enum sl
     return piece;
 }
 
-/* Gives empty segments back until that many bytes were, the largest first. */
+/* Releases at least so many bytes of empty segments, the largest first. */
 enum ar_status slab_release(struct slab_policy *self, uint64_t bytes)
 {
     for (uint64_t released = 0; released < bytes;) {
@@ -99,7 +361,8 @@ static enum ar_status grow(struct slab_policy *self, uint64_t bytes, uint32_t *p
     return heap_grow(&self->heap, bytes, piece);
 }
 
-/* What may be held when `bytes` more are used: the greatest use, and the slack. */
+/* The reserved bytes that are allowed when `bytes` more are used: the greatest use plus the
+ * slack. */
 static uint64_t allowed_bytes(const struct slab_policy *self, uint64_t bytes)
 {
     uint64_t used = self->kind_bytes[SLAB_SMALL] + self->kind_bytes[SLAB_LARGE] + bytes;
@@ -107,7 +370,7 @@ static uint64_t allowed_bytes(const struct slab_policy *self, uint64_t bytes)
     return (uint64_t)((double)most * (1 + self->slack));
 }
 
-/* Gives back what is needed for `bytes` more, then everything, and asks again each time. */
+/* Releases what `bytes` more need, then everything, and asks the device again each time. */
 static enum ar_status ask_again(struct slab_policy *self, uint64_t bytes, uint32_t *piece)
 {
     enum ar_status status = AR_REFUSED;
@@ -142,14 +405,14 @@ static enum ar_status obtain(struct slab_policy *self, enum slab_list kind, uint
         status = grow(self, least, piece);
     if (status == AR_REFUSED)
         status = ask_again(self, least, piece);
-    /* A device that counts in smaller units, or a limit that is no multiple of a page. */
+    /* For a device with smaller units, or a limit that is not a multiple of a page. */
     if (status == AR_REFUSED && bytes < least && !self->pages)
         status = grow(self, bytes, piece);
     return status;
 }
 
-/* Over virtual memory the pages of empty segments, each too small for the request, are put
- * together. What is left of them is an empty segment again. */
+/* With virtual memory, pages of empty segments that are too small alone are mapped together. The
+ * remaining pages become an empty segment again. */
 static enum ar_status obtain_pages(struct slab_policy *self, enum slab_list kind, uint64_t bytes,
                                    uint32_t *piece)
 {
@@ -159,7 +422,7 @@ static enum ar_status obtain_pages(struct slab_policy *self, enum slab_list kind
         status = slab_release(self, wanted);
     if (status == AR_OK)
         status = obtain(self, kind, bytes, piece);
-    uint64_t left = slab_pages_pooled(self->pages);
+    uint64_t left = self->pages->pooled_count * self->pages->below->page_bytes;
     uint32_t rest;
     if (left && ar_spans_reserve(&self->heap.spans, self->heap.host, 4) &&
         heap_grow(&self->heap, left, &rest) == AR_OK)
@@ -168,8 +431,8 @@ static enum ar_status obtain_pages(struct slab_policy *self, enum slab_list kind
     return status;
 }
 
-/* A hole for a kind without asking below; 0: none. What is cut from an empty segment belongs to
- * the kind. Empty slabs are returned before an empty segment is broken for small ones. */
+/* A free piece for a kind, without a call to the backing; 0: none. A piece of an empty segment
+ * belongs to the kind. Empty slabs are returned before an empty segment is cut for small blocks. */
 static uint32_t find(struct slab_policy *self, enum slab_list kind, uint64_t least_bytes,
                      uint64_t bytes)
 {
@@ -195,7 +458,7 @@ enum ar_status slab_supply(struct slab_policy *self, enum slab_list kind, uint64
             self->pages ? obtain_pages(self, kind, bytes, piece) : obtain(self, kind, bytes, piece);
         if (status == AR_OK && self->heap.spans.at[*piece].bytes > bytes)
             heap_split(&self->heap, *piece, bytes, kind);
-        if (status == AR_REFUSED) { /* borrowed from the other kind: it returns there */
+        if (status == AR_REFUSED) { /* borrow from the other kind */
             kind = kind == SLAB_SMALL ? SLAB_LARGE : SLAB_SMALL;
             *piece = take_from(self, kind, kind, least_bytes, bytes);
             status = *piece ? AR_OK : AR_NO_MEMORY;
@@ -209,8 +472,7 @@ enum ar_status slab_supply(struct slab_policy *self, enum slab_list kind, uint64
     return AR_OK;
 }
 
-/* A large block is a piece of its own. The first lines of slab_supply stand here again, for the
- * request that a hole serves. */
+/* A large block is a piece of its own. The short path repeats the first step of slab_supply. */
 enum ar_status slab_take_large(struct slab_policy *self, uint64_t requested_bytes,
                                struct ar_policy_block *out)
 {
@@ -226,6 +488,6 @@ enum ar_status slab_take_large(struct slab_policy *self, uint64_t requested_byte
     }
     struct ar_span *span = &self->heap.spans.at[piece];
     span->requested_bytes = requested_bytes;
-    slab_handed_out(self, span->address, bytes, piece, out);
+    ar_policy_grant(&self->base, out, span->address, bytes, piece);
     return AR_OK;
 }

@@ -1,15 +1,14 @@
-/* Starts from segments and blocks that are there already, as a recording tells of them that begins
- * in the middle of a program. What it does not tell is worked out:
+/* The start from segments and blocks that exist already, as in a recording that begins in the
+ * middle of a program. What the recording does not tell is derived:
  *
- * 1. A segment of 2 MiB is of the small pool, others of the large one. Of a range that grows by
- *    pages the blocks say it; where none is in use, whether what is mapped comes in large pages.
- * 2. A block has at least the bytes that its request is rounded to. What would never have been cut
- *    off it is its own, too: up to 1 MiB in a segment of the large pool, and all that
- *    follows where the request is too large for what it gets to be split.
- * 3. A range ends 9/8 of the card's memory after its start, as one that is made here does.
+ * 1. A segment of 2 MiB belongs to the small pool, others to the large one. For a range that grows
+ *    by pages the blocks decide; if none is used, whether all mapped runs have large pages.
+ * 2. A block has at least the bytes that its request is rounded to. Bytes that would not be cut off
+ *    it belong to it: up to 1 MiB in a segment of the large pool, and all that follow if the
+ *    request is too large for its block to be split.
+ * 3. A range ends 9/8 of the memory of the card after its start, like a range that is made here.
  *
- * Statistics begin with what is there: their peaks, and what was ever allocated, are as if it had
- * been made just now. */
+ * Statistics begin with this state: peaks and totals are as if it had just been made. */
 #include "allocators/policies/torch/torch.h"
 
 /* The ranges of one segment. */
@@ -54,7 +53,8 @@ static bool is_small(const struct torch *self, const struct given *given)
            TORCH_SMALL_SEGMENT_BYTES;
 }
 
-/* Rule 2: bytes of the block of `range`, after which `free_block_bytes` are free. 0: it cannot be. */
+/* Rule 2: bytes of the block of `range`, which `free_block_bytes` free bytes follow. 0:
+ * impossible. */
 static uint64_t block_bytes(const struct torch *self, const struct ar_policy_range *range,
                             uint64_t free_block_bytes, bool small)
 {
@@ -70,7 +70,7 @@ static uint64_t block_bytes(const struct torch *self, const struct ar_policy_ran
     return whole ? bytes + rest_bytes : bytes;
 }
 
-/* Puts a block behind `*last`. */
+/* Appends a block after `*last`. */
 static uint32_t append(struct torch *self, uint32_t segment, uint32_t *last, uint64_t address,
                        uint64_t bytes, bool mapped)
 {
@@ -88,7 +88,6 @@ static uint32_t append(struct torch *self, uint32_t segment, uint32_t *last, uin
 static void take_in_use(struct torch *self, uint32_t block, const struct ar_policy_range *range,
                         struct ar_policy_block *out)
 {
-    struct ar_policy_totals *totals = &self->base.totals;
     uint64_t bytes = self->spans.at[block].bytes;
     enum torch_kind kind = torch_kind_of(self, self->spans.at[block].owner);
     self->spans.at[block].used = 1;
@@ -96,16 +95,11 @@ static void take_in_use(struct torch *self, uint32_t block, const struct ar_poli
     torch_usage_add(self->usage, kind, bytes, range->requested_bytes);
     if (bytes >= self->settings.max_split_bytes)
         torch_count(&self->oversize_allocations, 1);
-    totals->live_bytes += range->requested_bytes;
-    totals->granted_bytes += bytes;
-    totals->live_blocks++;
-    *out = (struct ar_policy_block){.address = range->address,
-                                    .granted_bytes = bytes,
-                                    .requested_bytes = range->requested_bytes,
-                                    .cookie = block};
+    out->requested_bytes = range->requested_bytes;
+    ar_policy_grant(&self->base, out, range->address, bytes, block);
 }
 
-/* The blocks of a segment, those in use and what is left between them. */
+/* The blocks of a segment, used and free. */
 static enum ar_status make_blocks(struct torch *self, const struct given *given, uint32_t segment,
                                   struct ar_policy_block **out)
 {
@@ -125,7 +119,7 @@ static enum ar_status make_blocks(struct torch *self, const struct given *given,
             bytes = block_bytes(self, range, before_free_block ? range[1].bytes : 0, small);
         if (!bytes && used)
             return AR_INVALID;
-        if (bytes) { /* a hole may have become part of the block before it */
+        if (bytes) { /* free bytes may have become part of the block before them */
             uint32_t block =
                 append(self, segment, &last, at, bytes, range->state != AR_POLICY_RANGE_UNMAPPED);
             if (used)
@@ -142,7 +136,7 @@ static enum ar_status make_blocks(struct torch *self, const struct given *given,
     return AR_OK;
 }
 
-/* Puts what is free into its sets, and counts. */
+/* Inserts free blocks into their sets and counts. */
 static enum ar_status take_free(struct torch *self, const struct given *given, uint32_t segment)
 {
     enum torch_kind kind = torch_kind_of(self, self->segments[segment].arena);

@@ -1,7 +1,7 @@
-/* Expandable segments: one reserved range per stream and pool, 9/8 of the card's memory long,
- * mapped by pages (2 MiB small, 20 MiB large) as blocks need it. Unmapped address space is
- * kept in blocks too, linked with their neighbours, but in a set of its own ordered by
- * address. Each page has a physical handle of its own. */
+/* Expandable segments: one reserved range for each stream and pool, 9/8 of the memory of the card
+ * long, mapped by pages (2 MiB small, 20 MiB large) as blocks need them. Unmapped address space is
+ * kept in blocks too, which are linked with their neighbours but are in a separate set in the order
+ * of addresses. Each page has a handle of its own. */
 #include "allocators/policies/torch/torch.h"
 
 #include <string.h>
@@ -21,20 +21,14 @@ static uint32_t unmapped_place(const struct torch *self, const struct torch_aren
     return low;
 }
 
-/* Makes room for one more, so that torch_unmapped_insert cannot fail. */
+/* Makes room for one more, so that unmapped_insert cannot fail. */
 static bool reserve_unmapped(struct torch *self, uint32_t arena_index)
 {
     struct torch_arena *arena = self->arenas[arena_index];
-    if (arena->unmapped_count < arena->unmapped_room)
-        return true;
-    uint32_t room = arena->unmapped_room ? arena->unmapped_room * 2 : 8;
-    uint32_t *grown =
-        ar_host_grow(self->host, arena->unmapped, arena->unmapped_room, room, sizeof *grown);
-    if (!grown)
-        return false;
-    arena->unmapped = grown;
-    arena->unmapped_room = room;
-    return true;
+    return arena->unmapped_count < arena->unmapped_room ||
+           ar_host_extend(self->host, &arena->unmapped, &arena->unmapped_room,
+                          arena->unmapped_room ? arena->unmapped_room * 2 : 8,
+                          sizeof *arena->unmapped);
 }
 
 static void unmapped_insert(struct torch *self, uint32_t block)
@@ -47,7 +41,7 @@ static void unmapped_insert(struct torch *self, uint32_t block)
     arena->unmapped_count++;
 }
 
-/* Address space that was there at the start. */
+/* Adds unmapped address space that exists at the start. */
 bool torch_unmapped_add(struct torch *self, uint32_t block)
 {
     if (!reserve_unmapped(self, self->spans.at[block].owner))
@@ -70,7 +64,7 @@ static bool available(const struct torch *self, uint32_t block)
     return block && !self->spans.at[block].used;
 }
 
-/* Do free and unmapped blocks from `block` on make up that many bytes? */
+/* Whether free and unmapped blocks from `block` on have so many bytes. */
 static bool has_room(const struct torch *self, uint32_t block, uint64_t wanted_bytes)
 {
     uint64_t bytes = 0;
@@ -81,7 +75,7 @@ static bool has_room(const struct torch *self, uint32_t block, uint64_t wanted_b
     return bytes >= wanted_bytes;
 }
 
-/* How long a range is: 9/8 of the card's memory, in whole pages. */
+/* The size of a range: 9/8 of the memory of the card, in whole pages. */
 uint64_t torch_range_bytes(const struct torch *self, uint32_t arena)
 {
     uint64_t page = torch_page_bytes(self, self->arenas[arena]);
@@ -91,7 +85,7 @@ uint64_t torch_range_bytes(const struct torch *self, uint32_t arena)
     return (total_bytes / 8 * 9 + total_bytes % 8 * 9 / 8 + page - 1) / page * page;
 }
 
-/* A new range of address space, as one unmapped block. 0 where there is none. */
+/* A new range of address space, as one unmapped block. 0: none. */
 static uint32_t reserve_range(struct torch *self, uint32_t arena_index)
 {
     uint64_t bytes = torch_range_bytes(self, arena_index);
@@ -113,7 +107,7 @@ static uint32_t reserve_range(struct torch *self, uint32_t arena_index)
     return block;
 }
 
-/* Where enough free and unmapped blocks follow each other, the lowest such place. */
+/* The lowest place with enough free and unmapped blocks that follow each other. */
 static uint32_t find_expandable(struct torch *self, uint32_t arena_index, uint64_t bytes)
 {
     const struct torch_arena *arena = self->arenas[arena_index];
@@ -130,33 +124,13 @@ static uint32_t find_expandable(struct torch *self, uint32_t arena_index, uint64
 
 static bool grow_pages(struct torch *self, struct torch_segment *segment, uint32_t count)
 {
-    if (count <= segment->page_count)
-        return true;
-    uint32_t room = segment->page_count * 2 > count ? segment->page_count * 2 : count;
-    ar_backing_handle *grown =
-        ar_host_grow(self->host, segment->pages, segment->page_count, room, sizeof *grown);
-    if (!grown)
-        return false;
-    segment->pages = grown;
-    segment->page_count = room;
-    return true;
+    uint32_t twice = segment->page_count * 2;
+    return count <= segment->page_count ||
+           ar_host_extend(self->host, &segment->pages, &segment->page_count,
+                          twice > count ? twice : count, sizeof *segment->pages);
 }
 
-/* Unmaps the pages [first, last). */
-static void unmap_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
-                        uint64_t first, uint64_t last)
-{
-    for (uint64_t i = first; i < last; i++) {
-        enum ar_status status = ar_backing_unmap(self->backing, segment->address + i * page, page);
-        if (status == AR_OK)
-            status = ar_backing_destroy(self->backing, segment->pages[i] - 1);
-        if (status != AR_OK)
-            self->fault = status;
-        segment->pages[i] = 0;
-    }
-}
-
-/* Lets the handles [first, last) go, which are mapped nowhere. */
+/* Destroys the handles [first, last), which are not mapped. */
 static void destroy_pages(struct torch *self, struct torch_segment *segment, uint64_t first,
                           uint64_t last)
 {
@@ -168,7 +142,19 @@ static void destroy_pages(struct torch *self, struct torch_segment *segment, uin
     }
 }
 
-/* One handle for each page of [first, last): all of them, or none where one is refused. */
+/* Unmaps the pages [first, last) and destroys their handles. */
+static void unmap_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
+                        uint64_t first, uint64_t last)
+{
+    for (uint64_t i = first; i < last; i++) {
+        enum ar_status status = ar_backing_unmap(self->backing, segment->address + i * page, page);
+        if (status != AR_OK)
+            self->fault = status;
+        destroy_pages(self, segment, i, i + 1);
+    }
+}
+
+/* One handle for each page of [first, last): all, or none if one is refused. */
 static enum ar_status create_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
                                    uint64_t first, uint64_t last)
 {
@@ -186,8 +172,8 @@ static enum ar_status create_pages(struct torch *self, struct torch_segment *seg
     return AR_OK;
 }
 
-/* All memory first, so that a refusal leaves nothing mapped; then the pages [first, last) one
- * by one, and access for the run. */
+/* Creates all handles first, so that a refusal leaves nothing mapped. Then maps the pages [first,
+ * last) one by one and sets the access of the run. */
 static enum ar_status map_pages(struct torch *self, struct torch_segment *segment, uint64_t page,
                                 uint64_t first, uint64_t last)
 {
@@ -209,9 +195,9 @@ static enum ar_status map_pages(struct torch *self, struct torch_segment *segmen
     return status;
 }
 
-/* Maps pages for at least `bytes` from the start of an unmapped block, which begins at a page.
- * The block becomes a free one that holds them, merged with free neighbours. Two spare
- * records and room for an unmapped block are there. */
+/* Maps pages for at least `bytes` from the start of an unmapped block, which begins at a page. The
+ * block becomes free with these pages and merges with free neighbours. Two records and room for an
+ * unmapped block must be spare. */
 static bool map_block(struct torch *self, uint32_t block, uint64_t bytes)
 {
     struct ar_span *at = self->spans.at;
@@ -231,16 +217,8 @@ static bool map_block(struct torch *self, uint32_t block, uint64_t bytes)
     torch_unmapped_remove(self, block);
     self->blocks[block].mapped = true;
     if (mapped_bytes < at[block].bytes) {
-        uint32_t rest =
-            torch_block_new(self, at[block].address + mapped_bytes, at[block].bytes - mapped_bytes,
-                            arena, self->blocks[block].segment, false);
-        at[rest].previous = block;
-        at[rest].next = at[block].next;
-        if (at[rest].next)
-            at[at[rest].next].previous = rest;
-        at[block].next = rest;
-        at[block].bytes = mapped_bytes;
-        unmapped_insert(self, rest); /* takes the place that was just left */
+        uint32_t rest = torch_cut(self, block, mapped_bytes, false);
+        unmapped_insert(self, rest); /* in the place that has just become free */
     }
     torch_merge(self, block, at[block].previous);
     torch_merge(self, block, at[block].next);
@@ -251,7 +229,7 @@ static bool map_block(struct torch *self, uint32_t block, uint64_t bytes)
     return true;
 }
 
-/* The pages of a range that was there at the start have the handle 0, see the hook adopt. */
+/* The pages of a range that exists at the start have the handle 0: see the hook adopt. */
 enum ar_status torch_adopt_pages(struct torch *self, uint32_t index)
 {
     struct torch_segment *segment = &self->segments[index];
@@ -277,8 +255,8 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* A free block of at least that size in an expandable segment, grown by mapping; it is in no
- * set. 0 where memory or address space is lacking; pages mapped on the way stay. */
+/* A free block of at least that size in an expandable segment, grown by mapping, in no set. 0: no
+ * memory or address space; pages that were mapped stay mapped. */
 uint32_t torch_expand(struct torch *self, uint32_t arena, uint64_t rounded_bytes)
 {
     if (!torch_reserve_blocks(self, 4) || !reserve_unmapped(self, arena))
@@ -301,31 +279,6 @@ uint32_t torch_expand(struct torch *self, uint32_t arena, uint64_t rounded_bytes
     return block;
 }
 
-/* Cuts the piece [address, address + bytes) off a block as a free block of its own. */
-static void cut_sliver(struct torch *self, uint32_t block, uint64_t address, uint64_t bytes,
-                       bool before)
-{
-    struct ar_span *at = self->spans.at;
-    uint32_t sliver =
-        torch_block_new(self, address, bytes, at[block].owner, self->blocks[block].segment, true);
-    if (before) {
-        at[sliver].previous = at[block].previous;
-        at[sliver].next = block;
-        if (at[sliver].previous)
-            at[at[sliver].previous].next = sliver;
-        else
-            self->segments[self->blocks[block].segment].first = sliver;
-        at[block].previous = sliver;
-    } else {
-        at[sliver].previous = block;
-        at[sliver].next = at[block].next;
-        if (at[sliver].next)
-            at[at[sliver].next].previous = sliver;
-        at[block].next = sliver;
-    }
-    torch_free_insert(self, sliver);
-}
-
 static void release_range(struct torch *self, uint32_t block)
 {
     uint32_t index = self->blocks[block].segment;
@@ -337,7 +290,7 @@ static void release_range(struct torch *self, uint32_t block)
     torch_block_drop(self, block);
 }
 
-/* Unmaps the whole pages inside a free block; what is left before and after stays free. */
+/* Unmaps the whole pages in a free block. The rests before and after them stay free. */
 void torch_unmap_free(struct torch *self, uint32_t block)
 {
     uint64_t bytes = torch_releasable(self, block);
@@ -350,18 +303,18 @@ void torch_unmap_free(struct torch *self, uint32_t block)
     uint64_t page = torch_page_bytes(self, self->arenas[at[block].owner]);
     uint64_t first = (at[block].address - segment->address + page - 1) / page;
     uint64_t start = segment->address + first * page;
-    uint64_t end = at[block].address + at[block].bytes;
     torch_free_remove(self, block);
-    /* The work of the stream may still use the pages; others were waited for by their events. */
+    /* Pending work of the stream may use the pages. The events of other streams are done. */
     uint32_t stream = self->arenas[at[block].owner]->stream;
     ar_backing_wait(self->backing, ar_backing_fence(self->backing, stream));
     unmap_pages(self, segment, page, first, first + bytes / page);
-    if (start > at[block].address)
-        cut_sliver(self, block, at[block].address, start - at[block].address, true);
-    if (end > start + bytes)
-        cut_sliver(self, block, start + bytes, end - start - bytes, false);
-    at[block].address = start;
-    at[block].bytes = bytes;
+    if (start > at[block].address) {
+        uint32_t rest = torch_cut(self, block, start - at[block].address, true);
+        torch_free_insert(self, block);
+        block = rest;
+    }
+    if (at[block].bytes > bytes)
+        torch_free_insert(self, torch_cut(self, block, bytes, true));
     self->blocks[block].mapped = false;
     torch_merge(self, block, at[block].previous);
     torch_merge(self, block, at[block].next);

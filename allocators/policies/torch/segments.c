@@ -1,23 +1,257 @@
-/* Driver allocations: making them, giving them back when memory is short, and the collection
- * of old ones that the threshold governs. */
-#include "allocators/policies/torch/torch.h"
-
+/* Records of blocks, the free sets, split and merge; driver allocations: made, released when memory
+ * is short, and collected by age if a threshold is set. The real allocator has one ordered set for
+ * each pool, by stream, size and address. Here each stream of each pool has its own index, which
+ * gives the same order. */
 #include <string.h>
 
-static bool grow_u32(struct torch *self, uint32_t **array, uint32_t *room, uint32_t wanted)
+#include "allocators/policies/torch/torch.h"
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+bool torch_grow_blocks(struct torch *self, uint32_t wanted)
 {
-    if (wanted <= *room)
-        return true;
-    uint32_t more = *room ? *room + *room / 2 + 1 : 16;
-    uint32_t *grown = ar_host_grow(self->host, *array, *room, more, sizeof **array);
-    if (!grown)
+    if (!ar_spans_reserve(&self->spans, self->host, wanted))
         return false;
-    *array = grown;
-    *room = more;
+    return self->block_room >= self->spans.count ||
+           ar_host_extend(self->host, &self->blocks, &self->block_room, self->spans.count,
+                          sizeof *self->blocks);
+}
+
+static uint32_t pool_of(struct torch *self, uint32_t id, bool *failed)
+{
+    for (uint32_t i = 0; i < self->pool_count; i++)
+        if (self->pools[i].id == id)
+            return i;
+    if (self->pool_count == self->pool_room &&
+        !ar_host_extend(self->host, &self->pools, &self->pool_room,
+                        self->pool_room ? self->pool_room * 2 : 2, sizeof *self->pools)) {
+        *failed = true;
+        return 0;
+    }
+    self->pools[self->pool_count] = (struct torch_pool){.id = id};
+    return self->pool_count++;
+}
+
+/* The bucket of an arena, or the empty bucket for it. There is always an empty one. */
+static uint32_t bucket_of(const struct torch *self, uint32_t stream, uint32_t pool, bool small)
+{
+    uint32_t mask = self->bucket_count - 1;
+    uint32_t bucket = (stream * 2 + small + pool * 0x9e3779b1u) & mask;
+    for (; self->buckets[bucket]; bucket = (bucket + 1) & mask) {
+        const struct torch_arena *arena = self->arenas[self->buckets[bucket] - 1];
+        if (arena->stream == stream && arena->small == small && self->pools[arena->pool].id == pool)
+            break;
+    }
+    return bucket;
+}
+
+/* Room for one more arena, and at least as many empty buckets as full ones. */
+static bool grow_arenas(struct torch *self)
+{
+    if (self->arena_count < self->arena_room)
+        return true;
+    uint32_t room = self->arena_room ? self->arena_room * 2 : 4;
+    uint32_t *buckets = ar_host_alloc(self->host, 2 * room * sizeof *buckets);
+    struct torch_arena **grown =
+        buckets ? ar_host_grow(self->host, self->arenas, self->arena_room, room, sizeof *grown)
+                : NULL;
+    if (!grown) {
+        ar_host_free(self->host, buckets, buckets ? 2 * room * sizeof *buckets : 0);
+        return false;
+    }
+    ar_host_free(self->host, self->buckets, self->bucket_count * sizeof *buckets);
+    self->arenas = grown;
+    self->arena_room = room;
+    self->buckets = buckets;
+    self->bucket_count = 2 * room;
+    for (uint32_t i = 0; i < self->arena_count; i++) {
+        const struct torch_arena *arena = self->arenas[i];
+        uint32_t id = self->pools[arena->pool].id;
+        buckets[bucket_of(self, arena->stream, id, arena->small)] = i + 1;
+    }
     return true;
 }
 
-/* The place in the order of addresses of the first living segment at or above `address`. */
+static uint32_t arena_new(struct torch *self, uint32_t stream, uint32_t pool, bool small,
+                          bool *failed)
+{
+    struct torch_arena *arena = grow_arenas(self) ? ar_host_alloc(self->host, sizeof *arena) : NULL;
+    if (!arena) {
+        *failed = true;
+        return 0;
+    }
+    arena->stream = stream;
+    arena->pool = pool;
+    arena->small = small;
+    uint32_t bucket = bucket_of(self, stream, self->pools[pool].id, small);
+    self->arenas[self->arena_count] = arena;
+    self->buckets[bucket] = self->arena_count + 1;
+    return self->arena_count++;
+}
+
+uint32_t torch_arena_find(const struct torch *self, uint32_t stream, uint32_t pool, bool small)
+{
+    if (!self->bucket_count)
+        return UINT32_MAX;
+    uint32_t found = self->buckets[bucket_of(self, stream, pool, small)];
+    return found ? found - 1 : UINT32_MAX;
+}
+
+/* The arena of a stream in a pool, which is made when it is first needed. Most requests use the
+ * arena of the last request of their size kind and do not call this. */
+uint32_t torch_arena_of(struct torch *self, uint32_t stream, uint32_t pool, bool small,
+                        bool *failed)
+{
+    uint32_t found = torch_arena_find(self, stream, pool, small);
+    if (found != UINT32_MAX)
+        return found;
+    uint32_t index = pool_of(self, pool, failed);
+    return *failed ? 0 : arena_new(self, stream, index, small, failed);
+}
+
+/* A record must be spare: call torch_reserve_blocks first. */
+uint32_t torch_block_new(struct torch *self, uint64_t address, uint64_t bytes, uint32_t arena,
+                         uint32_t segment, bool mapped)
+{
+    uint32_t block = ar_spans_new(&self->spans, address, bytes);
+    self->spans.at[block].owner = arena;
+    self->blocks[block] = (struct torch_block){.segment = segment, .mapped = mapped};
+    return block;
+}
+
+void torch_block_drop(struct torch *self, uint32_t block)
+{
+    self->spans.at[block].used = 0;
+    ar_spans_drop(&self->spans, block);
+}
+
+/* Bytes of a free block that can be released: an undivided segment, or the whole pages in a block
+ * of an expandable segment. */
+uint64_t torch_releasable(const struct torch *self, uint32_t block)
+{
+    const struct ar_span *span = &self->spans.at[block];
+    if (!torch_is_expandable(self, block))
+        return span->previous || span->next ? 0 : span->bytes;
+    const struct torch_segment *segment = &self->segments[self->blocks[block].segment];
+    uint64_t page = torch_page_bytes(self, self->arenas[span->owner]);
+    uint64_t start = span->address - segment->address;
+    uint64_t first = (start + page - 1) / page;
+    uint64_t last = (start + span->bytes) / page;
+    return last > first ? (last - first) * page : 0;
+}
+
+void torch_free_insert(struct torch *self, uint32_t block)
+{
+    struct ar_span *span = &self->spans.at[block];
+    struct torch_arena *arena = self->arenas[span->owner];
+    struct torch_block *extra = &self->blocks[block];
+    span->used = 0;
+    if (self->ages)
+        extra->collected_at = self->pools[arena->pool].calls[arena->small];
+    ar_span_index_insert(&arena->index, self->spans.at, block);
+    arena->free_bytes += span->bytes;
+    self->base.totals.releasable_bytes += torch_releasable(self, block);
+    ar_policy_free_added(&self->base, span->bytes);
+}
+
+void torch_free_remove(struct torch *self, uint32_t block)
+{
+    struct ar_span *span = &self->spans.at[block];
+    struct torch_arena *arena = self->arenas[span->owner];
+    ar_span_index_remove(&arena->index, self->spans.at, block);
+    arena->free_bytes -= span->bytes;
+    self->base.totals.releasable_bytes -= torch_releasable(self, block);
+    ar_policy_free_removed(&self->base, span->bytes);
+}
+
+/* Merges `other`, a neighbour, into `block` if it is free and also mapped or unmapped. `block` is
+ * in no set. */
+void torch_merge(struct torch *self, uint32_t block, uint32_t other)
+{
+    struct ar_span *at = self->spans.at;
+    if (!other || at[other].used || self->blocks[other].mapped != self->blocks[block].mapped)
+        return;
+    uint64_t bytes = at[other].bytes;
+    if (self->blocks[other].mapped)
+        torch_free_remove(self, other);
+    else
+        torch_unmapped_remove(self, other);
+    if (at[block].previous == other) {
+        at[block].address = at[other].address;
+        at[block].previous = at[other].previous;
+        if (at[block].previous)
+            at[at[block].previous].next = block;
+        else
+            self->segments[self->blocks[block].segment].first = block;
+    } else {
+        at[block].next = at[other].next;
+        if (at[block].next)
+            at[at[block].next].previous = block;
+    }
+    at[block].bytes += bytes;
+    torch_block_drop(self, other);
+    self->merges++;
+}
+
+/* The bytes of a block with the unmapped block after it. */
+static uint64_t expandable_bytes(const struct torch *self, uint32_t block)
+{
+    const struct ar_span *span = &self->spans.at[block];
+    uint64_t bytes = span->bytes;
+    if (span->next && !self->blocks[span->next].mapped)
+        bytes += self->spans.at[span->next].bytes;
+    return bytes;
+}
+
+/* The free block for a request of that size, which stays in its set; 0: none. */
+uint32_t torch_fitting(const struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
+{
+    struct torch_arena *arena = self->arenas[arena_index];
+    const struct torch_settings *settings = &self->settings;
+    uint64_t bytes = rounded_bytes, address = 0;
+    uint32_t block = ar_span_index_next(&arena->index, self->spans.at, &bytes, &address);
+    if (!block)
+        return 0;
+    if (settings->expandable) {
+        /* A block that cannot grow and follows in size is taken before a block that can. */
+        for (uint32_t next;
+             (next = ar_span_index_next(&arena->index, self->spans.at, &bytes, &address)) != 0;
+             block = next)
+            if (expandable_bytes(self, next) >= expandable_bytes(self, block))
+                break;
+    }
+    return torch_accepts(settings, rounded_bytes, self->spans.at[block].bytes) ? block : 0;
+}
+
+/* The same, removed from its set. */
+uint32_t torch_find(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
+{
+    const struct torch_arena *arena = self->arenas[arena_index];
+    if (self->ages)
+        self->pools[arena->pool].calls[arena->small]++;
+    uint32_t block = torch_fitting(self, arena_index, rounded_bytes);
+    if (block)
+        torch_free_remove(self, block);
+    return block;
+}
+
+void torch_blocks_close(struct torch *self)
+{
+    for (uint32_t i = 0; i < self->arena_count; i++) {
+        struct torch_arena *arena = self->arenas[i];
+        ar_host_free(self->host, arena->unmapped, arena->unmapped_room * sizeof *arena->unmapped);
+        ar_host_free(self->host, arena, sizeof *arena);
+    }
+    ar_host_free(self->host, self->arenas, self->arena_room * sizeof *self->arenas);
+    ar_host_free(self->host, self->buckets, self->bucket_count * sizeof *self->buckets);
+    ar_host_free(self->host, self->pools, self->pool_room * sizeof *self->pools);
+    ar_host_free(self->host, self->blocks, self->block_room * sizeof *self->blocks);
+    ar_spans_close(&self->spans, self->host);
+}
+
+/* ---- driver allocations ---------------------------------------------------------------------- */
+
+/* The place of the first segment at or above `address`. */
 static uint32_t order_place(const struct torch *self, uint64_t address)
 {
     uint32_t low = 0;
@@ -32,23 +266,21 @@ static uint32_t order_place(const struct torch *self, uint64_t address)
     return low;
 }
 
-/* UINT32_MAX where the host has no memory. */
+/* UINT32_MAX: no host memory. */
 uint32_t torch_segment_new(struct torch *self, uint64_t address, uint64_t bytes, uint32_t arena,
                            bool expandable)
 {
-    if (!grow_u32(self, &self->order, &self->order_room, self->order_count + 1))
+    uint32_t *order_room = &self->order_room, *room = &self->segment_room;
+    if (self->order_count == *order_room &&
+        !ar_host_extend(self->host, &self->order, order_room,
+                        *order_room ? *order_room + *order_room / 2 + 1 : 16, sizeof *self->order))
         return UINT32_MAX;
     uint32_t segment = self->spare_segment;
     if (segment == UINT32_MAX) {
-        if (self->segment_count == self->segment_room) {
-            uint32_t room = self->segment_room ? self->segment_room + self->segment_room / 2 : 16;
-            struct torch_segment *grown =
-                ar_host_grow(self->host, self->segments, self->segment_room, room, sizeof *grown);
-            if (!grown)
-                return UINT32_MAX;
-            self->segments = grown;
-            self->segment_room = room;
-        }
+        if (self->segment_count == *room &&
+            !ar_host_extend(self->host, &self->segments, room, *room ? *room + *room / 2 : 16,
+                            sizeof *self->segments))
+            return UINT32_MAX;
         segment = self->segment_count++;
     } else {
         self->spare_segment = self->segments[segment].first;
@@ -75,7 +307,7 @@ void torch_segment_drop(struct torch *self, uint32_t segment)
     self->spare_segment = segment;
 }
 
-/* Anything but OK and REFUSED is a fault of the backing that ends the run. */
+/* A status other than OK and REFUSED is a fault of the backing that stops the run. */
 static bool granted(struct torch *self, enum ar_status status)
 {
     if (status != AR_OK && status != AR_REFUSED)
@@ -114,8 +346,8 @@ uint32_t torch_alloc_block(struct torch *self, uint32_t arena, uint64_t rounded_
     return block;
 }
 
-/* Gives the segment of a free, undivided block back. */
-void torch_release_segment(struct torch *self, uint32_t block)
+/* Releases the segment of a free, undivided block. */
+static void release_segment(struct torch *self, uint32_t block)
 {
     const struct ar_span *span = &self->spans.at[block];
     enum torch_kind kind = torch_kind_of(self, span->owner);
@@ -137,8 +369,15 @@ static bool undivided(const struct torch *self, uint32_t block)
     return !span->previous && !span->next;
 }
 
-/* Blocks too large to be split: one that is large enough, or the largest ones until their
- * sum is. Blocks given back on the way stay given back, also where that does not suffice. */
+/* Steps through the free blocks of an arena: see ar_span_index_next. */
+static uint32_t next_free(const struct torch *self, struct torch_arena *arena, uint64_t *bytes,
+                          uint64_t *address)
+{
+    return ar_span_index_next(&arena->index, self->spans.at, bytes, address);
+}
+
+/* Releases blocks too large to be split: one that is large enough, or the largest ones until their
+ * sum is. They stay released if they do not suffice. */
 bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
 {
     uint64_t least = self->settings.max_split_bytes;
@@ -146,15 +385,11 @@ bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t 
         return false;
     struct torch_arena *arena = self->arenas[arena_index];
     uint64_t key = rounded_bytes > least ? rounded_bytes : least;
-    struct ar_span_place place;
     uint64_t from = key;
     uint64_t after = 0;
-    while (ar_span_index_find(&arena->index, self->spans.at, from, after, &place)) {
-        uint32_t block = *place.link;
-        from = self->spans.at[block].bytes;
-        after = self->spans.at[block].address + 1;
+    for (uint32_t block; (block = next_free(self, arena, &from, &after)) != 0;) {
         if (!torch_is_expandable(self, block)) {
-            torch_release_segment(self, block);
+            release_segment(self, block);
             return true;
         }
     }
@@ -170,32 +405,28 @@ bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t 
         below_address = self->spans.at[block].address;
         if (!torch_is_expandable(self, block)) {
             released += below_bytes;
-            torch_release_segment(self, block);
+            release_segment(self, block);
         }
     }
     return released >= key;
 }
 
-/* All undivided blocks of the free sets of one size kind; whole pages of expandable ones. */
+/* Releases all undivided blocks of an arena, or the whole pages of expandable ones. */
 static void release_arena(struct torch *self, struct torch_arena *arena)
 {
     uint64_t bytes = 0;
     uint64_t address = 0;
-    struct ar_span_place place;
-    /* Unmapping leaves slivers, smaller than a page, in the set: they come up again at most
-     * once, and have no whole page then. */
-    while (ar_span_index_find(&arena->index, self->spans.at, bytes, address, &place)) {
-        uint32_t block = *place.link;
-        bytes = self->spans.at[block].bytes;
-        address = self->spans.at[block].address + 1;
+    /* An unmap leaves parts of pages in the set. They are visited again at most once, and have no
+     * whole page then. */
+    for (uint32_t block; (block = next_free(self, arena, &bytes, &address)) != 0;) {
         if (torch_is_expandable(self, block))
             torch_unmap_free(self, block);
         else if (undivided(self, block))
-            torch_release_segment(self, block);
+            release_segment(self, block);
     }
 }
 
-/* Private pools keep what they have until the program has given them up. */
+/* Private pools keep their memory until the program has ended them. */
 static bool is_released(const struct torch_pool *pool)
 {
     return pool->id == 0 || pool->ended;
@@ -205,7 +436,7 @@ void torch_release_cached(struct torch *self)
 {
     self->num_sync_all_streams++;
     deferred_wait_all(&self->deferred);
-    /* With many streams there are many arenas, and a full card comes here at every request. */
+    /* With many streams there are many arenas, and on a full card each request calls this. */
     for (int small = 0; small <= 1; small++)
         for (uint32_t i = 0; self->base.totals.releasable_bytes && i < self->arena_count; i++)
             if (self->arenas[i]->small == (small != 0) &&
@@ -213,7 +444,7 @@ void torch_release_cached(struct torch *self)
                 release_arena(self, self->arenas[i]);
 }
 
-/* The sum of ages and the number of the undivided blocks of the common large pool. */
+/* The sum of ages and the number of undivided blocks in the common large pool. */
 static uint64_t ages(const struct torch *self, uint64_t *count)
 {
     uint64_t total = 0;
@@ -221,13 +452,9 @@ static uint64_t ages(const struct torch *self, uint64_t *count)
         struct torch_arena *arena = self->arenas[i];
         if (arena->small || self->pools[arena->pool].id != 0)
             continue;
-        struct ar_span_place place;
         uint64_t bytes = 0;
         uint64_t address = 0;
-        while (ar_span_index_find(&arena->index, self->spans.at, bytes, address, &place)) {
-            uint32_t block = *place.link;
-            bytes = self->spans.at[block].bytes;
-            address = self->spans.at[block].address + 1;
+        for (uint32_t block; (block = next_free(self, arena, &bytes, &address)) != 0;) {
             if (undivided(self, block)) {
                 total += self->pools[arena->pool].calls[0] - self->blocks[block].collected_at;
                 (*count)++;
@@ -237,7 +464,7 @@ static uint64_t ages(const struct torch *self, uint64_t *count)
     return total;
 }
 
-/* Has the free block to go, where the average age is total / count? */
+/* Whether the free block is released if the average age is total / count. */
 static bool is_old(const struct torch *self, const struct torch_arena *arena, uint32_t block,
                    uint64_t total, uint64_t count)
 {
@@ -246,7 +473,7 @@ static bool is_old(const struct torch *self, const struct torch_arena *arena, ui
            (double)age >= (double)total / (double)count;
 }
 
-/* One pass: every undivided block at least as old as the average goes. */
+/* One pass: releases every undivided block that is at least as old as the average. */
 static uint64_t collect_pass(struct torch *self, uint64_t total, uint64_t count, bool *freed)
 {
     uint64_t reclaimed = 0;
@@ -254,17 +481,13 @@ static uint64_t collect_pass(struct torch *self, uint64_t total, uint64_t count,
         struct torch_arena *arena = self->arenas[i];
         if (arena->small || self->pools[arena->pool].id != 0)
             continue;
-        struct ar_span_place place;
         uint64_t bytes = 0;
         uint64_t address = 0;
-        while (ar_span_index_find(&arena->index, self->spans.at, bytes, address, &place)) {
-            uint32_t block = *place.link;
-            bytes = self->spans.at[block].bytes;
-            address = self->spans.at[block].address + 1;
+        for (uint32_t block; (block = next_free(self, arena, &bytes, &address)) != 0;) {
             if (!is_old(self, arena, block, total, count))
                 continue;
             reclaimed += bytes;
-            torch_release_segment(self, block);
+            release_segment(self, block);
             *freed = true;
         }
     }
@@ -276,8 +499,8 @@ static uint64_t collect_above(const struct torch *self)
     return (uint64_t)(self->settings.gc_threshold * (double)self->allowed_bytes);
 }
 
-/* Would the first pass give anything back? The oldest block is never younger than the average,
- * so only expandable ones, which count but stay, can be in the way. */
+/* Whether the first pass would release anything. The oldest block is never younger than the
+ * average, so only expandable blocks, which count but stay, can prevent it. */
 bool torch_would_collect(const struct torch *self)
 {
     if (!self->limited || self->settings.gc_threshold <= 0 ||
@@ -289,15 +512,11 @@ bool torch_would_collect(const struct torch *self)
         struct torch_arena *arena = self->arenas[i];
         if (arena->small || self->pools[arena->pool].id != 0)
             continue;
-        struct ar_span_place place;
         uint64_t bytes = 0;
         uint64_t address = 0;
-        while (ar_span_index_find(&arena->index, self->spans.at, bytes, address, &place)) {
-            bytes = self->spans.at[*place.link].bytes;
-            address = self->spans.at[*place.link].address + 1;
-            if (is_old(self, arena, *place.link, total, count))
+        for (uint32_t block; (block = next_free(self, arena, &bytes, &address)) != 0;)
+            if (is_old(self, arena, block, total, count))
                 return true;
-        }
     }
     return false;
 }

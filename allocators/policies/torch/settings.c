@@ -1,5 +1,5 @@
-/* Options by PyTorch's names, the configuration string of PYTORCH_CUDA_ALLOC_CONF, and the
- * rounding of sizes that they govern. */
+/* The options by the names of PyTorch, the configuration string of PYTORCH_CUDA_ALLOC_CONF, and the
+ * rounding of sizes that depends on them. */
 #include "allocators/policies/torch/torch.h"
 
 #include <stdio.h>
@@ -19,16 +19,16 @@ const struct ar_option torch_options[] = {
      "MiB that an unsplit block may be larger than the request"},
     {"garbage_collection_threshold", AR_OPTION_FRACTION,
      offsetof(struct torch_values, garbage_collection_threshold), "0", 0, 1, NULL,
-     "fraction of the limit above which old cached blocks are given back; 0: never"},
+     "fraction of the limit above which old cached blocks are released; 0: never"},
     {"roundup_power2_divisions", AR_OPTION_TEXT,
      offsetof(struct torch_values, roundup_power2_divisions), NULL, 0, 0, NULL,
-     "steps to a doubling that sizes round up to: 8, or a list '[256:1,512:2,>:8]' by MiB"},
+     "steps for each power of two that sizes round up to: 8, or a list '[256:1,512:2,>:8]' by MiB"},
     {"per_process_memory_fraction", AR_OPTION_FRACTION,
      offsetof(struct torch_values, per_process_memory_fraction), "0", 0, 1, NULL,
      "limit as a fraction of the card's memory; 0: none"},
     {"large_segment_size_mb", AR_OPTION_COUNT, offsetof(struct torch_values, large_segment_size_mb),
      "20", 20, 1024, NULL, "MiB of a segment for requests of 1 to 10 MiB, and of a large page"},
-    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
+    {0},
 };
 
 static unsigned floor_log2(uint64_t x)
@@ -45,7 +45,7 @@ static enum ar_status bad_divisions(const char *text, const char *why, struct ar
         text, why);
 }
 
-/* One entry of the list, "512:2" or ">:8": fills the slots that it governs. */
+/* One entry of the list, "512:2" or ">:8": fills its slots. */
 static enum ar_status read_division(struct torch_settings *settings, const char *text,
                                     const char *entry, unsigned *last, bool *first,
                                     struct ar_error *error)
@@ -55,14 +55,14 @@ static enum ar_status read_division(struct torch_settings *settings, const char 
     unsigned long long key = rest ? 0 : strtoull(entry, &end, 10);
     const char *colon = strchr(entry, ':');
     if (!colon || (!rest && (end != colon || !ar_size_is_power_of_two(key))))
-        return bad_divisions(text, "a key is no power of two of MiB", error);
+        return bad_divisions(text, "a key is not a power of two of MiB", error);
     unsigned long long value = strtoull(colon + 1, &end, 10);
     if (end == colon + 1 || *end != '\0' || (value && !ar_size_is_power_of_two(value)))
         return bad_divisions(text, "a value is neither 0 nor a power of two", error);
     unsigned slot = rest ? *last : floor_log2(key);
     if (slot >= TORCH_DIVISION_INTERVALS)
         slot = TORCH_DIVISION_INTERVALS - 1;
-    /* The first key governs all below it, `>` all from the last key up, any other its slot. */
+    /* The first key sets all slots below it, `>` all from the last key up, any other its slot. */
     unsigned from = *first && !rest ? 0 : slot;
     unsigned to = rest ? TORCH_DIVISION_INTERVALS - 1 : slot;
     for (unsigned i = from; i <= to; i++)
@@ -84,7 +84,7 @@ static enum ar_status read_divisions(struct torch_settings *settings, const char
         uint64_t value;
         if (ar_count_parse(text, &value, NULL) != AR_OK ||
             (value && !ar_size_is_power_of_two(value)))
-            return bad_divisions(text, "it is no power of two", error);
+            return bad_divisions(text, "it is not a power of two", error);
         for (unsigned i = 0; i < TORCH_DIVISION_INTERVALS; i++)
             settings->divisions[i] = value;
         settings->has_divisions = value > 1;
@@ -115,7 +115,7 @@ static enum ar_status bad_conf(const char *key, const char *value, const char *w
                         why);
 }
 
-/* Names that change concurrency, the host pool or bookkeeping, but no decision here. */
+/* Names that change concurrency, the host pool or accounting, but no decision here. */
 static bool conf_is_inert(const char *key)
 {
     static const char *const inert[] = {
@@ -191,7 +191,7 @@ static enum ar_status conf_pair(struct torch_settings *settings, const char *key
     return bad_conf(key, value, "the option is unknown; see `allocrig list policies torch`", error);
 }
 
-/* Takes "key:value,key:[a:1,b:2],..." apart. */
+/* Parses "key:value,key:[a:1,b:2],...". */
 static enum ar_status read_conf(struct torch_settings *settings, const char *conf,
                                 struct ar_error *error)
 {
@@ -200,8 +200,8 @@ static enum ar_status read_conf(struct torch_settings *settings, const char *con
     for (const char *at = conf; *at;) {
         size_t used = strcspn(at, ":,");
         if (at[used] != ':' || used == 0 || used >= sizeof key)
-            return ar_error_set(error, AR_INVALID,
-                                "policy torch: conf \"%.80s\": there should be key:value", at);
+            return ar_error_set(error, AR_INVALID, "policy torch: conf \"%.80s\": write key:value",
+                                at);
         memcpy(key, at, used);
         key[used] = '\0';
         at += used + 1;
@@ -241,7 +241,7 @@ enum ar_status torch_settings_read(const struct torch_values *values,
             return status;
     }
     enum ar_status status = values->conf ? read_conf(settings, values->conf, error) : AR_OK;
-    /* Else a remainder within a segment would count as a block that may be given back whole. */
+    /* Otherwise the rest of a segment would count as a block that can be released. */
     if (status == AR_OK && settings->max_split_bytes < settings->large_segment_bytes)
         return ar_error_set(
             error, AR_INVALID,
@@ -262,7 +262,7 @@ static uint64_t round_by_divisions(uint64_t bytes, uint64_t divisions)
 
 uint64_t torch_round_divided(const struct torch_settings *settings, uint64_t bytes)
 {
-    unsigned log = floor_log2(bytes | 1); /* a recording may hold requests of nothing */
+    unsigned log = floor_log2(bytes | 1); /* a recording may have requests of 0 bytes */
     unsigned slot = log < 20 ? 0 : log - 20;
     if (slot >= TORCH_DIVISION_INTERVALS)
         slot = TORCH_DIVISION_INTERVALS - 1;

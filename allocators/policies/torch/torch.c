@@ -1,16 +1,13 @@
-/* PyTorch's caching allocator: the order of decisions in malloc and free. The rules are those
- * of c10/cuda/CUDACachingAllocator.cpp as of PyTorch 2.11:
+/* The order of decisions of PyTorch's caching allocator in malloc and free. The rules are those of
+ * c10/cuda/CUDACachingAllocator.cpp as of PyTorch 2.11:
  *
- * malloc  1. poll the events of pending frees
- *         2. round the size up, choose the small or the large pool
- *         3. best fit among the free blocks of the stream
- *         4. collect old blocks if a limit and a threshold are set
- *         5. memory from the device: a segment, or pages of an expandable one
- *         6. give back a cached block too large to be split, then 5 again
- *         7. wait for all pending frees, give everything cached back, then 5 again (a retry)
- *         8. divide the block if what is left is worth it
- * free    counted as let go at once; free for others when no other stream uses it any more,
- *         merged with its neighbours then. Nothing goes back to the device. */
+ * malloc  1. poll the events of pending frees 2. round the size up, choose the small or the large
+ * pool 3. best fit among the free blocks of the stream 4. collect old blocks if a limit and a
+ * threshold are set 5. memory from the device: a segment, or pages of an expandable one 6. release
+ * a cached block too large to be split, then 5 again 7. wait for all pending frees, release all
+ * cached memory, then 5 again (a retry) 8. split the block if the rest is worth it free    the
+ * block is no longer allocated at once; it is free, and merged with its neighbours, when no other
+ * stream uses it. Nothing is released to the device. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,32 +31,15 @@ static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_byte
     return block;
 }
 
-/* Cuts `block` after `bytes`. The rest is in no set yet. */
-static inline uint32_t cut(struct torch *self, uint32_t block, uint64_t bytes)
+/* Cuts `block` after `bytes`. The rest is in no set. */
+static inline uint32_t split(struct torch *self, uint32_t block, uint64_t bytes)
 {
-    uint32_t rest = ar_spans_take(&self->spans);
-    struct ar_span *at = self->spans.at;
-    struct ar_span *head = &at[block];
-    struct ar_span *tail = &at[rest];
-    uint32_t next = head->next;
-    tail->address = head->address + bytes;
-    tail->bytes = head->bytes - bytes;
-    tail->previous = block;
-    tail->next = next;
-    tail->owner = head->owner;
-    tail->used = 0;
-    if (next)
-        at[next].previous = rest;
-    head->next = rest;
-    head->bytes = bytes;
-    self->blocks[rest].segment = self->blocks[block].segment;
-    self->blocks[rest].mapped = true;
     self->splits++;
-    return rest;
+    return torch_cut(self, block, bytes, true);
 }
 
-/* Counts what happens to the inactive parts of divided segments when `taken_bytes` of a free
- * block are handed out and `rest_bytes` stay. */
+/* Counts the inactive parts of divided segments when `taken_bytes` of a free block are handed out
+ * and `rest_bytes` stay. */
 static inline void count_taken(struct torch *self, enum torch_kind kind, bool was_divided,
                                uint64_t taken_bytes, uint64_t rest_bytes)
 {
@@ -72,8 +52,8 @@ static inline void count_taken(struct torch *self, enum torch_kind kind, bool wa
     }
 }
 
-/* Steps 3 and 8 where segments do not grow: what is left of the block takes its place in the
- * free set if it can. 0: a miss. */
+/* Steps 3 and 8 if segments do not grow. The rest of the block takes its place in the free set if
+ * possible. 0: no block. */
 static inline uint32_t take(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
 {
     struct torch_arena *arena = self->arenas[arena_index];
@@ -93,7 +73,7 @@ static inline uint32_t take(struct torch *self, uint32_t arena_index, uint64_t r
         self->base.totals.releasable_bytes -= bytes;
     ar_policy_free_removed(&self->base, bytes);
     if (torch_should_split(self, arena, rounded_bytes, bytes)) {
-        uint32_t rest = cut(self, block, rounded_bytes);
+        uint32_t rest = split(self, block, rounded_bytes);
         if (self->ages)
             self->blocks[rest].collected_at = self->pools[arena->pool].calls[arena->small];
         ar_span_index_replace(&arena->index, at, &place, rest);
@@ -117,7 +97,7 @@ static void divide(struct torch *self, uint32_t block, uint64_t rounded_bytes)
     uint64_t bytes = span->bytes;
     uint64_t rest_bytes = 0;
     if (torch_should_split(self, arena, rounded_bytes, bytes)) {
-        torch_free_insert(self, cut(self, block, rounded_bytes));
+        torch_free_insert(self, split(self, block, rounded_bytes));
         rest_bytes = bytes - rounded_bytes;
     }
     if (!torch_is_expandable(self, block))
@@ -125,7 +105,7 @@ static void divide(struct torch *self, uint32_t block, uint64_t rounded_bytes)
                     rest_bytes);
 }
 
-/* Steps 3 to 8 where segments grow, else steps 4 to 8. */
+/* Steps 3 to 8 if segments grow, else steps 4 to 8. */
 static __attribute__((noinline)) enum ar_status find_slowly(struct torch *self, uint32_t arena,
                                                             uint64_t rounded_bytes, uint32_t *block)
 {
@@ -170,21 +150,14 @@ static inline void hand_out(struct torch *self, uint32_t block,
 {
     struct ar_span *span = &self->spans.at[block];
     struct torch_block *extra = &self->blocks[block];
-    struct ar_policy_totals *totals = &self->base.totals;
-    uint64_t requested_bytes = request->bytes;
     uint64_t bytes = span->bytes;
     span->used = 1;
-    extra->requested_bytes = requested_bytes;
+    extra->requested_bytes = request->bytes;
     extra->retired = false;
-    torch_usage_add(self->usage, kind, bytes, requested_bytes);
+    torch_usage_add(self->usage, kind, bytes, request->bytes);
     if (bytes >= self->settings.max_split_bytes)
         torch_count(&self->oversize_allocations, 1);
-    totals->live_bytes += requested_bytes;
-    totals->granted_bytes += bytes;
-    totals->live_blocks++;
-    out->address = span->address;
-    out->granted_bytes = bytes;
-    out->cookie = block;
+    ar_policy_grant(&self->base, out, span->address, bytes, block);
 }
 
 static enum ar_status torch_alloc(struct ar_policy *base, const struct ar_policy_request *request,
@@ -208,17 +181,14 @@ static enum ar_status torch_alloc(struct ar_policy *base, const struct ar_policy
     return AR_OK;
 }
 
-/* The totals of a block that the program lets go. */
+/* The totals of a block whose free is requested. */
 static inline void free_requested(struct torch *self, uint64_t bytes, uint64_t requested_bytes)
 {
-    struct ar_policy_totals *totals = &self->base.totals;
     self->oversize_allocations.current -= bytes >= self->settings.max_split_bytes;
-    totals->live_bytes -= requested_bytes;
-    totals->granted_bytes -= bytes;
-    totals->live_blocks--;
+    ar_policy_ungrant(&self->base, requested_bytes, bytes);
 }
 
-/* The program let go of the block: no longer allocated, still active. */
+/* The free is requested: the block is no longer allocated, but still active. */
 static void torch_retire(struct ar_policy *base, const struct ar_policy_block *given)
 {
     struct torch *self = torch_of(base);
@@ -233,20 +203,15 @@ static void torch_retire(struct ar_policy *base, const struct ar_policy_block *g
     self->base.totals.pending_bytes += bytes;
 }
 
-/* Takes `right` out of the chain of its segment: `left` before it has the bytes of both. */
+/* Takes `right` out of the chain. `left` before it has the bytes of both. */
 static inline void link_past(struct torch *self, uint32_t left, uint32_t right)
 {
-    struct ar_span *at = self->spans.at;
-    uint32_t next = at[right].next;
-    at[left].next = next;
-    if (next)
-        at[next].previous = left;
-    ar_spans_drop(&self->spans, right);
+    (void)ar_spans_join(&self->spans, left, right);
     self->merges++;
 }
 
-/* A block was freed and merged with so many free neighbours: the inactive parts of divided
- * segments, by the net, as the real one counts. */
+/* Counts the inactive parts of divided segments, by the net as in PyTorch, when a block was freed
+ * and merged with `joined` neighbours. */
 static inline void count_freed(struct torch *self, enum torch_kind kind, bool is_divided,
                                int joined, uint64_t own_bytes, uint64_t joined_bytes)
 {
@@ -257,8 +222,8 @@ static inline void count_freed(struct torch *self, enum torch_kind kind, bool is
         torch_subtract(self, TORCH_INACTIVE_SPLIT_BYTES, kind, joined_bytes);
 }
 
-/* Makes a block free whose segment does not grow. A free neighbour takes it in and keeps its
- * place in the free set if it can. */
+/* Frees a block in a segment that does not grow. It merges with a free neighbour, which keeps its
+ * place in the free set if possible. */
 static inline void put_back(struct torch *self, uint32_t block, enum torch_kind kind)
 {
     struct ar_span *at = self->spans.at;
@@ -267,7 +232,7 @@ static inline void put_back(struct torch *self, uint32_t block, enum torch_kind 
     uint32_t previous = at[block].previous;
     uint64_t own_bytes = at[block].bytes;
     uint64_t bytes = own_bytes;
-    bool joins_next = !at[next].used; /* record 0, no neighbour, is used */
+    bool joins_next = !at[next].used; /* record 0 counts as used */
     bool joins_previous = !at[previous].used;
     uint32_t into = joins_previous ? previous : block;
     at[block].used = 0;
@@ -299,7 +264,7 @@ static inline void put_back(struct torch *self, uint32_t block, enum torch_kind 
     count_freed(self, kind, is_divided, joins_previous + joins_next, own_bytes, bytes - own_bytes);
 }
 
-/* Nobody uses the block any more: it is free, merged with its neighbours. */
+/* The free is completed: the block is free, merged with its neighbours. */
 static inline void make_free(struct torch *self, uint32_t block, enum torch_kind kind,
                              uint64_t bytes)
 {
@@ -314,7 +279,7 @@ static inline void make_free(struct torch *self, uint32_t block, enum torch_kind
     torch_free_insert(self, block);
 }
 
-/* The same for a block that was pending. */
+/* The same for a pending block. */
 void torch_complete(void *torch, uint32_t block)
 {
     struct torch *self = torch;
@@ -332,7 +297,7 @@ static enum ar_status torch_free(struct ar_policy *base, const struct ar_policy_
     uint32_t block = (uint32_t)given->cookie;
     const struct torch_block *extra = &self->blocks[block];
     (void)stream;
-    if (extra->retired) { /* then the caller says when it is complete */
+    if (extra->retired) { /* then the free is completed now */
         deferred_forget(&self->deferred, block);
         torch_complete(self, block);
     } else if (!deferred_is_used(&self->deferred, block)) {
@@ -356,7 +321,7 @@ static enum ar_status torch_use(struct ar_policy *base, const struct ar_policy_b
     return deferred_use(&self->deferred, block, own, stream) ? AR_OK : AR_HOST_MEMORY;
 }
 
-/* empty_cache(): all or nothing, whatever should be kept. */
+/* empty_cache() releases all it can and keeps nothing. */
 static enum ar_status torch_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     struct torch *self = torch_of(base);
@@ -376,7 +341,7 @@ static bool torch_would_fit(struct ar_policy *base, const struct ar_policy_reque
     return arena != UINT32_MAX && torch_fitting(self, arena, rounded_bytes) != 0;
 }
 
-/* And steps 4 and 5: would something go back to the device before it is asked? */
+/* Whether steps 4 or 5 would release memory before the device is asked. */
 static bool torch_would_release(struct ar_policy *base, const struct ar_policy_request *request)
 {
     struct torch *self = torch_of(base);
@@ -395,7 +360,7 @@ static void torch_end_pool(struct ar_policy *base, uint32_t pool)
         self->pools[i].ended |= self->pools[i].id == pool;
 }
 
-/* One "key:value" more at the end of the list. */
+/* Appends "key:value" to the list. */
 static void add_setting(char *list, size_t list_bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -410,7 +375,7 @@ static void add_setting(char *list, size_t list_bytes, const char *format, ...)
     va_end(arguments);
 }
 
-/* A list of divisions as one number where all sizes have the same, else by MiB. */
+/* Appends the divisions: one number if all sizes have the same, else a list by MiB. */
 static void add_divisions(char *list, size_t list_bytes, const uint64_t *divisions)
 {
     char text[256] = "";
@@ -482,8 +447,8 @@ static void torch_destroy(struct ar_policy *base)
     ar_host_free(self->host, self, sizeof *self);
 }
 
-/* PyTorch only knows a fraction of the card's memory, in double precision: a limit in bytes
- * goes through that form and may come out a byte lower. */
+/* PyTorch has only a fraction of the memory of the card, in double precision. A limit in bytes is
+ * converted to it and may become a byte lower. */
 static uint64_t allowed(uint64_t limit_bytes, double fraction, uint64_t total_bytes)
 {
     if (limit_bytes)
@@ -507,14 +472,13 @@ static enum ar_status torch_create(const struct ar_policy_context *context, cons
     if (settings.expandable && settings.large_segment_bytes % context->backing->page_bytes)
         return ar_error_set(
             error, AR_INVALID,
-            "policy torch: large_segment_size_mb is no multiple of the device's page");
-    struct torch *self = ar_host_alloc(context->host, sizeof *self);
+            "policy torch: large_segment_size_mb is not a multiple of the device's page");
+    struct torch *self = ar_policy_new(context, &torch_policy, sizeof *self, error);
     if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "policy torch: the host has no memory left");
+        return AR_HOST_MEMORY;
     uint64_t free_bytes;
     uint64_t total_bytes;
     ar_backing_memory(context->backing, &free_bytes, &total_bytes);
-    self->base.ops = &torch_policy;
     self->backing = context->backing;
     self->host = context->host;
     self->settings = settings;

@@ -1,26 +1,22 @@
-/* PyTorch's caching allocator for CUDA (c10/cuda/CUDACachingAllocator, as of 2.11), as one
- * policy in several files:
+/* PyTorch's caching allocator for CUDA (c10/cuda/CUDACachingAllocator, as of 2.11).
  *
  *   settings.c    options, the configuration string, rounding of sizes
- *   blocks.c      records of blocks, split and merge, free sets
- *   segments.c    driver allocations: made, given back, collected
+ *   segments.c    blocks, split and merge, free sets; driver allocations: made, released, collected
  *   expandable.c  growing virtual ranges, mapped by pages
- *   adopt.c       the start from what is there already
- *   usage.h       statistics that change at every request
- *   report.c      statistics, walk, validate, servable
+ *   adopt.c       the start from memory that exists already
+ *   inspect.c     statistics, walk, validate, servable
  *   torch.c       the order of decisions in malloc and free
  *
- * A block is free, allocated, or pending: let go, but used by other streams whose events are
- * not seen complete yet. Free blocks of one stream, one pool (small or large; the common one
- * or a private one) form one arena: an index ordered by size and then address. */
+ * A block is free, allocated, or pending: its free is requested, but the events of other streams
+ * that used it are not seen complete yet. The free blocks of one stream in one pool (small or
+ * large; the common pool or a private one) form one arena: an index in the order of size and then
+ * address. */
 #ifndef ALLOCATORS_POLICIES_TORCH_TORCH_H
 #define ALLOCATORS_POLICIES_TORCH_TORCH_H
 
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
-#include "allocators/base/span_index.h"
 #include "allocators/deferred.h"
-#include "allocators/policies/torch/usage.h"
 #include "allocators/policy.h"
 
 #define TORCH_MIN_BLOCK_BYTES     UINT64_C(512)
@@ -29,6 +25,100 @@
 #define TORCH_MIN_LARGE_BYTES     (10 * AR_MIB) /* from here a request gets its own segment */
 #define TORCH_ROUND_LARGE_BYTES   (2 * AR_MIB)
 #define TORCH_DIVISION_INTERVALS  16 /* 1 MiB, 2 MiB, .. 32 GiB and more */
+
+/* ---- usage --------------------------------------------------------------------------------------
+ *
+ * Statistics that change at every request and every free.
+ *
+ * 1. For each size kind and for all: the active blocks and bytes (handed out, the free not
+ *    completed), and those of them that are pending. PyTorch calls the difference allocated.
+ * 2. What was ever handed out is counted by size kind only. The sum is the total, and what was
+ *    freed is what is not active.
+ * 3. Peaks are exact, each by itself. Allocated is never above active, so if active is not above
+ *    the peak of allocated, neither has a new peak: one comparison for both. */
+
+enum torch_kind { TORCH_ALL, TORCH_SMALL, TORCH_LARGE, TORCH_KIND_COUNT };
+
+struct torch_usage {
+    uint64_t blocks, bytes, requested_bytes; /* active */
+    uint64_t pending_blocks, pending_bytes;
+    uint64_t ever_blocks, ever_bytes, ever_requested_bytes; /* not for TORCH_ALL */
+    struct {
+        uint64_t allocated_blocks, allocated_bytes, active_blocks, active_bytes, requested_bytes;
+    } peak;
+};
+
+/* Raises the peaks of all kinds to the present values. */
+void torch_usage_raise_peaks(struct torch_usage usage[TORCH_KIND_COUNT]);
+
+static inline void torch_usage_grow(struct torch_usage *usage, uint64_t bytes,
+                                    uint64_t requested_bytes)
+{
+    usage->blocks++;
+    usage->bytes += bytes;
+    usage->requested_bytes += requested_bytes;
+}
+
+static inline int torch_usage_is_higher(const struct torch_usage *usage)
+{
+    return usage->blocks > usage->peak.allocated_blocks ||
+           usage->bytes > usage->peak.allocated_bytes ||
+           usage->requested_bytes > usage->peak.requested_bytes;
+}
+
+/* A block is handed out. */
+static inline void torch_usage_add(struct torch_usage usage[TORCH_KIND_COUNT], enum torch_kind kind,
+                                   uint64_t bytes, uint64_t requested_bytes)
+{
+    struct torch_usage *all = &usage[TORCH_ALL];
+    struct torch_usage *own = &usage[kind];
+    own->ever_blocks++;
+    own->ever_bytes += bytes;
+    own->ever_requested_bytes += requested_bytes;
+    torch_usage_grow(all, bytes, requested_bytes);
+    torch_usage_grow(own, bytes, requested_bytes);
+    if (__builtin_expect(torch_usage_is_higher(all) || torch_usage_is_higher(own), 0))
+        torch_usage_raise_peaks(usage);
+}
+
+/* The free of an active block is requested, but not completed. */
+static inline void torch_usage_retire(struct torch_usage usage[TORCH_KIND_COUNT],
+                                      enum torch_kind kind, uint64_t bytes)
+{
+    usage[TORCH_ALL].pending_blocks++;
+    usage[TORCH_ALL].pending_bytes += bytes;
+    usage[kind].pending_blocks++;
+    usage[kind].pending_bytes += bytes;
+}
+
+/* The free is completed. */
+static inline void torch_usage_unretire(struct torch_usage usage[TORCH_KIND_COUNT],
+                                        enum torch_kind kind, uint64_t bytes)
+{
+    usage[TORCH_ALL].pending_blocks--;
+    usage[TORCH_ALL].pending_bytes -= bytes;
+    usage[kind].pending_blocks--;
+    usage[kind].pending_bytes -= bytes;
+}
+
+static inline void torch_usage_shrink(struct torch_usage *usage, uint64_t bytes,
+                                      uint64_t requested_bytes)
+{
+    usage->blocks--;
+    usage->bytes -= bytes;
+    usage->requested_bytes -= requested_bytes;
+}
+
+/* A block that is not pending is no longer active. */
+static inline void torch_usage_remove(struct torch_usage usage[TORCH_KIND_COUNT],
+                                      enum torch_kind kind, uint64_t bytes,
+                                      uint64_t requested_bytes)
+{
+    torch_usage_shrink(&usage[TORCH_ALL], bytes, requested_bytes);
+    torch_usage_shrink(&usage[kind], bytes, requested_bytes);
+}
+
+/* ---- settings and records -------------------------------------------------------------------- */
 
 struct torch_values {
     struct ar_policy_common common;
@@ -59,13 +149,13 @@ extern const struct ar_option torch_options[];
 enum ar_status torch_settings_read(const struct torch_values *values,
                                    struct torch_settings *settings, struct ar_error *error);
 
-/* Kept for all blocks, and for the small and the large pool apart. */
+/* Kept for all blocks, and separately for the small and the large pool. */
 enum torch_stat {
     TORCH_SEGMENT,
     TORCH_INACTIVE_SPLIT,
     TORCH_RESERVED_BYTES,
     TORCH_INACTIVE_SPLIT_BYTES,
-    TORCH_COUNTED, /* the rest is worked out from the usage, when asked for */
+    TORCH_COUNTED, /* the others are computed from the usage on demand */
     TORCH_ALLOCATION = TORCH_COUNTED,
     TORCH_ALLOCATED_BYTES,
     TORCH_ACTIVE,
@@ -78,13 +168,13 @@ struct torch_counter {
     uint64_t current, peak, allocated; /* freed = allocated - current */
 };
 
-/* What a block has beside its span: where it belongs and who else uses it. */
+/* What a block has in addition to its span. */
 struct torch_block {
     uint64_t requested_bytes;
-    uint64_t collected_at; /* the pool's call count when it entered the free set */
-    uint32_t segment;      /* into segments */
+    uint64_t collected_at; /* the calls of the pool when it entered the free set */
+    uint32_t segment;      /* an index of segments */
     bool mapped;           /* false: address space only, of an expandable segment */
-    bool retired;          /* let go by the program, no longer counted as allocated */
+    bool retired;          /* free requested, not counted as allocated */
 };
 
 /* One driver allocation or one expandable range. */
@@ -100,14 +190,14 @@ struct torch_segment {
 /* The two pools of one id: 0 is the common one, others are private. */
 struct torch_pool {
     uint32_t id;
-    bool ended;        /* a private one that the program has given up */
+    bool ended;        /* a private pool that the program has ended */
     uint64_t calls[2]; /* of get_free_block since the start, small and large */
 };
 
-/* One free set: a stream's blocks in one pool. */
+/* One free set: the blocks of a stream in one pool. */
 struct torch_arena {
     struct ar_span_index index;
-    uint32_t stream, pool; /* pool: into pools */
+    uint32_t stream, pool; /* pool: an index of pools */
     bool small;
     uint64_t free_bytes;
     uint32_t *unmapped; /* blocks of address space only, ascending by address */
@@ -122,16 +212,16 @@ struct torch {
     uint64_t allowed_bytes; /* UINT64_MAX: no limit was set */
     bool limited;
     bool ages;            /* a limit and a threshold are set: blocks are collected by age */
-    enum ar_status fault; /* of the backing, other than REFUSED: ends the run */
+    enum ar_status fault; /* of the backing, other than REFUSED: stops the run */
 
-    struct ar_spans spans; /* blocks: spans and, beside them, the rest */
+    struct ar_spans spans; /* the spans of blocks; `blocks` has the rest */
     struct torch_block *blocks;
     uint32_t block_room;
 
     struct torch_segment *segments;
     uint32_t segment_count, segment_room;
     uint32_t spare_segment; /* linked through `first`; UINT32_MAX: none */
-    uint32_t *order;        /* living segments by address */
+    uint32_t *order;        /* segments by address */
     uint32_t order_count, order_room;
 
     struct torch_arena **arenas;
@@ -162,7 +252,7 @@ static inline uint64_t torch_round(const struct torch_settings *settings, uint64
 }
 uint64_t torch_device_request(const struct torch_settings *settings, uint64_t rounded_bytes);
 
-/* blocks.c */
+/* segments.c: blocks */
 bool torch_grow_blocks(struct torch *self, uint32_t wanted);
 static inline bool torch_reserve_blocks(struct torch *self, uint32_t wanted)
 {
@@ -171,7 +261,7 @@ static inline bool torch_reserve_blocks(struct torch *self, uint32_t wanted)
         return true;
     return torch_grow_blocks(self, wanted);
 }
-/* UINT32_MAX: nobody asked for it yet. */
+/* UINT32_MAX: it does not exist yet. */
 uint32_t torch_arena_find(const struct torch *self, uint32_t stream, uint32_t pool, bool small);
 uint32_t torch_arena_of(struct torch *self, uint32_t stream, uint32_t pool, bool small,
                         bool *failed);
@@ -181,12 +271,12 @@ uint32_t torch_block_new(struct torch *self, uint64_t address, uint64_t bytes, u
 void torch_block_drop(struct torch *self, uint32_t block);
 void torch_free_insert(struct torch *self, uint32_t block);
 void torch_free_remove(struct torch *self, uint32_t block);
-uint64_t torch_merge(struct torch *self, uint32_t block, uint32_t other);
+void torch_merge(struct torch *self, uint32_t block, uint32_t other);
 uint32_t torch_fitting(const struct torch *self, uint32_t arena, uint64_t rounded_bytes);
 uint32_t torch_find(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
 uint64_t torch_releasable(const struct torch *self, uint32_t block);
 
-/* segments.c */
+/* segments.c: driver allocations */
 uint32_t torch_segment_new(struct torch *self, uint64_t address, uint64_t bytes, uint32_t arena,
                            bool expandable);
 void torch_segment_drop(struct torch *self, uint32_t segment);
@@ -195,7 +285,6 @@ bool torch_release_available(struct torch *self, uint32_t arena, uint64_t rounde
 void torch_release_cached(struct torch *self);
 void torch_collect(struct torch *self);
 bool torch_would_collect(const struct torch *self);
-void torch_release_segment(struct torch *self, uint32_t block);
 
 /* expandable.c */
 uint32_t torch_expand(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
@@ -212,7 +301,7 @@ enum ar_status torch_adopt(struct ar_policy *base, const struct ar_policy_range 
 /* torch.c */
 void torch_complete(void *torch, uint32_t block); /* a deferred_complete */
 
-/* report.c */
+/* inspect.c */
 struct torch_counter torch_statistic(const struct torch *self, enum torch_stat stat,
                                      enum torch_kind kind);
 void torch_stats(const struct ar_policy *base, struct ar_policy_stats *out);
@@ -226,6 +315,16 @@ bool torch_report(const struct ar_policy *base, size_t index, char *name, size_t
 static inline struct torch *torch_of(struct ar_policy *base)
 {
     return (struct torch *)base;
+}
+
+/* Cuts `block` after `bytes`. The rest is in no set. A record must be spare. */
+static inline uint32_t torch_cut(struct torch *self, uint32_t block, uint64_t bytes, bool mapped)
+{
+    uint32_t rest = ar_spans_cut(&self->spans, block, bytes, 0);
+    self->spans.at[rest].owner = self->spans.at[block].owner;
+    self->blocks[rest].segment = self->blocks[block].segment;
+    self->blocks[rest].mapped = mapped;
+    return rest;
 }
 
 static inline enum torch_kind torch_kind_of(const struct torch *self, uint32_t arena)
@@ -255,7 +354,7 @@ static inline void torch_subtract(struct torch *self, enum torch_stat stat, enum
     self->stats[stat][kind].current -= amount;
 }
 
-/* A change that may go either way, counted by its net, as the real one does. */
+/* A change in either direction, counted by its net as in PyTorch. */
 static inline void torch_change(struct torch *self, enum torch_stat stat, enum torch_kind kind,
                                 int64_t net)
 {
@@ -265,7 +364,7 @@ static inline void torch_change(struct torch *self, enum torch_stat stat, enum t
         torch_subtract(self, stat, kind, (uint64_t)-net);
 }
 
-/* The segment that a block lies in grows by pages. */
+/* Whether the segment of a block grows by pages. */
 static inline bool torch_is_expandable(const struct torch *self, uint32_t block)
 {
     return self->settings.expandable && self->segments[self->blocks[block].segment].expandable;
@@ -276,8 +375,8 @@ static inline uint64_t torch_page_bytes(const struct torch *self, const struct t
     return arena->small ? TORCH_SMALL_SEGMENT_BYTES : self->settings.large_segment_bytes;
 }
 
-/* Whether a request takes a block of `bytes`, which is not smaller: not one too large to be
- * split, unless it is that large itself and leaves little of it. */
+/* Whether a request takes a block of `bytes`, which is large enough. It takes no block too large to
+ * be split, unless the request itself is that large and leaves little of it. */
 static inline bool torch_accepts(const struct torch_settings *settings, uint64_t rounded_bytes,
                                  uint64_t bytes)
 {

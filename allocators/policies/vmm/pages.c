@@ -1,19 +1,19 @@
-/* Where a request without a mapped hole goes, and where its pages come from: rules 4 to 6 of
- * vmm.h. */
+/* The place of a request without a mapped free block, and its pages: rules 4 to 6 of vmm.h. */
 #include "allocators/policies/vmm/vmm.h"
 
-#define CANDIDATES   8   /* gaps, and holes, looked at besides the end of the range */
-#define SHARED_PAGES 16u /* of a handle that blocks share, at most */
-#define LARGE_SHARE  128 /* such a handle has one of so many parts of what is left */
+#define CANDIDATES   8   /* gaps, and free blocks, examined in addition to the end of the range */
+#define SHARED_PAGES 16u /* maximum of a handle that blocks share */
+#define LARGE_SHARE  128 /* such a handle has 1/LARGE_SHARE of the memory left */
 #define SMALL_SHARE  1024
-#define REACH_SHARE  256 /* one that begins in a block and may reach beyond its end */
-#define WHOLE_PAGES  8u  /* of a handle that one block fills, */
-#define GIANT_SHARE  64  /* or one of so many parts of the block */
+#define REACH_SHARE  256 /* for one that begins in a block and may reach beyond its end */
+#define WHOLE_PAGES  8u  /* minimum of a handle that one block fills, */
+#define GIANT_SHARE  64  /* or 1/GIANT_SHARE of the block */
 
-#define TIGHT_SHARE 128 /* of the device: more has no handle once memory may become short */
+#define TIGHT_SHARE                                                                                \
+    128 /* no handle has more than 1/TIGHT_SHARE of the device when memory may be short */
 
-/* Free pieces that follow each other, [first, last], where a block could start at `start`, in
- * the first of them. */
+/* Free pieces that follow each other, [first, last]. A block can start at `start` in the first of
+ * them. */
 struct run {
     uint32_t first, last;
     uint64_t start, missing_pages;
@@ -24,7 +24,7 @@ static uint64_t end_of(const struct ar_span *span)
     return span->address + span->bytes;
 }
 
-/* Pages of a gap below `end` that a block which starts at `start` needs. */
+/* Pages of a gap that a block of [start, end) needs. */
 static uint64_t missing_in(const struct vmm *self, const struct ar_span *gap, uint64_t start,
                            uint64_t end)
 {
@@ -33,8 +33,8 @@ static uint64_t missing_in(const struct vmm *self, const struct ar_span *gap, ui
     return (until - from + self->page_bytes - 1) / self->page_bytes;
 }
 
-/* Considers the run that starts in piece `first`: keeps it in `best` where it needs fewer
- * pages, or as many at a lower address. */
+/* Examines the run that starts in piece `first`. It becomes `best` if it needs fewer pages, or as
+ * many at a lower address. */
 static void consider(const struct vmm *self, uint32_t first, uint64_t start, uint64_t bytes,
                      struct run *best)
 {
@@ -54,7 +54,7 @@ static void consider(const struct vmm *self, uint32_t first, uint64_t start, uin
     }
 }
 
-/* From the start of a gap, or of the hole before it. */
+/* From the start of a gap, or of the free block before it. */
 static void consider_gap(const struct vmm *self, uint32_t gap, uint64_t bytes, struct run *best)
 {
     const struct ar_span *at = self->spans.at;
@@ -63,7 +63,7 @@ static void consider_gap(const struct vmm *self, uint32_t gap, uint64_t bytes, s
     consider(self, first, at[first].address, bytes, best);
 }
 
-/* From the start of a hole that is too short, and from the gap before it up to its end. */
+/* From the start of a free block that is too short, and from the gap before it up to its end. */
 static void consider_free_block(const struct vmm *self, uint32_t free_block, uint64_t bytes,
                                 struct run *best)
 {
@@ -79,15 +79,15 @@ static void consider_free_block(const struct vmm *self, uint32_t free_block, uin
     consider(self, before, start, bytes, best);
 }
 
-/* The cheapest run in a range: of a few gaps that are about large enough, of the largest holes
- * with what is around them, and of the end of the range. */
+/* The run with the fewest missing pages in a range: around a few gaps that are about large enough,
+ * around the largest free blocks, and at the end of the range. */
 static void choose(const struct vmm *self, struct vmm_range *range, uint64_t bytes,
                    struct run *best)
 {
     struct ar_span *at = self->spans.at;
     if (at[range->last].mark == VMM_GAP && !at[range->last].used)
         consider_gap(self, range->last, bytes, best);
-    /* Two pages may lie in the holes beside a gap. */
+    /* Two pages may lie in the free blocks next to a gap. */
     uint64_t from = bytes > 2 * self->page_bytes ? bytes - 2 * self->page_bytes : 1;
     uint64_t after = 0;
     struct ar_span_place place;
@@ -113,23 +113,15 @@ static void choose(const struct vmm *self, struct vmm_range *range, uint64_t byt
 static bool room_for_pages(struct vmm *self, struct vmm_range *range, uint64_t end)
 {
     uint64_t count = (end - range->address + self->page_bytes - 1) / self->page_bytes;
-    count += SHARED_PAGES; /* the last handle may go on beyond the block */
+    count += SHARED_PAGES; /* the last handle may reach beyond the block */
     if (count <= range->page_room)
         return true;
     uint32_t room = range->page_room + range->page_room / 4 + 16;
-    if (room < count)
-        room = (uint32_t)count;
-    struct vmm_page *grown =
-        ar_host_grow(self->host, range->pages, range->page_room, room, sizeof *grown);
-    if (!grown)
-        return false;
-    range->pages = grown;
-    range->page_room = room;
-    return true;
+    return ar_host_extend(self->host, &range->pages, &range->page_room,
+                          room < count ? (uint32_t)count : room, sizeof *range->pages);
 }
 
-/* Others take memory too, such as the driver for code that it loads: what they take now is
- * what they will take once more. */
+/* Rule 8: other users of the device are expected to take again what they take now. */
 static void watch_outside(struct vmm *self, uint64_t outside_bytes)
 {
     if (self->outside_seen && outside_bytes > self->outside_bytes)
@@ -138,7 +130,7 @@ static void watch_outside(struct vmm *self, uint64_t outside_bytes)
     self->outside_bytes = outside_bytes;
 }
 
-/* What the device or the limit still allows. */
+/* The bytes that the device and the limit still allow. */
 static uint64_t obtainable(struct vmm *self)
 {
     uint64_t free_bytes;
@@ -150,8 +142,8 @@ static uint64_t obtainable(struct vmm *self)
     return free_bytes < room ? free_bytes : room;
 }
 
-/* Takes the largest kept handle of at most that many pages; makes one of `count` where there is
- * none, from what kept ones give back if need be. */
+/* Takes the largest kept handle of at most `most` pages. If there is none, creates one of `count`
+ * pages, and destroys kept ones if the device needs their memory. */
 static enum ar_status take_handle(struct vmm *self, uint32_t most, uint32_t *count,
                                   ar_backing_handle *handle)
 {
@@ -178,8 +170,8 @@ static enum ar_status take_handle(struct vmm *self, uint32_t most, uint32_t *cou
     }
 }
 
-/* Maps a handle of `count` pages, or a kept one of at most `most`, at a page of the range.
- * Says in `count` how many they are. */
+/* Maps a handle of `count` pages, or a kept one of at most `most`, at a page of the range. Writes
+ * its number of pages to `count`. */
 static enum ar_status map_handle(struct vmm *self, struct vmm_range *range, uint32_t page,
                                  uint32_t most, uint32_t *count)
 {
@@ -199,13 +191,13 @@ static enum ar_status map_handle(struct vmm *self, struct vmm_range *range, uint
     return AR_OK;
 }
 
-/* What pages of a gap a block needs, [page, end), in pages from the start of the range; the gap
- * goes on to `gap_end`. The block fills [first_whole, end_whole). */
+/* The pages of a gap that a block needs, [page, end), counted from the start of the range. The gap
+ * ends at `gap_end`. The block fills [first_whole, end_whole). */
 struct stretch {
     uint32_t page, end, gap_end;
     uint64_t first_whole, end_whole;
-    uint64_t room;  /* bytes that the device still has */
-    uint64_t share; /* of it for a handle that is shared: one of so many parts */
+    uint64_t room;  /* bytes that the device still allows */
+    uint64_t share; /* a shared handle has 1/share of them */
 };
 
 static uint64_t at_most(uint64_t value, uint64_t most)
@@ -213,13 +205,13 @@ static uint64_t at_most(uint64_t value, uint64_t most)
     return value < most ? value : most;
 }
 
-/* Pages of a handle that may hold one of `share` parts of what the device still has. */
+/* Pages of a handle with 1/share of the memory that the device still allows. */
 static uint64_t part_of_room(const struct vmm *self, const struct stretch *stretch, uint64_t share)
 {
     return at_most(stretch->room / share / self->page_bytes, SHARED_PAGES);
 }
 
-/* Pages of the next handle, where the block fills what follows. */
+/* Pages of the next handle if the block fills the pages that follow. */
 static uint64_t whole_pages(const struct vmm *self, const struct stretch *stretch)
 {
     uint64_t whole = (stretch->end_whole - stretch->first_whole) / GIANT_SHARE;
@@ -247,8 +239,8 @@ static uint32_t handle_pages(const struct vmm *self, const struct stretch *stret
     return most < 2 ? 1 : (uint32_t)most;
 }
 
-/* Gives the pages of a stretch memory, and maybe some after them, and makes them usable; says
- * where they end. On failure none has. */
+/* Maps the pages of a stretch, and perhaps some after them, and makes them usable. Writes their
+ * end. On failure none is mapped. */
 static enum ar_status map_pages(struct vmm *self, struct vmm_range *range, struct stretch stretch,
                                 uint32_t *end)
 {
@@ -274,8 +266,8 @@ static enum ar_status map_pages(struct vmm *self, struct vmm_range *range, struc
     return status;
 }
 
-/* Makes the pieces of a run used, so that nothing is taken from them meanwhile. What a block
- * does not need of the first gap and of the last hole stays free. Spare records are there. */
+/* Marks the pieces of a run used, so that nothing is taken from them. The parts of the first gap
+ * and of the last free block that the block does not need stay free. Records must be spare. */
 static void hold_run(struct vmm *self, struct run *run, uint64_t bytes)
 {
     const struct ar_span *at = self->spans.at;
@@ -296,8 +288,8 @@ static void hold_run(struct vmm *self, struct run *run, uint64_t bytes)
     }
 }
 
-/* Frees the pieces of a run again, each as it is mapped now. */
-static void free_requested_run(struct vmm *self, uint32_t first, uint32_t last)
+/* Frees the pieces of a run again, mapped or not. */
+static void release_run(struct vmm *self, uint32_t first, uint32_t last)
 {
     uint32_t p = first;
     for (;;) {
@@ -310,8 +302,8 @@ static void free_requested_run(struct vmm *self, uint32_t first, uint32_t last)
     }
 }
 
-/* Maps what a block needs of a gap of its run, at most that many pages; the part before the cut
- * becomes mapped. Says in `last` which piece is the last one now. */
+/* Maps the part of a gap that a block needs, at most so many pages. `last` is updated if the last
+ * piece of the run is cut. */
 static enum ar_status map_gap(struct vmm *self, uint32_t gap, uint32_t *last, uint64_t block_start,
                               uint64_t block_end, uint64_t most_pages)
 {
@@ -345,21 +337,17 @@ static enum ar_status map_gap(struct vmm *self, uint32_t gap, uint32_t *last, ui
     return AR_OK;
 }
 
-/* Joins the mapped pieces of a run from `first` until `bytes` are there, and frees the rest. */
+/* Joins the mapped pieces of a run from `first` to a block of `bytes` and frees the rest. */
 static void shape_block(struct vmm *self, uint32_t first, uint32_t last, uint64_t bytes)
 {
     struct ar_span *at = self->spans.at;
     while (at[first].bytes < bytes) {
         uint32_t next = at[first].next;
         at[first].bytes += at[next].bytes;
-        at[first].next = at[next].next;
-        if (at[first].next)
-            at[at[first].next].previous = first;
-        else
+        if (!ar_spans_join(&self->spans, first, next))
             self->ranges[at[first].owner]->last = first;
         if (next == last)
             last = first;
-        ar_spans_drop(&self->spans, next);
     }
     if (at[first].bytes > bytes) {
         uint32_t rest = vmm_cut(self, first, bytes);
@@ -367,11 +355,11 @@ static void shape_block(struct vmm *self, uint32_t first, uint32_t last, uint64_
             last = rest;
     }
     if (last != first)
-        free_requested_run(self, self->spans.at[first].next, last);
+        release_run(self, self->spans.at[first].next, last);
 }
 
-/* The cheapest run of a stream and kind; opens a range where none is long enough. Spare
- * records are there. */
+/* The best run of a stream and kind. Opens a range if none is long enough. Records must be
+ * spare. */
 static enum ar_status find_run(struct vmm *self, uint32_t stream, enum vmm_kind kind,
                                uint64_t bytes, struct run *run)
 {
@@ -394,7 +382,7 @@ static enum ar_status find_run(struct vmm *self, uint32_t stream, enum vmm_kind 
     return status;
 }
 
-/* Maps what a run that is held lacks, and makes a block of it. */
+/* Maps the missing pages of a held run and makes a block of it. */
 static enum ar_status fill_run(struct vmm *self, const struct run *run, uint64_t bytes)
 {
     uint32_t last = run->last;
@@ -411,12 +399,12 @@ static enum ar_status fill_run(struct vmm *self, const struct run *run, uint64_t
     if (status == AR_OK && !self->fault)
         shape_block(self, run->first, last, bytes);
     else
-        free_requested_run(self, run->first, last);
+        release_run(self, run->first, last);
     return self->fault ? self->fault : status;
 }
 
-/* Maps as much as the device has of what a run that is held lacks, so that the driver works
- * while the rest is waited for, and lets go of the run. */
+/* Maps as many missing pages of a held run as the device allows, so that the driver works during a
+ * wait, and frees the run. */
 static void fill_part(struct vmm *self, const struct run *run, uint64_t bytes)
 {
     uint32_t last = run->last;
@@ -433,10 +421,10 @@ static void fill_part(struct vmm *self, const struct run *run, uint64_t bytes)
         if (done)
             break;
     }
-    free_requested_run(self, run->first, last);
+    release_run(self, run->first, last);
 }
 
-/* Sees to it that the device has `bytes`, by giving up idle handles under holes. */
+/* Unmaps idle handles under free blocks until the device allows `bytes`. */
 static bool reclaim(struct vmm *self, uint64_t bytes)
 {
     uint64_t before = self->base.totals.reserved_bytes;
@@ -447,19 +435,19 @@ static bool reclaim(struct vmm *self, uint64_t bytes)
     return room >= bytes;
 }
 
-/* Others may take memory again, as much as they took last: gives up idle handles that stand in
- * their way, now and then, while memory is short. */
+/* Rule 8: while memory is short, releases idle handles so that other users can take memory
+ * again. */
 void vmm_keep_headroom(struct vmm *self)
 {
     self->look = false;
-    (void)obtainable(self); /* looks at what others have */
+    (void)obtainable(self); /* measures the memory of other users */
     while (!reclaim(self, self->outside_growth) && !self->fault && vmm_wait_some(self))
         continue;
     (void)vmm_destroy_kept(self, 0);
 }
 
-/* Bytes that must be had for a run: what it lacks, and what a request that may fail leaves to
- * others. Sees when memory becomes short. */
+/* The bytes that a run needs: its missing pages, and what a request that may fail leaves to other
+ * users. Notes when memory becomes short. */
 static uint64_t lacking(struct vmm *self, const struct ar_policy_request *request,
                         const struct run *run, uint64_t room)
 {
@@ -473,8 +461,8 @@ static uint64_t lacking(struct vmm *self, const struct ar_policy_request *reques
     return missing;
 }
 
-/* Takes memory for a run from under holes and fills it. `wait`: not done, but it may be after a
- * wait. */
+/* Takes memory for a run from under free blocks and fills it. `wait`: it failed, but may succeed
+ * after a wait. */
 static enum ar_status serve(struct vmm *self, const struct run *run, uint64_t bytes,
                             uint64_t missing, bool *wait)
 {
@@ -484,13 +472,13 @@ static enum ar_status serve(struct vmm *self, const struct run *run, uint64_t by
     if (enough)
         fill_part(self, run, bytes);
     else
-        free_requested_run(self, run->first, run->last);
+        release_run(self, run->first, run->last);
     *wait = enough && !self->fault && vmm_wait_some(self);
     return AR_REFUSED;
 }
 
-/* A used piece of exactly that size with memory behind it, made by mapping pages, or found after
- * a wait. 0: there is no memory, or no address space. */
+/* A used piece of exactly that size, made by mapping pages or found after a wait. 0: no memory or
+ * no address space. */
 static uint32_t make_room(struct vmm *self, const struct ar_policy_request *request,
                           enum vmm_kind kind, uint64_t bytes)
 {

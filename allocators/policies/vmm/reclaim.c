@@ -1,8 +1,7 @@
-/* Which memory under holes can be taken, and taking it: rule 6 of vmm.h. */
+/* Which memory under free blocks can be unmapped, and the unmapping: rules 6 and 7 of vmm.h. */
 #include "allocators/policies/vmm/vmm.h"
 
-/* Records a fence on a stream, so that what was let go there before can be told from what was
- * let go after. */
+/* Records a fence on a stream. It separates the frees before it from those after it. */
 static void record_fence(struct vmm *self, uint32_t stream)
 {
     struct vmm_stream *record = &self->streams[stream];
@@ -14,23 +13,23 @@ static void record_fence(struct vmm *self, uint32_t stream)
     self->unfenced -= record->freed_bytes != 0;
     record->freed_bytes = 0;
     self->look = true;
-    if (self->crowd)
-        vmm_crowd_waits(self->crowd, stream, true);
+    if (self->idle_index)
+        vmm_index_waits(self->idle_index, stream, true);
 }
 
-/* The stream's work is known to be done up to that fence. `news`: pages may wait for it. */
+/* The work of the stream is known to be done up to that fence. `news`: pages may depend on it. */
 static void learn_done(struct vmm *self, uint32_t stream, uint32_t fence, bool news)
 {
     struct vmm_stream *record = &self->streams[stream];
     record->done = fence;
-    if (!self->crowd)
+    if (!self->idle_index)
         return;
     if (record->done == record->fences)
-        vmm_crowd_waits(self->crowd, stream, false);
+        vmm_index_waits(self->idle_index, stream, false);
     for (unsigned kind = 0; news && kind < VMM_KINDS; kind++)
         for (uint32_t number = record->first[kind]; number;) {
             struct vmm_range *range = self->ranges[number - 1];
-            vmm_stale(self->crowd, range, number - 1);
+            vmm_stale(self->idle_index, range, number - 1);
             number = range->more;
         }
 }
@@ -41,9 +40,9 @@ static uint32_t oldest_known(const struct vmm_stream *record)
     return record->done < oldest ? oldest : record->done + 1;
 }
 
-/* A block is let go: its pages wait for the next fence of their stream, which is recorded when
- * a sixteenth of what is held was let go since the last one. */
-void vmm_free_requested_pages(struct vmm *self, const struct ar_span *span)
+/* A block is freed. Its pages depend on the next fence of their stream, which is recorded when a
+ * sixteenth of the reserved memory was freed since the last one. */
+void vmm_pages_freed(struct vmm *self, const struct ar_span *span)
 {
     struct vmm_range *range = self->ranges[span->owner];
     struct vmm_stream *record = &self->streams[range->stream];
@@ -57,8 +56,8 @@ void vmm_free_requested_pages(struct vmm *self, const struct ar_span *span)
         record_fence(self, range->stream);
 }
 
-/* Memory may become short from here on. What was let go until now waits for the first fence of
- * its stream. */
+/* Memory may become short from now on. The pages freed until now depend on the first fence of their
+ * stream. */
 void vmm_watch_streams(struct vmm *self)
 {
     self->tight = true;
@@ -67,8 +66,8 @@ void vmm_watch_streams(struct vmm *self)
             record_fence(self, self->ranges[i]->stream);
 }
 
-/* Bytes of the handles that lie wholly in a hole of a page or more, which follow each other, and
- * where they start. */
+/* Bytes of the adjacent handles that lie wholly in a free block of a page or more, and their
+ * start. */
 uint64_t vmm_releasable(const struct vmm *self, const struct ar_span *free_block, uint64_t *start)
 {
     const struct vmm_range *range = self->ranges[free_block->owner];
@@ -76,7 +75,8 @@ uint64_t vmm_releasable(const struct vmm *self, const struct ar_span *free_block
     uint64_t from = free_block->address - range->address;
     uint64_t end = from + free_block->bytes;
     uint64_t first = from / page_bytes;
-    uint64_t after = (end - 1) / page_bytes; /* the last page of the hole, then what is behind */
+    uint64_t after =
+        (end - 1) / page_bytes; /* the last page of the free block, later the page after it */
     const struct vmm_page *page = &range->pages[first];
     first -= page->index;
     if (first * page_bytes < from)
@@ -90,7 +90,7 @@ uint64_t vmm_releasable(const struct vmm *self, const struct ar_span *free_block
     return after > first ? (after - first) * page_bytes : 0;
 }
 
-/* Is the work done that used a handle, which starts at `first`? */
+/* Whether the work that used the handle at page `first` is done. */
 static bool is_idle(const struct vmm *self, const struct vmm_range *range, uint32_t first)
 {
     uint32_t fence = 1;
@@ -100,7 +100,7 @@ static bool is_idle(const struct vmm *self, const struct vmm_range *range, uint3
     return fence <= self->streams[range->stream].done;
 }
 
-/* The last idle handles of a hole, as many as are wanted. */
+/* The last idle handles under a free block, up to the wanted bytes. */
 static uint64_t find_idle(const struct vmm *self, uint32_t free_block, uint64_t wanted_bytes,
                           struct vmm_idle *idle)
 {
@@ -129,7 +129,7 @@ static uint64_t find_idle(const struct vmm *self, uint32_t free_block, uint64_t 
     return idle->end - idle->from;
 }
 
-/* Of the hole at the end of a range, or of the largest hole that has idle handles. */
+/* In the free block at the end of a range, or in the largest free block with idle handles. */
 uint64_t vmm_find_idle(const struct vmm *self, const struct vmm_range *range, uint64_t wanted_bytes,
                        struct vmm_idle *idle)
 {
@@ -151,7 +151,7 @@ uint64_t vmm_find_idle(const struct vmm *self, const struct vmm_range *range, ui
     }
 }
 
-/* Destroys kept handles, the last ones, until that many are left. */
+/* Destroys the last kept handles until `count` are left. */
 enum ar_status vmm_destroy_kept(struct vmm *self, uint32_t count)
 {
     enum ar_status status = AR_OK;
@@ -167,7 +167,7 @@ enum ar_status vmm_destroy_kept(struct vmm *self, uint32_t count)
     return status;
 }
 
-/* Unmaps the handles of [from, end). They are kept, as many as there is room for. */
+/* Unmaps the handles of [from, end). They are kept, up to VMM_KEPT. */
 void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, uint64_t end)
 {
     enum ar_status status = ar_backing_unmap(self->backing, from, end - from);
@@ -189,7 +189,7 @@ void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, 
     self->base.totals.reserved_bytes -= end - from;
 }
 
-/* Spare records are there. */
+/* Unmaps idle handles. Records must be spare. */
 static void release(struct vmm *self, const struct vmm_idle *idle)
 {
     uint32_t free_block = idle->free_block;
@@ -206,7 +206,7 @@ static void release(struct vmm *self, const struct vmm_idle *idle)
     vmm_merge(self, gap);
 }
 
-/* What streams are known to have done. */
+/* Polls the fences of all streams. */
 static void poll_fences(struct vmm *self)
 {
     for (uint32_t i = 0; (i = vmm_next_waiting(self, i)) < self->stream_room; i++) {
@@ -220,7 +220,7 @@ static void poll_fences(struct vmm *self)
     }
 }
 
-/* The most idle handles of all ranges, of the first of these that has as many. */
+/* The range with the most idle bytes, the first among equals. */
 static uint64_t most_idle(const struct vmm *self, uint64_t wanted_bytes, struct vmm_idle *best)
 {
     uint64_t most = 0;
@@ -235,8 +235,8 @@ static uint64_t most_idle(const struct vmm *self, uint64_t wanted_bytes, struct 
     return most;
 }
 
-/* Gives up handles under the largest hole that has idle ones, at most about `wanted_bytes` of
- * them. False: there is none, or a fault. */
+/* Unmaps about `wanted_bytes` of handles under the largest free block that has idle ones. False:
+ * there is none, or a fault. */
 bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes)
 {
     struct vmm_idle best;
@@ -246,9 +246,9 @@ bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes)
     if (!self->tight)
         vmm_watch_streams(self);
     poll_fences(self);
-    uint32_t number = self->crowd ? vmm_crowd_most_idle(self, wanted_bytes) : 0;
+    uint32_t number = self->idle_index ? vmm_index_most_idle(self, wanted_bytes) : 0;
     uint64_t found = 0;
-    if (!self->crowd) /* there is none, or it had no host memory */
+    if (!self->idle_index) /* not made, or closed without host memory */
         found = most_idle(self, wanted_bytes, &best);
     else if (number)
         found = vmm_find_idle(self, self->ranges[number - 1], wanted_bytes, &best);
@@ -258,7 +258,7 @@ bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes)
     return !self->fault;
 }
 
-/* Waits for all that was let go until now. */
+/* Waits for the work of all frees until now. */
 void vmm_drain(struct vmm *self)
 {
     for (uint32_t i = 0; i < self->stream_room; i++) {
@@ -272,8 +272,8 @@ void vmm_drain(struct vmm *self)
     }
 }
 
-/* Waits for the oldest fence of those not known to be done; where there is none, for all that
- * was let go. False: all was done already. */
+/* Waits for the oldest fence that is not known to be done; if there is none, for the work of all
+ * frees. False: all is done already. */
 bool vmm_wait_some(struct vmm *self)
 {
     uint32_t first = self->stream_room;

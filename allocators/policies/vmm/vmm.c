@@ -1,12 +1,9 @@
-/* What happens at a request and at a free: see vmm.h for the rules. */
+/* Requests and frees: see vmm.h for the rules. */
 #include "allocators/policies/vmm/vmm.h"
 
 #include <string.h>
 
-static const struct ar_option vmm_options[] = {
-    AR_POLICY_COMMON_OPTIONS,
-    {NULL, AR_OPTION_BYTES, 0, NULL, 0, 0, NULL, NULL},
-};
+static const struct ar_option vmm_options[] = {AR_POLICY_COMMON_OPTIONS, {0}};
 
 static bool is_end_gap(const struct vmm *self, const struct vmm_range *range)
 {
@@ -14,17 +11,17 @@ static bool is_end_gap(const struct vmm *self, const struct vmm_range *range)
     return last->mark == VMM_GAP && !last->used;
 }
 
-/* What can be taken from a hole that comes or goes. */
+/* The releasable bytes of a free block that is added or removed. */
 static inline uint64_t releasable(struct vmm *self, struct vmm_range *range,
                                   const struct ar_span *free_block)
 {
     uint64_t bytes = vmm_releasable(self, free_block, NULL);
-    if (bytes && self->crowd)
-        vmm_stale(self->crowd, range, free_block->owner);
+    if (bytes && self->idle_index)
+        vmm_stale(self->idle_index, range, free_block->owner);
     return bytes;
 }
 
-/* Puts a free piece into the index that its mark says. */
+/* Inserts a free piece into the index of its mark. */
 void vmm_insert(struct vmm *self, uint32_t piece)
 {
     struct ar_span *span = &self->spans.at[piece];
@@ -44,6 +41,7 @@ void vmm_insert(struct vmm *self, uint32_t piece)
     ar_policy_free_added(&self->base, span->bytes);
 }
 
+/* Marks a free block that was removed from its index used. */
 static void took_free_block(struct vmm *self, uint32_t piece)
 {
     struct ar_span *span = &self->spans.at[piece];
@@ -55,7 +53,7 @@ static void took_free_block(struct vmm *self, uint32_t piece)
     span->used = 1;
 }
 
-/* Takes a free piece out of its index and marks it used. */
+/* Removes a free piece from its index and marks it used. */
 void vmm_remove(struct vmm *self, uint32_t piece)
 {
     struct ar_span *span = &self->spans.at[piece];
@@ -72,21 +70,17 @@ void vmm_remove(struct vmm *self, uint32_t piece)
     took_free_block(self, piece);
 }
 
-/* The right one of two neighbours, in no index, becomes part of the left one. */
+/* `right`, which is in no index, becomes part of `left`, its neighbour. */
 static void join(struct vmm *self, uint32_t left, uint32_t right)
 {
     struct ar_span *at = self->spans.at;
     at[left].bytes += at[right].bytes;
-    at[left].next = at[right].next;
-    if (at[left].next)
-        at[at[left].next].previous = left;
-    else
+    if (!ar_spans_join(&self->spans, left, right))
         self->ranges[at[left].owner]->last = left;
-    ar_spans_drop(&self->spans, right);
     self->merges++;
 }
 
-/* Frees a piece, merged with free neighbours of its own mark. Returns what it became. */
+/* Frees a piece and merges it with free neighbours of its mark. Returns the merged piece. */
 uint32_t vmm_merge(struct vmm *self, uint32_t piece)
 {
     const struct ar_span *at = self->spans.at;
@@ -105,26 +99,18 @@ uint32_t vmm_merge(struct vmm *self, uint32_t piece)
     return piece;
 }
 
-/* Cuts a used piece after `bytes`; the rest is a used piece of the same mark. A spare record
- * is there. */
+/* Cuts a used piece after `bytes`. The rest is a used piece of the same mark. A record must be
+ * spare. */
 uint32_t vmm_cut(struct vmm *self, uint32_t piece, uint64_t bytes)
 {
-    uint32_t rest = ar_spans_take(&self->spans);
+    uint32_t rest = ar_spans_cut(&self->spans, piece, bytes, 0);
     struct ar_span *head = &self->spans.at[piece];
     struct ar_span *tail = &self->spans.at[rest];
-    tail->address = head->address + bytes;
-    tail->bytes = head->bytes - bytes;
     tail->owner = head->owner;
     tail->mark = head->mark;
     tail->used = 1;
-    tail->previous = piece;
-    tail->next = head->next;
-    if (tail->next)
-        self->spans.at[tail->next].previous = rest;
-    else
+    if (!tail->next)
         self->ranges[head->owner]->last = rest;
-    head->next = rest;
-    head->bytes = bytes;
     self->splits++;
     return rest;
 }
@@ -133,43 +119,27 @@ static bool room_for_stream(struct vmm *self, uint32_t stream)
 {
     if (stream < self->stream_room)
         return true;
-    uint32_t room = stream + 4;
-    struct vmm_stream *grown =
-        ar_host_grow(self->host, self->streams, self->stream_room, room, sizeof *grown);
-    if (!grown)
+    if (!ar_host_extend(self->host, &self->streams, &self->stream_room, stream + 4,
+                        sizeof *self->streams))
         return false;
-    self->streams = grown;
-    self->stream_room = room;
-    if (self->crowd || room > VMM_FEW)
-        vmm_crowd_grow(self);
+    if (self->idle_index || self->stream_room > VMM_FEW)
+        vmm_index_cover(self);
     return true;
 }
 
 static bool room_for_range(struct vmm *self)
 {
-    if (self->range_count == self->order_room) {
-        uint32_t room = self->order_room * 2 + VMM_KINDS;
-        uint32_t *grown =
-            ar_host_grow(self->host, self->by_address, self->order_room, room, sizeof *grown);
-        if (!grown)
-            return false;
-        self->by_address = grown;
-        self->order_room = room;
-    }
-    if (self->range_count == self->range_room) {
-        uint32_t room = self->range_room * 2 + VMM_KINDS;
-        struct vmm_range **grown =
-            ar_host_grow(self->host, self->ranges, self->range_room, room, sizeof *grown);
-        if (!grown)
-            return false;
-        self->ranges = grown;
-        self->range_room = room;
-    }
-    return true;
+    uint32_t *order = &self->order_room, *room = &self->range_room;
+    return (self->range_count < *order ||
+            ar_host_extend(self->host, &self->by_address, order, *order * 2 + VMM_KINDS,
+                           sizeof *self->by_address)) &&
+           (self->range_count < *room ||
+            ar_host_extend(self->host, &self->ranges, room, *room * 2 + VMM_KINDS,
+                           sizeof *self->ranges));
 }
 
-/* How many of the first `count` ranges lie below the address. Most often a new one lies above
- * all, or below all, as the driver has it. */
+/* The number of ranges below the address, among the first `count`. Most often a new range lies
+ * above all or below all. */
 static uint32_t place_by_address(const struct vmm *self, uint32_t count, uint64_t address)
 {
     uint32_t low = 0;
@@ -186,8 +156,7 @@ static uint32_t place_by_address(const struct vmm *self, uint32_t count, uint64_
     return low;
 }
 
-/* Makes a range of a stream and kind, the last of them. A spare record is there. REFUSED: no
- * address space. */
+/* Adds a range to those of a stream and kind. A record must be spare. REFUSED: no address space. */
 enum ar_status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
 {
     uint64_t address;
@@ -201,15 +170,10 @@ enum ar_status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind k
         ar_host_free(self->host, range, sizeof *range);
         return status;
     }
-    uint32_t piece = ar_spans_take(&self->spans);
-    struct ar_span *span = &self->spans.at[piece];
+    uint32_t piece = ar_spans_new(&self->spans, address, bytes);
     uint32_t number = self->range_count++;
-    span->address = address;
-    span->bytes = bytes;
-    span->previous = 0;
-    span->next = 0;
-    span->owner = number;
-    span->mark = VMM_GAP;
+    self->spans.at[piece].owner = number;
+    self->spans.at[piece].mark = VMM_GAP;
     range->address = address;
     range->bytes = bytes;
     range->stream = stream;
@@ -226,12 +190,12 @@ enum ar_status vmm_open_range(struct vmm *self, uint32_t stream, enum vmm_kind k
             (number - place) * sizeof *self->by_address);
     self->by_address[place] = number;
     vmm_insert(self, piece);
-    if (self->crowd || self->range_count > VMM_FEW)
-        vmm_crowd_grow(self);
+    if (self->idle_index || self->range_count > VMM_FEW)
+        vmm_index_cover(self);
     return AR_OK;
 }
 
-/* Takes a hole out of its index and cuts a block from its start. */
+/* Uses the first `bytes` of a free block that was removed from its index. */
 static uint32_t cut_free_block(struct vmm *self, uint32_t piece, uint64_t bytes)
 {
     took_free_block(self, piece);
@@ -240,8 +204,8 @@ static uint32_t cut_free_block(struct vmm *self, uint32_t piece, uint64_t bytes)
     return piece;
 }
 
-/* Takes the best hole of a stream and kind: a used piece of exactly that size, or 0. A spare
- * record is there. */
+/* The best free block of a stream and kind, as a used piece of exactly that size; 0: none. A record
+ * must be spare. */
 uint32_t vmm_find_free_block(struct vmm *self, uint32_t stream, enum vmm_kind kind, uint64_t bytes)
 {
     struct ar_span_place place;
@@ -289,12 +253,7 @@ static enum ar_status vmm_alloc(struct ar_policy *base, const struct ar_policy_r
     }
     struct ar_span *span = &self->spans.at[piece];
     span->requested_bytes = request->bytes;
-    self->base.totals.live_bytes += request->bytes;
-    self->base.totals.granted_bytes += bytes;
-    self->base.totals.live_blocks++;
-    out->address = span->address;
-    out->granted_bytes = bytes;
-    out->cookie = piece;
+    ar_policy_grant(base, out, span->address, bytes, piece);
     return AR_OK;
 }
 
@@ -305,10 +264,8 @@ static void vmm_retire(struct ar_policy *base, const struct ar_policy_block *blo
     if (span->mark == VMM_PENDING)
         return;
     span->mark = VMM_PENDING;
-    self->base.totals.live_bytes -= span->requested_bytes;
-    self->base.totals.granted_bytes -= span->bytes;
-    self->base.totals.pending_bytes += span->bytes;
-    self->base.totals.live_blocks--;
+    base->totals.pending_bytes += span->bytes;
+    ar_policy_ungrant(base, span->requested_bytes, span->bytes);
 }
 
 static void complete(void *argument, uint32_t piece)
@@ -318,7 +275,7 @@ static void complete(void *argument, uint32_t piece)
     self->base.totals.pending_bytes -= span->bytes;
     span->mark = VMM_MAPPED;
     if (self->tight)
-        vmm_free_requested_pages(self, span);
+        vmm_pages_freed(self, span);
     vmm_merge(self, piece);
 }
 
@@ -327,10 +284,10 @@ static enum ar_status vmm_free(struct ar_policy *base, const struct ar_policy_bl
 {
     struct vmm *self = vmm_of(base);
     uint32_t piece = (uint32_t)block->cookie;
-    bool told = self->spans.at[piece].mark == VMM_PENDING; /* then it is complete now */
+    bool retired = self->spans.at[piece].mark == VMM_PENDING; /* then the free is completed */
     (void)stream;
     vmm_retire(base, block);
-    if (told)
+    if (retired)
         deferred_forget(&self->deferred, piece);
     else if (deferred_free(&self->deferred, piece))
         return AR_OK;
@@ -347,8 +304,8 @@ static enum ar_status vmm_use(struct ar_policy *base, const struct ar_policy_blo
     return deferred_use(&self->deferred, piece, own, stream) ? AR_OK : AR_HOST_MEMORY;
 }
 
-/* Gives memory under holes back, the largest holes first, until at most that many bytes are
- * free or none can be given. */
+/* Releases memory under free blocks, the largest first, until at most so many bytes are free or
+ * none can be released. */
 static enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     struct vmm *self = vmm_of(base);
@@ -363,10 +320,165 @@ static enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes)
     return self->fault;
 }
 
+/* ---- inspection ------------------------------------------------------------------------------ */
+
+/* The largest request that the stream of the last request can get from its free blocks, and their
+ * bytes. */
+static uint64_t usable(const struct vmm *self, uint64_t *free_block_bytes)
+{
+    uint64_t largest[VMM_KINDS] = {0};
+    *free_block_bytes = 0;
+    for (unsigned kind = 0; self->last_stream < self->stream_room && kind < VMM_KINDS; kind++)
+        for (uint32_t number = self->streams[self->last_stream].first[kind]; number;) {
+            const struct vmm_range *range = self->ranges[number - 1];
+            uint64_t bytes = ar_span_index_largest(&range->free_blocks, self->spans.at);
+            largest[kind] = bytes > largest[kind] ? bytes : largest[kind];
+            bytes = range->tail ? self->spans.at[range->tail].bytes : 0;
+            largest[kind] = bytes > largest[kind] ? bytes : largest[kind];
+            *free_block_bytes += range->free_block_bytes;
+            number = range->more;
+        }
+    uint64_t small = self->page_bytes / 2;
+    if (largest[VMM_LARGE] > small)
+        return largest[VMM_LARGE];
+    return largest[VMM_SMALL] < small ? largest[VMM_SMALL] : small;
+}
+
+static void vmm_stats(const struct ar_policy *base, struct ar_policy_stats *out)
+{
+    const struct vmm *self = (const struct vmm *)base;
+    *out = (struct ar_policy_stats){.totals = self->base.totals};
+    uint64_t own;
+    out->largest_free_block_bytes = usable(self, &own);
+    out->stranded_by_stream_bytes = ar_policy_free_bytes(&self->base.totals) - own;
+    out->count.splits = self->splits;
+    out->count.merges = self->merges;
+    out->count.segments_made = self->pages_made;
+    out->count.segments_freed = self->pages_dropped;
+    out->count.retries = self->retries;
+    out->count.failures = self->failures;
+    out->count.remapped_bytes = self->remapped_bytes;
+}
+
+/* Whole pages can be moved after a wait for their stream. They are unmapped, so this needs
+ * EFFORT_TRIM. */
+static uint64_t vmm_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+{
+    const struct vmm *self = (const struct vmm *)base;
+    uint64_t own;
+    uint64_t bytes = usable(self, &own);
+    uint64_t pages = self->base.totals.releasable_bytes;
+    if (effort >= AR_POLICY_EFFORT_TRIM && pages > bytes)
+        bytes = pages;
+    return bytes;
+}
+
+static void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
+{
+    const struct vmm *self = (const struct vmm *)base;
+    for (uint32_t i = 0; i < self->range_count; i++) {
+        const struct vmm_range *range = self->ranges[self->by_address[i]];
+        for (uint32_t p = range->first; p; p = self->spans.at[p].next) {
+            const struct ar_span *span = &self->spans.at[p];
+            struct ar_policy_range piece = {
+                .address = span->address,
+                .bytes = span->bytes,
+                .segment_address = range->address,
+                .stream = range->stream,
+                .state = span->mark == VMM_GAP       ? AR_POLICY_RANGE_UNMAPPED
+                         : !span->used               ? AR_POLICY_RANGE_FREE
+                         : span->mark == VMM_PENDING ? AR_POLICY_RANGE_PENDING
+                                                     : AR_POLICY_RANGE_USED,
+            };
+            if (piece.state == AR_POLICY_RANGE_USED)
+                piece.requested_bytes = span->requested_bytes;
+            if (!visit(argument, &piece))
+                return;
+        }
+    }
+}
+
+static bool indexed(const struct vmm *self, struct ar_span_index *index, uint32_t piece)
+{
+    struct ar_span_place place;
+    const struct ar_span *span = &self->spans.at[piece];
+    return ar_span_index_find(index, self->spans.at, span->bytes, span->address, &place) &&
+           *place.link == piece;
+}
+
+/* A page has memory exactly if no gap covers it. */
+static bool pages_are_right(const struct vmm *self, const struct vmm_range *range,
+                            const struct ar_span *span)
+{
+    uint64_t first = (span->address - range->address) / self->page_bytes;
+    uint64_t end = (span->address + span->bytes - 1 - range->address) / self->page_bytes + 1;
+    for (uint64_t i = first; i < end && i < range->page_room; i++)
+        if ((range->pages[i].handle != 0) != (span->mark != VMM_GAP))
+            return false;
+    return span->mark == VMM_GAP || end <= range->page_room;
+}
+
+static const char *piece_fault(const struct vmm *self, struct vmm_range *range, uint32_t piece,
+                               uint64_t address)
+{
+    const struct ar_span *span = &self->spans.at[piece];
+    const struct ar_span *next = span->next ? &self->spans.at[span->next] : NULL;
+    if (span->address != address || !span->bytes || (next && next->previous != piece) ||
+        (!next && piece != range->last))
+        return "the chain of pieces is broken";
+    if (next && !span->used && !next->used && next->mark == span->mark)
+        return "two free pieces are not merged";
+    if (!pages_are_right(self, range, span))
+        return "the pages of a piece differ from its mark";
+    if (span->mark == VMM_GAP)
+        return span->used || address % self->page_bytes || span->bytes % self->page_bytes ||
+                       !indexed(self, &range->gaps, piece)
+                   ? "a gap is used, not of whole pages, or not in its index"
+                   : NULL;
+    return span->used || range->tail == piece || indexed(self, &range->free_blocks, piece)
+               ? NULL
+               : "a free block is in no index";
+}
+
+static enum ar_status check_range(const struct vmm *self, struct vmm_range *range,
+                                  uint64_t *releasable_bytes, struct ar_error *error)
+{
+    uint64_t address = range->address, free_bytes = 0;
+    for (uint32_t p = range->first; p; p = self->spans.at[p].next) {
+        const struct ar_span *span = &self->spans.at[p];
+        const char *fault = piece_fault(self, range, p, address);
+        if (fault)
+            return ar_policy_broken(&self->base, fault, address, error);
+        address += span->bytes;
+        if (span->used || span->mark == VMM_GAP)
+            continue;
+        free_bytes += span->bytes;
+        if (span->bytes >= self->page_bytes)
+            *releasable_bytes += vmm_releasable(self, span, NULL);
+    }
+    if (address != range->address + range->bytes || free_bytes != range->free_block_bytes)
+        return ar_policy_broken(&self->base, "a range does not add up", range->address, error);
+    return AR_OK;
+}
+
+static enum ar_status vmm_validate(const struct ar_policy *base, struct ar_error *error)
+{
+    const struct vmm *self = (const struct vmm *)base;
+    uint64_t releasable_bytes = 0;
+    enum ar_status status = AR_OK;
+    for (uint32_t i = 0; i < self->range_count && !status; i++)
+        status = check_range(self, self->ranges[i], &releasable_bytes, error);
+    if (!status && !vmm_index_is_right(self))
+        status = ar_error_set(error, AR_CORRUPT, "policy vmm: the idle index is out of date");
+    return status ? status : ar_policy_check_totals(base, releasable_bytes, error);
+}
+
+/* ---- create and destroy ---------------------------------------------------------------------- */
+
 static void vmm_destroy(struct ar_policy *base)
 {
     struct vmm *self = vmm_of(base);
-    vmm_crowd_close(self);
+    vmm_index_close(self);
     for (uint32_t i = 0; i < self->range_count; i++) {
         struct vmm_range *range = self->ranges[i];
         ar_backing_wait(self->backing, ar_backing_fence(self->backing, range->stream));
@@ -399,19 +511,18 @@ static enum ar_status vmm_create(const struct ar_policy_context *context, const 
     if (!page)
         return ar_error_set(error, AR_UNSUPPORTED,
                             "policy vmm: this device has no virtual memory; use another profile");
-    struct vmm *self = ar_host_alloc(context->host, sizeof *self);
+    struct vmm *self = ar_policy_new(context, &vmm_policy, sizeof *self, error);
     if (!self)
-        return ar_error_set(error, AR_HOST_MEMORY, "policy vmm: the host has no memory left");
+        return AR_HOST_MEMORY;
     uint64_t free_bytes;
     uint64_t total_bytes;
     ar_backing_memory(context->backing, &free_bytes, &total_bytes);
     if (total_bytes > UINT64_C(1) << 42)
         total_bytes = UINT64_C(1) << 42;
-    self->base.ops = &vmm_policy;
     self->backing = context->backing;
     self->host = context->host;
     self->page_bytes = page;
-    self->limit_bytes = values->limit_bytes ? values->limit_bytes : UINT64_MAX;
+    self->limit_bytes = ar_policy_limit(values);
     self->device_bytes = total_bytes;
     deferred_open(&self->deferred, context->backing, context->host, complete, self);
     *out = &self->base;
@@ -422,7 +533,8 @@ const struct ar_policy_ops vmm_policy = {
     .abi = AR_POLICY_ABI,
     .ops_bytes = sizeof(struct ar_policy_ops),
     .name = "vmm",
-    .summary = "pages mapped where they are needed, moved when memory is short (our own)",
+    .summary =
+        "pages mapped where they are needed and moved when memory is short (of this project)",
     .reference = "this project",
     .capabilities = AR_POLICY_STREAM_ORDERED | AR_POLICY_NEEDS_MAPPING | AR_POLICY_WATCHES_FREE,
     .options = vmm_options,

@@ -1,97 +1,97 @@
-/* vmm: this project's own policy over virtual memory. Not an imitation of anything.
+/* vmm: the policy of this project over virtual memory. It imitates nothing.
  *
- *   vmm.c      what happens at a request and at a free
- *   pages.c    where a request without a mapped hole goes, and the mapping
- *   reclaim.c  which memory can be taken from under holes, and taking it
- *   crowd.c    where there are many streams: which range has the most to take
- *   report.c   statistics, walk, validate
+ *   vmm.c         requests and frees, inspection
+ *   pages.c       requests without a mapped free block, and the mapping
+ *   reclaim.c     which memory under free blocks can be unmapped, and the unmapping
+ *   idle_index.c  with many streams: which range has the most memory to unmap
  *
- * How it works
+ * Rules
  *
- * 1. Each stream has two ranges of reserved address space: for blocks of up to half a page, and
- *    for larger ones, so that small blocks that live long do not pin the pages between large
- *    ones. Sizes round up to 512 bytes. A range has twice the device's addresses, since what
- *    cannot be moved scatters them; where they run out all the same, another range, twice as
- *    large, is added to it.
- * 2. A range is a chain of pieces: used blocks, holes (free, mapped) and gaps (free, without
+ * 1. Each stream has two ranges of reserved address space: one for blocks of up to half a page, and
+ *    one for larger blocks, so that small blocks with a long life do not keep the pages between
+ *    large ones. Sizes round up to 512 bytes. A range has twice the addresses of the device,
+ *    because blocks that cannot move scatter. If a range is full, another one, twice as large, is
+ *    added.
+ * 2. A range is a chain of pieces: used blocks, free blocks (mapped) and gaps (free, without
  *    memory, whole pages).
- * 3. A request takes the smallest hole that fits, the lowest address among equals, but the hole
- *    at the end of a range last of all, since that one can grow. No call to the driver is made
- *    then.
- * 4. Otherwise it goes to a run of holes and gaps that follow each other: the one that lacks
- *    the fewest pages of those around a few gaps that are just large enough, around the largest
- *    holes, and at the end of the range. It begins at the start of a piece, or so that it ends
- *    where a hole ends: a page that a neighbour holds anyway is used to its end.
- * 5. Memory comes in handles, for a driver call costs the same for 2 and for 32 MiB. One that
- *    neighbours share has 1/128 of what the device still has (1/1024 where blocks are small), at
- *    most 16 pages: single pages when memory becomes short. One that a block fills comes free
- *    with the block: it has as much, but at least 8 pages, or 1/64 of a giant block. Where a
- *    block ends inside of a page, its last whole pages and that one come in one handle of at
- *    most 1/256 of what the device still has, as long as that is more than is held. Once less is
- *    left than is held, no new handle has more than 1/128 of the device.
- * 6. When the device has no more, or the limit is met, handles that lie wholly under holes are
- *    unmapped and mapped where they are needed, as they are or made anew in another size. No
- *    more is moved than the request needs, so a program that repeats itself comes to rest with
- *    its holes where it needs them.
- * 7. Blocks let go that other streams still use are waited for first, oldest first, since they
- *    may make a hole that fits. The work that used a handle under a hole may still run too; but
- *    waiting for all work of a stream would leave the device idle while the driver works. So
- *    once less is left than is held, each stream records a fence whenever a sixteenth of what is
- *    held was let go, and each page knows the first fence after its last use. Handles whose
- *    fence is done are taken first, from the hole at the end of a range, then from the largest.
- *    While that is not enough, what there is is mapped, and the oldest fence of all is waited
- *    for; in the end, all work.
- * 8. Others take memory from the device too, such as the driver for code that it loads. What
- *    they took when they last took some is left to them by requests that may fail, and, while
- *    memory is short, restored from under holes at the next request after a fence. A request
- *    that may not fail takes it, and then that much is no longer kept.
- * 9. With more than 64 ranges or streams, what rules 6 and 7 choose is found by a tree of what
- *    each range has to give and a set of the streams that have fences (crowd.c), not by looking
- *    at all of them; what is chosen is the same. Each fence that is not known to be done is
- *    still asked for, and draining still goes over all streams: those are calls to the driver.
+ * 3. A request takes the smallest free block that is large enough, the lowest address among equals.
+ *    The free block at the end of a range is taken last, because it can grow. This needs no driver
+ *    call.
+ * 4. Otherwise the request goes to a run of free blocks and gaps that follow each other: the run
+ *    that needs the fewest pages, among those around a few gaps that are just large enough, around
+ *    the largest free blocks, and at the end of the range. It begins at the start of a piece, or so
+ *    that it ends where a free block ends: then it uses all of a page that a neighbour keeps
+ *    mapped.
+ * 5. Memory comes in handles, because a driver call costs the same for 2 and for 32 MiB. A handle
+ *    that neighbours share has 1/128 of the memory that the device still has (1/1024 for small
+ *    blocks), at most 16 pages; these are single pages when memory becomes short. A handle that one
+ *    block fills is free again with the block: it has the same size, but at least 8 pages, or 1/64
+ *    of a giant block. If a block ends inside a page, its last whole pages and this page come in
+ *    one handle of at most 1/256 of the memory that the device still has, as long as that is more
+ *    than the reserved memory. When less is left than is reserved, no new handle has more than
+ *    1/128 of the device.
+ * 6. When the device has no more memory, or the limit is reached, handles that lie wholly under
+ *    free blocks are unmapped and mapped where they are needed, unchanged or made anew in another
+ *    size. No more is moved than the request needs, so in a program that repeats itself the free
+ *    blocks settle where it needs them.
+ * 7. First the policy waits for blocks whose free is requested but that other streams still use,
+ *    the oldest first, because they may become a free block that is large enough. The work that
+ *    used a handle under a free block may still run too. A wait for all work of a stream would
+ *    leave the device idle while the driver works. So once less memory is left than is reserved,
+ *    each stream records a fence whenever a sixteenth of the reserved memory was freed, and each
+ *    page knows the first fence after its last use. Handles whose fence is done are taken first,
+ *    from the free block at the end of a range, then from the largest. While these do not suffice,
+ *    what there is is mapped, and the policy waits for the oldest fence of all; at the end for all
+ *    work.
+ * 8. Other users take memory from the device too, such as the driver for code that it loads.
+ *    Requests that may fail leave them what they took last. While memory is short, this amount is
+ *    restored from under free blocks at the next request after a fence. A request that may not fail
+ *    takes it, and then it is no longer kept.
+ * 9. With more than 64 ranges or streams, the choices of rules 6 and 7 use a tree of what each
+ *    range can give and a set of the streams that have fences (idle_index.c). The choices are the
+ *    same. Each fence that is not known to be done is still polled, and a drain still visits all
+ *    streams, because these are driver calls.
  *
  * Constants
  *
- * They are the same for all programs and cards. 1/256 was chosen on twelve variants of generators
+ * They are the same for all programs and cards. 1/256 was chosen with twelve variants of generators
  * (seeds, layers, sizes): seven stay within 2 % and a page for each range of the live peak, and
- * eight run at 1.05 x that at least as fast as under PyTorch's growing segments. With 1/128 these
- * are six and eight, with 1/512 seven and seven, with own handles of 8 pages and none beyond a
- * block's end, as it was before, eight and four. The recordings are no independent check: the
- * three values had been tried on gpt2_train, lora_recompute, dlrm_embedding and side_streams
- * before, and the rule itself comes from looking at the first steps of dlrm_embedding, where own
- * handles were smaller than shared ones. That nothing is taken beyond an end that is a page's
- * comes from robson with units of a page.
+ * eight run at 1.05 x that at least as fast as with the growing segments of PyTorch. With 1/128
+ * these numbers are six and eight, with 1/512 seven and seven, and with handles of 8 pages that
+ * never reach beyond the end of a block, as before, eight and four. The recordings are not an
+ * independent check: the three values had been tried on gpt2_train, lora_recompute, dlrm_embedding
+ * and side_streams before, and the rule comes from the first steps of dlrm_embedding, where handles
+ * of one block were smaller than shared ones. The workload robson with units of a page is the
+ * reason why no handle reaches beyond an end at a page boundary.
  *
  * Bound
  *
- * A request fails only when the device and the handles without a byte of a live block have less
- * than the pages that it lacks. When a block is let go and its place is not yet used by others, all of
- * it can move but the handles at its ends, and those are single pages where memory was short
- * when they were made. So with blocks that are not placed in what is left of larger ones
+ * A request fails only if the device and the handles without a byte of a live block have less than
+ * the pages that it needs. When a block is freed and its place is not used again, all of it can
+ * move except the handles at its ends, and these are single pages if memory was short when they
+ * were made. So for blocks that are not placed in what is left of larger ones
  *
- *     held <= live rounded + 2 handles x (runs of neighbouring blocks)
+ *     reserved <= live rounded + 2 handles x (runs of neighbouring blocks)
  *
- * where a handle has at most 8 pages inside of blocks, or 1/128 of what was left then, which is
- * the most between them; and a block in the place of a larger one may hold 8 pages (or that, or
- * 1/64 of the larger) more at either end until it dies. With blocks smaller than a page, scattered
- * one to a page, a page for each is all there is to promise: memory with one live byte in it
- * cannot be moved. */
+ * where a handle has at most 8 pages inside blocks, or 1/128 of the memory that was left, which is
+ * the maximum between them. A block in the place of a larger one may keep 8 pages (or that, or 1/64
+ * of the larger) more at each end until it is freed. For blocks smaller than a page, scattered one
+ * to a page, the bound is a page for each: memory with one live byte cannot be moved. */
 #ifndef ALLOCATORS_POLICIES_VMM_VMM_H
 #define ALLOCATORS_POLICIES_VMM_VMM_H
 
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/base/span.h"
-#include "allocators/base/span_index.h"
 #include "allocators/deferred.h"
 #include "allocators/policy.h"
 
 #define VMM_ROUND_BYTES UINT64_C(512)
 #define VMM_KINDS       2u
 #define VMM_FENCES      32u /* remembered of a stream */
-#define VMM_KEPT        64u /* handles unmapped and not yet mapped elsewhere */
+#define VMM_KEPT        64u /* handles that are unmapped and not mapped elsewhere yet */
 #define VMM_SPARES      8u  /* span records that one request may use */
-#define VMM_FEW         64u /* ranges, or streams, that are looked at one by one */
+#define VMM_FEW         64u /* up to this number ranges or streams are visited one by one */
 
 enum vmm_kind {
     VMM_SMALL, /* at most half a page */
@@ -99,16 +99,16 @@ enum vmm_kind {
 };
 
 enum vmm_mark {
-    VMM_GAP,     /* free, no memory behind it */
-    VMM_MAPPED,  /* a hole, or a used block */
-    VMM_PENDING, /* used: let go by the program, not yet complete */
+    VMM_GAP,     /* free, without memory */
+    VMM_MAPPED,  /* a free or a used block */
+    VMM_PENDING, /* free requested, not completed */
 };
 
 struct vmm_page {
     ar_backing_handle handle; /* + 1; 0: not mapped */
     uint16_t index;           /* of this page in its handle */
     uint16_t count;           /* pages of the handle */
-    uint32_t fence;           /* the first of the stream after the last block here was let go */
+    uint32_t fence;           /* the first one of the stream after the last free here */
 };
 
 struct vmm_range {
@@ -119,13 +119,13 @@ struct vmm_range {
     enum vmm_kind kind;
     uint32_t more;          /* number + 1 of the next range of this stream and kind; 0: none */
     uint32_t first, last;   /* pieces */
-    uint32_t tail;          /* the hole before the gap at the end, in no index; 0: none */
+    uint32_t tail;          /* the free block before the gap at the end, in no index; 0: none */
     struct vmm_page *pages; /* from the start of the range */
     uint32_t page_room;
-    uint32_t stale; /* in the crowd's list: number + 1 of the next, or VMM_LAST; 0: not in it */
+    uint32_t stale; /* in the list of the idle index: number + 1 of the next; 0: not in it */
 };
 
-/* A moment in a stream's work, and when it was recorded among those of all streams. */
+/* A point in the work of a stream, and its place in the order of all fences. */
 struct vmm_fence {
     struct ar_backing_ticket ticket;
     uint64_t order;
@@ -133,8 +133,8 @@ struct vmm_fence {
 
 struct vmm_stream {
     uint32_t first[VMM_KINDS];          /* number + 1 of the first range; 0: none */
-    uint32_t fences, done;              /* recorded; of these known to be done */
-    uint64_t freed_bytes;               /* since the last one */
+    uint32_t fences, done;              /* recorded; known to be done */
+    uint64_t freed_bytes;               /* since the last fence */
     struct vmm_fence fence[VMM_FENCES]; /* the k-th, from 1, at k mod VMM_FENCES */
 };
 
@@ -145,17 +145,17 @@ struct vmm_kept {
 
 #define VMM_LAST UINT32_MAX
 
-/* Kept where there are more than VMM_FEW ranges or streams: see crowd.c. */
-struct vmm_crowd {
+/* Kept with more than VMM_FEW ranges or streams: see idle_index.c. */
+struct vmm_idle_index {
     struct ar_range_pool pool; /* of steps */
     uint32_t root;
-    uint32_t stale;  /* ranges whose steps are to be found anew */
-    uint32_t *steps; /* of each range: its last step; 0: none */
+    uint32_t stale;  /* list of ranges whose steps must be computed again */
+    uint32_t *steps; /* the last step of each range; 0: none */
     uint32_t range_room;
     uint32_t stream_room;
-    uint64_t *waiting;       /* bit per stream: it has fences that are not known to be done */
-    uint64_t *waiting_words; /* bit per word of that: it is not 0 */
-    uint64_t looked;         /* how often a range was looked at */
+    uint64_t *waiting;       /* a bit for each stream: fences are not known to be done */
+    uint64_t *waiting_words; /* a bit for each word of `waiting`: it is not 0 */
+    uint64_t looked;         /* number of times that a range was examined */
 };
 
 struct vmm {
@@ -168,19 +168,19 @@ struct vmm {
     uint32_t range_count, range_room;
     uint32_t *by_address; /* ranges in the order of addresses */
     uint32_t order_room;  /* of by_address */
-    uint32_t unfenced;    /* streams where blocks were let go since the last fence */
+    uint32_t unfenced;    /* streams with frees since their last fence */
     struct vmm_stream *streams;
     uint32_t stream_room;
     uint32_t last_stream;
     struct deferred deferred;
-    struct vmm_kept kept[VMM_KEPT]; /* empty but within a request */
+    struct vmm_kept kept[VMM_KEPT]; /* empty between requests */
     uint32_t kept_count;
     uint64_t kept_bytes;                    /* not in reserved_bytes */
-    struct vmm_crowd *crowd;                /* NULL: few ranges and streams, or no host memory */
+    struct vmm_idle_index *idle_index;      /* NULL: few ranges and streams, or no host memory */
     uint64_t fence_order;                   /* of the last fence */
-    uint64_t outside_bytes, outside_growth; /* of others; when it last grew, by how much */
-    bool tight;                             /* less is left than is held: fences are recorded */
-    bool outside_seen, look;                /* look: after the next fence */
+    uint64_t outside_bytes, outside_growth; /* of other users; its last growth */
+    bool tight;                             /* less is left than is reserved: fences are recorded */
+    bool outside_seen, look;                /* look: rule 8 is due */
     enum ar_status fault;                   /* of the backing, other than REFUSED */
     uint64_t splits, merges, failures, retries, remapped_bytes, pages_made, pages_dropped;
 };
@@ -190,13 +190,13 @@ static inline struct vmm *vmm_of(struct ar_policy *base)
     return (struct vmm *)base;
 }
 
-/* What can be taken from a range has changed. */
-static inline void vmm_stale(struct vmm_crowd *crowd, struct vmm_range *range, uint32_t number)
+/* The memory that a range can give has changed. */
+static inline void vmm_stale(struct vmm_idle_index *index, struct vmm_range *range, uint32_t number)
 {
     if (range->stale)
         return;
-    range->stale = crowd->stale;
-    crowd->stale = number + 1;
+    range->stale = index->stale;
+    index->stale = number + 1;
 }
 
 /* vmm.c */
@@ -214,7 +214,7 @@ uint32_t vmm_make_room(struct vmm *self, const struct ar_policy_request *request
 void vmm_keep_headroom(struct vmm *self);
 
 /* reclaim.c */
-void vmm_free_requested_pages(struct vmm *self, const struct ar_span *span);
+void vmm_pages_freed(struct vmm *self, const struct ar_span *span);
 void vmm_watch_streams(struct vmm *self);
 uint64_t vmm_releasable(const struct vmm *self, const struct ar_span *free_block, uint64_t *start);
 bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes);
@@ -223,7 +223,7 @@ void vmm_drain(struct vmm *self);
 void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, uint64_t end);
 enum ar_status vmm_destroy_kept(struct vmm *self, uint32_t count);
 
-/* Handles that follow each other in a hole, and whose work is done. */
+/* Adjacent handles under a free block whose work is done. */
 struct vmm_idle {
     uint32_t free_block;
     uint64_t from, end;
@@ -231,18 +231,12 @@ struct vmm_idle {
 uint64_t vmm_find_idle(const struct vmm *self, const struct vmm_range *range, uint64_t wanted_bytes,
                        struct vmm_idle *idle);
 
-/* crowd.c */
-void vmm_crowd_grow(struct vmm *self);
-void vmm_crowd_close(struct vmm *self);
-void vmm_crowd_waits(struct vmm_crowd *crowd, uint32_t stream, bool waits);
+/* idle_index.c */
+void vmm_index_cover(struct vmm *self);
+void vmm_index_close(struct vmm *self);
+void vmm_index_waits(struct vmm_idle_index *index, uint32_t stream, bool waits);
 uint32_t vmm_next_waiting(const struct vmm *self, uint32_t stream);
-uint32_t vmm_crowd_most_idle(struct vmm *self, uint64_t wanted_bytes);
-bool vmm_crowd_is_right(const struct vmm *self);
-
-/* report.c */
-void vmm_stats(const struct ar_policy *base, struct ar_policy_stats *out);
-void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument);
-enum ar_status vmm_validate(const struct ar_policy *base, struct ar_error *error);
-uint64_t vmm_servable(const struct ar_policy *base, enum ar_policy_effort effort);
+uint32_t vmm_index_most_idle(struct vmm *self, uint64_t wanted_bytes);
+bool vmm_index_is_right(const struct vmm *self);
 
 #endif

@@ -1,23 +1,20 @@
-/* What the frameworks make of their settings: the limit of the pool, the split threshold,
- * whether free regions are collected, and the text a user would set.
+/* What the frameworks derive from their settings: the limit of the pool, the split threshold,
+ * whether free regions are collected, and the text that a user sets.
  *
- * The limit, first that applies:
- * 1. `limit` (TensorFlow's memory_limit of a logical device, in MiB there).
- * 2. `system_memory`: free memory less this, unless it is more than is free.
+ * The limit is the first of these that applies:
+ * 1. `limit` (the memory_limit of a logical device in TensorFlow, there in MiB).
+ * 2. `system_memory`: free memory less this value, unless it exceeds free memory.
  * 3. `fraction` of total memory (per_process_gpu_memory_fraction; XLA_CLIENT_MEM_FRACTION).
- * 4. framework=jax: 0.75 of total memory. framework=tf: free memory less what TensorFlow
- *    leaves to the system: 225 MiB where less than 2 GiB are free, else 500, 1050, 1536 or
- *    1800 MiB for compute capability up to 6, 7, 8 and above; all of it where no more is free.
+ * 4. framework=jax: 0.75 of total memory. framework=tf: free memory less what TensorFlow leaves to
+ *    the system: 225 MiB if less than 2 GiB are free, else 500, 1050, 1536 or 1800 MiB for compute
+ *    capability up to 6, 7, 8 and above; all of it if no more is free.
  * Source: tensorflow, gpu_device.cc (SingleVirtualDeviceMemoryLimit, MinSystemMemory); openxla/xla,
  * gpu_helpers.cc; jax-ml/jax, xla_client.py. */
-#include "allocators/policies/bfc/values.h"
-
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "allocators/base/size.h"
-#include "allocators/policies/bfc/core.h"
+#include "allocators/policies/bfc/bfc.h"
 
 #define UNLIMITED_BYTES     (UINT64_C(1) << 60)
 #define DEFAULT_SPLIT_BYTES (128 * AR_MIB)
@@ -84,12 +81,12 @@ enum ar_status bfc_values_check(const struct bfc_values *values, const struct ar
                             "several: set growth=false");
     if (values->coalesce && !backing->adjacent)
         return ar_error_set(error, AR_INVALID,
-                            "coalesce=true needs a device whose allocations can touch, and this "
-                            "one's never do: leave it out");
+                            "coalesce=true needs a device whose allocations can touch, and "
+                            "those of this device never do; leave it out");
     return AR_OK;
 }
 
-/* A text that is put together piece by piece and cut where the space ends. */
+/* A text that grows by appending, up to its room. */
 struct text {
     char *at;
     size_t bytes, used;

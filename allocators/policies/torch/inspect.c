@@ -1,13 +1,12 @@
-/* What the policy says of itself: statistics, the walk over all blocks, what it could serve,
- * and the check of every invariant. */
+/* Statistics, the walk over all blocks, what can be served, and the check of every invariant. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "allocators/policies/torch/torch.h"
 
-/* Only blocks of the stream and pool that asked last can serve a request like the last one;
- * the small pool serves requests up to 1 MiB whatever its holes are. */
+/* Only blocks of the stream and pool of the last request can serve a request like it. The small
+ * pool serves requests up to 1 MiB. */
 static uint64_t largest_usable(const struct torch *self)
 {
     uint64_t largest = 0;
@@ -44,7 +43,7 @@ void torch_stats(const struct ar_policy *base, struct ar_policy_stats *out)
     out->count.failures = self->num_ooms;
 }
 
-/* One counter's four figures. */
+/* The four figures of a counter. */
 static bool report_counter(const struct torch_counter *counter, size_t field, const char *metric,
                            const char *pool, char *name, size_t name_bytes, uint64_t *value)
 {
@@ -163,7 +162,7 @@ bool torch_report(const struct ar_policy *base, size_t index, char *name, size_t
     return true;
 }
 
-/* The longest run of free and pending blocks of the arenas that asked last. */
+/* The longest run of free and pending blocks in the arenas of the last requests. */
 static uint64_t largest_after_waiting(const struct torch *self)
 {
     uint64_t largest = 0;
@@ -224,51 +223,26 @@ void torch_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argu
     }
 }
 
-struct sums { /* recomputed by validate */
-    struct ar_policy_totals totals;
-    uint64_t free_blocks, usable_bytes;
-};
-
-static enum ar_status check_block(const struct torch *self, const struct torch_segment *segment,
-                                  uint32_t b, uint64_t address, struct sums *sums,
-                                  struct ar_error *error)
+static const char *block_fault(const struct torch *self, const struct torch_segment *segment,
+                               uint32_t b, uint64_t address)
 {
     const struct ar_span *span = &self->spans.at[b];
     const struct torch_block *extra = &self->blocks[b];
     const struct ar_span *next = span->next ? &self->spans.at[span->next] : NULL;
     if (span->address != address || span->bytes == 0 || span->owner != segment->arena)
-        return ar_error_set(error, AR_CORRUPT,
-                            "torch: the block at %" PRIu64 " should start at %" PRIu64,
-                            span->address, address);
-    if (next && (next->previous != b))
-        return ar_error_set(error, AR_CORRUPT,
-                            "torch: neighbours at %" PRIu64 " do not know each other", address);
+        return "a block is empty or does not follow the one before it";
+    if (next && next->previous != b)
+        return "the links of two neighbours differ";
     if (next && !span->used && !next->used && extra->mapped == self->blocks[span->next].mapped)
-        return ar_error_set(error, AR_CORRUPT,
-                            "torch: two free blocks at %" PRIu64 " should have been merged",
-                            address);
-    if (!extra->mapped)
-        return AR_OK;
-    sums->totals.reserved_bytes += span->bytes;
-    if (!span->used) {
-        struct ar_span_place place;
-        struct ar_span_index *index = &self->arenas[span->owner]->index;
-        if (!ar_span_index_find(index, self->spans.at, span->bytes, span->address, &place) ||
-            *place.link != b)
-            return ar_error_set(error, AR_CORRUPT,
-                                "torch: the free block at %" PRIu64 " is not in its set", address);
-        sums->free_blocks++;
-        sums->totals.releasable_bytes += torch_releasable(self, b);
-        if (self->base.watch)
-            sums->usable_bytes += span->bytes - span->bytes % self->base.watch->unit_bytes;
-    } else if (extra->retired) {
-        sums->totals.pending_bytes += span->bytes;
-    } else {
-        sums->totals.live_blocks++;
-        sums->totals.granted_bytes += span->bytes;
-        sums->totals.live_bytes += extra->requested_bytes;
-    }
-    return AR_OK;
+        return "two free blocks are not merged";
+    struct ar_span_place place;
+    if (!extra->mapped || span->used)
+        return NULL;
+    return ar_span_index_find(&self->arenas[span->owner]->index, self->spans.at, span->bytes,
+                              span->address, &place) &&
+                   *place.link == b
+               ? NULL
+               : "a free block is not in its set";
 }
 
 static uint64_t count_tree(const struct torch *self, uint32_t node)
@@ -278,60 +252,51 @@ static uint64_t count_tree(const struct torch *self, uint32_t node)
                 : 0;
 }
 
-static enum ar_status check_sums(const struct torch *self, const struct sums *sums,
+static enum ar_status check_sets(const struct torch *self, uint64_t free_blocks,
                                  struct ar_error *error)
 {
-    const struct ar_policy_totals *a = &self->base.totals;
-    const struct ar_policy_totals *b = &sums->totals;
-    uint64_t held = 0;
+    const struct ar_policy_totals *totals = &self->base.totals;
+    const struct torch_usage *usage = &self->usage[TORCH_ALL];
+    uint64_t listed = 0;
     for (uint32_t i = 0; i < self->arena_count; i++)
         for (unsigned r = 0; r < AR_SPAN_INDEX_CLASSES; r++)
-            held += count_tree(self, self->arenas[i]->index.roots[r]);
-    if (held != sums->free_blocks)
+            listed += count_tree(self, self->arenas[i]->index.roots[r]);
+    if (listed != free_blocks)
         return ar_error_set(error, AR_CORRUPT,
-                            "torch: the free sets hold %" PRIu64 " blocks, the segments %" PRIu64,
-                            held, sums->free_blocks);
-    if (a->live_bytes != b->live_bytes || a->granted_bytes != b->granted_bytes ||
-        a->reserved_bytes != b->reserved_bytes || a->pending_bytes != b->pending_bytes ||
-        a->releasable_bytes != b->releasable_bytes || a->live_blocks != b->live_blocks)
-        return ar_error_set(
-            error, AR_CORRUPT,
-            "torch: the totals say granted %" PRIu64 " reserved %" PRIu64 " pending %" PRIu64
-            " releasable %" PRIu64 ", the blocks %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
-            a->granted_bytes, a->reserved_bytes, a->pending_bytes, a->releasable_bytes,
-            b->granted_bytes, b->reserved_bytes, b->pending_bytes, b->releasable_bytes);
-    if (self->base.watch && self->base.watch->usable_bytes != sums->usable_bytes)
-        return ar_error_set(error, AR_CORRUPT, "torch: the hole watch is off");
-    const struct torch_usage *usage = &self->usage[TORCH_ALL];
-    if (a->live_blocks != usage->blocks - usage->pending_blocks ||
-        a->granted_bytes != usage->bytes - usage->pending_bytes ||
-        a->pending_bytes != usage->pending_bytes ||
-        a->reserved_bytes != self->stats[TORCH_RESERVED_BYTES][TORCH_ALL].current)
-        return ar_error_set(error, AR_CORRUPT, "torch: the statistics and the totals differ");
+                            "policy torch: the free sets hold %" PRIu64
+                            " blocks, the segments %" PRIu64,
+                            listed, free_blocks);
+    if (totals->live_blocks != usage->blocks - usage->pending_blocks ||
+        totals->granted_bytes != usage->bytes - usage->pending_bytes ||
+        totals->pending_bytes != usage->pending_bytes ||
+        totals->reserved_bytes != self->stats[TORCH_RESERVED_BYTES][TORCH_ALL].current)
+        return ar_error_set(error, AR_CORRUPT,
+                            "policy torch: the statistics and the totals differ");
     return AR_OK;
 }
 
 enum ar_status torch_validate(const struct ar_policy *base, struct ar_error *error)
 {
     const struct torch *self = (const struct torch *)base;
-    struct sums sums = {.free_blocks = 0};
-    uint64_t end_before = 0;
+    uint64_t end_before = 0, free_blocks = 0, releasable_bytes = 0;
     for (uint32_t i = 0; i < self->order_count; i++) {
         const struct torch_segment *segment = &self->segments[self->order[i]];
         uint64_t address = segment->address;
-        if (address < end_before)
-            return ar_error_set(error, AR_CORRUPT, "torch: segments overlap at %" PRIu64, address);
-        for (uint32_t b = segment->first; b; b = self->spans.at[b].next) {
-            enum ar_status status = check_block(self, segment, b, address, &sums, error);
-            if (status != AR_OK)
-                return status;
+        const char *fault = address < end_before ? "two segments overlap" : NULL;
+        for (uint32_t b = segment->first; b && !fault; b = self->spans.at[b].next) {
+            fault = block_fault(self, segment, b, address);
             address += self->spans.at[b].bytes;
+            if (self->spans.at[b].used || !self->blocks[b].mapped)
+                continue;
+            free_blocks++;
+            releasable_bytes += torch_releasable(self, b);
         }
-        if (address != segment->address + segment->bytes)
-            return ar_error_set(error, AR_CORRUPT,
-                                "torch: the blocks of the segment at %" PRIu64 " do not fill it",
-                                segment->address);
+        if (!fault && address != segment->address + segment->bytes)
+            fault = "the blocks of a segment do not fill it";
+        if (fault)
+            return ar_policy_broken(base, fault, address, error);
         end_before = address;
     }
-    return check_sums(self, &sums, error);
+    enum ar_status status = check_sets(self, free_blocks, error);
+    return status ? status : ar_policy_check_totals(base, releasable_bytes, error);
 }

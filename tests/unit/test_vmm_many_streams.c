@@ -133,13 +133,13 @@ static void a_crowd_decides_as_if_all_were_looked_at(void **state)
         open_crowded(&with, streams[run], run + 1, 0);
         open_crowded(&without, streams[run], run + 1, 0);
         for (int i = 0; i < TURNS; i++) {
-            vmm_crowd_close(vmm_of(without.rig.policy));
+            vmm_index_close(vmm_of(without.rig.policy));
             assert_int_equal(turn(&with), turn(&without));
             if (i % 50 == 0)
                 check(&with);
             the_same(&with, &without);
         }
-        assert_true(vmm_of(with.rig.policy)->crowd && with.served > TURNS / 4);
+        assert_true(vmm_of(with.rig.policy)->idle_index && with.served > TURNS / 4);
         assert_true(with.device->counters.calls[AR_DEVICE_CALL_unmap] > TURNS / 40);
         close_crowded(&with);
         close_crowded(&without);
@@ -155,12 +155,12 @@ static double looks(uint32_t streams)
         (void)turn(&crowded);
     const struct vmm *vmm = vmm_of(crowded.rig.policy);
     assert_true(vmm->range_count > streams); /* both kinds of most */
-    uint64_t looked = vmm->crowd->looked;
+    uint64_t looked = vmm->idle_index->looked;
     uint64_t served = crowded.served;
     uint64_t moved = crowded.device->counters.calls[AR_DEVICE_CALL_unmap];
     for (int i = 0; i < 2000; i++)
         (void)turn(&crowded);
-    looked = vmm->crowd->looked - looked;
+    looked = vmm->idle_index->looked - looked;
     served = crowded.served - served;
     assert_true(crowded.device->counters.calls[AR_DEVICE_CALL_unmap] - moved > served / 4);
     close_crowded(&crowded);

@@ -1,13 +1,10 @@
-/* How a BFC pool obtains regions and gives them back (rules 3 to 5 of core.h).
+/* How a BFC pool obtains and releases regions (rules 3 to 5 of bfc.h), and how chunks become free.
  *
- * The size of the next region is `next_bytes`; it is doubled until the request fits, or once
- * after a region for which that was not needed, and never falls again, also when regions go
- * back. A refused size is multiplied by 0.9 as the original does it, a size_t times a float:
- * in 32 bits, so that above 16 MiB the result is a multiple of a power of two. */
-#include "allocators/policies/bfc/region.h"
-
-#include "allocators/base/size.h"
-#include "allocators/policies/bfc/core.h"
+ * The size of the next region is `next_bytes`. It is doubled until the request fits, or once after
+ * a region that did not need that. It never shrinks, also when regions are released. A refused size
+ * is multiplied by 0.9 as in the original, a size_t times a float: in 32 bits, so above 16 MiB the
+ * result is a multiple of a power of two. */
+#include "allocators/policies/bfc/bfc.h"
 
 #define FIRST_REGION_BYTES (2 * AR_MIB)
 #define MOST_REGION_BYTES  (UINT64_C(1) << 62)
@@ -38,34 +35,23 @@ void bfc_regions_close(struct bfc *self)
     ar_host_free(self->host, regions->at, regions->capacity * sizeof *regions->at);
 }
 
-/* Room for one more region, segment and chunk, so that nothing fails after the backing gave
- * its memory. */
+/* Makes room for one more region, segment and chunk, so that nothing fails after the backing has
+ * returned memory. */
 static bool reserve_records(struct bfc *self)
 {
     struct bfc_regions *regions = &self->regions;
-    if (regions->segment_count == regions->segment_capacity) {
-        uint32_t more = regions->segment_capacity / 2 + 4;
-        struct bfc_segment *grown =
-            ar_host_grow(self->host, regions->segments, regions->segment_capacity,
-                         regions->segment_capacity + more, sizeof *grown);
-        if (!grown)
-            return false;
-        regions->segments = grown;
-        regions->segment_capacity += more;
-    }
-    if (regions->count == regions->capacity) {
-        uint32_t more = regions->capacity / 2 + 4;
-        struct bfc_region *grown = ar_host_grow(self->host, regions->at, regions->capacity,
-                                                regions->capacity + more, sizeof *grown);
-        if (!grown)
-            return false;
-        regions->at = grown;
-        regions->capacity += more;
-    }
+    uint32_t *segment_room = &regions->segment_capacity, *room = &regions->capacity;
+    if (regions->segment_count == *segment_room &&
+        !ar_host_extend(self->host, &regions->segments, segment_room,
+                        *segment_room + *segment_room / 2 + 4, sizeof *regions->segments))
+        return false;
+    if (regions->count == *room &&
+        !ar_host_extend(self->host, &regions->at, room, *room + *room / 2 + 4, sizeof *regions->at))
+        return false;
     return ar_spans_reserve(&self->chunks, self->host, 1);
 }
 
-/* Asks the backing for `*bytes`, and for less while it refuses, down to `least`. */
+/* Asks the backing for `*bytes`, and while it refuses for less, down to `least`. */
 static enum ar_status obtain(struct ar_backing *backing, uint64_t least, uint64_t *bytes,
                              uint64_t *address)
 {
@@ -103,7 +89,7 @@ static struct bfc_region *region_before(struct bfc_regions *regions, uint64_t ad
     return NULL;
 }
 
-/* A record for a new region, entered by address. */
+/* A record for a new region, in the order of addresses. */
 static struct bfc_region *new_region(struct bfc_regions *regions, uint64_t address)
 {
     uint32_t number = 0;
@@ -122,21 +108,17 @@ static struct bfc_region *new_region(struct bfc_regions *regions, uint64_t addre
     return region;
 }
 
-/* Makes the new range a free chunk, in a region of its own or at the end of one. */
+/* Makes the new range a free chunk, in a new region or at the end of another. */
 static void add_range(struct bfc *self, uint64_t address, uint64_t bytes)
 {
     struct bfc_regions *regions = &self->regions;
     struct bfc_region *region = regions->coalesce ? region_before(regions, address) : NULL;
     if (!region)
         region = new_region(regions, address);
-    uint32_t added = ar_spans_take(&self->chunks);
+    uint32_t added = ar_spans_new(&self->chunks, address, bytes);
     struct ar_span *chunk = &self->chunks.at[added];
-    chunk->address = address;
-    chunk->bytes = bytes;
     chunk->previous = region->last;
-    chunk->next = 0;
     chunk->owner = (uint32_t)(region - regions->at);
-    chunk->used = 0;
     chunk->mark = self->upper ? BFC_GAP : BFC_LOWER;
     if (region->last) {
         self->chunks.at[region->last].next = added;
@@ -184,7 +166,7 @@ static bool wholly_free(const struct bfc *self, const struct bfc_region *region)
     return region->first == region->last && !self->chunks.at[region->first].used;
 }
 
-/* Gives the driver allocations of a region back. */
+/* Releases the driver allocations of a region. */
 static enum ar_status release_region(struct bfc *self, const struct bfc_region *region)
 {
     struct bfc_regions *regions = &self->regions;
@@ -233,4 +215,59 @@ enum ar_status bfc_regions_collect(struct bfc *self, uint64_t bytes, bool *relea
     self->tally.count.flushes++;
     *released = true;
     return result;
+}
+
+/* ---- chunks, with the gap and the two ends --------------------------------------------------- */
+
+static struct ar_span_index *index_of(struct bfc *self, const struct ar_span *chunk)
+{
+    return chunk->mark == BFC_UPPER ? self->upper : &self->index;
+}
+
+void bfc_free_block_add(struct bfc *self, uint32_t chunk)
+{
+    const struct ar_span *added = &self->chunks.at[chunk];
+    bfc_account_added(self, added);
+    if (added->mark == BFC_GAP)
+        self->gap = chunk;
+    else
+        ar_span_index_insert(index_of(self, added), self->chunks.at, chunk);
+}
+
+void bfc_free_block_remove(struct bfc *self, uint32_t chunk)
+{
+    const struct ar_span *removed = &self->chunks.at[chunk];
+    bfc_account_removed(self, removed);
+    if (removed->mark == BFC_GAP)
+        self->gap = 0;
+    else
+        ar_span_index_remove(index_of(self, removed), self->chunks.at, chunk);
+}
+
+/* Joins two chunks that are in no index. Chunks of different ends become part of the gap. */
+static void join(struct bfc *self, uint32_t first, uint32_t second)
+{
+    struct ar_span *into = &self->chunks.at[first];
+    const struct ar_span *from = &self->chunks.at[second];
+    into->bytes += from->bytes;
+    if (into->mark != from->mark)
+        into->mark = BFC_GAP;
+    bfc_join(self, first, second);
+}
+
+uint32_t bfc_merge(struct bfc *self, uint32_t chunk)
+{
+    const struct ar_span *chunks = self->chunks.at;
+    uint32_t next = chunks[chunk].next;
+    if (!chunks[next].used) {
+        bfc_free_block_remove(self, next);
+        join(self, chunk, next);
+    }
+    uint32_t previous = chunks[chunk].previous;
+    if (!chunks[previous].used) {
+        bfc_free_block_remove(self, previous);
+        join(self, previous, chunk);
+        return previous;
+    }
+    return chunk;
 }

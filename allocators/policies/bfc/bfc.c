@@ -1,16 +1,11 @@
-/* Alloc and free of the BFC family: rules 1 and 2 of core.h. The short path serves requests
- * of one end at the usual alignment without a call; the rest goes through two_ended.c. */
-#include "allocators/policies/bfc/core.h"
-
-#include <stddef.h>
-
-#include "allocators/base/size.h"
-#include "allocators/policies/bfc/pieces.h"
-#include "allocators/policies/bfc/two_ended.h"
+/* Alloc and free of the BFC family: rules 1 and 2 of bfc.h. The short path serves requests of one
+ * end with the usual alignment without a call. The rest goes through two_ended.c. */
+#include "allocators/policies/bfc/bfc.h"
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Serves the request from what is free; false where nothing fits. One record must be spare. */
+/* Serves the request from free memory. False: no chunk is large enough. One record must be
+ * spare. */
 static inline __attribute__((always_inline)) bool
 take(struct bfc *self, const struct ar_policy_request *request, struct ar_policy_block *out)
 {
@@ -24,13 +19,13 @@ take(struct bfc *self, const struct ar_policy_request *request, struct ar_policy
     bfc_account_removed(self, found);
     uint64_t slack = found->bytes - bytes;
     if (slack >= bytes || slack >= self->split_bytes) {
-        uint32_t rest = bfc_cut_inline(self, chunk, bytes);
+        uint32_t rest = bfc_cut(self, chunk, bytes);
         ar_policy_free_added(&self->base, slack);
         ar_span_index_replace(&self->index, chunks, &place, rest);
     } else {
         ar_span_index_unlink(&self->index, chunks, &place);
     }
-    bfc_hand_out_inline(self, chunk, request, out);
+    bfc_hand_out(self, chunk, request, out);
     return true;
 }
 
@@ -54,7 +49,7 @@ static enum ar_status extend_and_attempt(struct bfc *self, const struct ar_polic
     return status == AR_OK ? attempt(self, request, out) : status;
 }
 
-/* All that is tried for a request, in order. */
+/* All attempts for a request, in order. */
 static __attribute__((noinline)) enum ar_status
 alloc_slowly(struct bfc *self, const struct ar_policy_request *request, struct ar_policy_block *out)
 {
@@ -89,8 +84,8 @@ enum ar_status bfc_alloc(struct ar_policy *base, const struct ar_policy_request 
     return AR_OK;
 }
 
-/* Makes a chunk free that was used, in a pool of one end: merges it with its free neighbours.
- * One of them, where there is one, keeps its place in the index if it can. */
+/* Frees a used chunk in a pool of one end and merges it with its free neighbours. One of them keeps
+ * its place in the index if possible. */
 static inline void put_back(struct bfc *self, uint32_t chunk)
 {
     struct ar_span *chunks = self->chunks.at;
@@ -118,9 +113,9 @@ static inline void put_back(struct bfc *self, uint32_t chunk)
     }
     ar_span_index_move(&self->index, chunks, from, into, bytes);
     if (!next_used)
-        bfc_join_inline(self, chunk, next);
+        bfc_join(self, chunk, next);
     if (into != chunk)
-        bfc_join_inline(self, into, chunk);
+        bfc_join(self, into, chunk);
     bfc_account_added(self, &chunks[into]);
 }
 
@@ -131,11 +126,8 @@ enum ar_status bfc_free(struct ar_policy *base, const struct ar_policy_block *bl
     struct bfc *self = (struct bfc *)base;
     uint32_t chunk = (uint32_t)block->cookie;
     struct ar_span *freed = &self->chunks.at[chunk];
-    struct ar_policy_totals *totals = &base->totals;
     freed->used = 0;
-    totals->live_bytes -= freed->requested_bytes;
-    totals->granted_bytes -= freed->bytes;
-    totals->live_blocks--;
+    ar_policy_ungrant(base, freed->requested_bytes, freed->bytes);
     if (UNLIKELY(self->upper != NULL)) {
         bfc_return_to_gap(self, chunk);
         bfc_free_block_add(self, bfc_merge(self, chunk));
@@ -145,26 +137,26 @@ enum ar_status bfc_free(struct ar_policy *base, const struct ar_policy_block *bl
     return AR_OK;
 }
 
-enum ar_status bfc_create_as(const struct ar_policy_ops *ops,
-                             const struct ar_policy_context *context,
-                             const struct bfc_values *values, struct ar_policy **out,
-                             struct ar_error *error)
+static enum ar_status create_as(const struct ar_policy_ops *ops,
+                                const struct ar_policy_context *context,
+                                const struct bfc_values *values, struct ar_policy **out,
+                                struct ar_error *error)
 {
     enum ar_status status = bfc_values_check(values, context->backing, error);
     if (status != AR_OK)
         return status;
-    struct bfc *self = ar_host_alloc(context->host, sizeof *self);
-    if (self && values->two_ended)
+    struct bfc *self = ar_policy_new(context, ops, sizeof *self, error);
+    if (!self)
+        return AR_HOST_MEMORY;
+    if (values->two_ended)
         self->upper = ar_host_alloc(context->host, sizeof *self->upper);
-    if (!self || (values->two_ended && !self->upper)) {
+    if (values->two_ended && !self->upper) {
         ar_host_free(context->host, self, sizeof *self);
-        return ar_error_set(error, AR_HOST_MEMORY, "policy %s: the host has no memory left",
-                            ops->name);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for policy %s", ops->name);
     }
     uint64_t free_bytes, total_bytes;
     ar_backing_memory(context->backing, &free_bytes, &total_bytes);
     uint64_t limit = bfc_limit(values, free_bytes, total_bytes);
-    self->base.ops = ops;
     self->host = context->host;
     self->values = *values;
     self->values.common.limit_bytes = limit;
@@ -182,7 +174,7 @@ enum ar_status bfc_create_as(const struct ar_policy_ops *ops,
     return AR_OK;
 }
 
-void bfc_destroy(struct ar_policy *base)
+static void bfc_destroy(struct ar_policy *base)
 {
     struct bfc *self = (struct bfc *)base;
     struct ar_host *host = self->host;
@@ -191,3 +183,87 @@ void bfc_destroy(struct ar_policy *base)
     ar_host_free(host, self->upper, sizeof *self->upper);
     ar_host_free(host, self, sizeof *self);
 }
+
+/* ---- the three policies ---------------------------------------------------------------------- */
+
+#define BFC_OPS                                                                                    \
+    .abi = AR_POLICY_ABI, .ops_bytes = sizeof(struct ar_policy_ops), .recorders = recorders,       \
+    .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT,                          \
+    .values_bytes = sizeof(struct bfc_values), .destroy = bfc_destroy, .alloc = bfc_alloc,         \
+    .free = bfc_free, .stats = bfc_stats, .walk = bfc_walk, .validate = bfc_validate,              \
+    .servable = bfc_servable, .setting = bfc_setting
+
+static const char *const recorders[] = {"xla", "tensorflow", NULL};
+
+/* greedy: the default of TensorFlow and JAX. The first request obtains the whole limit. */
+static const struct ar_option greedy_options[] = {BFC_OPTIONS, BFC_TWO_ENDED_OPTIONS, {0}};
+
+extern const struct ar_policy_ops greedy_policy;
+
+static enum ar_status greedy_create(const struct ar_policy_context *context, const void *values,
+                                    struct ar_policy **out, struct ar_error *error)
+{
+    struct bfc_values mine = *(const struct bfc_values *)values;
+    mine.growth = false;
+    return create_as(&greedy_policy, context, &mine, out, error);
+}
+
+const struct ar_policy_ops greedy_policy = {
+    BFC_OPS,
+    .name = "greedy",
+    .summary =
+        "TensorFlow's default: all of the limit at the first request, best fit with coalescing",
+    .reference = "openxla/xla bfc_allocator.cc, August 2026; preallocating",
+    .options = greedy_options,
+    .create = greedy_create,
+};
+
+/* growth: set_memory_growth of TensorFlow, XLA_PYTHON_CLIENT_PREALLOCATE=false of JAX. */
+static const struct ar_option growth_options[] = {BFC_OPTIONS, BFC_GROWTH_OPTIONS, {0}};
+
+extern const struct ar_policy_ops growth_policy;
+
+static enum ar_status growth_create(const struct ar_policy_context *context, const void *values,
+                                    struct ar_policy **out, struct ar_error *error)
+{
+    struct bfc_values mine = *(const struct bfc_values *)values;
+    mine.growth = true;
+    return create_as(&growth_policy, context, &mine, out, error);
+}
+
+const struct ar_policy_ops growth_policy = {
+    BFC_OPS,
+    .name = "growth",
+    .summary =
+        "TensorFlow's set_memory_growth: regions by doubling, best fit with coalescing inside each",
+    .reference = "openxla/xla bfc_allocator.cc, August 2026; growing",
+    .options = growth_options,
+    .create = growth_create,
+};
+
+/* bfc: every option, for experiments. */
+static const struct ar_option bfc_options[] = {
+    BFC_OPTIONS,
+    BFC_OPTION("growth", BOOL, growth, "false", 0, 0, NULL,
+               "regions by doubling instead of the whole limit at the first request"),
+    BFC_GROWTH_OPTIONS,
+    BFC_TWO_ENDED_OPTIONS,
+    {0},
+};
+
+extern const struct ar_policy_ops bfc_policy;
+
+static enum ar_status bfc_create(const struct ar_policy_context *context, const void *values,
+                                 struct ar_policy **out, struct ar_error *error)
+{
+    return create_as(&bfc_policy, context, values, out, error);
+}
+
+const struct ar_policy_ops bfc_policy = {
+    BFC_OPS,
+    .name = "bfc",
+    .summary = "the allocator of TensorFlow, XLA and JAX with every option",
+    .reference = "openxla/xla bfc_allocator.cc, August 2026",
+    .options = bfc_options,
+    .create = bfc_create,
+};

@@ -1,8 +1,8 @@
-/* What a BFC pool tells about itself: stats, the prices of serving, a walk over its regions,
- * and the check of every invariant. */
+/* The view of a BFC pool from outside: statistics, the walk over its regions, and the check of
+ * every invariant. */
 #include <inttypes.h>
 
-#include "allocators/policies/bfc/core.h"
+#include "allocators/policies/bfc/bfc.h"
 
 static __attribute__((noinline)) uint64_t largest_of_both_ends(const struct bfc *self)
 {
@@ -70,31 +70,23 @@ void bfc_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argume
     }
 }
 
-/* Sums that the walk over the regions makes and that the totals must equal. */
+/* What validate counts. */
 struct audit {
-    struct ar_policy_totals totals;
-    uint64_t usable_bytes;   /* as the hole watch counts */
+    uint64_t reserved_bytes, releasable_bytes;
     uint64_t free_chunks[3]; /* by end */
     uint64_t chunks;
 };
 
 #define BROKEN(error, ...) ar_error_set(error, AR_CORRUPT, __VA_ARGS__)
 
-static void audit_chunk(const struct bfc *self, const struct ar_span *chunk, struct audit *audit)
+static void audit_chunk(const struct ar_span *chunk, struct audit *audit)
 {
     audit->chunks++;
-    audit->totals.reserved_bytes += chunk->bytes;
-    if (chunk->used) {
-        audit->totals.live_bytes += chunk->requested_bytes;
-        audit->totals.granted_bytes += chunk->bytes;
-        audit->totals.live_blocks++;
+    audit->reserved_bytes += chunk->bytes;
+    if (chunk->used)
         return;
-    }
     audit->free_chunks[chunk->mark]++;
-    if (!chunk->previous && !chunk->next)
-        audit->totals.releasable_bytes += chunk->bytes;
-    if (self->base.watch)
-        audit->usable_bytes += chunk->bytes - chunk->bytes % self->base.watch->unit_bytes;
+    audit->releasable_bytes += bfc_is_region(chunk) ? chunk->bytes : 0;
 }
 
 static enum ar_status check_chunk(const struct bfc *self, uint32_t region, uint32_t number,
@@ -102,10 +94,10 @@ static enum ar_status check_chunk(const struct bfc *self, uint32_t region, uint3
 {
     const struct ar_span *chunk = &self->chunks.at[number];
     if (chunk->address != address)
-        return BROKEN(error, "chunk at %" PRIu64 " where one at %" PRIu64 " must follow",
-                      chunk->address, address);
+        return BROKEN(error, "chunk at %" PRIu64 " instead of one at %" PRIu64, chunk->address,
+                      address);
     if (chunk->bytes == 0 || chunk->bytes % BFC_ROUNDING_BYTES)
-        return BROKEN(error, "chunk at %" PRIu64 " has %" PRIu64 " bytes, no multiple of 256",
+        return BROKEN(error, "chunk at %" PRIu64 " has %" PRIu64 " bytes, not a multiple of 256",
                       address, chunk->bytes);
     if (chunk->previous != previous || chunk->owner != region)
         return BROKEN(error, "chunk at %" PRIu64 " names the wrong neighbour or region", address);
@@ -115,7 +107,7 @@ static enum ar_status check_chunk(const struct bfc *self, uint32_t region, uint3
     if (!chunk->used && previous && !self->chunks.at[previous].used)
         return BROKEN(error, "chunk at %" PRIu64 " and the one before it are both free", address);
     if (!self->upper && chunk->mark != BFC_LOWER)
-        return BROKEN(error, "chunk at %" PRIu64 " has an end in a pool without", address);
+        return BROKEN(error, "chunk at %" PRIu64 " has an end in a pool without ends", address);
     if (!chunk->used && chunk->mark == BFC_GAP && self->gap != number)
         return BROKEN(error, "chunk at %" PRIu64 " is a second gap", address);
     return AR_OK;
@@ -131,7 +123,7 @@ static enum ar_status check_region(const struct bfc *self, uint32_t number, stru
         enum ar_status status = check_chunk(self, number, c, previous, address, error);
         if (status != AR_OK)
             return status;
-        audit_chunk(self, &self->chunks.at[c], audit);
+        audit_chunk(&self->chunks.at[c], audit);
         address += self->chunks.at[c].bytes;
         previous = c;
     }
@@ -159,45 +151,28 @@ static enum ar_status check_regions(const struct bfc *self, struct audit *audit,
             return status;
         end = regions->at[number].address + regions->at[number].bytes;
     }
-    if (segment_bytes != audit->totals.reserved_bytes)
+    if (segment_bytes != audit->reserved_bytes)
         return BROKEN(error, "regions hold %" PRIu64 " bytes, driver allocations %" PRIu64,
-                      audit->totals.reserved_bytes, segment_bytes);
-    if (audit->totals.reserved_bytes > regions->limit_bytes)
+                      audit->reserved_bytes, segment_bytes);
+    if (audit->reserved_bytes > regions->limit_bytes)
         return BROKEN(error, "%" PRIu64 " bytes held, above the limit of %" PRIu64,
-                      audit->totals.reserved_bytes, regions->limit_bytes);
+                      audit->reserved_bytes, regions->limit_bytes);
     return AR_OK;
 }
 
-static enum ar_status check_totals(const struct bfc *self, const struct audit *audit,
+static enum ar_status check_counts(const struct bfc *self, const struct audit *audit,
                                    struct ar_error *error)
 {
-    const struct ar_policy_totals *told = &self->base.totals;
-    const struct ar_policy_totals *found = &audit->totals;
-    const struct {
-        const char *name;
-        uint64_t told, found;
-    } pairs[] = {
-        {"live_bytes", told->live_bytes, found->live_bytes},
-        {"granted_bytes", told->granted_bytes, found->granted_bytes},
-        {"reserved_bytes", told->reserved_bytes, found->reserved_bytes},
-        {"pending_bytes", told->pending_bytes, 0},
-        {"releasable_bytes", told->releasable_bytes, found->releasable_bytes},
-        {"live_blocks", told->live_blocks, found->live_blocks},
-        {"usable_bytes of the watch", self->base.watch ? self->base.watch->usable_bytes : 0,
-         audit->usable_bytes},
-        {"chunk records", self->chunks.count ? self->chunks.count - 1 : 0,
-         audit->chunks + self->chunks.spare_count},
-        {"gaps", self->gap ? 1 : 0, audit->free_chunks[BFC_GAP]},
-    };
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        if (pairs[i].told != pairs[i].found)
-            return BROKEN(error, "%s says %" PRIu64 ", counted %" PRIu64, pairs[i].name,
-                          pairs[i].told, pairs[i].found);
-    }
+    uint64_t records = self->chunks.count ? self->chunks.count - 1 : 0;
+    if (records != audit->chunks + self->chunks.spare_count)
+        return BROKEN(error, "there are %" PRIu64 " chunk records, %" PRIu64 " are used or spare",
+                      records, audit->chunks + self->chunks.spare_count);
+    if (audit->free_chunks[BFC_GAP] != (self->gap != 0))
+        return BROKEN(error, "the pool has another gap than its chunks");
     return AR_OK;
 }
 
-/* A class's tree in order: what was visited last, and what is wrong. */
+/* The in-order walk over the tree of a class. */
 struct tree_check {
     const struct ar_span_index *index;
     const struct ar_span *chunks;
@@ -208,7 +183,7 @@ struct tree_check {
     const char *problem;
 };
 
-/* Depth is logarithmic as long as priorities hold, which is checked on the way down. */
+/* The priorities, which are checked on the way down, keep the depth logarithmic. */
 static void check_tree(struct tree_check *check, uint32_t node)
 {
     const struct ar_span *chunk = &check->chunks[node];
@@ -243,8 +218,7 @@ static enum ar_status check_index(const struct bfc *self, const struct ar_span_i
     for (unsigned class = 0; class < AR_SPAN_INDEX_CLASSES; class ++) {
         bool marked = index->classes >> class & 1u;
         if (marked != (index->roots[class] != 0))
-            return BROKEN(
-                error, "the bitmap of size class %u does not tell whether it holds a chunk", class);
+            return BROKEN(error, "the bitmap of size class %u differs from its tree", class);
         check.class = class;
         check.last = 0;
         if (marked)
@@ -275,12 +249,13 @@ enum ar_status bfc_validate(const struct ar_policy *base, struct ar_error *error
     struct audit audit = {0};
     enum ar_status status = check_regions(self, &audit, error);
     if (status == AR_OK)
-        status = check_totals(self, &audit, error);
+        status = check_counts(self, &audit, error);
     if (status == AR_OK)
         status = check_index(self, &self->index, BFC_LOWER, audit.free_chunks[BFC_LOWER], error);
     if (status == AR_OK && self->upper)
         status = check_index(self, self->upper, BFC_UPPER, audit.free_chunks[BFC_UPPER], error);
     if (status == AR_OK)
         status = check_spares(&self->chunks, error);
-    return status == AR_OK ? status : ar_error_prefix(error, status, "policy %s", base->ops->name);
+    return status == AR_OK ? ar_policy_check_totals(base, audit.releasable_bytes, error)
+                           : ar_error_prefix(error, status, "policy %s", base->ops->name);
 }
