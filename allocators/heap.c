@@ -138,7 +138,6 @@ static const char *piece_fault(const struct heap *self, uint32_t piece, uint64_t
 {
     const struct ar_span *at = self->spans.at;
     const struct ar_span *span = &at[piece];
-    struct ar_span_place place;
     if (span->address != address || !span->bytes)
         return "a piece is empty or does not start where the one before it ends";
     if (span->next && at[span->next].previous != piece)
@@ -147,18 +146,9 @@ static const char *piece_fault(const struct heap *self, uint32_t piece, uint64_t
         return NULL;
     if (!self->keeps_apart && span->next && heap_joins(&at[span->next], span->owner))
         return "two free pieces of one list are not merged";
-    if (!ar_span_index_find(&self->lists[span->owner]->index, self->spans.at, span->bytes,
-                            span->address, &place) ||
-        *place.link != piece)
+    if (!ar_span_index_has(&self->lists[span->owner]->index, at, piece))
         return "a free piece is not in its list";
     return NULL;
-}
-
-static uint64_t count_tree(const struct heap *self, uint32_t node)
-{
-    return node ? 1 + count_tree(self, self->spans.at[node].left) +
-                      count_tree(self, self->spans.at[node].right)
-                : 0;
 }
 
 enum ar_status heap_check(const struct heap *self, uint64_t *releasable_bytes,
@@ -186,9 +176,13 @@ enum ar_status heap_check(const struct heap *self, uint64_t *releasable_bytes,
         reserved_bytes += segment->bytes;
         end_before = address;
     }
-    for (uint32_t i = 0; i < self->list_room; i++)
-        for (unsigned r = 0; self->lists[i] && r < AR_SPAN_INDEX_CLASSES; r++)
-            listed += count_tree(self, self->lists[i]->index.roots[r]);
+    for (uint32_t i = 0; i < self->list_room; i++) {
+        uint64_t count = 0;
+        if (self->lists[i] &&
+            ar_span_index_fault(&self->lists[i]->index, self->spans.at, free_pieces, &count))
+            return ar_policy_broken(self->policy, "the index of a list is broken", i, error);
+        listed += count;
+    }
     if (listed != free_pieces || self->policy->totals.reserved_bytes != reserved_bytes)
         return ar_policy_broken(
             self->policy,

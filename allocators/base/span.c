@@ -177,3 +177,63 @@ void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *span
     *before = 0;
     *after = 0;
 }
+
+bool ar_span_index_has(const struct ar_span_index *self, const struct ar_span *spans, uint32_t span)
+{
+    const struct ar_span *wanted = &spans[span];
+    uint64_t flip = self->address_flip;
+    uint32_t node = self->roots[ar_span_index_class(wanted->bytes | 1u)];
+    while (node && node != span)
+        node = ar_span_index_reaches(&spans[node], flip, wanted->bytes, wanted->address ^ flip)
+                   ? spans[node].left
+                   : spans[node].right;
+    return node == span;
+}
+
+/* The in-order walk over the tree of a class. */
+struct tree_check {
+    const struct ar_span *spans;
+    uint64_t flip, count, most;
+    unsigned class;
+    uint32_t last;
+};
+
+/* The priorities, which are checked on the way down, keep the depth logarithmic. */
+static const char *tree_fault(struct tree_check *check, uint32_t node)
+{
+    const struct ar_span *spans = check->spans;
+    const struct ar_span *span = &spans[node];
+    if (!node)
+        return NULL;
+    if (check->count++ >= check->most)
+        return "holds more spans than are free";
+    if (spans[span->left].priority > span->priority || spans[span->right].priority > span->priority)
+        return "is out of shape";
+    if (span->used)
+        return "holds a used span";
+    if (ar_span_index_class(span->bytes) != check->class)
+        return "holds a span of another class";
+    const char *fault = tree_fault(check, span->left);
+    const struct ar_span *last = &spans[check->last];
+    if (!fault && check->last &&
+        !ar_span_index_reaches(span, check->flip, last->bytes, (last->address ^ check->flip) + 1))
+        fault = "is out of order";
+    check->last = node;
+    return fault ? fault : tree_fault(check, span->right);
+}
+
+const char *ar_span_index_fault(const struct ar_span_index *self, const struct ar_span *spans,
+                                uint64_t most, uint64_t *count)
+{
+    struct tree_check check = {.spans = spans, .flip = self->address_flip, .most = most};
+    const char *fault = NULL;
+    for (unsigned class = 0; class < AR_SPAN_INDEX_CLASSES && !fault; class ++) {
+        if ((self->classes >> class & 1u) != (self->roots[class] != 0))
+            return "has another bitmap than trees";
+        check.class = class;
+        check.last = 0;
+        fault = tree_fault(&check, self->roots[class]);
+    }
+    *count = check.count;
+    return fault;
+}

@@ -150,6 +150,13 @@ AR_API bool ar_span_index_find(struct ar_span_index *self, struct ar_span *spans
 AR_API uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_span *spans,
                                      uint64_t bytes, uint64_t address);
 
+/* For validate: whether the span is in the index; and a check of the whole index, which counts its
+ * spans and returns what is wrong, or NULL. The check stops after `most` spans. */
+AR_API bool ar_span_index_has(const struct ar_span_index *self, const struct ar_span *spans,
+                              uint32_t span);
+AR_API const char *ar_span_index_fault(const struct ar_span_index *self,
+                                       const struct ar_span *spans, uint64_t most, uint64_t *count);
+
 /* For classes that hold several spans: parts of the functions below. */
 AR_API void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link);
 AR_API void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans,

@@ -186,7 +186,7 @@ static enum ar_status check_new(struct checked *self, const struct ar_policy_req
 {
     uint64_t address = block->address;
     if (block->granted_bytes < request->bytes)
-        return corrupt(self, "%" PRIu64 " bytes were asked for and %" PRIu64 " granted at %" PRIu64,
+        return corrupt(self, "%" PRIu64 " bytes were requested and %" PRIu64 " granted at %" PRIu64,
                        request->bytes, block->granted_bytes, address);
     if (request->alignment > 1 && address % request->alignment != 0 &&
         (self->forward.ops.capabilities & AR_POLICY_HONOURS_ALIGNMENT))

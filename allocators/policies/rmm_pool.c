@@ -184,11 +184,11 @@ static uint32_t merge_others(struct rmm *self, uint32_t stream, uint64_t bytes)
 /* The bytes by which the pool tries to grow; 0: the maximum does not allow the request. */
 static uint64_t size_to_grow(const struct rmm *self, uint64_t bytes)
 {
-    uint64_t held = self->base.totals.reserved_bytes;
+    uint64_t reserved = self->base.totals.reserved_bytes;
     if (!self->maximum_bytes)
-        return bytes > held ? bytes : held;
-    uint64_t remaining = held < self->maximum_bytes
-                             ? ar_size_round_up(self->maximum_bytes - held, ALIGNMENT_BYTES)
+        return bytes > reserved ? bytes : reserved;
+    uint64_t remaining = reserved < self->maximum_bytes
+                             ? ar_size_round_up(self->maximum_bytes - reserved, ALIGNMENT_BYTES)
                              : 0;
     if (bytes > remaining)
         return 0;

@@ -1,6 +1,6 @@
-/* Recordings of the driver's stream-ordered pool on a real card (tests/golden/data/async) against
- * the model in the simulated device, event by event: used bytes must be the same, reserved bytes
- * within a tenth. The greatest deviation of each recording is printed. */
+/* Recordings of the stream-ordered pool of the driver on a real card (tests/golden/data/async)
+ * compared with the model of the simulated device, event by event: used bytes must be equal,
+ * reserved bytes within a tenth. The greatest deviation of each recording is printed. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>

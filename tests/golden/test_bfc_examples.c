@@ -1,6 +1,6 @@
 /* Worked examples of the BFC allocator: most measured with its own code over a bump address
- * (google/tsl and openxla/xla), some asserted by its unit tests. The numbers in the names are
- * those of the list that they were taken from. */
+ * (google/tsl and openxla/xla), some from its unit tests. The numbers in the names are those of the
+ * source list. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

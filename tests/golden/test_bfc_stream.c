@@ -1,5 +1,5 @@
-/* The request stream of 2000 steps that several allocators' real code was measured with, held
- * against what the BFC allocator's own code gave (google/tsl, compiled over a bump address). */
+/* A request stream of 2000 steps, for which the real code of several allocators was measured,
+ * compared with the results of the BFC allocator (google/tsl, compiled over a bump address). */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>

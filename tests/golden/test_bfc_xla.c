@@ -1,6 +1,6 @@
-/* Replays what the XLA allocator did on an H100 (data/xla/README.md) and compares each address,
- * the bytes in use, the largest free chunk and the pool's bytes after each step. The backing
- * gives regions at the recorded addresses, and fails the test where a size differs. */
+/* Replays a recording of the XLA allocator on an H100 (data/xla/README.md) and compares each
+ * address, the bytes in use, the largest free chunk and the bytes of the pool after each step. The
+ * backing returns regions at the recorded addresses and fails the test if a size differs. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 struct recorded_backing {
     struct ar_backing base;
-    uint64_t bytes, address; /* of the region that is due; bytes 0: none is */
+    uint64_t bytes, address; /* of the expected region; bytes 0: none */
 };
 
 static enum ar_status recorded_alloc(struct ar_backing *base, uint64_t bytes, uint64_t *address)

@@ -1,5 +1,5 @@
-/* GMLake's decisions on a simulated H100: what is stitched, what is not, what becomes of stitched
- * blocks. The device refuses every misuse of its virtual memory. */
+/* The decisions of GMLake on a simulated H100: what is stitched, what is not, and the life of
+ * stitched blocks. The device refuses every misuse of its virtual memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,7 @@ static uint64_t free_bytes(const struct rig *rig)
     return ar_policy_free_bytes(&rig->policy.policy->totals);
 }
 
-/* Two free blocks of those sizes, each a segment of its own. */
+/* Two free blocks of these sizes, each in its own segment. */
 static void two_free_blocks(struct rig *rig, uint64_t a_bytes, uint64_t b_bytes)
 {
     struct ar_policy_block a = request(rig, a_bytes);
@@ -102,7 +102,7 @@ static void stitches_from_the_limit_on(void **state)
     close_rig(&rig);
 }
 
-/* The largest block comes first, the smallest that is needed is cut: 200 of 300 MiB are taken. */
+/* The largest block is first, the smallest needed one is cut: 200 of 300 MiB are used. */
 static void takes_the_largest_first(void **state)
 {
     (void)state;
@@ -117,15 +117,15 @@ static void takes_the_largest_first(void **state)
     ar_policy_stats(rig.policy.policy, &stats);
     assert_int_equal(stats.count.segments_made, 4);
     assert_int_equal(stats.largest_free_block_bytes, 100 * AR_MIB);
-    /* What is left of the second block is above what was taken of it. */
+    /* The rest of the second block lies above the used part. */
     assert_int_equal(request(&rig, 100 * AR_MIB).address, blocks[0].address);
     assert_int_equal(request(&rig, 100 * AR_MIB).address, blocks[1].address + 200 * AR_MIB);
     assert_int_equal(reserved(&rig), 800 * AR_MIB);
     close_rig(&rig);
 }
 
-/* A freed view is handed out again at its address, without a call to the driver; while one of
- * its pages is used elsewhere it is not. */
+/* A freed view is reused at its address without a driver call, unless one of its pages is used at
+ * another address. */
 static void a_view_is_used_again(void **state)
 {
     (void)state;
@@ -189,8 +189,8 @@ static void level_one_asks_the_device_first(void **state)
     close_rig(&rig);
 }
 
-/* Address space above the limit: what is not in use is destroyed, and a later request is
- * stitched anew. */
+/* Address space above the limit: unused views are destroyed, and a later request makes a new
+ * one. */
 static void views_are_collected(void **state)
 {
     (void)state;
@@ -205,15 +205,15 @@ static void views_are_collected(void **state)
     ar_policy_stats(rig.policy.policy, &stats);
     assert_int_equal(stats.count.segments_freed, 0);
     release(&rig, request(&rig, 310 * AR_MIB)); /* a third block */
-    (void)request(&rig, 602 * AR_MIB); /* 310 and 292 MiB: a view of 602 beside that of 600 */
+    (void)request(&rig, 602 * AR_MIB);          /* 310 and 292 MiB: a view of 602 and one of 600 */
     ar_policy_stats(rig.policy.policy, &stats);
     assert_int_equal(stats.count.segments_freed, 1);
     release(&rig, a);
     close_rig(&rig);
 }
 
-/* A stitched block that another stream uses is pending until that stream has come by, and so
- * are the pages under it. */
+/* A stitched block that another stream uses is pending until the work of that stream is done, and
+ * so are its pages. */
 static void another_stream_delays_a_view(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static void another_stream_delays_a_view(void **state)
     close_rig(&rig);
 }
 
-/* empty_cache takes the views with the memory that they show. */
+/* empty_cache destroys the views with their memory. */
 static void trim_takes_views(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void trim_takes_views(void **state)
     close_rig(&rig);
 }
 
-/* Small requests are PyTorch's; large ones below 10 MiB share segments of 20 MiB. */
+/* Small requests are served as in PyTorch; large ones below 10 MiB share segments of 20 MiB. */
 static void sizes(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* Known answers of the policies that people use, through the whole machine: what PyTorch's
- * allocator, with and without expandable segments, the buddy system, and those that map pages hold
- * after small programs. Origins: PyTorch's developer notes on expandable segments and its issue
- * 123548; Robson's bound (1971). workloads/gen/known_answer.md describes the generators. */
+/* Known answers through the whole program: the reserved memory of PyTorch's allocator, with and
+ * without expandable segments, of the buddy system, and of the policies that map pages after small
+ * programs. Sources: PyTorch's developer notes on expandable segments and its issue 123548;
+ * Robson's bound (1971). workloads/gen/known_answer.md describes the generators. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static void linear_ramp(void **state)
     holds(EXPANDABLE, "linear_ramp:live=2", 1880, 0);
 }
 
-/* Doubling never fits into what it left: 16 (2^9 - 1) MiB, and the same in pages of 20. */
+/* A doubled block never fits into freed memory: 16 (2^9 - 1) MiB, and the same in pages of 20. */
 static void sawtooth(void **state)
 {
     (void)state;
@@ -91,7 +91,7 @@ static void steps_between_powers_of_two(void **state)
         uint64_t granted_mib;
     } rows[] = {
         {DEFAULT, 514},
-        {"torch:roundup_power2_divisions=1", 514}, /* it is without effect there, as reported */
+        {"torch:roundup_power2_divisions=1", 514}, /* it has no effect there, as reported */
         {"torch:roundup_power2_divisions=2", 768},
         {"torch:roundup_power2_divisions=4", 640},
         {"torch:roundup_power2_divisions=8", 576},
@@ -108,9 +108,9 @@ static void steps_between_powers_of_two(void **state)
 }
 
 /* Two programs of MindSpore whose lifetimes SOMAS saved, over the live peak: what another model of
- * PyTorch's allocator holds, and granted over reserved. Known with three decimals, which were rounded
- * from four. The larger one under expandable segments is not held against its 1.188 (.842): that is
- * two pages of 20 MiB less than here, see known_answers.md. */
+ * PyTorch's allocator reserves, and granted over reserved. Known with three decimals, which were
+ * rounded from four. The larger one under expandable segments is not compared with its 1.188
+ * (.842): that is two pages of 20 MiB less than here, see known_answers.md. */
 static void saved_programs(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void saved_programs(void **state)
     }
 }
 
-/* ---- small programs of their own ---- */
+/* ---- small programs -------------------------------------------------------------------------- */
 
 struct watch {
     uint64_t after[1024]; /* reserved bytes after each request and free */
@@ -165,7 +165,8 @@ static void watched(struct watch *watch, const char *policy, const char *device,
     experiment_rig_close(&rig);
 }
 
-/* Two holes of 16 MiB beside live blocks do not serve 32; after all is freed, a range does. */
+/* Two free blocks of 16 MiB next to live blocks do not serve 32; after all is freed, a range
+ * does. */
 static void live_free_block(void **state)
 {
     (void)state;
@@ -181,8 +182,8 @@ static void live_free_block(void **state)
     assert_int_equal(watch.after[10], 100 * AR_MIB);
 }
 
-/* 64 MiB where there is a base, then for each cycle 91 and 45.5 MiB, a pin of 2 MiB, and the two
- * freed. */
+/* 64 MiB if there is a base, then for each cycle 91 and 45.5 MiB, a pinning block of 2 MiB, and the
+ * frees of the two. */
 static char *pinned_pairs(unsigned cycles, bool base)
 {
     size_t room = 64 + (size_t)cycles * 128;
@@ -196,8 +197,8 @@ static char *pinned_pairs(unsigned cycles, bool base)
     return text;
 }
 
-/* A limit on division and a growing range together: what is free above the limit serves no
- * smaller request, and the pins keep it from joining. */
+/* A split limit and a growing range together: free blocks above the limit serve no smaller request,
+ * and the pinning blocks keep them from merging. */
 static void pinned_pair(void **state)
 {
     (void)state;
@@ -213,7 +214,7 @@ static void pinned_pair(void **state)
     watched(&watch, EXPANDABLE, CARD, events);
     assert_true(watch.after[watch.count - 1] < 500 * AR_MIB);
     free(events);
-    /* Without the base the range holds 101 pins and a pair, 338.5 MiB, in pages of 20. */
+    /* Without the base the range has 101 pinning blocks and a pair, 338.5 MiB, in pages of 20. */
     events = pinned_pairs(101, false);
     watched(&watch, EXPANDABLE, CARD, events);
     assert_int_equal(watch.after[watch.count - 1], 340 * AR_MIB);
@@ -234,9 +235,9 @@ static bool passes(const char *policy, const char *device, const char *workload)
     return passed;
 }
 
-/* Stitching: free blocks of 512 MiB and more together serve a larger request, by mapping their
- * pages a second time. Two of 300 and 400 MiB serve 600 and leave 100; 500 is below what is
- * stitched, so it is made anew. */
+/* Stitching: free blocks serve a larger request of at least 512 MiB together, by a second mapping
+ * of their pages. Two of 300 and 400 MiB serve 600 and leave 100; 500 is below the limit, so new
+ * memory is obtained. */
 static void stitching(void **state)
 {
     (void)state;
@@ -253,9 +254,9 @@ static void stitching(void **state)
     assert_true(passes("gmlake", CARD ",capacity=4GiB", "checkerboard:count=8,bytes=512MiB"));
 }
 
-/* ---- bounds ---- */
+/* ---- bounds ---------------------------------------------------------------------------------- */
 
-/* The buddy system's extent on Robson's program, M (1 + log2(n) / 2), whatever its chunks. */
+/* The extent of the buddy system on Robson's program, M (1 + log2(n) / 2), for any chunk size. */
 static void buddy_on_robson(void **state)
 {
     (void)state;
@@ -289,12 +290,12 @@ static uint64_t remapped(const char *policy, const char *device, const char *wor
     return bytes;
 }
 
-/* Every second block is freed and twice as much is asked for. At a capacity of all blocks this
- * needs pages that are mapped elsewhere, and holes that have whole ones. */
+/* Every second block is freed and blocks of twice the size are requested. With a capacity of all
+ * blocks this needs pages to be remapped, and free blocks with whole pages. */
 static void checkerboard(void **state)
 {
     (void)state;
-    /* Holes of 8 MiB hold no page of 20; holes of 40 do. */
+    /* Free blocks of 8 MiB have no whole page of 20; those of 40 do. */
     assert_false(passes(EXPANDABLE, CARD ",capacity=480MiB", "checkerboard:count=60,bytes=8MiB"));
     assert_true(passes(EXPANDABLE, CARD ",capacity=2400MiB", "checkerboard:count=60,bytes=40MiB"));
     static const char *const fixed[] = {"first-fit", "best-fit", "buddy"};
@@ -303,11 +304,11 @@ static void checkerboard(void **state)
     assert_true(passes("vmm", CARD ",capacity=514MiB", "checkerboard"));
     assert_true(passes("vmm", CARD ",capacity=2402MiB", "checkerboard:count=60,bytes=40MiB"));
     assert_int_equal(remapped("vmm", CARD ",capacity=514MiB", "checkerboard", true), 16 * AR_MIB);
-    /* Holes of 1 MiB hold no page of 2: nothing can be mapped elsewhere. */
+    /* Free blocks of 1 MiB have no whole page of 2: nothing can be remapped. */
     assert_int_equal(remapped("vmm", CARD ",capacity=64MiB", "checkerboard:bytes=1MiB", false), 0);
 }
 
-/* The extent of no policy that leaves blocks where they are is below Robson's bound. */
+/* No policy that does not move blocks has an extent below Robson's bound. */
 static void robsons_bound_holds(void **state)
 {
     (void)state;
@@ -331,8 +332,8 @@ static void robsons_bound_holds(void **state)
         }
 }
 
-/* Robson's bound holds for those that cannot move: 3057 units of 2 MiB for 1024 live. Mapping
- * pages elsewhere breaks it. */
+/* Robson's bound holds for policies that cannot move memory: 3057 units of 2 MiB for 1024 live
+ * ones. Remapped pages break it. */
 static void mapping_breaks_robsons_bound(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Lifetimes of MiniMalloc, SOMAS and IOPDDL (tests/golden/data/planning): the live peak, what placing comes
- * to in two orders, and what the search proves. */
+/* Lifetimes of MiniMalloc, SOMAS and IOPDDL (tests/golden/data/planning): the live peak, the top of
+ * two orders of placement, and the proofs of the search. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,15 +13,15 @@
 
 #define FOLDER "tests/golden/data/planning/"
 
-/* What was measured with other code: the blocks, the most live bytes, and over these the top
- * of "largest first" and of first fit as they come (born at one moment: the larger first). The
- * number in a name is the capacity, which is the optimum where it is the live peak. */
+/* Measured with other code: the blocks, the live peak, and the top of "largest first" and of first
+ * fit in the order of births (among equals the larger first) over the peak. The number in a name is
+ * the capacity, which is the optimum if it is the live peak. */
 static const struct known {
     const char *name;
     size_t count;
     uint64_t peak_bytes;
     double by_size, first_fit;
-    bool solved; /* the search proves in 500,000 steps that the live peak is enough */
+    bool solved; /* the search proves in 500,000 steps that the live peak suffices */
 } known[] = {
     {"A.1048576", 154, 1048576, 1.290, 1.707, true},
     {"B.1048576", 170, 1048576, 1.347, 1.604, true},
@@ -80,7 +80,7 @@ static void peaks_and_ratios_are_the_known_ones(void **state)
     }
 }
 
-/* The search without a clock: the same steps everywhere. */
+/* The search without a clock: the same steps on every machine. */
 static void solve(const struct known *known_one)
 {
     char path[128];
@@ -89,7 +89,7 @@ static void solve(const struct known *known_one)
     struct packing packing;
     struct packing_best best;
     struct packing_exact exact;
-    /* Of the two that are not solved, little is asked. */
+    /* The two unsolved problems get few steps. */
     const struct packing_exact_options options = {.steps_most = known_one->solved ? 500000 : 50000};
     struct packing_block *blocks = planning_rig_read(path_of(known_one, path), &count);
     uint64_t *offsets = calloc(count, sizeof *offsets);

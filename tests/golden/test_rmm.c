@@ -1,6 +1,6 @@
 /* Recordings of RMM on a real card (tests/golden/data/rmm), operation by operation: `rmm-pool` and
- * `rmm-arena` must put every block at the same address, fail where RMM failed, and take from the
- * device and give back to it the same blocks at the same operations. One test is one recording. */
+ * `rmm-arena` must place every block at the same address, fail at the same requests, and obtain and
+ * release the same device allocations at the same operations. One test is one recording. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static bool read_line(struct recording *r)
     return true;
 }
 
-/* What RMM takes from the device here, and where that lies, or what it gives back. */
+/* The device allocation that RMM obtains here, with its address, or releases. */
 static bool read_segment(struct recording *r)
 {
     uint64_t bytes;

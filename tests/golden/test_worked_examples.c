@@ -1,13 +1,13 @@
 /* Worked examples of many allocators as small scripts over a bump address. Words of a script:
  *
- *   +BYTES[@OFFSET][sSTREAM]   a request; its place if it matters. `+BYTES!` must fail
+ *   +BYTES[@OFFSET][sSTREAM]   a request, with its address if given. `+BYTES!` must fail
  *   -N                         frees the N-th request, from 0
  *   =BYTES                     reserved bytes now
  *   ~BYTES                     granted bytes now
- *   ^BYTES                     largest hole now
- *   c                          gives the cache back
+ *   ^BYTES                     largest free block now
+ *   c                          releases the cache
  *
- * BYTES may end in K, M or G. A policy with known examples adds rows here. */
+ * BYTES may end in K, M or G. Add rows here for a policy with known examples. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,13 +61,13 @@ static const struct example examples[] = {
      "+100@0 +257@512 +1000@1K +70000@128K +4096@4K +256@256 ~137216 -0 +200@0 -1 -2 +600000! "
      "+256K@256K"},
     {"buddy order flip", "buddy:chunk=1M", UINT64_MAX, "+16M +16M +16M +16M -0 -1 -2 -3 +32M =96M"},
-    /* TLSF: places are payloads, 8 bytes after the header. */
+    /* TLSF: addresses are those of payloads, after the header of 8 bytes. */
     {"tlsf good fit passes an exact hole", "tlsf:pool=1M,limit=1M", UINT64_MAX,
      "+1@8 +24@40 +25@72 +100@112 +256@224 +1000@488 +4096@1496 +65536@5600 -3 -5 +104@112 "
      "+1000@71144"},
     {"tlsf a block of 1000 serves 988", "tlsf:pool=4K,limit=1016", UINT64_MAX, "+988@8"},
     {"tlsf a block of 1000 does not serve 996", "tlsf:pool=4K,limit=1016", UINT64_MAX, "+996!"},
-    /* Slabs: the first of a class has two blocks, or 16 KiB. */
+    /* Slabs: the first slab of a class has two blocks, or 16 KiB. */
     {"slab eight classes to a doubling", "slab", UINT64_MAX,
      "+4096 ~4K +4097 ~8704 +256K ~270848 +262145 ~533248"},
     {"slab lowest block first, large ones apart", "slab", UINT64_MAX,
@@ -106,8 +106,8 @@ static const struct example examples[] = {
     {"rmm-arena takes half of what is free", "rmm-arena", 32 * AR_MIB, "+256@0 =16M ^15M"},
     {"rmm-arena takes a superblock whole", "rmm-arena:arena_size=2M", UINT64_MAX,
      "+1048577@0 ^1048320 +256@1048832s1 +256@1049088s1 ^1047808 -0"},
-    /* The stream has the superblock, so a large request finds the global arena bare; all comes
-       back to that, and the block is served behind the one that is left. */
+    /* The stream has the superblock, so a large request finds no memory in the global arena. All
+       superblocks return to it, and the block is placed after the live one. */
     {"rmm-arena defragments once", "rmm-arena:arena_size=3M", UINT64_MAX,
      "+256@0 +256@256 +2M@1M -2 -0 +1M@1Ms1 +2M! -3 +2M@1M +1M! +255K@512 -1 -5 -7 +3M@0"},
     {"rmm-arena frees what another stream had", "rmm-arena:arena_size=4M", UINT64_MAX,

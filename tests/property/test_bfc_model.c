@@ -1,6 +1,6 @@
-/* The BFC family against a model written for plainness: chunks in an array by address, every
- * search from end to end, bins as the original has them. Random requests, frees, alignments,
- * limits and refusals of the backing; each address, each size and all totals must agree. */
+/* The BFC family compared with a simple model: chunks in an array by address, linear searches, and
+ * the bins of the original. Random requests, frees, alignments, limits and refusals of the backing;
+ * each address, each size and all totals must agree. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -344,7 +344,7 @@ static void test_preallocating(void **state)
     check_against_model(&setup, 6);
 }
 
-/* Few sizes, so that many holes are equal and the address decides. */
+/* Few sizes, so that many free blocks are equal and the address decides. */
 static void test_equal_sizes(void **state)
 {
     (void)state;

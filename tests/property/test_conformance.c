@@ -1,5 +1,5 @@
-/* What the contract asks of every policy, held against every policy of policies.def on every
- * kind of memory: a new policy needs no test for these. POLICY sets one spec instead. */
+/* The requirements of the contract, tested for every policy of policies.def on every kind of
+ * memory. A new policy needs no tests for these. POLICY sets one spec instead. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,8 +30,8 @@ struct bench {
     size_t count;
 };
 
-/* False where the policy says that it cannot use that memory; that is its right where it needs
- * virtual memory, or adjacent segments, that are not there. */
+/* False: the policy cannot use that memory, because it needs virtual memory or adjacent segments
+ * that are missing. */
 static bool bench_open(struct bench *b, const char *name, int kind, uint64_t cap_bytes,
                        const char *prefix, uint64_t fail_at)
 {
@@ -58,7 +58,7 @@ static void bench_close(struct bench *b)
     memory_close(&b->memory);
 }
 
-/* Runs `check` on each kind of memory; at least one must do. */
+/* Runs `check` on each kind of memory. At least one must be usable. */
 static void on_each(const char *name, const char *prefix, void (*check)(struct bench *b))
 {
     int ran = 0;
@@ -73,7 +73,7 @@ static void on_each(const char *name, const char *prefix, void (*check)(struct b
     assert_true(ran > 0);
 }
 
-/* An offline policy is told of what fill does: each block lives to the end. */
+/* An offline policy gets the lifetimes of fill: each block lives to the end. */
 static void plan_fill(struct bench *b, uint64_t bytes)
 {
     struct ar_policy *policy = b->rig.policy;
@@ -95,7 +95,7 @@ static void fill(struct bench *b, uint64_t bytes)
                      ar_policy_problem(b->rig.policy));
 }
 
-/* Every second one first, so that holes come to be. */
+/* Every second block first, to make free blocks between live ones. */
 static void free_all(struct bench *b)
 {
     for (size_t first = 0; first < 2; first++)
@@ -104,7 +104,7 @@ static void free_all(struct bench *b)
     b->count = 0;
 }
 
-/* ---- the books: totals, walk, stats and validate say the same --------------------------- */
+/* ---- totals, walk, stats and validate agree -------------------------------------------------- */
 
 static void books(struct bench *b)
 {
@@ -135,8 +135,8 @@ static void books(struct bench *b)
     assert_int_equal(sums.bytes[AR_POLICY_RANGE_PENDING], totals->pending_bytes);
     assert_int_equal(sums.bytes[AR_POLICY_RANGE_OVERHEAD], totals->overhead_bytes);
     assert_int_equal(sums.bytes[AR_POLICY_RANGE_FREE], ar_policy_free_bytes(totals));
-    /* The largest that could be handed out of it: less than the hole where requests are rounded
-     * up in the search, but of its order. servable_is_served asks for just that much. */
+    /* The largest request that it can serve: less than the free block if the search rounds requests
+     * up, but of the same order. servable_is_served requests exactly that. */
     assert_true(stats.largest_free_block_bytes <= sums.largest_free_block_bytes);
     if (!policy->ops->servable)
         assert_true(stats.largest_free_block_bytes >= sums.largest_free_block_bytes / 2);
@@ -207,7 +207,7 @@ static void trim_keeps_what_is_live(void **state)
     on_each(*state, "", trims);
 }
 
-/* ---- requests that cannot be served ------------------------------------------------------ */
+/* ---- requests that cannot be served ---------------------------------------------------------- */
 
 static void asks_too_much(struct bench *b)
 {
@@ -217,7 +217,7 @@ static void asks_too_much(struct bench *b)
     struct ar_policy_stats before;
     struct ar_policy_stats after;
     if (policy->ops->capabilities & (AR_POLICY_OVERLAPS | AR_POLICY_OFFLINE))
-        return; /* `null` serves all; an offline one has seen what comes */
+        return; /* `null` serves all; an offline policy knows the requests */
     fill(b, 1000);
     struct ar_policy_totals totals = policy->totals;
     ar_policy_stats(policy, &before);
@@ -234,8 +234,8 @@ static void asks_too_much(struct bench *b)
     books(b);
 }
 
-/* A first request beyond the device leaves nothing wrong behind: what is served after it lies in
- * memory that the device knows of. */
+/* A first request above the device capacity has no effect: later blocks lie in memory that the
+ * device knows. */
 static void serves_after_refusal(struct bench *b)
 {
     struct ar_policy_block block;
@@ -263,7 +263,7 @@ static void refusal_changes_no_total(void **state)
     on_each(*state, "", asks_too_much);
 }
 
-/* What servable promises for no call at all is served without one. */
+/* A request of servable(EFFORT_NONE) bytes is served without a call. */
 static void served_as_promised(struct bench *b)
 {
     struct ar_policy *policy = b->rig.policy;
@@ -337,7 +337,7 @@ static void alignment(void **state)
     on_each(*state, "", alignment_is_honoured);
 }
 
-/* ---- holes watched ----------------------------------------------------------------------- */
+/* ---- the watch of free blocks ---------------------------------------------------------------- */
 
 static bool usable(void *argument, const struct ar_policy_range *range)
 {
@@ -359,7 +359,7 @@ static void watch(void **state)
             struct ar_policy_free_watch held = {.unit_bytes = 100000};
             b.rig.policy->watch = &held;
             struct op_script part = script;
-            part.count -= script.count / 3; /* stop in the middle: holes and blocks are there */
+            part.count -= script.count / 3; /* stop in the middle, with free and used blocks */
             assert_int_equal(op_script_run(&part, b.rig.policy).status, AR_OK);
             struct ar_policy_free_watch sum = {.unit_bytes = 100000};
             ar_policy_walk(b.rig.policy, usable, &sum);
@@ -370,9 +370,9 @@ static void watch(void **state)
     op_script_close(&script);
 }
 
-/* ---- faults: each host allocation, each call for memory, fails once ----------------------- */
+/* ---- faults: each host allocation, each call for memory, fails once -------------------------- */
 
-/* What a failing run may end with; after it everything is given back all the same. */
+/* The possible results of a run with a fault. Everything is released after any of them. */
 static void after_fault(struct bench *b, const struct op_script *script, enum ar_status allowed)
 {
     struct op_result result = op_script_run(script, b->rig.policy);
@@ -399,7 +399,7 @@ static void host_faults(void **state)
             else if (b.rig.policy)
                 after_fault(&b, &script, AR_HOST_MEMORY);
             if (b.rig.host.calls < at)
-                calls = b.rig.host.calls; /* it never came to that call */
+                calls = b.rig.host.calls; /* that call was never made */
             bench_close(&b);
         }
     }
@@ -423,7 +423,7 @@ static void backing_faults(void **state)
     op_script_close(&script);
 }
 
-/* ---- all of them, for each policy ---------------------------------------------------------- */
+/* ---- all of them, for each policy ------------------------------------------------------------ */
 
 int main(void)
 {

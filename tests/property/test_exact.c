@@ -1,6 +1,6 @@
-/* The exact search against brute force, of two kinds: every offset for every block; and placing
- * blocks at their lowest gaps in every order there is, which finds the optimum, since the blocks
- * of an optimal plan can be placed again in the order of their offsets. */
+/* The exact search compared with brute force of two kinds: every offset for every block; and
+ * placement at the lowest free offset in every order, which finds the optimum because the blocks of
+ * an optimal plan can be placed again in the order of their offsets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define MOST   16
 #define BLOCKS 7
 
-/* Every order, by Heap's rule. */
+/* Every order, by Heap's algorithm. */
 static uint64_t every_order(const struct packing *packing)
 {
     uint32_t order[BLOCKS], turns[BLOCKS] = {0};
@@ -39,7 +39,7 @@ static uint64_t every_order(const struct packing *packing)
     return best_bytes;
 }
 
-/* Solves one problem, which must be proven, and looks at the plan. */
+/* Solves one problem, which must be proven, and checks the plan. */
 static struct packing_exact solve(const struct packing_block *blocks, size_t count,
                                   uint64_t (*brute)(const struct packing *packing))
 {
@@ -51,7 +51,7 @@ static struct packing_exact solve(const struct packing_block *blocks, size_t cou
     const struct packing_exact_options options = {.steps_most = 0};
     assert_int_equal(packing_open(&packing, &host, blocks, count, NULL), AR_OK);
     assert_int_equal(packing_best_order(&packing, offsets, &best), AR_OK);
-    exact.top_bytes = best.top_bytes * 2; /* a plan that is easy to better */
+    exact.top_bytes = best.top_bytes * 2; /* a plan that is easy to improve */
     assert_int_equal(packing_exact(&packing, &options, offsets, &exact), AR_OK);
     assert_int_equal(exact.top_bytes, brute(&packing));
     assert_int_equal(exact.least_bytes, exact.top_bytes);
@@ -63,7 +63,7 @@ static struct packing_exact solve(const struct packing_block *blocks, size_t cou
     return exact;
 }
 
-/* Blocks from `at` on at every offset there is. */
+/* Blocks from `at` on at every possible offset. */
 static bool try_offsets(const struct packing_block *blocks, size_t count, uint64_t *offsets,
                         size_t at, uint64_t capacity_bytes)
 {
@@ -137,7 +137,7 @@ static void units_do_not_matter(void **state)
     }
 }
 
-/* Larger ones, where only the sizes of the steps say whether it ends. */
+/* Larger problems, for which only the number of steps says whether it ends. */
 static void says_how_far_it_got(void **state)
 {
     (void)state;

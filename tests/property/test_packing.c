@@ -1,5 +1,5 @@
-/* Offline placement against brute force: peaks counted moment by moment, plans looked at pair by
- * pair, the lowest gap found by trying every offset. */
+/* Offline placement compared with brute force: peaks counted for each moment, plans checked for
+ * each pair, the lowest offset found by trying every one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static int by_offset(const void *left, const void *right)
     return (a->key > b->key) - (a->key < b->key);
 }
 
-/* The lowest gap between the blocks placed before that are live with this one, sorted. */
+/* The lowest gap between the sorted blocks that are placed and live at the same time. */
 static uint64_t gap_by_sorting(const struct packing_block *blocks, const uint32_t *order,
                                size_t placed, const uint64_t *offsets)
 {
@@ -133,7 +133,7 @@ static void places_many_at_the_lowest_gap(void **state)
     }
 }
 
-/* A workload that frees nothing: each block meets all others, which must not take n^2 steps. */
+/* A workload without frees: each block meets all others, but this must not take n^2 steps. */
 static void blocks_that_all_live_take_few_steps(void **state)
 {
     (void)state;
@@ -238,7 +238,7 @@ static void refuses_what_is_no_block(void **state)
     assert_int_equal(host.now_bytes, 0);
 }
 
-/* Few keys and many, wide ones and ones that differ in a digit only. */
+/* Few and many keys, wide ones and ones that differ in one digit. */
 static void sorting_keeps_equals_in_order(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* Random operations on every policy, a million with `make soak`, with the oracle in its shadow: `checked` looks at
- * each answer, and walks and validates after each call while at most 256 blocks are live, at
- * every thousandth where more are. Then a part of the same script twice: the same seed gives
- * the same placements, byte for byte.
+/* Random operations on every policy with the test oracle, a million with `make soak`: `checked`
+ * checks each result, and walks and validates after each call while at most 256 blocks are live,
+ * else after every thousandth. Then a part of the same script twice: the same seed gives the same
+ * placements, byte for byte.
  *
  * OPS sets the number of operations, SEED the seed, POLICY one spec instead of all policies. */
 #include <inttypes.h>
@@ -24,7 +24,7 @@
 
 #define MOST_LIVE  4000
 #define MOST_BYTES (64 * AR_MIB)
-#define CAP_BYTES  (3 * AR_GIB) /* the large stretches ask for more than that: some requests fail */
+#define CAP_BYTES  (3 * AR_GIB) /* the large phases request more than that: some requests fail */
 
 static uint64_t number(const char *name, uint64_t otherwise)
 {
@@ -36,7 +36,7 @@ static uint64_t number(const char *name, uint64_t otherwise)
     return value;
 }
 
-/* Runs the script under the oracle on one kind of memory. False: that policy cannot use it. */
+/* Runs the script under the oracle on one kind of memory. False: the policy cannot use it. */
 static bool run(const struct op_script *script, const char *name, int kind, const char *checked,
                 struct op_result *result)
 {
@@ -73,7 +73,7 @@ static void one_policy(void **state)
     bool offline = policy_rig_is_offline(name); /* plans take longer */
     size_t ops = number("OPS", test_amount(1000000, offline ? 50000 : 150000));
     bool ran = false;
-    /* Most of them on bump, where addresses touch and a fault of one byte shows; the rest, or
+    /* Most of them on bump, where addresses touch and an error of one byte is visible; the rest, or
      * all for a policy that needs it, with virtual memory. */
     for (int kind = 1; kind <= 2; kind++) {
         clock_t start = clock();

@@ -1,5 +1,5 @@
-/* Where first fit puts every block of a trace: live blocks never overlap, the arena ends where the
- * highest does, and what has no memory has no place. */
+/* The places of first fit for every block of a trace: live blocks never overlap, the arena ends at
+ * the highest block, and a request without memory has no place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static int by_start(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* The blocks that are live now lie apart. */
+/* The blocks that are live now do not overlap. */
 static void check_apart(const struct place *live, size_t slots, struct place *scratch)
 {
     size_t count = 0;

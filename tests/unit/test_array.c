@@ -1,5 +1,5 @@
-/* Arrays that grow: what was put in stays, room doubles, and no memory leaves all as it was. Arrays in order: the
- * first item above a value. */
+/* Arrays that grow: items stay, the room doubles, and without memory nothing changes. Sorted
+ * arrays: the first item above a value. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static void items_stay_as_it_grows(void **state)
     free(items);
 }
 
-/* Twice as many items as fit into all addresses. */
+/* Twice as many items as the address space can hold. */
 static void what_cannot_be_had_changes_nothing(void **state)
 {
     char *items = malloc(1);
@@ -56,7 +56,7 @@ static void the_first_above_is_found(void **state)
     assert_int_equal(ar_array_above(NULL, 0, sizeof *items, key_at, 5), 0);
 }
 
-/* Values whose difference does not fit into an int, equal ones and one alone. */
+/* Values whose difference exceeds an int, equal values, and a single one. */
 static void values_are_put_in_order(void **state)
 {
     (void)state;

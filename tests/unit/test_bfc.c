@@ -1,5 +1,5 @@
-/* The BFC family beyond its goldens: limits, settings, alignment, two ends, failures of the
- * host and of the backing, the index, and that validate finds what is broken. */
+/* The BFC family in addition to its goldens: limits, settings, alignment, two ends, failures of the
+ * host and of the backing, the index, and the faults that validate finds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static struct bfc *bfc_of(const struct bfc_rig *rig)
     return (struct bfc *)rig->policy;
 }
 
-/* ---- limits ---------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static uint64_t limit_of(const char *spec, uint64_t total_bytes)
 {
@@ -41,7 +41,8 @@ static void test_limit_by_default(void **state)
                      16 * AR_GIB - 500 * AR_MIB);
     assert_int_equal(limit_of("growth", 2 * AR_GIB - 1), 2 * AR_GIB - 1 - 225 * AR_MIB);
     assert_int_equal(limit_of("growth", 2 * AR_GIB), 2 * AR_GIB - 1800 * AR_MIB);
-    /* Where no more is free than the system is left, all of it is tried (tensorflow#8170: 190.3125 MiB). */
+    /* If no more is free than the share of the system, all of it is used (tensorflow#8170: 190.3125
+ * MiB). */
     assert_int_equal(limit_of("greedy", 199557120), 199557120);
     assert_int_equal(limit_of("growth", 100 * AR_MIB), 100 * AR_MIB);
     assert_int_equal(limit_of("bfc", 225 * AR_MIB), 225 * AR_MIB);
@@ -56,7 +57,7 @@ static void test_limit_by_option(void **state)
     assert_int_equal(limit_of("bfc:fraction=0.5", 80 * AR_GIB), 40 * AR_GIB);
     assert_int_equal(limit_of("bfc:fraction=0.1,framework=jax", 85018542080), 8501854208);
     assert_int_equal(limit_of("bfc:system_memory=1GiB,fraction=0.5", 80 * AR_GIB), 79 * AR_GIB);
-    /* more than there is: does not count */
+    /* more than is free: ignored */
     assert_int_equal(limit_of("bfc:system_memory=100GiB,fraction=0.5", 80 * AR_GIB), 40 * AR_GIB);
 }
 
@@ -160,7 +161,7 @@ static void test_settings(void **state)
     check_setting("greedy:framework=jax,garbage_collection=true", NULL);
 }
 
-/* ---- alignment and two ends ------------------------------------------------------------ */
+/* ---- alignment and two ends ------------------------------------------------------------------ */
 
 static void test_alignment(void **state)
 {
@@ -169,7 +170,7 @@ static void test_alignment(void **state)
     assert_int_equal(bfc_rig_alloc(rig, 0, 256), 0);
     assert_int_equal(bfc_rig_alloc_at(rig, 1, 1000, 4096, false), 4096);
     assert_int_equal(rig->blocks[1].granted_bytes, 1024);
-    /* the padding is a free chunk of its own */
+    /* the padding is a free chunk */
     assert_int_equal(bfc_rig_alloc(rig, 2, 3840), 256);
     bfc_rig_free(rig, 0);
     bfc_rig_free(rig, 1);
@@ -224,7 +225,7 @@ static void test_free_blocks_of_the_other_end_stay(void **state)
     bfc_rig_close(rig);
 }
 
-/* Four holes of 1 KiB of the lower end, at 0, 2, 4 and 6 KiB. */
+/* Four free blocks of 1 KiB of the lower end, at 0, 2, 4 and 6 KiB. */
 static struct bfc_rig *with_lower_free_blocks(const char *spec)
 {
     struct bfc_rig *rig = bfc_rig_open(spec, UINT64_MAX);
@@ -300,10 +301,10 @@ static void test_two_ends_at_random(void **state)
     }
 }
 
-/* ---- failures -------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
-/* A fixed run of requests with growth, splits, merges and a collection; any host or backing
- * call may be made to fail. Returns how many requests failed. */
+/* A fixed sequence of requests with growth, splits, merges and a collection, in which any host or
+ * backing call can fail. Returns the number of failed requests. */
 static unsigned run_with_failures(struct bfc_rig *rig)
 {
     unsigned failed = 0;
@@ -374,7 +375,7 @@ static void test_backing_refuses(void **state)
     assert_true(calls >= 4);
 }
 
-/* ---- the index and what is measured of it ----------------------------------------------- */
+/* ---- the index and its metadata -------------------------------------------------------------- */
 
 static unsigned depth_of(const struct ar_span *chunks, uint32_t node)
 {
@@ -385,8 +386,8 @@ static unsigned depth_of(const struct ar_span *chunks, uint32_t node)
     return 1 + (left > right ? left : right);
 }
 
-/* 65,536 holes of one size: the tree of their class must not become a list, in whatever order
- * they were freed. */
+/* 65,536 free blocks of one size: the tree of their class must not become a list, for any order of
+ * frees. */
 static void test_many_equal_free_blocks(void **state)
 {
     (void)state;
@@ -429,7 +430,7 @@ static void test_metadata(void **state)
 {
     (void)state;
     assert_true(metadata_for(1) <= 96 * 1000);
-    assert_true(metadata_for(100000) <= 96 * 1000); /* not with the bytes held */
+    assert_true(metadata_for(100000) <= 96 * 1000); /* not in proportion to reserved bytes */
 }
 
 static void test_watch(void **state)
@@ -437,13 +438,13 @@ static void test_watch(void **state)
     (void)state;
     struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
     struct ar_policy_free_watch watch = {.unit_bytes = 3000};
-    rig->policy->watch = &watch; /* validate, after each call, compares it */
+    rig->policy->watch = &watch; /* validate compares it after each call */
     run_with_failures(rig);
     assert_true(watch.usable_bytes > 0);
     bfc_rig_close(rig);
 }
 
-/* ---- validate -------------------------------------------------------------------------- */
+/* ---- validate -------------------------------------------------------------------------------- */
 
 static bool counts_ranges(void *argument, const struct ar_policy_range *range)
 {
@@ -472,7 +473,7 @@ static void test_walk(void **state)
     bfc_rig_close(rig);
 }
 
-/* Breaks one thing at a time and expects a sentence with `part`. */
+/* Breaks one field at a time and expects a sentence with `part`. */
 #define EXPECT_BROKEN(rig, lvalue, wrong, part)                                                    \
     do {                                                                                           \
         __typeof__(lvalue) kept = (lvalue);                                                        \

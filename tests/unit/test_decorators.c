@@ -1,6 +1,6 @@
-/* The decorators: that they look like the policy inside, do what they say, and that `checked`
- * finds each of the faults it claims to find. The faults are made by a liar: a decorator that
- * spoils one answer of the policy inside. */
+/* The decorators: they have the hooks of the policy inside, do what they say, and `checked` finds
+ * each of its faults. The faults come from a decorator that spoils one result of the policy
+ * inside. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void close_rig(struct policy_rig *rig)
     assert_int_equal(backing.held_bytes, 0);
 }
 
-/* ---- shape -------------------------------------------------------------------------------- */
+/* ---- shape ----------------------------------------------------------------------------------- */
 
 static void looks_like_the_inner(void **state)
 {
@@ -54,7 +54,7 @@ static void looks_like_the_inner(void **state)
     rig.policy->watch = &watch;
     assert_int_equal(policy_rig_alloc(&rig, AR_MIB, &a), AR_OK);
     assert_int_equal(policy_rig_alloc(&rig, AR_MIB, &b), AR_OK);
-    assert_int_equal(policy_rig_alloc(&rig, 1, &b), AR_NO_MEMORY); /* the policy's limit */
+    assert_int_equal(policy_rig_alloc(&rig, 1, &b), AR_NO_MEMORY); /* the limit of the policy */
     assert_int_equal(policy_rig_free(&rig, &a), AR_OK);
     assert_int_equal(watch.usable_bytes, AR_MIB);
     assert_int_equal(rig.policy->totals.live_bytes, AR_MIB);
@@ -63,7 +63,7 @@ static void looks_like_the_inner(void **state)
     close_rig(&rig);
 }
 
-/* ---- limit and fault ---------------------------------------------------------------------- */
+/* ---- limit and fault ------------------------------------------------------------------------- */
 
 static void limit_caps_granted(void **state)
 {
@@ -77,7 +77,7 @@ static void limit_caps_granted(void **state)
     assert_int_equal(policy_rig_alloc(&rig, 1, &block), AR_OK);
     assert_int_equal(policy_rig_alloc(&rig, 1, &block), AR_NO_MEMORY);
     assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
-    /* Rounded up it would pass the cap: taken back, and nothing is left of it. */
+    /* Rounded up, it exceeds the maximum: the block is freed again. */
     assert_int_equal(policy_rig_alloc(&rig, 512 * AR_KIB, &block), AR_OK);
     assert_int_equal(policy_rig_free(&rig, &block), AR_OK);
     assert_int_equal(rig.policy->totals.granted_bytes, 512 * AR_KIB);
@@ -99,7 +99,7 @@ static void fault_refuses_the_nth(void **state)
     assert_int_equal(policy_rig_alloc(&rig, 5, &block), AR_OK);
     assert_int_equal(policy_rig_alloc(&rig, 5, &block), AR_NO_MEMORY);
     assert_int_equal(policy_rig_alloc(&rig, 5, &block), AR_OK);
-    assert_int_equal(backing.calls, 2); /* the refused one never came through */
+    assert_int_equal(backing.calls, 2); /* the refused call did not reach it */
     close_rig(&rig);
     open_rig(&rig, "fault(every=3)+direct");
     for (int call = 1; call <= 9; call++)
@@ -107,11 +107,11 @@ static void fault_refuses_the_nth(void **state)
     close_rig(&rig);
 }
 
-/* ---- order through fault ------------------------------------------------------------------ */
+/* ---- order through fault --------------------------------------------------------------------- */
 
-/* What a policy asked of its memory. */
+/* The calls of a policy to its memory. */
 struct asked {
-    struct fake_backing fake; /* first: the fake's own hooks find themselves */
+    struct fake_backing fake; /* first: the hooks of the fake cast to it */
     struct ar_backing_ops ops;
     unsigned orders, waits;
     uint32_t waiting; /* the stream that waits */
@@ -145,7 +145,7 @@ static void count_order(struct ar_backing *base, uint32_t stream, struct ar_back
     asked->ticket = ticket;
 }
 
-/* A block of stream 1 comes back and is given to stream 0, which must wait for what stream 1 did. */
+/* A block that stream 1 freed goes to stream 0, which must wait for the work of stream 1. */
 static void reuse_on_another_stream(struct asked *asked, bool has_order)
 {
     struct policy_rig rig;
@@ -196,7 +196,7 @@ static void needed_options(void **state)
     }
 }
 
-/* ---- checked ------------------------------------------------------------------------------ */
+/* ---- checked --------------------------------------------------------------------------------- */
 
 enum lie {
     LIE_NONE,
@@ -270,7 +270,7 @@ static void finds_each_lie(void **state)
     static const char *const want[] = {
         [LIE_NONE] = "",
         [LIE_OVERLAP] = "overlaps the live one of 64 at 0",
-        [LIE_SMALL] = "64 bytes were asked for and 63 granted",
+        [LIE_SMALL] = "64 bytes were requested and 63 granted",
         [LIE_MISALIGNED] = "is not aligned to 64",
         [LIE_TOTALS] = "live bytes are 65, the blocks have 64",
         [LIE_TOTALS_ON_FAILURE] = "granted bytes are 129, the blocks have 128",

@@ -1,5 +1,5 @@
-/* first-fit and best-fit on a backing whose allocations touch, against answers that are known:
- * the sums behind each are in the comments. */
+/* first-fit and best-fit on a backing whose allocations touch, compared with known answers. The
+ * comments have the sums. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,8 +64,8 @@ static void order_flip(void **state)
     }
 }
 
-/* k * 16 MiB for k up to 40. One live: each grows the top hole, so the last is the arena, 640.
- * Two live: the arena is what the two last of alternating growth leave, 1872. */
+/* k * 16 MiB for k up to 40. One live: each grows the free block at the top, so the arena is the
+ * last one, 640. Two live: the arena is the result of alternating growth, 1872. */
 static void linear_ramp(void **state)
 {
     (void)state;
@@ -86,8 +86,8 @@ static void linear_ramp(void **state)
     }
 }
 
-/* 16 MiB doubled to 4 GiB, old and new both live: no hole ever holds the next, so the arena is
- * the sum, 16 * (2^9 - 1). */
+/* 16 MiB doubled to 4 GiB, old and new both live: no free block is ever large enough, so the arena
+ * is the sum, 16 * (2^9 - 1). */
 static void sawtooth(void **state)
 {
     (void)state;
@@ -142,9 +142,9 @@ static void checkerboard(void **state)
     }
 }
 
-/* Robson's program (Bounds for some functions concerning dynamic storage allocation, JACM 1974):
- * M units live at most, blocks up to n. At each step blocks that reach over an address of the
- * chosen residue stay. Both fits need exactly M (1 + log2(n) / 2) - n + 1. */
+/* Robson's program (Bounds for some functions concerning dynamic storage allocation, JACM 1974): at
+ * most M live units, blocks up to n. At each step the blocks that contain an address of the chosen
+ * residue stay. Both fits need exactly M (1 + log2(n) / 2) - n + 1. */
 static uint64_t robson(struct policy_rig *rig, uint64_t m, uint64_t n)
 {
     static struct ar_policy_block blocks[65536];
@@ -197,8 +197,8 @@ static void robson_table(void **state)
     }
 }
 
-/* Holes of 3, 2 and 4 MiB, each behind a live block: for 2 MiB the first is taken by first fit,
- * the exact one by best fit. */
+/* Free blocks of 3, 2 and 4 MiB, each after a live block: for 2 MiB first fit takes the first, best
+ * fit the exact one. */
 static void which_free_block(void **state)
 {
     (void)state;
@@ -221,8 +221,8 @@ static void which_free_block(void **state)
     }
 }
 
-/* Holes of 4 and, at the end, 3 MiB, for 2: the tightest is the last one, which has no size where the
- * end of the arena is no end. It serves once nothing else does, before the arena grows. */
+/* Free blocks of 4 and, at the end, 3 MiB, for 2 MiB. The tightest fit is the last one, but with
+ * `wilderness` it counts as unlimited: it serves only if no other does, before the arena grows. */
 static void the_end_is_kept_for_last(void **state)
 {
     (void)state;
@@ -248,7 +248,7 @@ static void alignment(void **state)
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
-        backing.next = 3; /* the first memory of all does not start at the alignment */
+        backing.next = 3; /* the first memory of the arena is not aligned */
         for (uint64_t align = 1; align <= AR_MIB; align *= 4) {
             struct ar_policy_block block;
             const struct ar_policy_request request = {.bytes = 5, .alignment = align};
@@ -259,7 +259,7 @@ static void alignment(void **state)
     }
 }
 
-/* The limit is exact; a gap in the supply is no memory; trim cuts the top off. */
+/* The limit is exact; a gap in the supply is not memory; trim releases the top. */
 static void limit_gap_and_trim(void **state)
 {
     (void)state;

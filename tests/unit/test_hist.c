@@ -1,4 +1,4 @@
-/* The histogram against a sorted array: quantiles within the stated error, extremes exact. */
+/* The histogram compared with a sorted array: quantiles within the stated error, exact extremes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* The most of many against a plain array that is looked at from end to end. */
+/* The tree of maxima compared with a linear search of an array. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* `plan` and `stalloc`: requests that match the plan are at their places, all others fall back. */
+/* `plan` and `stalloc`: requests that match the plan get their places, all others fall back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static void planned_requests_fill_the_arena(void **state)
 {
     (void)state;
     struct bench b;
-    open_bench(&b, "plan:granule=1", 1000); /* no byte more than the live peak */
+    open_bench(&b, "plan:granule=1", 1000); /* exactly the live peak */
     struct ar_policy_block first = ask(&b, 200), second = ask(&b, 500);
     free_requested(&b, &first);
     struct ar_policy_block third = ask(&b, 500);
@@ -105,7 +105,7 @@ static void another_size_falls_back(void **state)
     close_bench(&b);
 }
 
-/* The block that should have died is still there: nothing may be put over it. */
+/* The block that should have been freed is live: nothing may overlap it. */
 static void a_taken_place_falls_back(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void stalloc_rounds_to_512(void **state)
     (void)state;
     struct bench b;
     open_bench(&b, "stalloc", CAP_BYTES);
-    struct ar_policy_block first = ask(&b, 129); /* rounds to what 200 rounds to */
+    struct ar_policy_block first = ask(&b, 129); /* rounds to the same as 200 */
     assert_int_equal(first.granted_bytes, 512);
     assert_int_equal(figure(&b, "plan_bytes"), 1024);
     assert_int_equal(figure(&b, "planned_requests"), 1);

@@ -1,4 +1,4 @@
-/* Trees of ranges against a plain array searched from end to end. */
+/* Trees of ranges compared with a linear search of an array. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -141,7 +141,7 @@ static void check_finds_damage(void **state)
         n->most_bytes += 1;
         assert_false(ar_range_tree_check(&m.pool, m.root, AR_RANGE_BY_ADDRESS, &count));
         *n = good;
-        n->address = i < 10 ? 1000 : 0; /* out of order; the last and first stay in */
+        n->address = i < 10 ? 1000 : 0; /* out of order; the last and the first stay */
         if (i != 0 && i != 19)
             assert_false(ar_range_tree_check(&m.pool, m.root, AR_RANGE_BY_ADDRESS, &count));
         *n = good;
@@ -150,7 +150,7 @@ static void check_finds_damage(void **state)
     ar_range_pool_close(&m.pool);
 }
 
-/* Cuts runs out, some of them empty, looks at both trees, and joins them to each other again. */
+/* Cuts runs, some of them empty, checks both trees, and joins them again. */
 static void cut_and_join(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void pool_without_memory(void **state)
     uint32_t room = pool.room;
     assert_false(ar_range_pool_reserve(&pool, room + 1));
     assert_int_equal(pool.room, room);
-    assert_false(ar_range_pool_reserve(&pool, UINT32_MAX)); /* more than indices can name */
+    assert_false(ar_range_pool_reserve(&pool, UINT32_MAX)); /* more than an index can count */
     ar_range_pool_close(&pool);
     assert_int_equal(host.now_bytes, 0);
 }

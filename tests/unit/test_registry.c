@@ -1,5 +1,5 @@
-/* The registry: what is built in is whole, every wrong spec has its sentence, nothing is left
- * when making one fails, and policies load from shared objects, the skeleton first of all. */
+/* The registry: built-in policies are complete, every wrong spec has its sentence, a failed
+ * creation frees everything, and policies load from shared objects, such as the skeleton. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +118,7 @@ static void looks_up_without_making(void **state)
     ar_spec_close(&spec);
 }
 
-/* Every host allocation while a chain is made fails once: nothing is left behind. */
+/* Every host allocation of a chain fails once: everything is freed. */
 static void nothing_is_left_where_making_fails(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void nothing_is_left_where_making_fails(void **state)
     assert_true(at > 6); /* five links, and the backing of fault */
 }
 
-/* ---- shared objects ----------------------------------------------------------------------- */
+/* ---- shared objects -------------------------------------------------------------------------- */
 
 static const char *folder(void)
 {

@@ -1,4 +1,4 @@
-/* Random numbers: the published generator's own values, and the shape of each distribution. */
+/* Random numbers: the published values of the generator, and the shape of each distribution. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include "allocators/base/rng.h"
 
-/* xoshiro256** seeded through splitmix64, worked out apart from this code. */
+/* xoshiro256** seeded through splitmix64, computed without this code. */
 static void known_values(void **state)
 {
     (void)state;

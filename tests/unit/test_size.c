@@ -1,4 +1,5 @@
-/* Sizes and counts as text: what is read, what is refused, and that what is written reads back. */
+/* Sizes and counts as text: valid and invalid texts, and printed sizes that parse to the same
+ * number. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* The slab policy: what its classes waste, which slab serves, what is kept and what goes back,
- * and pages that move. */
+/* The slab policy: the waste of its classes, which slab serves a request, what is kept and what is
+ * released, and pages that move. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,8 +58,8 @@ static struct ar_policy_stats stats_of(const struct policy_rig *rig)
     return stats;
 }
 
-/* Of requests of 4 KiB and more at most an eighth of what is granted is wasted; the worst are
- * those of a class's size and one byte. Places are multiples of 256 bytes. */
+/* Requests of 4 KiB and more waste at most an eighth of the granted bytes. The worst have the size
+ * of a class plus one byte. Addresses are multiples of 256 bytes. */
 static void waste(void **state)
 {
     (void)state;
@@ -78,7 +78,7 @@ static void waste(void **state)
     close_rig(&rig);
 }
 
-/* Below 4 KiB classes are 256 bytes apart. */
+/* Below 4 KiB the step between classes is 256 bytes. */
 static void small_classes(void **state)
 {
     (void)state;
@@ -89,7 +89,7 @@ static void small_classes(void **state)
     close_rig(&rig);
 }
 
-/* Two slabs of 64 KiB blocks, of which the fuller one serves, and the other one drains. */
+/* Two slabs of 64 KiB blocks: the fuller one serves, and the other one becomes empty. */
 static void the_fullest_slab_serves(void **state)
 {
     (void)state;
@@ -100,14 +100,14 @@ static void the_fullest_slab_serves(void **state)
         blocks[i] = take(&rig, 64 * AR_KIB);
     free_requested(&rig, blocks[0]);
     free_requested(&rig, blocks[2]);
-    free_requested(&rig, blocks[3]); /* the second slab is empty and goes back */
+    free_requested(&rig, blocks[3]); /* the second slab is empty and is returned */
     assert_int_equal(take(&rig, 64 * AR_KIB).address, blocks[0].address);
     assert_int_equal(stats_of(&rig).totals.reserved_bytes, 2 * AR_MIB);
     close_rig(&rig);
 }
 
-/* A slab that is emptied and filled in turn stays with its class; the supply gets it back as
- * soon as it asks. */
+/* A slab that is emptied and filled in turn stays with its class. The supply gets it when it needs
+ * it. */
 static void an_empty_slab_is_kept(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void an_empty_slab_is_kept(void **state)
     close_rig(&rig);
 }
 
-/* 60 of 100 MiB are cached; 50 more need them back. */
+/* 60 of 100 MiB are cached; 50 more need them. */
 static void cached_memory_goes_back_when_it_is_short(void **state)
 {
     (void)state;
@@ -153,8 +153,8 @@ static void cached_memory_goes_back_when_it_is_short(void **state)
     close_rig(&rig);
 }
 
-/* What is held stays below the greatest use and an eighth: a program whose sizes change gives
- * the old ones back, one with sizes that repeat never does. */
+/* Reserved memory stays below 9/8 of the greatest use. A program whose sizes change releases
+ * segments; one with repeating sizes never does. */
 static void the_cache_is_bounded(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void the_cache_is_bounded(void **state)
     close_rig(&rig);
 }
 
-/* 8 GiB come and go, and small blocks that stay in between do not break them. */
+/* 8 GiB are allocated and freed, and small blocks that stay do not cut their segments. */
 static void a_giant_is_not_broken_for_crumbs(void **state)
 {
     (void)state;
@@ -188,8 +188,8 @@ static void a_giant_is_not_broken_for_crumbs(void **state)
     close_rig(&rig);
 }
 
-/* The device is full: a small request is served from a hole between large blocks, and a large
- * one from where slabs were. */
+/* The device is full: a small request is served from a free piece between large blocks, and a large
+ * one from the place of slabs. */
 static void either_kind_borrows(void **state)
 {
     (void)state;
@@ -198,7 +198,7 @@ static void either_kind_borrows(void **state)
     struct ar_policy_block large[4];
     for (int i = 0; i < 4; i++)
         large[i] = take(&rig, i == 1 ? AR_MIB : 2 * AR_MIB);
-    struct ar_policy_block fourth = take(&rig, 512 * AR_KIB); /* beside the second */
+    struct ar_policy_block fourth = take(&rig, 512 * AR_KIB); /* next to the second */
     struct ar_policy_block small = take(&rig, 1000);
     assert_int_equal(small.granted_bytes, 1024);
     assert_int_equal(stats_of(&rig).totals.reserved_bytes, 8 * AR_MIB);
@@ -209,8 +209,8 @@ static void either_kind_borrows(void **state)
     close_rig(&rig);
 }
 
-/* Twelve blocks of 50 MiB, freed, become three of 200: the pages move, the device is asked for
- * none. */
+/* Twelve freed blocks of 50 MiB become three of 200: the pages move, and none is obtained from the
+ * device. */
 static void pages_move(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void virtual_needs_virtual_memory(void **state)
     assert_int_equal(policy_rig_close(&rig), 0);
 }
 
-/* Random operations with other settings than the default ones, which the property tests have. */
+/* Random operations with other settings than the default, which the property tests use. */
 static void settings(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The grammar of specs: what comes out of good texts, and a sentence for each bad one. */
+/* The grammar of specs: the result of valid texts, and a sentence for each invalid one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include "allocators/spec.h"
 
-/* Writes a spec back in one plain form: [name key=<value>...]... */
+/* Prints a spec in one form: [name key=<value>...]... */
 static const char *flat(const char *text, char *out, size_t out_bytes)
 {
     struct ar_spec spec;
@@ -93,8 +93,8 @@ static void bad(void **state)
     }
 }
 
-/* Every text of up to five of the signs that mean something: read or refused, never read past
- * its end (the sanitized run sees that) and never more links or pairs than there is room for. */
+/* Every text of up to five special signs is parsed or refused, never read past its end (the
+ * sanitizer checks that), and never gives more links or pairs than there is room for. */
 static void all_short_texts(void **state)
 {
     (void)state;

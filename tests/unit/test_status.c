@@ -1,4 +1,4 @@
-/* Sentences of errors, and that what they quote of the input can be read. */
+/* Sentences of errors, and the escapes of quoted input. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

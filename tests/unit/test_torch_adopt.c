@@ -1,4 +1,4 @@
-/* `torch` taking over what another `torch` holds: it is then in the same state, range by range. */
+/* `torch` adopts the memory of another `torch` and is then in the same state, range by range. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #define RANGES_MOST 4096
 #define BLOCKS_MOST 512
 
-/* A backing that holds whatever it is told of, and takes everything back. */
+/* A backing that has the given memory and accepts every release. */
 
 struct held {
     struct ar_backing base;
@@ -81,7 +81,7 @@ static bool collect(void *argument, const struct ar_policy_range *range)
     return true;
 }
 
-/* What a recording can know: nothing of address space behind the last page. */
+/* The knowledge of a recording: no address space after the last page. */
 static struct ranges *without_tails(const struct ranges *all)
 {
     struct ranges *known = calloc(1, sizeof *known);
@@ -128,7 +128,7 @@ static void expect_same(const struct ranges *left, const struct ranges *right)
     }
 }
 
-/* `forgets`: that of blocks in use only what was asked for is known. */
+/* `forgets`: only the requested bytes of used blocks are known. */
 static void check(const char *spec, uint64_t seed, bool forgets)
 {
     struct ar_device *device = sim_test_open("sim");
@@ -186,7 +186,7 @@ static void test_same_state(void **state)
     }
 }
 
-/* States that no `torch` can come to. */
+/* States that `torch` cannot reach. */
 static void test_impossible(void **state)
 {
     static const struct {
@@ -197,11 +197,11 @@ static void test_impossible(void **state)
         {"torch", /* a block of the large pool in a segment of the small one */
          {{.address = 2 * AR_MIB, .bytes = 2 * AR_MIB, .requested_bytes = 2 * AR_MIB}},
          1},
-        {"torch", /* no room for what the request is rounded to */
+        {"torch", /* no room for the rounded request */
          {{.address = 2 * AR_MIB, .bytes = 600, .requested_bytes = 600},
           {.address = 2 * AR_MIB + 600, .bytes = 2 * AR_MIB - 600, .requested_bytes = 512}},
          2},
-        {"torch:expandable_segments=true", /* pages that begin at no page */
+        {"torch:expandable_segments=true", /* pages that do not begin at a page boundary */
          {{.address = 2 * AR_MIB, .bytes = 512, .state = AR_POLICY_RANGE_UNMAPPED},
           {.address = 2 * AR_MIB + 512, .bytes = 2 * AR_MIB, .requested_bytes = 512}},
          2},

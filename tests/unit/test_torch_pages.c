@@ -1,5 +1,5 @@
-/* `torch` with expandable segments: where the device refuses in the middle of a request, and with
- * many streams. */
+/* `torch` with expandable segments: the device refuses in the middle of a request, and many
+ * streams. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,8 +48,8 @@ static void check(struct pages_rig *rig, uint64_t reserved_bytes)
     assert_int_equal(rig->device->counters.physical_bytes, reserved_bytes);
 }
 
-/* All memory of a run is made before any of it is mapped: what was made goes back, and no page
- * was ever mapped. */
+/* All handles of a run are created before any is mapped: they are destroyed again, and no page was
+ * mapped. */
 static void test_refused_in_the_middle_of_a_run(void **state)
 {
     struct pages_rig rig;
@@ -58,22 +58,22 @@ static void test_refused_in_the_middle_of_a_run(void **state)
     open_rig(&rig, "sim:capacity=70MiB");
     assert_int_equal(policy_rig_alloc(&rig.policy, 15 * AR_MIB, &kept), AR_OK);
     check(&rig, PAGE);
-    /* 5 MiB are free before it, 3 pages are missing, 2 can be had: tried twice. */
+    /* 5 MiB are free before it, 3 pages are missing, 2 can be obtained: it is tried twice. */
     assert_int_equal(policy_rig_alloc(&rig.policy, 60 * AR_MIB, &refused), AR_NO_MEMORY);
     check(&rig, PAGE);
     assert_int_equal(calls(&rig, AR_DEVICE_CALL_create), 1 + 3 + 3);
     assert_int_equal(calls(&rig, AR_DEVICE_CALL_destroy), 2 + 2);
     assert_int_equal(calls(&rig, AR_DEVICE_CALL_map), 1);
     assert_int_equal(calls(&rig, AR_DEVICE_CALL_unmap), 0);
-    /* The range is as it was: a smaller request grows it from where it ends. */
+    /* The range is unchanged: a smaller request grows it from its end. */
     assert_int_equal(policy_rig_alloc(&rig.policy, 40 * AR_MIB, &refused), AR_OK);
     assert_int_equal(refused.address, kept.address + 15 * AR_MIB);
     check(&rig, 3 * PAGE);
     close_rig(&rig);
 }
 
-/* A range with a free page between unmapped ones grows in two runs. The second is refused: the
- * first stays mapped, and goes back with everything that is free before the second try. */
+/* A range with a free page between unmapped ones grows in two runs. The second is refused. The
+ * first stays mapped and is released with all free memory before the second try. */
 static void test_refused_after_a_run(void **state)
 {
     struct pages_rig rig;
@@ -97,7 +97,7 @@ static void test_refused_after_a_run(void **state)
     close_rig(&rig);
 }
 
-/* Every stream has free blocks of its own, however many there are. */
+/* Every stream has its own free blocks, for any number of streams. */
 static void test_many_streams(void **state)
 {
     enum { STREAMS = 20000 };

@@ -1,7 +1,7 @@
-/* `vmm`: addresses that come back, memory that moves only once nobody uses it, blocks that other
- * streams use, what is left to others, and a repeating program that comes to rest. On the
- * simulated device, which refuses to unmap under pending work and sees races; where bytes matter
- * on the one that runs late and has memory. */
+/* `vmm`: reuse of addresses, memory that moves only when no work uses it, blocks that other streams
+ * use, memory left to other users, and a repeating program that stops moving memory. On the
+ * simulated device, which refuses to unmap under pending work and detects races; tests of bytes use
+ * the device that runs late and has memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,8 @@ static void open_rig(struct vmm_rig *rig, const char *device)
     open_on(rig, sim_test_open(device));
 }
 
-/* Nothing was refused as misuse, nothing raced, the books are sound and agree with the device. */
+/* No call was refused as misuse, nothing raced, and the policy is valid and agrees with the
+ * device. */
 static void check(struct vmm_rig *rig)
 {
     struct ar_error error;
@@ -60,7 +61,7 @@ static void close_rig(struct vmm_rig *rig)
     ar_device_close(rig->device);
 }
 
-/* A request, and the block is its stream's from here on. */
+/* A request. Its stream uses the block from now on. */
 static enum ar_status ask(struct vmm_rig *rig, uint64_t bytes, uint32_t stream, bool may_fail,
                           struct ar_policy_block *block)
 {
@@ -81,7 +82,7 @@ static struct ar_policy_block take(struct vmm_rig *rig, uint64_t bytes, uint32_t
     return block;
 }
 
-/* The program lets go: all work queued on the stream may still use the block. */
+/* The program frees the block: all work queued on the stream may still use it. */
 static void free_requested(struct vmm_rig *rig, const struct ar_policy_block *block,
                            uint32_t stream)
 {
@@ -94,7 +95,7 @@ static uint64_t calls(const struct vmm_rig *rig, enum ar_device_call call)
     return rig->device->counters.calls[call];
 }
 
-/* All but events. */
+/* All except events. */
 static uint64_t driver_calls(const struct vmm_rig *rig)
 {
     uint64_t sum = 0;
@@ -108,9 +109,9 @@ static uint64_t now(const struct vmm_rig *rig)
     return rig->device->ops->now(rig->device);
 }
 
-/* ---- handles -------------------------------------------------------------------------------- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
-/* What a first block takes of a card of 5 GiB: in how many handles, of how many pages together. */
+/* The handles and pages of a first block on a card of 5 GiB. */
 static void first_block(uint64_t bytes, uint64_t handles, uint64_t pages)
 {
     struct vmm_rig rig;
@@ -122,7 +123,7 @@ static void first_block(uint64_t bytes, uint64_t handles, uint64_t pages)
     close_rig(&rig);
 }
 
-/* A part of 1/128 of this card is 20 pages, of which 16 are the most; of 1/256 it is 10. */
+/* 1/128 of this card is 20 pages, limited to 16; 1/256 is 10 pages. */
 static void own_handles_are_as_large_as_shared_ones(void **state)
 {
     (void)state;
@@ -132,8 +133,8 @@ static void own_handles_are_as_large_as_shared_ones(void **state)
     first_block(3 * PAGE, 1, 3);
 }
 
-/* A page in which a block ends is shared: it comes with the block's last whole pages, and with
- * some behind it. Where a block ends with a page, nothing is taken for others. */
+/* A page in which a block ends is shared: it comes with the last whole pages of the block and with
+ * some pages after it. If a block ends at a page boundary, nothing more is taken. */
 static void one_handle_goes_over_the_end_of_a_block(void **state)
 {
     (void)state;
@@ -141,7 +142,7 @@ static void one_handle_goes_over_the_end_of_a_block(void **state)
     first_block(18 * PAGE + PAGE / 2, 2, 16 + 9);
 }
 
-/* While memory is short a block's own pages stay apart from those that it shares. */
+/* While memory is short, the pages of a block are separate from those that it shares. */
 static void own_pages_stay_apart_while_memory_is_short(void **state)
 {
     struct vmm_rig rig;
@@ -158,10 +159,10 @@ static void own_pages_stay_apart_while_memory_is_short(void **state)
     close_rig(&rig);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
-/* A window of live blocks of changing sizes goes over a range many times its length: places that
- * were given up are used again, and no range is reserved but the first. */
+/* A window of live blocks of changing sizes moves many times over the length of a range: freed
+ * places are used again, and only the first range is reserved. */
 static void places_given_up_are_used_again(void **state)
 {
     enum { WINDOW = 5, REQUESTS = 3000 };
@@ -180,12 +181,12 @@ static void places_given_up_are_used_again(void **state)
     }
     assert_true(given_bytes > 50 * 152 * AR_MIB);
     assert_int_equal(calls(&rig, AR_DEVICE_CALL_reserve), 1);
-    assert_true(calls(&rig, AR_DEVICE_CALL_unmap) > 0); /* it was no rest that kept it there */
+    assert_true(calls(&rig, AR_DEVICE_CALL_unmap) > 0); /* it was not a rest that kept it there */
     close_rig(&rig);
 }
 
-/* Small blocks have an eighth of the device's addresses at first. Where these run out another
- * range is added; once there is room for all no more is. */
+/* Small blocks start with an eighth of the addresses of the device. If these do not suffice,
+ * another range is added, until there is room for all. */
 static void where_addresses_run_out_a_range_is_added(void **state)
 {
     enum { BLOCKS = 40 };
@@ -196,7 +197,7 @@ static void where_addresses_run_out_a_range_is_added(void **state)
     for (int round = 0; round < 50; round++) {
         for (int i = 0; i < BLOCKS; i++) {
             blocks[i] = take(&rig, AR_MIB, A);
-            for (int j = 0; j < i; j++) /* no two in one place */
+            for (int j = 0; j < i; j++) /* no two at the same address */
                 assert_true(blocks[i].address >= blocks[j].address + AR_MIB ||
                             blocks[j].address >= blocks[i].address + AR_MIB);
         }
@@ -207,10 +208,10 @@ static void where_addresses_run_out_a_range_is_added(void **state)
     close_rig(&rig);
 }
 
-/* ---- fences --------------------------------------------------------------------------------- */
+/* ---- fences ---------------------------------------------------------------------------------- */
 
-/* All memory of the card is under a hole of A, whose kernel still runs; B needs it. The device
- * would refuse to unmap before the kernel is done, and so the request waits just that long. */
+/* All memory of the card is under a free block of A, whose kernel still runs, and B needs it. The
+ * device refuses to unmap before the kernel is done, so the request waits exactly that long. */
 static void memory_moves_once_its_work_is_done(void **state)
 {
     struct vmm_rig rig;
@@ -224,7 +225,7 @@ static void memory_moves_once_its_work_is_done(void **state)
     assert_true(rig.device->counters.stall_ns > 40 * MS);
     assert_true(calls(&rig, AR_DEVICE_CALL_unmap) > 0);
     check(&rig);
-    /* With the work done nobody waits. */
+    /* When the work is done, no request waits. */
     rig.device->ops->sync(rig.device, UINT32_MAX);
     uint64_t stall_ns = rig.device->counters.stall_ns;
     free_requested(&rig, &other, B);
@@ -233,8 +234,8 @@ static void memory_moves_once_its_work_is_done(void **state)
     close_rig(&rig);
 }
 
-/* A lets go of one block, then of another under a kernel that is much longer. What B needs is
- * under the first: it does not wait for the second. */
+/* A frees one block, then another under a much longer kernel. The memory that B needs is under the
+ * first, so B does not wait for the second. */
 static void only_the_first_fence_is_waited_for(void **state)
 {
     struct vmm_rig rig;
@@ -242,7 +243,7 @@ static void only_the_first_fence_is_waited_for(void **state)
     open_rig(&rig, "sim:capacity=64MiB");
     struct ar_policy_block first = take(&rig, 20 * AR_MIB, A);
     struct ar_policy_block held = take(&rig, 4 * AR_MIB, A);
-    struct ar_policy_block second = take(&rig, 24 * AR_MIB, A); /* more is held than is left */
+    struct ar_policy_block second = take(&rig, 24 * AR_MIB, A); /* more is reserved than is left */
     rig.device->ops->kernel(rig.device, A, 50 * MS);
     free_requested(&rig, &first, A);
     rig.device->ops->kernel(rig.device, A, 5000 * MS);
@@ -254,9 +255,9 @@ static void only_the_first_fence_is_waited_for(void **state)
     close_rig(&rig);
 }
 
-/* ---- blocks that other streams use ---------------------------------------------------------- */
+/* ---- blocks that other streams use ----------------------------------------------------------- */
 
-/* A block of 30 MiB that stream A lets go while work of 50 ms on B still reads it. */
+/* A block of 30 MiB that stream A frees while work of 50 ms on B still reads it. */
 static struct ar_policy_block free_requested_in_use(struct vmm_rig *rig)
 {
     struct ar_policy_block block = take(rig, 30 * AR_MIB, A);
@@ -267,8 +268,8 @@ static struct ar_policy_block free_requested_in_use(struct vmm_rig *rig)
     return block;
 }
 
-/* While memory is ample the block's place is left alone; where there is no
- * other it is waited for, and given again without the driver. */
+/* While there is enough memory, the place of the block stays pending. If there is no other, a
+ * request waits for it and gets it without the driver. */
 static void pending_blocks_come_back_after_their_fence(void **state)
 {
     struct vmm_rig rig;
@@ -288,7 +289,7 @@ static void pending_blocks_come_back_after_their_fence(void **state)
     close_rig(&rig);
 }
 
-/* The fence is done before anybody asks: nobody waits. */
+/* The fence is done before the request, so nothing waits. */
 static void a_done_fence_costs_no_wait(void **state)
 {
     struct vmm_rig rig;
@@ -304,10 +305,10 @@ static void a_done_fence_costs_no_wait(void **state)
     close_rig(&rig);
 }
 
-/* ---- what is left to others ----------------------------------------------------------------- */
+/* ---- memory left to other users -------------------------------------------------------------- */
 
-/* Others took 8 MiB while the policy watched. A request that may fail leaves them as much again;
- * one that may not, and is short of it, takes it, and from then on it is not kept. */
+/* Other users took 8 MiB while the policy measured. A request that may fail leaves them as much
+ * again. One that may not fail and needs it takes it, and then it is no longer kept. */
 static void a_probe_leaves_what_others_took_last(void **state)
 {
     struct vmm_rig rig;
@@ -320,7 +321,7 @@ static void a_probe_leaves_what_others_took_last(void **state)
     assert_int_equal(ask(&rig, 34 * AR_MIB, A, true, &probe), AR_NO_MEMORY);
     assert_int_equal(rig.device->counters.physical_bytes, 16 * AR_MIB);
     assert_int_equal(ask(&rig, 32 * AR_MIB, A, true, &probe), AR_OK);
-    /* What the program does next is served: others come back for theirs. */
+    /* The next request is served, and other users take their memory again. */
     assert_int_equal(rig.device->ops->outside(rig.device, 16 * AR_MIB), AR_OK);
     free_requested(&rig, &probe, A);
     close_rig(&rig);
@@ -338,7 +339,7 @@ static void a_probe_leaves_what_others_took_last(void **state)
     close_rig(&rig);
 }
 
-/* A probe that fails takes nothing from the request that follows it. */
+/* A probe that fails takes nothing from the next request. */
 static void a_failed_probe_costs_the_next_request_nothing(void **state)
 {
     struct vmm_rig rig;
@@ -356,7 +357,7 @@ static void a_failed_probe_costs_the_next_request_nothing(void **state)
     close_rig(&rig);
 }
 
-/* ---- bytes ---------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 struct written {
     struct ar_policy_block block;
@@ -372,8 +373,8 @@ static void read_back(struct vmm_rig *rig, const struct written *written)
                      AR_OK);
 }
 
-/* A card so full that memory moves all the time, with blocks of two streams in between that stay:
- * each holds what was written to it, at its place, until it is let go. */
+/* A card so full that memory moves all the time, with blocks of two streams that stay: each has the
+ * bytes that were written to it, at its address, until it is freed. */
 static void moving_memory_leaves_live_bytes(void **state)
 {
     enum { SLOTS = 24, REQUESTS = 1500 };
@@ -416,9 +417,9 @@ static void moving_memory_leaves_live_bytes(void **state)
     close_rig(&rig);
 }
 
-/* ---- rest ----------------------------------------------------------------------------------- */
+/* ---- a repeating program --------------------------------------------------------------------- */
 
-/* One step: blocks that nest, some that outlive others, small ones, on two streams. */
+/* One step: nested blocks, blocks that outlive others, small blocks, on two streams. */
 static void step(struct vmm_rig *rig)
 {
     static const uint64_t sizes[] = {9 * AR_MIB,   40 * AR_MIB, 700 * AR_KIB, 3 * AR_MIB,
@@ -457,7 +458,7 @@ static void a_repeating_step_comes_to_rest(void **state)
     close_rig(&rig);
 }
 
-/* A trim waits for the work, and then gives back all but what it may keep. */
+/* A trim waits for the work and then releases all but the bytes that it may keep. */
 static void a_trim_gives_back_what_is_free(void **state)
 {
     struct vmm_rig rig;

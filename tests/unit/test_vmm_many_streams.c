@@ -1,6 +1,6 @@
-/* `vmm` with more streams than are looked at one by one: it decides as if it had looked at all, looks
- * at few, and does without where the host has no memory for what it knows of them. Nothing is timed:
- * looks are counted. */
+/* `vmm` with so many streams that it uses the idle index: the decisions are the same as without,
+ * few ranges are examined, and it works without the index if the host has no memory. Nothing is
+ * timed: examined ranges are counted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,8 +50,7 @@ static void free_requested(struct crowded *self, uint32_t slot)
     self->live[slot] = false;
 }
 
-/* A block of one of all streams, now and then with work on it and on another stream; or the end
- * of one. */
+/* A request on a random stream, sometimes with work on it and on another stream; or a free. */
 static enum ar_status turn(struct crowded *self)
 {
     uint32_t slot = (uint32_t)ar_rng_below(&self->rng, SLOTS);
@@ -121,12 +120,11 @@ static void the_same(const struct crowded *a, const struct crowded *b)
     }
 }
 
-/* The same turns, once with what is known of the streams and once without: the same places, calls
- * to the driver, waits and time. */
+/* The same turns with and without the index: the same addresses, driver calls, waits and time. */
 static void a_crowd_decides_as_if_all_were_looked_at(void **state)
 {
     enum { TURNS = 6000 };
-    static const uint32_t streams[] = {66, 90, 300}; /* with few each has fences of its own */
+    static const uint32_t streams[] = {66, 90, 300}; /* with few streams each has its own fences */
     (void)state;
     for (unsigned run = 0; run < sizeof streams / sizeof *streams; run++) {
         struct crowded with, without;
@@ -146,7 +144,7 @@ static void a_crowd_decides_as_if_all_were_looked_at(void **state)
     }
 }
 
-/* How often a range is looked at for a request, while memory moves. */
+/* How many ranges a request examines while memory moves. */
 static double looks(uint32_t streams)
 {
     struct crowded crowded;
@@ -154,7 +152,7 @@ static double looks(uint32_t streams)
     while (crowded.event < 20u * streams)
         (void)turn(&crowded);
     const struct vmm *vmm = vmm_of(crowded.rig.policy);
-    assert_true(vmm->range_count > streams); /* both kinds of most */
+    assert_true(vmm->range_count > streams); /* both kinds, for most streams */
     uint64_t looked = vmm->idle_index->looked;
     uint64_t served = crowded.served;
     uint64_t moved = crowded.device->counters.calls[AR_DEVICE_CALL_unmap];
@@ -175,7 +173,7 @@ static void looks_do_not_grow_with_the_streams(void **state)
         fail_msg("%.1f looks for a request with 100 streams, %.1f with 1600", few, many);
 }
 
-/* Whatever the host refuses, the books stay sound and all of it is given back. */
+/* For any failed host allocation the policy stays valid and frees all of it. */
 static void without_host_memory_it_goes_on(void **state)
 {
     (void)state;

@@ -155,7 +155,7 @@ static enum ar_status check_regions(const struct bfc *self, struct audit *audit,
         return BROKEN(error, "regions hold %" PRIu64 " bytes, driver allocations %" PRIu64,
                       audit->reserved_bytes, segment_bytes);
     if (audit->reserved_bytes > regions->limit_bytes)
-        return BROKEN(error, "%" PRIu64 " bytes held, above the limit of %" PRIu64,
+        return BROKEN(error, "%" PRIu64 " bytes reserved, above the limit of %" PRIu64,
                       audit->reserved_bytes, regions->limit_bytes);
     return AR_OK;
 }
@@ -172,63 +172,16 @@ static enum ar_status check_counts(const struct bfc *self, const struct audit *a
     return AR_OK;
 }
 
-/* The in-order walk over the tree of a class. */
-struct tree_check {
-    const struct ar_span_index *index;
-    const struct ar_span *chunks;
-    enum bfc_end end;
-    unsigned class;
-    uint32_t last;
-    uint64_t visited, most;
-    const char *problem;
-};
-
-/* The priorities, which are checked on the way down, keep the depth logarithmic. */
-static void check_tree(struct tree_check *check, uint32_t node)
-{
-    const struct ar_span *chunk = &check->chunks[node];
-    if (node == 0 || check->problem)
-        return;
-    if (check->visited++ >= check->most) {
-        check->problem = "holds more chunks than are free";
-        return;
-    }
-    if (check->chunks[chunk->left].priority > chunk->priority ||
-        check->chunks[chunk->right].priority > chunk->priority)
-        check->problem = "is out of shape";
-    else if (chunk->used || chunk->mark != check->end)
-        check->problem = "holds a chunk that is used or of the other end";
-    else if (ar_span_index_class(chunk->bytes) != check->class)
-        check->problem = "holds a chunk of another class";
-    check_tree(check, chunk->left);
-    const struct ar_span *last = &check->chunks[check->last];
-    uint64_t flip = check->index->address_flip;
-    if (check->last && !check->problem &&
-        !ar_span_index_reaches(chunk, flip, last->bytes, (last->address ^ flip) + 1))
-        check->problem = "is out of order";
-    check->last = node;
-    check_tree(check, chunk->right);
-}
-
 static enum ar_status check_index(const struct bfc *self, const struct ar_span_index *index,
-                                  enum bfc_end end, uint64_t free_chunks, struct ar_error *error)
+                                  uint64_t free_chunks, struct ar_error *error)
 {
-    struct tree_check check = {
-        .index = index, .chunks = self->chunks.at, .end = end, .most = free_chunks};
-    for (unsigned class = 0; class < AR_SPAN_INDEX_CLASSES; class ++) {
-        bool marked = index->classes >> class & 1u;
-        if (marked != (index->roots[class] != 0))
-            return BROKEN(error, "the bitmap of size class %u differs from its tree", class);
-        check.class = class;
-        check.last = 0;
-        if (marked)
-            check_tree(&check, index->roots[class]);
-        if (check.problem)
-            return BROKEN(error, "size class %u of the index %s", class, check.problem);
-    }
-    if (check.visited != free_chunks)
-        return BROKEN(error, "the index holds %" PRIu64 " chunks, %" PRIu64 " are free",
-                      check.visited, free_chunks);
+    uint64_t count = 0;
+    const char *fault = ar_span_index_fault(index, self->chunks.at, free_chunks, &count);
+    if (fault)
+        return BROKEN(error, "the index %s", fault);
+    if (count != free_chunks)
+        return BROKEN(error, "the index holds %" PRIu64 " chunks, %" PRIu64 " are free", count,
+                      free_chunks);
     return AR_OK;
 }
 
@@ -251,9 +204,9 @@ enum ar_status bfc_validate(const struct ar_policy *base, struct ar_error *error
     if (status == AR_OK)
         status = check_counts(self, &audit, error);
     if (status == AR_OK)
-        status = check_index(self, &self->index, BFC_LOWER, audit.free_chunks[BFC_LOWER], error);
+        status = check_index(self, &self->index, audit.free_chunks[BFC_LOWER], error);
     if (status == AR_OK && self->upper)
-        status = check_index(self, self->upper, BFC_UPPER, audit.free_chunks[BFC_UPPER], error);
+        status = check_index(self, self->upper, audit.free_chunks[BFC_UPPER], error);
     if (status == AR_OK)
         status = check_spares(&self->chunks, error);
     return status == AR_OK ? ar_policy_check_totals(base, audit.releasable_bytes, error)

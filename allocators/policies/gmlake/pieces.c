@@ -201,8 +201,8 @@ static uint64_t inactive_view_bytes(const struct gmlake *self, uint32_t stream)
  * refuses, there may be too little address space: views are collected. */
 enum ar_status gmlake_grow(struct gmlake *self, uint32_t list, uint64_t bytes, uint32_t *piece)
 {
-    uint64_t held = self->base.totals.reserved_bytes;
-    if (bytes > self->limit_bytes || held > self->limit_bytes - bytes)
+    uint64_t reserved = self->base.totals.reserved_bytes;
+    if (bytes > self->limit_bytes || reserved > self->limit_bytes - bytes)
         return AR_REFUSED;
     self->memory.paged = list % 2 == 0;
     enum ar_status status = AR_REFUSED;

@@ -355,8 +355,8 @@ enum ar_status slab_release(struct slab_policy *self, uint64_t bytes)
 /* A segment of `bytes` within the limit. */
 static enum ar_status grow(struct slab_policy *self, uint64_t bytes, uint32_t *piece)
 {
-    uint64_t held = self->base.totals.reserved_bytes;
-    if (bytes > self->limit_bytes || held > self->limit_bytes - bytes)
+    uint64_t reserved = self->base.totals.reserved_bytes;
+    if (bytes > self->limit_bytes || reserved > self->limit_bytes - bytes)
         return AR_REFUSED;
     return heap_grow(&self->heap, bytes, piece);
 }
@@ -394,11 +394,11 @@ static enum ar_status obtain(struct slab_policy *self, enum slab_list kind, uint
 {
     uint64_t wanted = growth(self, kind, bytes);
     uint64_t least = ar_size_round_up(bytes, SLAB_PAGE_BYTES);
-    uint64_t held = self->base.totals.reserved_bytes;
+    uint64_t reserved = self->base.totals.reserved_bytes;
     uint64_t allowed = allowed_bytes(self, least);
     enum ar_status status = AR_OK;
-    if (!self->pages && held + wanted > allowed)
-        status = slab_release(self, held + wanted - allowed);
+    if (!self->pages && reserved + wanted > allowed)
+        status = slab_release(self, reserved + wanted - allowed);
     if (status == AR_OK)
         status = grow(self, wanted, piece);
     if (status == AR_REFUSED && least < wanted)

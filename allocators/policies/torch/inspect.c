@@ -235,21 +235,10 @@ static const char *block_fault(const struct torch *self, const struct torch_segm
         return "the links of two neighbours differ";
     if (next && !span->used && !next->used && extra->mapped == self->blocks[span->next].mapped)
         return "two free blocks are not merged";
-    struct ar_span_place place;
-    if (!extra->mapped || span->used)
-        return NULL;
-    return ar_span_index_find(&self->arenas[span->owner]->index, self->spans.at, span->bytes,
-                              span->address, &place) &&
-                   *place.link == b
+    return !extra->mapped || span->used ||
+                   ar_span_index_has(&self->arenas[span->owner]->index, self->spans.at, b)
                ? NULL
                : "a free block is not in its set";
-}
-
-static uint64_t count_tree(const struct torch *self, uint32_t node)
-{
-    return node ? 1 + count_tree(self, self->spans.at[node].left) +
-                      count_tree(self, self->spans.at[node].right)
-                : 0;
 }
 
 static enum ar_status check_sets(const struct torch *self, uint64_t free_blocks,
@@ -258,9 +247,12 @@ static enum ar_status check_sets(const struct torch *self, uint64_t free_blocks,
     const struct ar_policy_totals *totals = &self->base.totals;
     const struct torch_usage *usage = &self->usage[TORCH_ALL];
     uint64_t listed = 0;
-    for (uint32_t i = 0; i < self->arena_count; i++)
-        for (unsigned r = 0; r < AR_SPAN_INDEX_CLASSES; r++)
-            listed += count_tree(self, self->arenas[i]->index.roots[r]);
+    for (uint32_t i = 0; i < self->arena_count; i++) {
+        uint64_t count = 0;
+        if (ar_span_index_fault(&self->arenas[i]->index, self->spans.at, free_blocks, &count))
+            return ar_policy_broken(&self->base, "a free set is broken", i, error);
+        listed += count;
+    }
     if (listed != free_blocks)
         return ar_error_set(error, AR_CORRUPT,
                             "policy torch: the free sets hold %" PRIu64

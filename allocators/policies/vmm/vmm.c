@@ -398,14 +398,6 @@ static void vmm_walk(const struct ar_policy *base, ar_policy_visit *visit, void 
     }
 }
 
-static bool indexed(const struct vmm *self, struct ar_span_index *index, uint32_t piece)
-{
-    struct ar_span_place place;
-    const struct ar_span *span = &self->spans.at[piece];
-    return ar_span_index_find(index, self->spans.at, span->bytes, span->address, &place) &&
-           *place.link == piece;
-}
-
 /* A page has memory exactly if no gap covers it. */
 static bool pages_are_right(const struct vmm *self, const struct vmm_range *range,
                             const struct ar_span *span)
@@ -432,10 +424,11 @@ static const char *piece_fault(const struct vmm *self, struct vmm_range *range, 
         return "the pages of a piece differ from its mark";
     if (span->mark == VMM_GAP)
         return span->used || address % self->page_bytes || span->bytes % self->page_bytes ||
-                       !indexed(self, &range->gaps, piece)
+                       !ar_span_index_has(&range->gaps, self->spans.at, piece)
                    ? "a gap is used, not of whole pages, or not in its index"
                    : NULL;
-    return span->used || range->tail == piece || indexed(self, &range->free_blocks, piece)
+    return span->used || range->tail == piece ||
+                   ar_span_index_has(&range->free_blocks, self->spans.at, piece)
                ? NULL
                : "a free block is in no index";
 }
