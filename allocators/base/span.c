@@ -54,12 +54,12 @@ void ar_spans_close(struct ar_spans *self, struct ar_host *host)
  * The treaps of the classes that hold several spans. The priority of a node is at least that of its
  * children. All walks go down once and need no links to parents. */
 
-/* The first span of `class` at or after the key, or NULL. */
-static uint32_t *seek_in_class(struct ar_span_index *self, struct ar_span *spans, unsigned class,
-                               uint64_t bytes, uint64_t flipped)
+/* The first span of `size_class` at or after the key, or NULL. */
+static uint32_t *seek_in_class(struct ar_span_index *self, struct ar_span *spans,
+                               unsigned size_class, uint64_t bytes, uint64_t flipped)
 {
     uint32_t *found = NULL;
-    for (uint32_t *link = &self->roots[class]; *link;) {
+    for (uint32_t *link = &self->roots[size_class]; *link;) {
         struct ar_span *node = &spans[*link];
         if (ar_span_index_reaches(node, self->address_flip, bytes, flipped)) {
             found = link;
@@ -74,20 +74,20 @@ static uint32_t *seek_in_class(struct ar_span_index *self, struct ar_span *spans
 bool ar_span_index_find(struct ar_span_index *self, struct ar_span *spans, uint64_t bytes,
                         uint64_t flipped, struct ar_span_place *place)
 {
-    unsigned class = ar_span_index_class(bytes | 1u); /* a key may have 0 bytes */
-    place->link = seek_in_class(self, spans, class, bytes, flipped);
-    place->class = class;
+    unsigned size_class = ar_span_index_class(bytes | 1u); /* a key may have 0 bytes */
+    place->link = seek_in_class(self, spans, size_class, bytes, flipped);
+    place->size_class = size_class;
     if (place->link)
         return true;
-    return class < 63u && ar_span_index_best(self, spans, UINT64_C(2) << class, place);
+    return size_class < 63u && ar_span_index_best(self, spans, UINT64_C(2) << size_class, place);
 }
 
-/* The last span of `class` before the key, or 0. */
+/* The last span of `size_class` before the key, or 0. */
 static uint32_t last_before(const struct ar_span_index *self, const struct ar_span *spans,
-                            unsigned class, uint64_t bytes, uint64_t address)
+                            unsigned size_class, uint64_t bytes, uint64_t address)
 {
     uint32_t found = 0;
-    for (uint32_t node = self->roots[class]; node;) {
+    for (uint32_t node = self->roots[size_class]; node;) {
         if (ar_span_index_reaches(&spans[node], self->address_flip, bytes, address)) {
             node = spans[node].left;
         } else {
@@ -101,24 +101,24 @@ static uint32_t last_before(const struct ar_span_index *self, const struct ar_sp
 uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_span *spans,
                               uint64_t bytes, uint64_t address)
 {
-    unsigned class = ar_span_index_class(bytes | 1u);
-    uint32_t found = last_before(self, spans, class, bytes, address);
-    uint64_t below = self->classes & ((UINT64_C(1) << class) - 1u);
+    unsigned size_class = ar_span_index_class(bytes | 1u);
+    uint32_t found = last_before(self, spans, size_class, bytes, address);
+    uint64_t below = self->classes & ((UINT64_C(1) << size_class) - 1u);
     if (found || !below)
         return found;
-    class = 63u ^ (unsigned)__builtin_clzll(below);
-    found = self->roots[class];
+    size_class = 63u ^ (unsigned)__builtin_clzll(below);
+    found = self->roots[size_class];
     while (spans[found].right)
         found = spans[found].right;
     return found;
 }
 
-uint32_t *ar_span_index_locate(struct ar_span_index *self, struct ar_span *spans, unsigned class,
-                               uint32_t span)
+uint32_t *ar_span_index_locate(struct ar_span_index *self, struct ar_span *spans,
+                               unsigned size_class, uint32_t span)
 {
     const struct ar_span *wanted = &spans[span];
     uint64_t flip = self->address_flip;
-    uint32_t *link = &self->roots[class];
+    uint32_t *link = &self->roots[size_class];
     while (*link != span) {
         struct ar_span *node = &spans[*link];
         link = ar_span_index_reaches(node, flip, wanted->bytes, wanted->address ^ flip)
@@ -146,13 +146,13 @@ void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link)
     *link = left | right;
 }
 
-void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans, unsigned class,
-                                uint32_t span)
+void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans,
+                                unsigned size_class, uint32_t span)
 {
     struct ar_span *added = &spans[span];
     uint64_t flip = self->address_flip;
     uint64_t flipped = added->address ^ flip;
-    uint32_t *link = &self->roots[class];
+    uint32_t *link = &self->roots[size_class];
     while (spans[*link].priority >= added->priority) { /* that of record 0 is the lowest */
         struct ar_span *node = &spans[*link];
         link =
@@ -194,7 +194,7 @@ bool ar_span_index_has(const struct ar_span_index *self, const struct ar_span *s
 struct tree_check {
     const struct ar_span *spans;
     uint64_t flip, count, most;
-    unsigned class;
+    unsigned size_class;
     uint32_t last;
 };
 
@@ -211,8 +211,8 @@ static const char *tree_fault(struct tree_check *check, uint32_t node)
         return "is out of shape";
     if (span->used)
         return "holds a used span";
-    if (ar_span_index_class(span->bytes) != check->class)
-        return "holds a span of another class";
+    if (ar_span_index_class(span->bytes) != check->size_class)
+        return "holds a span of another size class";
     const char *fault = tree_fault(check, span->left);
     const struct ar_span *last = &spans[check->last];
     if (!fault && check->last &&
@@ -227,12 +227,12 @@ const char *ar_span_index_fault(const struct ar_span_index *self, const struct a
 {
     struct tree_check check = {.spans = spans, .flip = self->address_flip, .most = most};
     const char *fault = NULL;
-    for (unsigned class = 0; class < AR_SPAN_INDEX_CLASSES && !fault; class ++) {
-        if ((self->classes >> class & 1u) != (self->roots[class] != 0))
+    for (unsigned size_class = 0; size_class < AR_SPAN_INDEX_CLASSES && !fault; size_class++) {
+        if ((self->classes >> size_class & 1u) != (self->roots[size_class] != 0))
             return "has another bitmap than trees";
-        check.class = class;
+        check.size_class = size_class;
         check.last = 0;
-        fault = tree_fault(&check, self->roots[class]);
+        fault = tree_fault(&check, self->roots[size_class]);
     }
     *count = check.count;
     return fault;

@@ -134,7 +134,7 @@ struct ar_span_index {
 /* The place of a span in the index, valid until the index or the array changes. */
 struct ar_span_place {
     uint32_t *link; /* holds the index of the span */
-    unsigned class;
+    unsigned size_class;
 };
 
 static inline unsigned ar_span_index_class(uint64_t bytes)
@@ -160,17 +160,17 @@ AR_API const char *ar_span_index_fault(const struct ar_span_index *self,
 /* For classes that hold several spans: parts of the functions below. */
 AR_API void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link);
 AR_API void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans,
-                                       unsigned class, uint32_t span);
+                                       unsigned size_class, uint32_t span);
 AR_API uint32_t *ar_span_index_locate(struct ar_span_index *self, struct ar_span *spans,
-                                      unsigned class, uint32_t span);
+                                      unsigned size_class, uint32_t span);
 
 /* The first span, in the order of the index, of at least `bytes`. */
 static inline bool ar_span_index_best(struct ar_span_index *self, struct ar_span *spans,
                                       uint64_t bytes, struct ar_span_place *place)
 {
-    unsigned class = ar_span_index_class(bytes);
+    unsigned size_class = ar_span_index_class(bytes);
     uint32_t *found = NULL;
-    for (uint32_t *link = &self->roots[class]; *link;) {
+    for (uint32_t *link = &self->roots[size_class]; *link;) {
         struct ar_span *node = &spans[*link];
         if (node->bytes >= bytes) {
             found = link;
@@ -180,22 +180,22 @@ static inline bool ar_span_index_best(struct ar_span_index *self, struct ar_span
         }
     }
     if (!found) {
-        uint64_t above = self->classes & (~UINT64_C(1) << class);
+        uint64_t above = self->classes & (~UINT64_C(1) << size_class);
         if (!above)
             return false;
-        class = (unsigned)__builtin_ctzll(above);
-        found = &self->roots[class];
+        size_class = (unsigned)__builtin_ctzll(above);
+        found = &self->roots[size_class];
         while (spans[*found].left)
             found = &spans[*found].left;
     }
     place->link = found;
-    place->class = class;
+    place->size_class = size_class;
     return true;
 }
 
-static inline void ar_span_index_clear(struct ar_span_index *self, unsigned class)
+static inline void ar_span_index_clear(struct ar_span_index *self, unsigned size_class)
 {
-    self->classes &= ~(UINT64_C(1) << class);
+    self->classes &= ~(UINT64_C(1) << size_class);
 }
 
 /* Removes the span at `place`. */
@@ -207,40 +207,41 @@ static inline void ar_span_index_unlink(struct ar_span_index *self, struct ar_sp
         return;
     }
     *place->link = 0;
-    if (!self->roots[place->class])
-        ar_span_index_clear(self, place->class);
+    if (!self->roots[place->size_class])
+        ar_span_index_clear(self, place->size_class);
 }
 
 /* Removes `span`, which is in the index. */
 static inline void ar_span_index_remove(struct ar_span_index *self, struct ar_span *spans,
                                         uint32_t span)
 {
-    struct ar_span_place place = {.class = ar_span_index_class(spans[span].bytes)};
-    place.link = &self->roots[place.class];
+    struct ar_span_place place;
+    place.size_class = ar_span_index_class(spans[span].bytes);
+    place.link = &self->roots[place.size_class];
     if (__builtin_expect(*place.link != span, 0))
-        place.link = ar_span_index_locate(self, spans, place.class, span);
+        place.link = ar_span_index_locate(self, spans, place.size_class, span);
     ar_span_index_unlink(self, spans, &place);
 }
 
 static inline void ar_span_index_insert(struct ar_span_index *self, struct ar_span *spans,
                                         uint32_t span)
 {
-    unsigned class = ar_span_index_class(spans[span].bytes);
-    if (__builtin_expect(self->roots[class] != 0, 0)) {
-        ar_span_index_insert_inner(self, spans, class, span);
+    unsigned size_class = ar_span_index_class(spans[span].bytes);
+    if (__builtin_expect(self->roots[size_class] != 0, 0)) {
+        ar_span_index_insert_inner(self, spans, size_class, span);
         return;
     }
-    self->roots[class] = span;
+    self->roots[size_class] = span;
     spans[span].children = 0;
-    self->classes |= UINT64_C(1) << class;
+    self->classes |= UINT64_C(1) << size_class;
 }
 
 /* Inserts `span` and removes the span at `place`. */
 static inline void ar_span_index_replace(struct ar_span_index *self, struct ar_span *spans,
                                          const struct ar_span_place *place, uint32_t span)
 {
-    uint32_t *root = &self->roots[place->class];
-    if (ar_span_index_class(spans[span].bytes) == place->class && place->link == root &&
+    uint32_t *root = &self->roots[place->size_class];
+    if (ar_span_index_class(spans[span].bytes) == place->size_class && place->link == root &&
         spans[*root].children == 0) {
         *root = span;
         spans[span].children = 0;
@@ -254,9 +255,9 @@ static inline void ar_span_index_replace(struct ar_span_index *self, struct ar_s
 static inline void ar_span_index_move(struct ar_span_index *self, struct ar_span *spans,
                                       uint32_t from, uint32_t to, uint64_t bytes)
 {
-    unsigned class = ar_span_index_class(spans[from].bytes);
-    uint32_t *root = &self->roots[class];
-    if (ar_span_index_class(bytes) == class && *root == from && spans[from].children == 0) {
+    unsigned size_class = ar_span_index_class(spans[from].bytes);
+    uint32_t *root = &self->roots[size_class];
+    if (ar_span_index_class(bytes) == size_class && *root == from && spans[from].children == 0) {
         spans[to].bytes = bytes;
         spans[to].children = 0;
         *root = to;
