@@ -46,9 +46,9 @@ figures = {"allocated_bytes.all.current": 512, "allocated_bytes.all.allocated": 
 ranges = [_plugin.Range(address=0x1000, bytes=512, requested_bytes=500, segment_address=0x1000, stream=None, state=0),
           _plugin.Range(address=0x1200, bytes=512, segment_address=0x1000, state=1),
           _plugin.Range(address=0x1400, bytes=1024, requested_bytes=1000, segment_address=0x1000, state=2),
-          _plugin.Range(address=1 << 30, bytes=4 << 20, segment_address=1 << 30, stream=7, state=1,
+          _plugin.Range(address=1 << 30, bytes=20 << 20, segment_address=1 << 30, stream=7, state=1,
                         pool=(ctypes.c_ulonglong * 2)(0, 5)),
-          _plugin.Range(address=(1 << 30) + (4 << 20), bytes=1 << 30, segment_address=1 << 30, state=3),
+          _plugin.Range(address=(1 << 30) + (20 << 20), bytes=1 << 30, segment_address=1 << 30, state=3),
           _plugin.Range(address=(1 << 30) + (1 << 31), bytes=2 << 20, segment_address=1 << 30, state=1)]
 reset = []
 _plugin.path = lambda: "plugin.so"
@@ -90,7 +90,7 @@ assert (first["total_size"], first["allocated_size"], first["active_size"]) == (
 assert first["segment_type"] == "small" and not first["is_expandable"] and first["requested_size"] == 1500
 assert [block["state"] for block in first["blocks"]] == ["active_allocated", "inactive", "active_pending_free"]
 assert second["stream"] == 7 and second["segment_pool_id"] == (0, 5) and second["is_expandable"]
-assert third["address"] == (1 << 30) + (1 << 31) and second["segment_type"] == "large"
+assert third["address"] == (1 << 30) + (1 << 31) and third["segment_type"] == "small" and second["segment_type"] == "large"
 
 allocrig.cupy.use("growth", stream=9)
 assert calls[-1][:3] == (9, "allocrig_cupy_malloc", "allocrig_cupy_free")
