@@ -10,7 +10,6 @@
 #include "bench/cli/cli.h"
 #include "bench/report/advise_page.h"
 #include "bench/report/output_file.h"
-#include "bench/report/whatif_page.h"
 #include "bench/suite/progress.h"
 #include "bench/suite/suite.h"
 #include "workloads/formats/formats.h"

@@ -27,6 +27,7 @@ enum option_key {
     KEY_HOST,
     KEY_SEED,
     KEY_JOBS,
+    KEY_REPLICATES,
     KEY_DRAWS,
     KEY_CURVE
 };
@@ -39,8 +40,10 @@ static const struct cli_option options[] = {
     {KEY_JSON, "json", "FILE", "the answers as JSON; - is standard output"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
     {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
-    {KEY_SEED, "seed", "N", "of policies that draw"},
-    {KEY_DRAWS, "draws", "N", "repeat with N seeds of addresses=random and of generators"},
+    {KEY_SEED, "seed", "N", "of policies that use one"},
+    {KEY_REPLICATES, "replicates", "N",
+     "repeat with N seeds of addresses=random and of generators"},
+    {KEY_DRAWS, "draws", "N", "the former name of --replicates, for one release"},
     {KEY_CURVE, "curve", NULL, "also the slowdown at 1.00 to 2 times the live peak"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
     {0},
@@ -66,7 +69,7 @@ struct answer {
     const struct plan_policy *policy;
     const struct plan_workload *workload;
     enum replay_frees frees;
-    uint64_t seed; /* of the draw */
+    uint64_t seed; /* of the replicate */
     struct capacity_result result;
     char why[256]; /* the policy cannot begin on the device; "": it can */
 };
@@ -93,28 +96,28 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
     }
 }
 
-static enum ar_status find_one(const struct plan *plan, const struct plan_cell *cell,
+static enum ar_status find_one(const struct plan *plan, const struct plan_run *run,
                                struct answer *answer, struct ar_error *error)
 {
     struct trace_source *source = NULL;
     struct ar_spec device;
-    const struct plan_workload *workload = &plan->workloads[cell->workload];
+    const struct plan_workload *workload = &plan->workloads[run->workload];
     *answer =
-        (struct answer){&plan->policies[cell->policy], workload, cell->frees, cell->seed, {0}, ""};
-    enum ar_status status = workload_open(cell->workload_text, &source, error);
+        (struct answer){&plan->policies[run->policy], workload, run->frees, run->seed, {0}, ""};
+    enum ar_status status = workload_open(run->workload_text, &source, error);
     if (status)
         return status;
-    status = ar_spec_parse(cell->device_text, &device, error);
+    status = ar_spec_parse(run->device_text, &device, error);
     if (!status) {
         const struct experiment experiment = {
             .policy = &answer->policy->spec,
             .device = &device,
             .source = source,
-            .frees = cell->frees,
+            .frees = run->frees,
             .host = plan->suite->host,
             .measure = REPLAY_METRICS_NONE,
             .stop_on_failure = true,
-            .seed = cell->seed,
+            .seed = run->seed,
         };
         status = capacity_find(&experiment, plan_jobs(plan), &answer->result, error);
         if (status == AR_UNSUPPORTED) { /* the others may begin */
@@ -248,65 +251,64 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
     return status;
 }
 
-/* The safe capacities of the draws of one policy: answers[0] to answers[draws - 1], in `drawn` draw
- * by draw. That begins with NaN unless the policy is ranked and passes in all of them. */
-static struct statistic safe_of(const struct answer *answers, size_t draws, double *drawn,
+/* The safe capacities of the replicates of one policy: answers[0] to answers[replicates - 1], one by one in
+ * `drawn`. That begins with NaN unless the policy is ranked and passes in all of them. */
+static struct statistic safe_of(const struct answer *answers, size_t replicates, double *drawn,
                                 double *values)
 {
     size_t count = 0;
-    for (size_t i = 0; i < draws; i++) {
+    for (size_t i = 0; i < replicates; i++) {
         drawn[i] = (double)answers[i].result.safe_bytes / (double)AR_MIB;
         if (answer_place(&answers[i]) == 0)
             values[count++] = drawn[i];
     }
-    if (count < draws)
+    if (count < replicates)
         drawn[0] = NAN;
     return statistic_of(values, count);
 }
 
-/* Median and range of the safe capacity over the draws; places by pairs of draws (statistics.h).
- * The answers stand as the plan's cells do: the draws of a policy beside each other. */
-static enum ar_status print_draws(const struct answer *answers, size_t count, size_t draws,
-                                  struct ar_error *error)
+/* Median and range of the safe capacity over the replicates; places by pairs of replicates (statistics.h).
+ * The answers stand as the plan's runs do: the replicates of a policy beside each other. */
+static enum ar_status print_replicates(const struct answer *answers, size_t count,
+                                       size_t replicates, struct ar_error *error)
 {
     static const struct table_column columns[] = {
         {"#", "", false, 0},           {"policy", "", true, 30},
-        {"passed", "draws", false, 0}, {"safe", "MiB least", false, 0},
+        {"passed", "seeds", false, 0}, {"safe", "MiB least", false, 0},
         {"", "median", false, 0},      {"", "most", false, 0},
     };
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     struct statistic *safe = calloc(count, sizeof *safe);
     double *values = calloc(count, sizeof *values);
     double *drawn = calloc(count, sizeof *drawn);
-    size_t *places = calloc(count, sizeof *places);
-    bool *shared = calloc(count, sizeof *shared);
+    struct statistic_place *places = calloc(count, sizeof *places);
     enum ar_status status = AR_OK;
-    if (!table || !safe || !values || !drawn || !places || !shared)
+    if (!table || !safe || !values || !drawn || !places)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
         size_t rows = 0;
         for (size_t i = begin; i < count && answers[i].workload == answers[begin].workload &&
                                answers[i].frees == answers[begin].frees;
-             i += draws, rows++)
-            safe[rows] = safe_of(&answers[i], draws, &drawn[rows * draws], values);
-        statistic_places_paired(drawn, rows, draws, values, places, shared);
+             i += replicates, rows++)
+            safe[rows] = safe_of(&answers[i], replicates, &drawn[rows * replicates], values);
+        statistic_places_paired(drawn, rows, replicates, values, places);
         table_heading(table, "%s: frees %s", answers[begin].workload->info.name,
                       replay_frees_name(answers[begin].frees));
         for (size_t i = 0; i < rows; i++) {
             const double shown[] = {safe[i].least, safe[i].median, safe[i].most};
-            if (places[i])
-                table_cell(table, "%zu%s", places[i], shared[i] ? "=" : "");
+            if (places[i].place)
+                table_cell(table, "%zu%s", places[i].place, places[i].shared ? "=" : "");
             else
                 table_cell(table, "-");
-            table_cell(table, "%s", answers[begin + i * draws].policy->text);
-            table_cell(table, "%zu of %zu", safe[i].count, draws);
+            table_cell(table, "%s", answers[begin + i * replicates].policy->text);
+            table_cell(table, "%zu of %zu", safe[i].count, replicates);
             for (int j = 0; j < 3; j++)
                 if (safe[i].count)
                     table_cell(table, "%.1f", shown[j]);
                 else
                     table_cell(table, "-");
         }
-        begin += rows * draws;
+        begin += rows * replicates;
     }
     if (!status)
         status = table_print(table, stdout, TABLE_TEXT, error);
@@ -315,7 +317,6 @@ static enum ar_status print_draws(const struct answer *answers, size_t count, si
     free(values);
     free(drawn);
     free(places);
-    free(shared);
     return status;
 }
 
@@ -357,7 +358,7 @@ static void write_answer(struct json_writer *json, const struct answer *answer)
 
 /* What a policy costs where memory is short: the slowdown at a few capacities, in live peaks. */
 struct curve {
-    struct run_record *records; /* of the plan's cells; the points borrow from them */
+    struct run_record *records; /* of the plan's runs; the points borrow from them */
     struct slowdown_curve slowdown;
 };
 
@@ -365,13 +366,13 @@ static enum ar_status find_curve(struct plan *plan, struct suite *suite, struct 
                                  struct ar_error *error)
 {
     static const double ratios[] = {1.00, 1.02, 1.05, 1.1, 1.25, 1.5, 2};
-    curve->records = calloc(plan->cell_count + 1, sizeof *curve->records);
+    curve->records = calloc(plan->run_count + 1, sizeof *curve->records);
     if (!curve->records)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the slowdown curve");
     suite->ratio_count = sizeof ratios / sizeof ratios[0];
     memcpy(suite->ratios, ratios, sizeof ratios);
     enum ar_status status =
-        matrix_run(plan, plan->cells, plan->cell_count, plan_jobs(plan), curve->records, error);
+        matrix_run(plan, plan->runs, plan->run_count, plan_jobs(plan), curve->records, error);
     return status ? status
                   : slowdown_run(plan, curve->records, plan_jobs(plan), &curve->slowdown, error);
 }
@@ -425,12 +426,12 @@ static enum ar_status report(const struct capacity_arguments *self, struct outpu
                              struct answer *answers, size_t count,
                              const struct slowdown_curve *curve, struct ar_error *error)
 {
-    size_t draws = self->suite.draws;
-    if (draws <= 1)
+    size_t replicates = self->suite.replicates;
+    if (replicates <= 1)
         sort_answers(answers, count);
     if (!self->json || strcmp(self->json, "-") != 0) {
-        enum ar_status status = draws > 1 ? print_draws(answers, count, draws, error)
-                                          : print_table(answers, count, error);
+        enum ar_status status = replicates > 1 ? print_replicates(answers, count, replicates, error)
+                                               : print_table(answers, count, error);
         if (!status && curve)
             status = print_curve(curve, &self->suite, error);
         if (status)
@@ -450,18 +451,18 @@ static enum ar_status find_all(struct capacity_arguments *self, struct plan *pla
     size_t count = 0;
     bool begun = false;
     struct curve curve = {0};
-    struct answer *answers = calloc(plan->cell_count, sizeof *answers);
+    struct answer *answers = calloc(plan->run_count, sizeof *answers);
     enum ar_status status = AR_OK;
     if (!answers)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the answers");
     if (self->json)
         status = output_open(&json, self->json, error);
-    progress_begin(&progress, plan->cell_count);
-    for (size_t i = 0; i < plan->cell_count && !status; i++) {
-        status = find_one(plan, &plan->cells[i], &answers[i], error);
+    progress_begin(&progress, plan->run_count);
+    for (size_t i = 0; i < plan->run_count && !status; i++) {
+        status = find_one(plan, &plan->runs[i], &answers[i], error);
         count += !status;
         begun |= !status && !answers[i].why[0];
-        progress_step(&progress, plan->workloads[plan->cells[i].workload].text);
+        progress_step(&progress, plan->workloads[plan->runs[i].workload].text);
     }
     progress_end(&progress);
     if (!status && !begun)
@@ -483,10 +484,10 @@ static enum ar_status find_all(struct capacity_arguments *self, struct plan *pla
 static enum ar_status plan_and_find(struct capacity_arguments *self, struct ar_error *error)
 {
     struct plan plan;
-    if (self->wants_curve && self->suite.draws > 1)
+    if (self->wants_curve && self->suite.replicates > 1)
         return ar_error_set(
             error, AR_INVALID,
-            "capacity: --curve is of one draw; leave --draws out, or use `run` with a "
+            "capacity: --curve is of one replicate; leave --replicates out, or use `run` with a "
             "suite that has [slowdown]");
     if (self->suite.policies.count == 0 || self->suite.workloads.count == 0)
         return ar_error_set(error, AR_INVALID,

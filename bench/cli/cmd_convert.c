@@ -6,7 +6,7 @@
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
 #include "bench/cli/files.h"
-#include "bench/report/import_page.h"
+#include "bench/report/trace_page.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/filter.h"
 

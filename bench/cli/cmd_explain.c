@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 
 #include "bench/cli/cli.h"
-#include "bench/report/explain_json.h"
-#include "bench/report/message_page.h"
+#include "bench/report/explain_page.h"
 #include "bench/report/output_file.h"
 #include "bench/suite/plan.h"
 #include "sim/experiment/session.h"
@@ -98,20 +97,20 @@ static enum ar_status explain_message(const char *argument, struct explain_outpu
     return AR_OK;
 }
 
-static enum ar_status explain_cell(const struct plan *plan, const struct plan_cell *cell,
+static enum ar_status explain_run_of(const struct plan *plan, const struct plan_run *run,
                                    struct trace_source *source, const struct ar_spec *device,
                                    struct explain_output *output, struct ar_error *error)
 {
     struct trace_source *trace, *owned;
     struct explain_result result;
     struct experiment experiment = {
-        .policy = &plan->policies[cell->policy].spec,
+        .policy = &plan->policies[run->policy].spec,
         .device = device,
         .source = source,
-        .frees = cell->frees,
+        .frees = run->frees,
         .host = plan->suite->host,
         .stop_on_failure = true,
-        .seed = cell->seed,
+        .seed = run->seed,
     };
     enum ar_status status = session_trace(&experiment, false, &trace, &owned, error);
     if (status)
@@ -119,8 +118,8 @@ static enum ar_status explain_cell(const struct plan *plan, const struct plan_ce
     experiment.source = trace;
     status = explain_run(&experiment, plan_jobs(plan), &result, error);
     if (!status) {
-        const struct explain_page shown = {source->info.name, plan->policies[cell->policy].text,
-                                           cell->frees, &result};
+        const struct explain_page shown = {source->info.name, plan->policies[run->policy].text,
+                                           run->frees, &result};
         if (output->page)
             status = explain_page_print(stdout, &shown, error);
         if (output->file.stream && !output->json.stream)
@@ -138,23 +137,23 @@ static enum ar_status explain_trace(const struct plan *plan, struct explain_outp
                                     struct ar_error *error)
 {
     enum ar_status status = AR_OK;
-    for (size_t i = 0; i < plan->cell_count && !status; i++) {
-        const struct plan_cell *cell = &plan->cells[i];
+    for (size_t i = 0; i < plan->run_count && !status; i++) {
+        const struct plan_run *run = &plan->runs[i];
         struct trace_source *source;
         struct ar_spec device;
         if (i && output->page)
             puts("");
-        status = workload_open(plan->workloads[cell->workload].text, &source, error);
+        status = workload_open(plan->workloads[run->workload].text, &source, error);
         if (status)
             return status;
-        status = ar_spec_parse(cell->device_text, &device, error);
+        status = ar_spec_parse(run->device_text, &device, error);
         if (!status) {
             if (strcmp(device.links[0].name, "cuda") == 0)
                 status =
                     ar_error_set(error, AR_INVALID,
                                  "explain works on a simulated device; write -d sim:capacity=..");
             else
-                status = explain_cell(plan, cell, source, &device, output, error);
+                status = explain_run_of(plan, run, source, &device, output, error);
             ar_spec_close(&device);
         }
         trace_close(source);

@@ -8,7 +8,7 @@
 #include "allocators/spec.h"
 #include "bench/cli/cli.h"
 #include "bench/report/output_file.h"
-#include "bench/report/results_csv.h"
+#include "bench/report/run_output.h"
 #include "bench/report/sentence.h"
 #include "sim/fidelity/fidelity.h"
 #include "workloads/formats/formats.h"

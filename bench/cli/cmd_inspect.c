@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "bench/cli/cli.h"
-#include "bench/report/import_page.h"
 #include "bench/report/trace_page.h"
 #include "workloads/workload.h"
 

@@ -5,7 +5,7 @@
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
-#include "bench/suite/probe.h"
+#include "bench/suite/plan.h"
 #include "bench/suite/suite_run.h"
 
 enum option_key {
@@ -19,6 +19,7 @@ enum option_key {
     KEY_REPS,
     KEY_SEED,
     KEY_JOBS,
+    KEY_REPLICATES,
     KEY_DRAWS,
     KEY_AGAINST,
     KEY_TIME,
@@ -65,10 +66,12 @@ static const struct cli_option options[] = {
     {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
     {KEY_METRICS, "metrics", "MODE", "exact (default): all; none: what costs nothing"},
     {KEY_REPS, "reps", "N", "repetitions of each run; default: 6 on a card, else 1"},
-    {KEY_SEED, "seed", "N", "of policies that draw, and of the first draw"},
-    {KEY_DRAWS, "draws", "N", "repeat with N seeds of addresses=random and of generators"},
+    {KEY_SEED, "seed", "N", "of policies that use one, and of the first replicate"},
+    {KEY_REPLICATES, "replicates", "N",
+     "repeat with N seeds of addresses=random and of generators"},
+    {KEY_DRAWS, "draws", "N", "the former name of --replicates, for one release"},
     {KEY_AGAINST, "against", "SPEC",
-     "the policy that pairs of draws hold the others against; default: the first"},
+     "the policy with which pairs compare the others; default: the first"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor; 1 on a card"},
     {KEY_ISOLATE, "isolate", NULL, "each run in a process of its own, as on a card"},
     {KEY_JOURNAL, "journal", "FILE",
@@ -179,7 +182,7 @@ static enum ar_status fill_in(struct run_arguments *self, struct ar_error *error
                        self->files.path[SUITE_FILE_chrome];
     if (self->suite.devices.count)
         return AR_OK;
-    const char *device = probe_default(why, sizeof why);
+    const char *device = plan_default_device(why, sizeof why);
     if (why[0]) /* up to what to do about it: that was done */
         snprintf(self->suite.device_note, sizeof self->suite.device_note,
                  "On the simulated device, since no card can be used: %.*s.",

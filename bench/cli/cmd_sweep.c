@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "bench/cli/cli.h"
-#include "bench/suite/sweep.h"
+#include "bench/suite/suite_run.h"
 
 enum option_key { KEY_JSON = CLI_KEYS, KEY_CSV, KEY_OUTPUT, KEY_JOURNAL, KEY_JOBS };
 

@@ -8,7 +8,7 @@
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
 #include "bench/report/output_file.h"
-#include "bench/report/results_csv.h"
+#include "bench/report/csv.h"
 #include "bench/report/tenants_page.h"
 #include "bench/suite/tenants_card.h"
 #include "bench/suite/tenants_suite.h"
@@ -17,6 +17,7 @@ enum option_key {
     KEY_CSV = CLI_KEYS,
     KEY_MODE,
     KEY_SERIES,
+    KEY_REPLICATES,
     KEY_DRAWS,
     KEY_SEED,
     KEY_ALONE,
@@ -29,13 +30,14 @@ static const struct cli_option options[] = {
     {'d', "device", "DEVICE", "cuda: real processes, on the driver's cards in their order"},
     {KEY_TIMEOUT, "timeout", "SECONDS", "on a card: that a process may be silent (120)"},
     {KEY_MODE, "mode", "barriered|free", "instead of the suite's"},
-    {KEY_DRAWS, "draws", "N", "mode free: so many interleavings, or trials on a card"},
+    {KEY_REPLICATES, "replicates", "N", "mode free: so many interleavings, or trials on a card"},
+    {KEY_DRAWS, "draws", "N", "the former name of --replicates, for one release"},
     {KEY_SEED, "seed", "N", "of the first of them"},
     {KEY_ALONE, "no-alone", NULL, "do not run each process alone, too: no slowdown"},
     {KEY_CSV, "csv", "FILE",
-     "a row for each draw and process, on a card as it ends; -: standard output"},
+     "a row for each replicate and process, on a card as it ends; -: standard output"},
     {KEY_WIDE, "wide", NULL, "all columns of the table, which is wider than 80 letters then"},
-    {KEY_SERIES, "series", "FILE", "what each holds after each round, of the first draw"},
+    {KEY_SERIES, "series", "FILE", "what each holds after each round, of the first replicate"},
     {0},
 };
 
@@ -53,8 +55,8 @@ static const struct cli_page page = {
 
 struct tenants_arguments {
     const char *path, *csv, *series, *device; /* device NULL: simulated */
-    uint64_t draws, seed, timeout_s;
-    bool draws_given, seed_given, no_alone, mode_given, free, wide;
+    uint64_t replicates, seed, timeout_s;
+    bool replicates_given, seed_given, no_alone, mode_given, free, wide;
 };
 
 /* One command at work. */
@@ -103,10 +105,13 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
     case KEY_ALONE:
         self->no_alone = true;
         return AR_OK;
+    case KEY_REPLICATES:
     case KEY_DRAWS:
-        self->draws_given = true;
-        if (ar_count_parse(value, &self->draws, NULL) || !self->draws || self->draws > 10000)
-            return ar_error_set(error, AR_INVALID, "--draws %s: a number from 1 to 10000", value);
+        self->replicates_given = true;
+        if (ar_count_parse(value, &self->replicates, NULL) || !self->replicates ||
+            self->replicates > 10000)
+            return ar_error_set(error, AR_INVALID, "--%s %s: a number from 1 to 10000",
+                                cli_option_name(&page, key), value);
         return AR_OK;
     case KEY_SEED:
         self->seed_given = true;
@@ -187,17 +192,17 @@ static enum ar_status open_csv(struct job *self, struct ar_error *error)
 }
 
 /* Trials on a card take long, and may be ended in between: what is known is told at once. */
-static enum ar_status tell_trial(struct job *self, size_t draw, struct ar_error *error)
+static enum ar_status tell_trial(struct job *self, size_t replicate, struct ar_error *error)
 {
     enum ar_status status = self->asked->csv && !self->csv ? open_csv(self, error) : AR_OK;
     if (status == AR_OK && self->csv)
-        tenants_csv_draw(self->csv, &self->page, draw);
+        tenants_csv_replicate(self->csv, &self->page, replicate);
     if (status != AR_OK || !self->asked->device)
         return status;
-    if (self->csv != stdout && self->page.draws > 1) {
+    if (self->csv != stdout && self->page.replicates > 1) {
         char text[4096];
-        tenants_outcome_text(&self->page, draw, text, sizeof text);
-        printf("trial %zu of %zu: %s\n", draw + 1, self->page.draws, text);
+        tenants_outcome_text(&self->page, replicate, text, sizeof text);
+        printf("trial %zu of %zu: %s\n", replicate + 1, self->page.replicates, text);
     }
     fflush(stdout);
     if (self->csv)
@@ -205,7 +210,7 @@ static enum ar_status tell_trial(struct job *self, size_t draw, struct ar_error 
     return AR_OK;
 }
 
-static enum ar_status run_draws(struct job *self, struct ar_error *error)
+static enum ar_status run_replicates(struct job *self, struct ar_error *error)
 {
     const struct tenants_suite *suite = self->suite;
     struct series series = {NULL, suite};
@@ -230,12 +235,12 @@ static enum ar_status run_draws(struct job *self, struct ar_error *error)
     }
     if (!self->asked->no_alone)
         status = run_alone(self, &tenants, error);
-    for (size_t draw = 0; draw < self->page.draws && !status; draw++) {
-        tenants.seed = suite->seed + draw;
-        tenants.sample = series.stream && !draw ? add_sample : NULL;
-        status = run_once(self, &tenants, self->results + draw * suite->count, error);
+    for (size_t replicate = 0; replicate < self->page.replicates && !status; replicate++) {
+        tenants.seed = suite->seed + replicate;
+        tenants.sample = series.stream && !replicate ? add_sample : NULL;
+        status = run_once(self, &tenants, self->results + replicate * suite->count, error);
         if (!status)
-            status = tell_trial(self, draw, error);
+            status = tell_trial(self, replicate, error);
     }
     return status ? ar_error_prefix(error, status, "%s", self->asked->path) : AR_OK;
 }
@@ -255,12 +260,12 @@ static enum ar_status close_csv(struct job *self, struct ar_error *error)
 static enum ar_status run_suite(const struct tenants_arguments *asked, struct tenants_suite *suite,
                                 struct ar_error *error)
 {
-    size_t draws = suite->free ? (size_t)suite->draws : 1;
+    size_t replicates = suite->free ? (size_t)suite->replicates : 1;
     char title[256];
     struct job self = {
         .asked = asked,
         .suite = suite,
-        .results = calloc(draws * suite->count, sizeof *self.results),
+        .results = calloc(replicates * suite->count, sizeof *self.results),
         .alone = calloc(suite->count, sizeof *self.alone),
     };
     snprintf(title, sizeof title, "%s: %zu process%s on %zu %scard%s, %s", suite->name,
@@ -271,15 +276,15 @@ static enum ar_status run_suite(const struct tenants_arguments *asked, struct te
         .title = title,
         .setups = suite->setups,
         .count = suite->count,
-        .draws = draws,
+        .replicates = replicates,
         .real = asked->device != NULL,
         .wide = asked->wide,
         .results = self.results,
     };
     enum ar_status status =
         self.results && self.alone
-            ? run_draws(&self, error)
-            : ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu draws", draws);
+            ? run_replicates(&self, error)
+            : ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu replicates", replicates);
     bool to_output = self.csv == stdout;
     enum ar_status closed = close_csv(&self, status ? NULL : error);
     status = status ? status : closed;
@@ -307,7 +312,7 @@ enum ar_status cmd_tenants(int argc, char **argv, struct ar_error *error)
     if (status)
         return status;
     suite.free = self.mode_given ? self.free : suite.free;
-    suite.draws = self.draws_given ? self.draws : suite.draws;
+    suite.replicates = self.replicates_given ? self.replicates : suite.replicates;
     suite.seed = self.seed_given ? self.seed : suite.seed;
     if (self.series && self.device)
         status = ar_error_set(error, AR_INVALID, "--series is of simulated processes only");
@@ -316,9 +321,10 @@ enum ar_status cmd_tenants(int argc, char **argv, struct ar_error *error)
             status = ar_error_set(error, AR_INVALID,
                                   "%s: process %s: pinned memory is of simulated processes only",
                                   self.path, suite.setups[i].name);
-    if (!status && self.draws_given && !suite.free)
-        status = ar_error_set(error, AR_INVALID,
-                              "--draws wants mode = free: barriered processes have one outcome");
+    if (!status && self.replicates_given && !suite.free)
+        status =
+            ar_error_set(error, AR_INVALID,
+                         "--replicates needs mode = free: barriered processes have one outcome");
     if (!status)
         status = run_suite(&self, &suite, error);
     tenants_suite_close(&suite);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/regress/verdict.h"
-#include "bench/report/junit_xml.h"
+#include "bench/report/result_writers.h"
 #include "bench/report/sentence.h"
 
 #define MISSING_TOLD 5 /* runs by name in the last line */

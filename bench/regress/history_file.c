@@ -347,7 +347,6 @@ enum ar_status history_append(const char *path, const struct side *results,
 #include <jansson.h>
 
 #include "allocators/base/array.h"
-#include "bench/regress/history.h"
 
 void history_drop_line(struct history_line *line)
 {

@@ -12,13 +12,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "bench/regress/result_set.h"
 #include "bench/report/json_writer.h"
 
 #include <jansson.h>
 
 #include "allocators/base/array.h"
-#include "bench/report/results_json.h"
+#include "bench/report/result_writers.h"
 
 #define INSTRUCTIONS_SCHEMA "allocrig.instructions/1"
 

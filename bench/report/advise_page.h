@@ -31,7 +31,19 @@ enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages
                                    const uint64_t batches[2],
                                    struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The schema is allocrig.advise/1. */
+/* One object of the schema allocrig.advise/1. */
 void advise_json_write(FILE *stream, const struct advise_page *pages, size_t count);
+
+/* `advise --what-if`: a prediction and the recording of the same setting, as a row of a Markdown
+ * table. */
+struct whatif_line {
+    const char *program, *from, *to; /* the settings' names */
+    const struct whatif *whatif;
+    bool has_retries;
+    uint64_t recorded_retries;
+};
+
+void whatif_page_head(FILE *stream);
+void whatif_page_line(FILE *stream, const struct whatif_line *line);
 
 #endif

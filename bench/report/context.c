@@ -1,4 +1,5 @@
-#include "bench/report/context.h"
+/* Where and how results were made: `context` of results.json, and the card for people. */
+#include "bench/report/result_writers.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static void put_mode(struct json_writer *json, const char *key, int mode)
         json_put_bool(json, key, mode > 0);
 }
 
-/* How memory is allocated depends on these, so they belong to a result. */
+/* How memory is allocated depends on these variables, so a result holds them. */
 static void write_variables(struct json_writer *json)
 {
     json_begin_object(json, "variables");

@@ -1,8 +1,6 @@
-#include "bench/report/explain_json.h"
+#include "bench/report/explain_page.h"
 
 #include <ctype.h>
-
-#include "bench/report/message_page.h"
 
 #define SCHEMA "allocrig.explain/1"
 

@@ -1,10 +1,14 @@
-/* A failure taken apart, as a page for a reader. */
+/* What `explain` prints: a failure taken apart, or an out-of-memory message, as a page for a reader or
+ * as JSON of the schema allocrig.explain/1. In the JSON bytes are bytes, and what is not known or has
+ * no limit is null. */
 #ifndef BENCH_REPORT_EXPLAIN_PAGE_H
 #define BENCH_REPORT_EXPLAIN_PAGE_H
 
 #include <stdio.h>
 
+#include "bench/report/json_writer.h"
 #include "sim/explain/explain.h"
+#include "sim/explain/message.h"
 
 struct explain_page {
     const char *workload, *policy;
@@ -12,8 +16,20 @@ struct explain_page {
     const struct explain_result *result;
 };
 
-/* HOST_MEMORY where a table found no memory. */
+/* HOST_MEMORY. */
 enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
                                   struct ar_error *error) AR_STATUS_CHECKED;
+
+/* `runs`, one for each way to free that was examined: begin, any number of runs, end. */
+void explain_json_begin(struct json_writer *json, FILE *stream);
+void explain_json_run(struct json_writer *json, const struct explain_page *page);
+void explain_json_end(struct json_writer *json);
+
+/* What a message says and why the request failed. `more`: the text continues past what was read. */
+void message_page_print(FILE *stream, const struct message *message, bool more);
+void explain_json_message(FILE *stream, const struct message *message);
+
+/* What to try, by cause and framework: sentences. */
+const char *message_page_advice(const struct message *message);
 
 #endif

@@ -1,14 +1,13 @@
 /* The elements are those that Jenkins and GitLab read: testsuites, testsuite, properties, testcase,
- * failure, error, skipped. Times are those of the device, since they are the same everywhere. */
-#include "bench/report/junit_xml.h"
+ * failure, error, skipped. Times are the device's, because they are the same on every machine. */
+#include "bench/report/result_writers.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "allocators/base/utf8.h"
-#include "bench/report/json_writer.h"
 
-/* U+FFFE and U+FFFF, the only characters from the space on that XML does not allow. */
+/* U+FFFE and U+FFFF, the only characters above the space that XML does not allow. */
 static bool is_forbidden(const char *text)
 {
     return memcmp(text, "\xef\xbf", 2) == 0 && (text[2] == '\xbe' || text[2] == '\xbf');
@@ -131,11 +130,11 @@ static void metrics(FILE *stream, const struct run_record *record)
     fputs("      </properties>\n", stream);
 }
 
-/* Several runs of one policy in a group are told apart by seed and repetition. */
-static void test_case(FILE *stream, const struct run_record *record, bool alone)
+/* Several runs of one policy in a group differ in seed and repetition. */
+static void test_case(FILE *stream, const struct run_record *record, bool several)
 {
     char which[64] = "";
-    if (!alone)
+    if (several)
         snprintf(which, sizeof which, " [seed %" PRIu64 ", repetition %u]", record->seed,
                  record->repetition + 1);
     fputs("    <testcase name=\"", stream);
@@ -150,38 +149,36 @@ static void test_case(FILE *stream, const struct run_record *record, bool alone)
     fputs("    </testcase>\n", stream);
 }
 
-static void test_suite(FILE *stream, const struct run_record *records, size_t count)
+static void test_suite(FILE *stream, const struct result_group *group)
 {
+    const struct run_record *first = group->runs;
     fputs("  <testsuite name=\"", stream);
-    xml_text(stream, records->workload.name);
+    xml_text(stream, first->workload.name);
     fputs(" on ", stream);
-    xml_text(stream, records->device_spec);
-    fprintf(stream, ", frees %s\"", replay_frees_name(records->frees));
-    put_totals(stream, total(records, count));
+    xml_text(stream, first->device_spec);
+    fprintf(stream, ", frees %s\"", replay_frees_name(first->frees));
+    put_totals(stream, total(first, group->run_count));
     fputs(">\n    <properties>\n", stream);
-    property(stream, "      ", "workload", records->workload_spec);
-    property(stream, "      ", "device", records->device_spec);
-    property(stream, "      ", "frees", replay_frees_name(records->frees));
-    property(stream, "      ", "host", replay_host_name(records->host));
+    property(stream, "      ", "workload", first->workload_spec);
+    property(stream, "      ", "device", first->device_spec);
+    property(stream, "      ", "frees", replay_frees_name(first->frees));
+    property(stream, "      ", "host", replay_host_name(first->host));
     fputs("    </properties>\n", stream);
-    for (size_t i = 0; i < count; i++) {
-        bool alone = true;
-        for (size_t j = 0; j < count && alone; j++)
-            alone = i == j || strcmp(records[i].policy_spec, records[j].policy_spec) != 0;
-        test_case(stream, &records[i], alone);
+    for (size_t i = 0; i < group->policy_count; i++) {
+        const struct result_policy *policy = &group->policies[i];
+        for (size_t j = 0; j < policy->run_count; j++)
+            test_case(stream, policy->runs[j], policy->run_count > 1);
     }
     fputs("  </testsuite>\n", stream);
 }
 
-void junit_xml_write(FILE *stream, const char *name, const struct run_record *records, size_t count)
+void junit_xml_write(FILE *stream, const struct results *results)
 {
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites", stream);
-    attribute(stream, "name", name ? name : "allocrig");
-    put_totals(stream, total(records, count));
+    attribute(stream, "name", results->suite ? results->suite : "allocrig");
+    put_totals(stream, total(results->runs, results->run_count));
     fputs(">\n", stream);
-    for (size_t first = 0, end; first < count; first = end) {
-        end = run_record_group_end(records, count, first);
-        test_suite(stream, &records[first], end - first);
-    }
+    for (size_t i = 0; i < results->group_count; i++)
+        test_suite(stream, &results->groups[i]);
     fputs("</testsuites>\n", stream);
 }

@@ -1,4 +1,4 @@
-#include "bench/report/message_page.h"
+#include "bench/report/explain_page.h"
 
 #include <inttypes.h>
 #include <string.h>

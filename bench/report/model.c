@@ -5,41 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/report/csv.h"
+#include "bench/statistics/statistics.h"
+
 #define COLUMNS_MOST     256
 #define LINE_MOST        65536 /* bytes of a line of a result */
 #define REPETITIONS_MOST 1000
 
 /* ---- results -------------------------------------------------------------------------------- */
 
-/* Cuts a line into its fields, in place; quotes go. Returns how many. */
-static size_t cut(char *line, char **fields)
-{
-    size_t count = 0;
-    line[strcspn(line, "\r\n")] = '\0';
-    for (char *at = line; count < COLUMNS_MOST;) {
-        char *to = at;
-        bool quoted = false;
-        fields[count++] = at;
-        for (; *at && (quoted || *at != ','); at++) {
-            if (*at == '"' && quoted && at[1] == '"')
-                *to++ = *at++;
-            else if (*at == '"')
-                quoted = !quoted;
-            else
-                *to++ = *at;
-        }
-        bool last = !*at;
-        *to = '\0';
-        if (last)
-            break;
-        at++;
-    }
-    return count;
-}
-
 enum column { POLICY, WORKLOAD, PASSED, SLOWDOWN, STEP, TIME, COLUMN_COUNT };
 
-/* Returns the name of one that is not there, or NULL. */
+/* Returns the name of a missing column, or NULL. */
 static const char *find_columns(char **fields, size_t count, size_t places[COLUMN_COUNT])
 {
     static const char *const names[COLUMN_COUNT] = {
@@ -54,7 +31,7 @@ static const char *find_columns(char **fields, size_t count, size_t places[COLUM
     return NULL;
 }
 
-/* The repetitions, as they come. */
+/* The values of the repetitions. */
 struct reading {
     double values[3][REPETITIONS_MOST]; /* SLOWDOWN, STEP, TIME */
     size_t counts[3];
@@ -102,7 +79,7 @@ static enum ar_status read_rows(FILE *file, const char *path, struct reading *re
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to read %s", path);
     for (size_t number = 1; !status && fgets(line, LINE_MOST, file); number++) {
         bool whole = strlen(line) + 1 < LINE_MOST;
-        size_t count = cut(line, fields);
+        size_t count = csv_split(line, fields, COLUMNS_MOST);
         if (!whole) {
             status = ar_error_set(error, AR_FORMAT,
                                   "%s:%zu: the line has more than %d bytes; is this a file of `run "
@@ -170,7 +147,7 @@ void model_kind_add(struct model_kind *whole, const struct model_kind *part)
 
 static bool is_met(uint64_t card_ns, uint64_t sim_ns)
 {
-    /* Halves, upwards: the double of a time need not be a number of 64 bits. */
+    /* Halves, rounded up: twice a time may overflow 64 bits. */
     return sim_ns - sim_ns / 2 <= card_ns && card_ns - card_ns / 2 <= sim_ns;
 }
 
@@ -208,7 +185,7 @@ static enum ar_status pair(struct model_cell *cell, const struct driver_call *ca
     return AR_OK;
 }
 
-/* The first call of that kind from `from` on, or the list's end. */
+/* The index of the first call of that kind from `from` on, or the length of the list. */
 static size_t next_of(const struct call_list *list, enum ar_device_call call, size_t from)
 {
     while (from < list->count && list->items[from].call != call)
@@ -246,7 +223,7 @@ double model_error(double card, double sim)
     return card > 0 ? sim / card - 1 : (double)NAN;
 }
 
-/* The rank of values[index] from 1, equal ones sharing their mean. */
+/* The rank of values[index] from 1; equal values share their mean rank. */
 static double rank_of(const double *values, size_t count, size_t index)
 {
     size_t below = 0;
@@ -272,4 +249,144 @@ double model_rank_correlation(const double *a, const double *b, size_t count)
         bb += right * right;
     }
     return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : (double)NAN;
+}
+
+/* ---- repetitions ---------------------------------------------------------------------------- */
+
+/* The median time of a call leaves out the calls that were interrupted. The sum of a run is different:
+ * every run has some slow calls, and which ones is chance, so a sum of medians of calls would be
+ * less than any run takes; therefore it is the median of the runs' sums. The distance of the
+ * repetitions from each other limits how close a model can come to any one of them. */
+
+double model_median(double *values, size_t count)
+{
+    /* The statistic takes the lower of two middle values; it sorts the values. */
+    return count ? (statistic_of(values, count).median + values[count / 2]) / 2 : (double)NAN;
+}
+
+/* The first run and those that made the same calls. */
+struct alike {
+    const struct call_list **runs;
+    size_t count;
+    double *ns, *waited_ns; /* a value of each run, for a median */
+};
+
+static void alike_close(struct alike *self)
+{
+    free(self->runs);
+    free(self->ns);
+    free(self->waited_ns);
+}
+
+/* Fills in `again`: each run compared with the first. */
+static enum ar_status alike_find(struct alike *self, struct model_cell *cell,
+                                 const struct call_list *runs, size_t count, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    self->runs = calloc(count, sizeof(*self->runs));
+    self->ns = calloc(count, sizeof *self->ns);
+    self->waited_ns = calloc(count, sizeof *self->waited_ns);
+    cell->again = calloc(count, sizeof *cell->again);
+    if (!self->runs || !self->ns || !self->waited_ns || !cell->again)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for runs");
+    cell->runs = count;
+    self->runs[self->count++] = &runs[0];
+    for (size_t run = 1; run < count && !status; run++) {
+        struct model_cell one = {.large = NULL};
+        status = model_compare(&one, &runs[0], &runs[run], error);
+        if (!status && one.same_calls) {
+            cell->again[cell->again_count++] = one.all;
+            self->runs[self->count++] = &runs[run];
+        }
+        model_cell_close(&one);
+    }
+    return status;
+}
+
+/* The medians of the sums of the calls that have a counterpart on `sim`. */
+static enum ar_status sum_runs(struct alike *self, const struct call_list *sim,
+                               struct model_kind *sums, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    for (size_t run = 0; run < self->count && !status; run++) {
+        struct model_cell one = {.large = NULL};
+        status = model_compare(&one, self->runs[run], sim, error);
+        self->ns[run] = one.all.card_ns;
+        self->waited_ns[run] = one.all.card_waited_ns;
+        model_cell_close(&one);
+    }
+    sums->card_ns = model_median(self->ns, self->count);
+    sums->card_waited_ns = model_median(self->waited_ns, self->count);
+    return status;
+}
+
+/* In whole ns. */
+static uint64_t whole_median(double *values, size_t count)
+{
+    double ns = model_median(values, count) + 0.5;
+    return ns < (double)UINT64_MAX ? (uint64_t)ns : UINT64_MAX;
+}
+
+/* Leaves the median of each call over the runs in the first of them. */
+static void take_medians(struct alike *self, struct call_list *first)
+{
+    for (size_t i = 0; i < first->count; i++) {
+        for (size_t run = 0; run < self->count; run++) {
+            self->ns[run] = (double)self->runs[run]->items[i].ns;
+            self->waited_ns[run] = (double)self->runs[run]->items[i].waited_ns;
+        }
+        first->items[i].ns = whole_median(self->ns, self->count);
+        first->items[i].waited_ns = whole_median(self->waited_ns, self->count);
+    }
+}
+
+enum ar_status model_repeat_compare(struct model_cell *cell, struct call_list *runs, size_t count,
+                                    const struct call_list *sim, struct ar_error *error)
+{
+    struct alike alike = {.runs = NULL};
+    struct model_kind sums = {0};
+    enum ar_status status = alike_find(&alike, cell, runs, count, error);
+    bool several = alike.count > 1; /* one run is its own median */
+    if (!status && several)
+        status = sum_runs(&alike, sim, &sums, error);
+    if (!status && several)
+        take_medians(&alike, &runs[0]);
+    if (!status)
+        status = model_compare(cell, &runs[0], sim, error);
+    if (!status && several) {
+        cell->all.card_ns = sums.card_ns;
+        cell->all.card_waited_ns = sums.card_waited_ns;
+    }
+    alike_close(&alike);
+    return status;
+}
+
+/* The median of the known values; changes their order. */
+static double median_of_known(double *values, size_t count)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!isnan(values[i]))
+            values[known++] = values[i];
+    return model_median(values, known);
+}
+
+enum ar_status model_repeat_results(struct model_result *runs, size_t count, struct ar_error *error)
+{
+    double *values = calloc(count, sizeof *values);
+    if (!values)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for runs");
+    for (size_t i = 0; i < count; i++)
+        values[i] = runs[i].slowdown;
+    runs[0].slowdown = median_of_known(values, count);
+    for (size_t i = 0; i < count; i++)
+        values[i] = runs[i].step_ns;
+    runs[0].step_ns = median_of_known(values, count);
+    for (size_t i = 0; i < count; i++)
+        values[i] = runs[i].device_time_ns;
+    runs[0].device_time_ns = median_of_known(values, count);
+    for (size_t i = 1; i < count; i++)
+        runs[0].passed = runs[0].passed && runs[i].passed;
+    free(values);
+    return AR_OK;
 }

@@ -1,14 +1,13 @@
-/* By the specification, version 1.0: all samples of a family behind each other, TYPE, UNIT and HELP
- * before them, a name that ends with its unit, label sets that differ, `# EOF` as the last line. */
-#include "bench/report/openmetrics.h"
+/* OpenMetrics 1.0: TYPE, UNIT and HELP of a family, then all its samples; a name ends with its unit;
+ * label sets differ; the last line is `# EOF`. */
+#include "bench/report/result_writers.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "allocators/base/utf8.h"
-#include "bench/report/json_writer.h"
 
-/* Takes a part out of a name, which is there as a word between underscores. */
+/* Removes a part of a name that is a word between underscores. */
 static void cut_out(char *name, const char *part)
 {
     size_t length = strlen(part);
@@ -75,7 +74,7 @@ static bool same_labels(const struct run_record *a, const struct run_record *b)
            a->host == b->host && a->repetition == b->repetition && a->seed == b->seed;
 }
 
-/* The labels of records[index]; one that is there twice gets a number. */
+/* The labels of records[index]. A second record with the same labels gets a number. */
 static void labels(FILE *stream, const struct run_record *records, size_t index)
 {
     const struct run_record *record = &records[index];
@@ -129,8 +128,10 @@ static void family(FILE *stream, enum metric metric, const struct run_record *re
     }
 }
 
-void openmetrics_write(FILE *stream, const struct run_record *records, size_t count)
+void openmetrics_write(FILE *stream, const struct results *results)
 {
+    const struct run_record *records = results->runs;
+    const size_t count = results->run_count;
     if (count)
         head(stream, "allocrig_passed", "",
              "1 where every request that may not fail was served, else 0");

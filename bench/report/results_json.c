@@ -1,12 +1,8 @@
-#include "bench/report/results_json.h"
+/* results.json. `statistics[]` holds repetitions, `draws[]` and `draw_pairs[]` replicates: the names
+ * in the file are those of its schema. */
+#include "bench/report/result_writers.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "bench/report/context.h"
-#include "bench/report/draw_pairs.h"
-#include "bench/report/json_writer.h"
-#include "bench/statistics/statistics.h"
+#include "bench/report/csv.h"
 
 static void write_value(struct json_writer *json, const char *key, const struct metric_value *value)
 {
@@ -20,15 +16,14 @@ static void write_value(struct json_writer *json, const char *key, const struct 
 
 static void write_workload(struct json_writer *json, const struct run_record *record)
 {
-    char sha256[2 * sizeof record->workload.sha256 + 1];
-    for (size_t i = 0; i < sizeof record->workload.sha256; i++)
-        snprintf(sha256 + 2 * i, 3, "%02x", record->workload.sha256[i]);
+    const struct trace_info *info = &record->workload;
+    char sha256[2 * sizeof info->sha256 + 1];
     json_begin_object(json, "workload");
-    json_put_text(json, "name", record->workload.name);
+    json_put_text(json, "name", info->name);
     json_put_text(json, "spec", record->workload_spec);
     write_value(json, "events", &record->metrics.at[METRIC_events]);
-    json_put_text(json, "sha256", sha256);
-    json_put_bool(json, "complete", record->workload.complete);
+    json_put_text(json, "sha256", hex_print(info->sha256, sizeof info->sha256, sha256));
+    json_put_bool(json, "complete", info->complete);
     json_end_object(json);
 }
 
@@ -72,30 +67,36 @@ static void write_run(struct json_writer *json, const struct run_record *record)
     json_end_object(json);
 }
 
+/* The interval of a median, or nulls. */
+static void write_interval(struct json_writer *json, const struct statistic *of,
+                           const char *const names[3])
+{
+    const double limits[] = {of->low, of->high, of->level};
+    for (size_t i = 0; i < 3; i++)
+        if (of->has_interval)
+            json_put_real(json, names[i], limits[i]);
+        else
+            json_put_null(json, names[i]);
+}
+
 static void write_statistic(struct json_writer *json, const char *name,
                             const struct statistic *statistic)
 {
+    static const char *const names[] = {"low", "high", "level"};
     json_begin_object(json, name);
     json_put_integer(json, "count", statistic->count);
     json_put_real(json, "median", statistic->median);
     json_put_real(json, "least", statistic->least);
     json_put_real(json, "most", statistic->most);
-    if (statistic->has_interval) {
-        json_put_real(json, "low", statistic->low);
-        json_put_real(json, "high", statistic->high);
-        json_put_real(json, "level", statistic->level);
-    } else {
-        json_put_null(json, "low");
-        json_put_null(json, "high");
-        json_put_null(json, "level");
-    }
+    write_interval(json, statistic, names);
     json_end_object(json);
 }
 
-/* Of one run all repetitions: timed metrics, and others that were not the same in each. */
-static void write_repetitions(struct json_writer *json, const struct run_record *first,
-                              const struct run_record *end, double *values)
+/* Timed metrics, and others that were not the same in each repetition. */
+static void write_repetitions(struct json_writer *json, const struct result_replicate *replicate,
+                              double *values)
 {
+    const struct run_record *first = replicate->runs[0];
     json_begin_object(json, NULL);
     json_put_text(json, "policy", first->policy_spec);
     json_put_text(json, "workload", first->workload_spec);
@@ -106,19 +107,14 @@ static void write_repetitions(struct json_writer *json, const struct run_record 
     json_begin_object(json, "metrics");
     for (int i = 0; i < METRIC_COUNT; i++) {
         const struct metric_info *info = metric_info((enum metric)i);
-        struct statistic statistic = statistic_gather(first, end, (enum metric)i, values);
+        struct statistic statistic =
+            runs_statistic(replicate->runs, replicate->run_count, (enum metric)i, values);
         if (statistic.count && (info->class == METRIC_TIMED || statistic.least < statistic.most))
             write_statistic(json, info->name, &statistic);
     }
     json_end_object(json);
     json_end_object(json);
 }
-
-/* How the draws of a policy and those of its group's first one lie to each other, a line a metric. */
-struct pairs_json {
-    struct json_writer *json;
-    double *values;
-};
 
 static void write_group(struct json_writer *json, const struct run_record *record)
 {
@@ -128,19 +124,17 @@ static void write_group(struct json_writer *json, const struct run_record *recor
     json_put_text(json, "host", replay_host_name(record->host));
 }
 
-static void write_pairs(void *argument, const struct run_record *first,
-                        const struct run_record *base, const struct run_record *end)
+static void write_pairs(struct json_writer *json, const struct result_policy *policy,
+                        const struct result_policy *base, double *values)
 {
-    const struct pairs_json *self = argument;
-    struct json_writer *json = self->json;
     json_begin_object(json, NULL);
-    json_put_text(json, "policy", first->policy_spec);
-    json_put_text(json, "against", base->policy_spec);
-    write_group(json, first);
+    json_put_text(json, "policy", policy->median->policy_spec);
+    json_put_text(json, "against", base->median->policy_spec);
+    write_group(json, policy->median);
     json_begin_object(json, "metrics");
     json->lean_from = json->depth;
     for (int i = 0; i < METRIC_COUNT; i++) {
-        struct draw_pairs pairs = draw_pairs_of(first, base, end, (enum metric)i, self->values);
+        struct result_pairs pairs = result_pairs_of(policy, base, (enum metric)i, values);
         if (!pairs.difference.count)
             continue;
         json_begin_object(json, metric_info((enum metric)i)->name);
@@ -160,26 +154,19 @@ static void write_pairs(void *argument, const struct run_record *first,
     json_end_object(json);
 }
 
-/* A policy of a group, of which `first` is the first record, over its draws. */
-static void write_draws(struct json_writer *json, const struct run_record *first,
-                        const struct run_record *end, double *values)
+static void write_replicates(struct json_writer *json, const struct result_policy *policy,
+                             double *values)
 {
-    size_t draws = 0;
-    size_t passed = 0;
-    for (const struct run_record *at = first; at < end; at++)
-        if (strcmp(at->policy_spec, first->policy_spec) == 0) {
-            draws++;
-            passed += at->passed;
-        }
     json_begin_object(json, NULL);
-    json_put_text(json, "policy", first->policy_spec);
-    write_group(json, first);
-    json_put_integer(json, "draws", draws);
-    json_put_integer(json, "passed", passed);
+    json_put_text(json, "policy", policy->median->policy_spec);
+    write_group(json, policy->median);
+    json_put_integer(json, "draws", policy->replicate_count);
+    json_put_integer(json, "passed", policy->passed_count);
     json_begin_object(json, "metrics");
     json->lean_from = json->depth;
     for (int i = 0; i < METRIC_COUNT; i++) {
-        struct statistic statistic = statistic_over_draws(first, end, (enum metric)i, values);
+        struct statistic statistic =
+            runs_statistic(policy->medians, policy->replicate_count, (enum metric)i, values);
         if (statistic.count)
             write_statistic(json, metric_info((enum metric)i)->name, &statistic);
     }
@@ -188,67 +175,39 @@ static void write_draws(struct json_writer *json, const struct run_record *first
     json_end_object(json);
 }
 
-/* Medians over draws with their intervals, then the draws in pairs; nothing where each run has one
- * draw, or for want of host memory. */
-static void write_all_draws(struct json_writer *json, const struct result_set *set)
+static void write_statistics(struct json_writer *json, const struct results *results)
 {
-    size_t count = 0;
-    bool drawn = false;
-    for (size_t i = 1; i < set->record_count; i++)
-        drawn = drawn || set->records[i].seed != set->records[0].seed;
-    struct run_record *records =
-        drawn ? statistic_condense(set->records, set->record_count, &count) : NULL;
-    double *values = records ? calloc(count, sizeof *values) : NULL;
-    struct pairs_json pairs = {json, values};
-    if (values) {
-        json_begin_array(json, "draws");
-        for (size_t begin = 0, end; begin < count; begin = end) {
-            end = run_record_group_end(records, count, begin);
-            for (size_t i = begin; i < end; i++)
-                if (i == begin || strcmp(records[i].policy_spec, records[i - 1].policy_spec) != 0)
-                    write_draws(json, &records[i], records + end, values);
-        }
-        json_end_array(json);
-    }
-    if (values && draw_pairs_any(records, count)) {
-        json_begin_array(json, "draw_pairs");
-        draw_pairs_each(records, count, write_pairs, &pairs);
-        json_end_array(json);
-    }
-    free(values);
-    free(records);
-}
-
-static void write_statistics(struct json_writer *json, const struct result_set *set)
-{
-    const struct run_record *end = set->records + set->record_count;
-    bool repeated = false;
-    for (const struct run_record *at = set->records; at < end; at++)
-        repeated |= at->repetition > 0;
-    double *values = repeated ? calloc(set->record_count, sizeof *values) : NULL;
-    if (!values)
-        return;
     json_begin_array(json, "statistics");
-    for (const struct run_record *at = set->records; at < end; at++)
-        if (at->repetition == 0)
-            write_repetitions(json, at, end, values);
+    for (size_t i = 0; i < results->group_count; i++)
+        for (size_t j = 0; j < results->groups[i].policy_count; j++) {
+            const struct result_policy *policy = &results->groups[i].policies[j];
+            for (size_t k = 0; k < policy->replicate_count; k++)
+                write_repetitions(json, &policy->replicates[k], results->values);
+        }
     json_end_array(json);
-    free(values);
 }
 
-static void write_slowdown_interval(struct json_writer *json, const struct statistic *of)
+static void write_all_replicates(struct json_writer *json, const struct results *results)
 {
-    static const char *const names[] = {"slowdown_low", "slowdown_high", "slowdown_level"};
-    const double limits[] = {of->low, of->high, of->level};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (of->has_interval)
-            json_put_real(json, names[i], limits[i]);
-        else
-            json_put_null(json, names[i]);
+    json_begin_array(json, "draws");
+    for (size_t i = 0; i < results->group_count; i++)
+        for (size_t j = 0; j < results->groups[i].policy_count; j++)
+            write_replicates(json, &results->groups[i].policies[j], results->values);
+    json_end_array(json);
+    if (!results_have_pairs(results))
+        return;
+    json_begin_array(json, "draw_pairs");
+    for (size_t i = 0; i < results->group_count; i++) {
+        const struct result_group *group = &results->groups[i];
+        for (size_t j = 1; j < group->policy_count && group->replicated; j++)
+            write_pairs(json, &group->policies[j], group->policies, results->values);
+    }
+    json_end_array(json);
 }
 
 static void write_point(struct json_writer *json, const struct slowdown_point *point)
 {
+    static const char *const names[] = {"slowdown_low", "slowdown_high", "slowdown_level"};
     json_begin_object(json, NULL);
     json_put_text(json, "workload", point->workload);
     json_put_text(json, "policy", point->policy_spec);
@@ -256,31 +215,33 @@ static void write_point(struct json_writer *json, const struct slowdown_point *p
     json_put_integer(json, "capacity_bytes", point->capacity_bytes);
     json_put_bool(json, "passed", point->passed);
     write_value(json, "slowdown", &point->slowdown);
-    if (point->draws > 1)
-        write_slowdown_interval(json, &point->over_draws);
+    if (point->replicates > 1)
+        write_interval(json, &point->over_replicates, names);
     write_value(json, "flushes", &point->flushes);
     write_value(json, "remapped_bytes", &point->remapped_bytes);
     json_end_object(json);
 }
 
-void results_json_write(FILE *stream, const struct result_set *set)
+void results_json_write(FILE *stream, const struct results *results)
 {
     struct json_writer json = {.stream = stream};
     json_begin_object(&json, NULL);
     json_put_text(&json, "schema", RESULT_SCHEMA);
-    context_json_write(&json, set->environment);
-    if (set->suite)
-        json_put_text(&json, "suite", set->suite);
+    context_json_write(&json, results->environment);
+    if (results->suite)
+        json_put_text(&json, "suite", results->suite);
     json_begin_array(&json, "runs");
-    for (size_t i = 0; i < set->record_count; i++)
-        write_run(&json, &set->records[i]);
+    for (size_t i = 0; i < results->run_count; i++)
+        write_run(&json, &results->runs[i]);
     json_end_array(&json);
-    write_statistics(&json, set);
-    write_all_draws(&json, set);
-    if (set->point_count) {
+    if (results->repeated)
+        write_statistics(&json, results);
+    if (results->replicated)
+        write_all_replicates(&json, results);
+    if (results->point_count) {
         json_begin_array(&json, "slowdown_at_capacity");
-        for (size_t i = 0; i < set->point_count; i++)
-            write_point(&json, &set->points[i]);
+        for (size_t i = 0; i < results->point_count; i++)
+            write_point(&json, &results->points[i]);
         json_end_array(&json);
     }
     json_end_object(&json);

@@ -1,22 +1,31 @@
-/* Ranks go by peak physical bytes, equal bytes share a rank. A run that did not finish shows
- * where and why instead of figures; harness checks and bounds stand below, without a rank. Of
- * several draws a row holds medians and no rank: one of them alone would be a lucky one. */
-#include "bench/report/results_table.h"
+/* The tables of `run`: memory, host latency, replicates and their pairs, repetitions; and the notes
+ * below them.
+ *
+ * In the first table ranks go by peak physical bytes, and equal bytes share a rank. A run that did
+ * not finish shows where and why in place of figures. Policies that check the harness and bounds
+ * come last, without a rank. With several replicates a row holds medians and has no rank: a rank by
+ * one seed would be chance.
+ *
+ * In the tables of replicates and repetitions policies are in the order of their medians, and have a
+ * place only as far as intervals tell them apart: `2` means that exactly one policy is less and that
+ * no other interval overlaps; `2=` that the place is shared with those it is not told apart from. */
+#include "bench/report/result_writers.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "bench/report/placed_rows.h"
+#include "bench/report/sentence.h"
 
 #define POLICY_WIDTH 22u
 
-/* The figures of a run in the order of their columns. Text and LaTeX leave out what others tell
- * nearly as well: granted is between live and reserved, and time in the driver is in the slowdown.
- * All runs of a group have nearly the same live bytes, so a paper states them once. */
+/* The figures of a run in the order of their columns. Text and LaTeX leave out those that others
+ * show nearly as well: granted is between live and reserved, and driver time is part of the
+ * slowdown. All runs of a group have nearly the same live bytes, so a paper states them once. */
 static const struct {
-    const char *title, *unit; /* NULL: that of the byte columns */
+    const char *title, *unit; /* NULL: the unit of the byte columns */
     enum metric metric;
     int decimals;
     double divisor; /* 0: bytes */
@@ -34,7 +43,12 @@ static const struct {
 };
 #define FIGURES (sizeof figures / sizeof figures[0])
 
-/* A table of these figures behind the columns `first`. The caller closes both. */
+static enum ar_status no_memory(struct ar_error *error)
+{
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
+}
+
+/* A table of these figures. */
 struct figure_table {
     struct table *table; /* NULL: no host memory */
     struct table_column columns[4 + FIGURES];
@@ -48,7 +62,7 @@ static bool is_shown(const struct figure_table *self, size_t figure)
                           self->spread ? figures[figure].spread_room : figures[figure].room);
 }
 
-/* The rank has no room in a paper: rows stand in its order. */
+/* LaTeX has no column of ranks: the rows are in their order. */
 static void open_figure_table(struct figure_table *self, enum table_form form, bool spread,
                               const char *unit)
 {
@@ -58,7 +72,7 @@ static void open_figure_table(struct figure_table *self, enum table_form form, b
         self->columns[count++] = (struct table_column){"#", "", false, 0};
     self->columns[count++] = (struct table_column){"policy", "", true, POLICY_WIDTH};
     if (spread) {
-        self->columns[count++] = (struct table_column){"passed", "draws", false, 0};
+        self->columns[count++] = (struct table_column){"passed", "seeds", false, 0};
         self->columns[count++] = (struct table_column){"", "", true, 0};
     }
     for (size_t i = 0; i < FIGURES; i++)
@@ -66,21 +80,20 @@ static void open_figure_table(struct figure_table *self, enum table_form form, b
             self->columns[count++] = (struct table_column){
                 figures[i].title, figures[i].unit ? figures[i].unit : unit, false, 0};
     self->table = table_create(self->columns, count);
-    if (self->table)
-        table_label(self->table, spread ? "draws" : "memory");
+    table_label(self->table, spread ? "draws" : "memory");
 }
 
-/* A unit for all byte columns, such that the smallest group still shows digits. */
+/* A unit for all byte columns, such that the smallest run still shows digits. */
 struct byte_unit {
     const char *name;
     double bytes;
 };
 
-static struct byte_unit choose_unit(const struct run_record *records, size_t count)
+static struct byte_unit choose_unit(const struct results *results)
 {
     double least = 0;
-    for (size_t i = 0; i < count; i++) {
-        double peak = metric_number(&records[i].metrics, METRIC_peak_physical_bytes, 0);
+    for (size_t i = 0; i < results->run_count; i++) {
+        double peak = metric_number(&results->runs[i].metrics, METRIC_peak_physical_bytes, 0);
         if (peak > 0 && (least == 0 || peak < least))
             least = peak;
     }
@@ -91,21 +104,28 @@ static struct byte_unit choose_unit(const struct run_record *records, size_t cou
     return (struct byte_unit){"B", 1};
 }
 
-/* The heading of the group records[0] to records[count - 1]. Workloads that answer to what a
- * policy does have not the same number of events under each. */
-static void heading(struct table *table, const struct run_record *records, size_t count)
+/* The name of a group with the number of its replicates. */
+static const char *group_title(const struct result_group *group, char *text, size_t room)
 {
-    size_t draws = run_record_draws(records, count);
-    const char *name = draws > 1 ? records->workload_spec : records->workload.name;
-    char of_draws[32] = "";
-    char capacity[32] = "no limit";
-    char events[48];
-    double least = 0;
-    double most = 0;
+    if (group->workload_replicates > 1)
+        snprintf(text, room, "%s, %zu replicates", group->name, group->workload_replicates);
+    else
+        snprintf(text, room, "%s", group->name);
+    return text;
+}
+
+#define TITLE_ROOM 512
+
+/* Under a generator that reacts to the policy the number of events differs between policies. */
+static void heading(struct table *table, const struct result_group *group)
+{
+    const struct run_record *first = group->runs;
+    char capacity[32] = "no limit", events[48], title[TITLE_ROOM];
+    double least = 0, most = 0;
     bool seen = false;
-    for (size_t i = 0; i < count; i++) {
-        double number = metric_number(&records[i].metrics, METRIC_events, 0);
-        if (records[i].end != RUN_PLAYED)
+    for (size_t i = 0; i < group->run_count; i++) {
+        double number = metric_number(&first[i].metrics, METRIC_events, 0);
+        if (first[i].end != RUN_PLAYED)
             continue;
         least = !seen || number < least ? number : least;
         most = number > most ? number : most;
@@ -115,17 +135,15 @@ static void heading(struct table *table, const struct run_record *records, size_
         snprintf(events, sizeof events, "%.0f events", most);
     else
         snprintf(events, sizeof events, "%.0f to %.0f events", least, most);
-    if (records->device.capacity_bytes != UINT64_MAX)
-        ar_size_print(records->device.capacity_bytes, capacity, sizeof capacity);
-    if (draws > 1)
-        snprintf(of_draws, sizeof of_draws, ", %zu draws", draws);
-    table_heading(table, "%s%s: %s, frees %s, host %s, %s %s, %s", name, of_draws, events,
-                  replay_frees_name(records->frees), replay_host_name(records->host),
-                  records->device.kind, records->device.profile, capacity);
+    if (first->device.capacity_bytes != UINT64_MAX)
+        ar_size_print(first->device.capacity_bytes, capacity, sizeof capacity);
+    table_heading(table, "%s: %s, frees %s, host %s, %s %s, %s",
+                  group_title(group, title, sizeof title), events, replay_frees_name(first->frees),
+                  replay_host_name(first->host), first->device.kind, first->device.profile,
+                  capacity);
 }
 
-/* Figures that are out of all proportion to the rest are written short, so that one such policy
- * does not make its column too wide for a screen. */
+/* Very large figures are written short, so that one policy does not widen its whole column. */
 #define LONG_FIGURE 1e7
 
 static void bytes_cell(struct table *table, const struct run_record *record, enum metric metric,
@@ -153,7 +171,7 @@ static void number_cell(struct table *table, const struct run_record *record, en
         table_cell(table, "%.*f", decimals, number);
 }
 
-/* Where and why it ended, in place of the figures. */
+/* Where and why a run ended, in place of its figures. */
 static void failed_rest(struct table *table, const struct run_record *record, const char *before)
 {
     char bytes[32];
@@ -171,16 +189,12 @@ static void failed_rest(struct table *table, const struct run_record *record, co
                ar_size_print(record->first_failed_bytes, bytes, sizeof bytes));
 }
 
-/* What a row is made from: a run, or the draws of a policy. */
-struct table_run {
-    struct run_record record; /* of draws the medians, or the first that did not finish */
-    size_t draws, passed;
-};
+/* ---- memory --------------------------------------------------------------------------------- */
 
-static void run_row(const struct figure_table *self, const struct table_run *run, size_t rank,
-                    struct byte_unit unit)
+static void run_row(const struct figure_table *self, const struct result_policy *policy,
+                    size_t rank, struct byte_unit unit)
 {
-    const struct run_record *record = &run->record;
+    const struct run_record *record = policy->median;
     struct table *table = self->table;
     if (rank && self->form != TABLE_LATEX)
         table_cell(table, "%zu", rank);
@@ -189,8 +203,9 @@ static void run_row(const struct figure_table *self, const struct table_run *run
     table_cell(table, "%s", record->policy_spec);
     if (!record->passed) {
         char before[64] = "";
-        if (run->draws > 1)
-            snprintf(before, sizeof before, "%zu of %zu passed, first ", run->passed, run->draws);
+        if (policy->replicate_count > 1)
+            snprintf(before, sizeof before, "%zu of %zu passed, first ", policy->passed_count,
+                     policy->replicate_count);
         failed_rest(table, record, before);
         return;
     }
@@ -204,273 +219,522 @@ static void run_row(const struct figure_table *self, const struct table_run *run
     }
 }
 
-/* True where an earlier run of the group has this policy: its row is there already. */
-static bool seen_before(const struct run_record *begin, const struct run_record *record)
+/* Best first. A stable insertion sort: a group has as many rows as there are policies. */
+static void sort_policies(const struct result_group *group, const struct result_policy **rows)
 {
-    for (const struct run_record *at = begin; at < record; at++)
-        if (strcmp(at->policy_spec, record->policy_spec) == 0)
-            return true;
-    return false;
-}
-
-/* The runs from `first` to before `end` with its policy as one, each of them a draw. */
-static struct table_run over_draws(const struct run_record *first, const struct run_record *end,
-                                   double *values)
-{
-    struct table_run run = {.record = *first};
-    for (const struct run_record *at = first; at < end; at++) {
-        if (strcmp(at->policy_spec, first->policy_spec) != 0)
-            continue;
-        if (!at->passed && run.passed == run.draws)
-            run.record = *at;
-        run.draws++;
-        run.passed += at->passed;
-    }
-    for (int i = 0; i < METRIC_COUNT && run.draws > 1 && run.passed == run.draws; i++) {
-        struct metric_value *value = &run.record.metrics.at[i];
-        struct statistic statistic = statistic_over_draws(first, end, (enum metric)i, values);
-        if (!statistic.count || !(statistic.least < statistic.most))
-            continue; /* as it stands, integers beyond 2^53 too */
-        if (value->kind == METRIC_INTEGER)
-            value->integer = (uint64_t)statistic.median;
-        else
-            *value = (struct metric_value){.kind = METRIC_REAL, .real = statistic.median};
-    }
-    return run;
-}
-
-/* The rows of one group, best first. A stable insertion sort: groups are as small as the number
- * of policies. */
-static size_t sort_group(const struct run_record *begin, const struct run_record *end,
-                         struct table_run *rows, double *values)
-{
-    size_t count = 0;
-    for (const struct run_record *first = begin; first < end; first++) {
-        if (seen_before(begin, first))
-            continue;
-        struct table_run run = over_draws(first, end, values);
-        size_t at = count++;
-        for (; at > 0 && run_record_rank_order(&run.record, &rows[at - 1].record) < 0; at--)
+    for (size_t i = 0; i < group->policy_count; i++) {
+        const struct result_policy *policy = &group->policies[i];
+        size_t at = i;
+        for (; at > 0 && run_record_rank_order(policy->median, rows[at - 1]->median) < 0; at--)
             rows[at] = rows[at - 1];
-        rows[at] = run;
+        rows[at] = policy;
     }
-    return count;
 }
 
-static void add_group(const struct figure_table *self, const struct table_run *rows, size_t count,
-                      struct byte_unit unit)
+static void add_group(const struct figure_table *self, const struct result_group *group,
+                      const struct result_policy **rows, struct byte_unit unit)
 {
     size_t rank = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct run_record *record = &rows[i].record;
-        bool ranked = record->ranked && record->passed && rows[i].draws == 1;
-        if (ranked && (i == 0 || run_record_rank_order(&rows[i - 1].record, record) < 0))
+    heading(self->table, group);
+    sort_policies(group, rows);
+    for (size_t i = 0; i < group->policy_count; i++) {
+        const struct run_record *record = rows[i]->median;
+        bool ranked = record->ranked && record->passed && rows[i]->replicate_count == 1;
+        if (ranked && (i == 0 || run_record_rank_order(rows[i - 1]->median, record) < 0))
             rank = i + 1;
-        run_row(self, &rows[i], ranked ? rank : 0, unit);
+        run_row(self, rows[i], ranked ? rank : 0, unit);
     }
 }
 
-enum ar_status results_table_print(const struct run_record *all, size_t all_count, FILE *stream,
+enum ar_status results_table_print(const struct results *results, FILE *stream,
                                    enum table_form form, struct ar_error *error)
 {
-    size_t count = 0;
-    struct run_record *records = statistic_condense(all, all_count, &count);
-    if (!records)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
-    struct byte_unit unit = choose_unit(records, count);
+    struct byte_unit unit = choose_unit(results);
     struct figure_table self;
+    const struct result_policy **rows = calloc(results->policies_most + 1, sizeof(*rows));
     open_figure_table(&self, form, false, unit.name);
-    struct table_run *rows = calloc(count ? count : 1, sizeof *rows);
-    double *values = calloc(count ? count : 1, sizeof *values);
-    enum ar_status status = AR_OK;
-    if (!self.table || !rows || !values)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
-    for (size_t begin = 0; !status && begin < count;) {
-        size_t end = run_record_group_end(records, count, begin);
-        size_t shown = sort_group(records + begin, records + end, rows, values);
-        heading(self.table, records + begin, end - begin);
-        add_group(&self, rows, shown, unit);
-        begin = end;
-    }
-    if (!status)
-        status = table_print(self.table, stream, form, error);
-    free(values);
+    for (size_t i = 0; i < results->group_count && rows && self.table; i++)
+        add_group(&self, &results->groups[i], rows, unit);
+    enum ar_status status = rows ? table_print(self.table, stream, form, error) : no_memory(error);
     free(rows);
-    free(records);
     table_close(self.table);
     return status;
 }
 
-/* Adds the cells of one policy's runs, `first` to `end`, to the row that is open. */
-typedef void add_cells(struct table *table, const struct run_record *first,
-                       const struct run_record *end, double *values);
+/* ---- latency -------------------------------------------------------------------------------- */
 
-/* A table with one row for each policy of each group, whose cells sum up all its runs. */
-static enum ar_status summing_table(const struct run_record *records, size_t count,
-                                    const struct table_column *columns, size_t column_count,
-                                    add_cells *add, FILE *stream, enum table_form form,
-                                    struct ar_error *error)
-{
-    struct table *table = table_create(columns, column_count);
-    double *values = calloc(count ? count : 1, sizeof *values);
-    enum ar_status status = AR_OK;
-    if (!table || !values)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
-    else
-        table_label(table, "latency");
-    for (size_t begin = 0; !status && begin < count;) {
-        size_t end = run_record_group_end(records, count, begin);
-        heading(table, records + begin, end - begin);
-        for (size_t i = begin; i < end; i++) {
-            if (seen_before(&records[begin], &records[i]))
-                continue;
-            table_cell(table, "%s", records[i].policy_spec);
-            add(table, &records[i], records + end, values);
-        }
-        begin = end;
-    }
-    if (!status)
-        status = table_print(table, stream, form, error);
-    free(values);
-    table_close(table);
-    return status;
-}
-
-static void latency_cells(struct table *table, const struct run_record *first,
-                          const struct run_record *end, double *values)
+enum ar_status latency_table_print(const struct results *results, FILE *stream,
+                                   enum table_form form, struct ar_error *error)
 {
     static const struct {
+        struct table_column column;
         enum metric metric;
         int decimals;
         double divisor;
     } cells[] = {
-        {METRIC_alloc_ns_p50, 0, 1},  {METRIC_alloc_ns_p90, 0, 1}, {METRIC_alloc_ns_p99, 0, 1},
-        {METRIC_alloc_ns_p999, 0, 1}, {METRIC_alloc_ns_max, 0, 1}, {METRIC_free_ns_p50, 0, 1},
-        {METRIC_free_ns_p99, 0, 1},   {METRIC_ops_per_s, 2, 1e6},
+        {{"alloc p50", "ns", false, 0}, METRIC_alloc_ns_p50, 0, 1},
+        {{"p90", "ns", false, 0}, METRIC_alloc_ns_p90, 0, 1},
+        {{"p99", "ns", false, 0}, METRIC_alloc_ns_p99, 0, 1},
+        {{"p99.9", "ns", false, 0}, METRIC_alloc_ns_p999, 0, 1},
+        {{"max", "ns", false, 0}, METRIC_alloc_ns_max, 0, 1},
+        {{"free p50", "ns", false, 0}, METRIC_free_ns_p50, 0, 1},
+        {{"p99", "ns", false, 0}, METRIC_free_ns_p99, 0, 1},
+        {{"throughput", "Mops/s", false, 0}, METRIC_ops_per_s, 2, 1e6},
     };
-    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
-        struct statistic statistic = statistic_over_draws(first, end, cells[i].metric, values);
-        if (statistic.count == 0)
-            table_cell(table, "-");
-        else
-            table_cell(table, "%.*f", cells[i].decimals, statistic.median / cells[i].divisor);
+    enum { CELLS = sizeof cells / sizeof cells[0] };
+    struct table_column columns[1 + CELLS] = {{"policy", "", true, POLICY_WIDTH}};
+    for (size_t i = 0; i < CELLS; i++)
+        columns[1 + i] = cells[i].column;
+    struct table *table = table_create(columns, 1 + CELLS);
+    table_label(table, "latency");
+    for (size_t i = 0; i < results->group_count && table; i++) {
+        const struct result_group *group = &results->groups[i];
+        heading(table, group);
+        for (size_t j = 0; j < group->policy_count; j++) {
+            const struct result_policy *policy = &group->policies[j];
+            table_cell(table, "%s", policy->median->policy_spec);
+            for (size_t k = 0; k < CELLS; k++) {
+                struct statistic of = runs_statistic(policy->medians, policy->replicate_count,
+                                                     cells[k].metric, results->values);
+                table_number(table, of.count, cells[k].decimals, of.median / cells[k].divisor);
+            }
+        }
     }
-}
-
-enum ar_status latency_table_print(const struct run_record *all, size_t all_count, FILE *stream,
-                                   enum table_form form, struct ar_error *error)
-{
-    static const struct table_column columns[] = {
-        {"policy", "", true, POLICY_WIDTH},
-        {"alloc p50", "ns", false, 0},
-        {"p90", "ns", false, 0},
-        {"p99", "ns", false, 0},
-        {"p99.9", "ns", false, 0},
-        {"max", "ns", false, 0},
-        {"free p50", "ns", false, 0},
-        {"p99", "ns", false, 0},
-        {"throughput", "Mops/s", false, 0},
-    };
-    size_t count = 0;
-    struct run_record *records = statistic_condense(all, all_count, &count);
-    if (!records)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
-    enum ar_status status =
-        summing_table(records, count, columns, sizeof columns / sizeof columns[0], latency_cells,
-                      stream, form, error);
-    free(records);
+    enum ar_status status = table_print(table, stream, form, error);
+    table_close(table);
     return status;
 }
 
-/* A policy of a group over its draws. */
-static struct placed_row spread_of(const struct run_record *first, const struct run_record *end,
-                                   double *values)
+/* ---- places --------------------------------------------------------------------------------- */
+
+/* The policies of a group as rows of a table, in the order of the medians of one figure. */
+struct placed_row {
+    const struct result_policy *policy;
+    struct statistic by; /* count 0: the row comes last */
+};
+
+struct placed_rows {
+    struct placed_row *items;
+    size_t count;
+    struct statistic_place *places; /* of the items */
+    struct statistic *by;           /* of the items, next to each other */
+    double *drawn;                  /* a value for each replicate of each item */
+};
+
+/* Room for any group of the results. */
+static bool placed_rows_open(struct placed_rows *self, const struct results *results)
 {
-    struct placed_row row = {.first = first};
-    for (const struct run_record *at = first; at < end; at++) {
-        if (strcmp(at->policy_spec, first->policy_spec) != 0)
-            continue;
-        row.runs++;
-        row.passed += at->passed;
-    }
-    if (!first->ranked || row.passed < row.runs)
-        return row;
-    row.by = statistic_over_draws(first, end, METRIC_peak_physical_bytes, values);
-    return row;
+    const size_t room = results->policies_most + 1;
+    *self = (struct placed_rows){
+        .items = calloc(room, sizeof *self->items),
+        .places = calloc(room, sizeof *self->places),
+        .by = calloc(room, sizeof *self->by),
+        .drawn = calloc(results->run_count + 1, sizeof *self->drawn),
+    };
+    return self->items && self->places && self->by && self->drawn;
 }
 
-/* The policies of a group by their medians; those without a place last. */
-static void gather_spreads(struct placed_rows *rows, const struct run_record *begin,
-                           const struct run_record *end)
+static void placed_rows_close(struct placed_rows *self)
+{
+    free(self->items);
+    free(self->places);
+    free(self->by);
+    free(self->drawn);
+}
+
+/* After the rows whose median is not larger. */
+static void place_row(struct placed_rows *self, struct placed_row row)
+{
+    struct placed_row *items = self->items;
+    size_t at = self->count++;
+    for (; at > 0 && row.by.count &&
+           (!items[at - 1].by.count || row.by.median < items[at - 1].by.median);
+         at--)
+        items[at] = items[at - 1];
+    items[at] = row;
+}
+
+static void place_cell(struct table *table, const struct statistic_place *place)
+{
+    if (place->place)
+        table_cell(table, "%zu%s", place->place, place->shared ? "=" : "");
+    else
+        table_cell(table, "-");
+}
+
+/* ---- replicates ----------------------------------------------------------------------------- */
+
+#define PLACED_BY METRIC_peak_physical_bytes
+
+/* Places by pairs of replicates. The replicates of each row are in the order of the first one's. */
+static void place_by_pairs(struct placed_rows *self, double *values)
+{
+    const struct result_policy *model = self->count ? self->items[0].policy : NULL;
+    const size_t count = model ? model->replicate_count : 0;
+    for (size_t i = 0; i < self->count; i++) {
+        double *drawn = &self->drawn[i * count];
+        for (size_t j = 0; j < count; j++) {
+            const struct run_record *run =
+                result_policy_seed(self->items[i].policy, model->medians[j]->seed);
+            drawn[j] = run ? metric_number(&run->metrics, PLACED_BY, NAN) : NAN;
+        }
+        if (self->items[i].by.count < count)
+            drawn[0] = NAN;
+    }
+    statistic_places_paired(self->drawn, self->count, count, values, self->places);
+}
+
+static void gather_spreads(struct placed_rows *rows, const struct result_group *group,
+                           double *values)
 {
     rows->count = 0;
-    for (const struct run_record *first = begin; first < end; first++)
-        if (!seen_before(begin, first))
-            placed_rows_add(rows, spread_of(first, end, rows->values));
-    placed_rows_place_paired(rows, end, METRIC_peak_physical_bytes);
+    for (size_t i = 0; i < group->policy_count; i++) {
+        struct placed_row row = {.policy = &group->policies[i]};
+        if (row.policy->median->ranked && row.policy->median->passed)
+            row.by =
+                runs_statistic(row.policy->medians, row.policy->replicate_count, PLACED_BY, values);
+        place_row(rows, row);
+    }
+    place_by_pairs(rows, values);
 }
 
-/* Rows: median; low and high, its interval, where there are draws enough; least, most. */
-static void spread_rows(const struct figure_table *self, const struct placed_row *spread,
-                        const struct run_record *end, double *values)
+/* The median; low and high, its interval, if there are replicates enough; least; most. */
+static void spread_rows(const struct figure_table *self, const struct result_policy *policy,
+                        const struct statistic_place *place, double *values)
 {
-    struct table *table = self->table;
     static const char *const names[] = {"median", "low", "high", "least", "most"};
-    bool interval =
-        statistic_over_draws(spread->first, end, METRIC_peak_physical_bytes, values).has_interval;
+    struct table *table = self->table;
+    struct statistic of[FIGURES], ranked;
+    for (size_t i = 0; i < FIGURES; i++)
+        of[i] = runs_statistic(policy->medians, policy->replicate_count, figures[i].metric, values);
+    ranked = runs_statistic(policy->medians, policy->replicate_count, PLACED_BY, values);
     for (int row = 0; row < 5; row++) {
-        if ((row == 1 || row == 2) && !interval)
+        const bool limit = row == 1 || row == 2;
+        if (limit && !ranked.has_interval)
             continue;
         if (row == 0 && self->form != TABLE_LATEX)
-            placed_row_cell(table, spread);
+            place_cell(table, place);
         else if (self->form != TABLE_LATEX)
             table_cell(table, "%s", "");
-        table_cell(table, "%s", row ? "" : spread->first->policy_spec);
+        table_cell(table, "%s", row ? "" : policy->median->policy_spec);
         if (row)
             table_cell(table, "%s", "");
         else
-            table_cell(table, "%zu of %zu", spread->passed, spread->runs);
+            table_cell(table, "%zu of %zu", policy->passed_count, policy->replicate_count);
         table_cell(table, "%s", names[row]);
         for (size_t i = 0; i < FIGURES; i++) {
-            if (!is_shown(self, i))
-                continue;
-            struct statistic of =
-                statistic_over_draws(spread->first, end, figures[i].metric, values);
-            const double cells[] = {of.median, of.low, of.high, of.least, of.most};
+            const double cells[] = {of[i].median, of[i].low, of[i].high, of[i].least, of[i].most};
             double divisor = figures[i].divisor > 0 ? figures[i].divisor : (double)AR_MIB;
-            if (of.count && (of.has_interval || (row != 1 && row != 2)))
-                table_cell(table, "%.*f", figures[i].decimals, cells[row] / divisor);
-            else
-                table_cell(table, "-");
+            if (is_shown(self, i))
+                table_number(table, of[i].count && (of[i].has_interval || !limit),
+                             figures[i].decimals, cells[row] / divisor);
         }
     }
 }
 
-enum ar_status spread_table_print(const struct run_record *all, size_t all_count, FILE *stream,
-                                  enum table_form form, struct ar_error *error)
+enum ar_status spread_table_print(const struct results *results, FILE *stream, enum table_form form,
+                                  struct ar_error *error)
 {
-    size_t count = 0;
-    struct run_record *records = statistic_condense(all, all_count, &count);
-    if (!records)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     struct placed_rows rows;
     struct figure_table self;
+    bool ready = placed_rows_open(&rows, results);
     open_figure_table(&self, form, true, "MiB");
-    enum ar_status status = placed_rows_open(&rows, count, error);
-    if (!status && !self.table)
-        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
-    for (size_t begin = 0; !status && begin < count;) {
-        size_t end = run_record_group_end(records, count, begin);
-        gather_spreads(&rows, records + begin, records + end);
-        heading(self.table, records + begin, end - begin);
-        for (size_t i = 0; i < rows.count; i++)
-            spread_rows(&self, &rows.items[i], records + end, rows.values);
-        begin = end;
+    for (size_t i = 0; i < results->group_count && ready && self.table; i++) {
+        gather_spreads(&rows, &results->groups[i], results->values);
+        heading(self.table, &results->groups[i]);
+        for (size_t j = 0; j < rows.count; j++)
+            spread_rows(&self, rows.items[j].policy, &rows.places[j], results->values);
     }
-    if (!status)
-        status = table_print(self.table, stream, form, error);
+    enum ar_status status = ready ? table_print(self.table, stream, form, error) : no_memory(error);
     table_close(self.table);
-    free(records);
     placed_rows_close(&rows);
     return status;
+}
+
+/* ---- pairs ---------------------------------------------------------------------------------- */
+
+static void pair_rows(struct table *table, const struct result_group *group,
+                      const struct result_policy *policy, double *values)
+{
+    static const struct {
+        const char *name;
+        enum metric metric;
+    } compared[] = {{"reserved", METRIC_peak_reserved_bytes},
+                    {"slowdown", METRIC_slowdown},
+                    {"steady", METRIC_steady_slowdown}};
+    for (size_t i = 0; i < sizeof compared / sizeof compared[0]; i++) {
+        struct result_pairs pairs =
+            result_pairs_of(policy, group->policies, compared[i].metric, values);
+        if (i && !pairs.ratio.count)
+            continue;
+        if (compared[i].metric == METRIC_steady_slowdown &&
+            group->slowdown != METRIC_steady_slowdown)
+            continue;
+        table_cell(table, "%s", i ? "" : policy->median->policy_spec);
+        table_cell(table, "%s", compared[i].name);
+        table_number(table, pairs.ratio.count, 3, pairs.ratio.median);
+        table_number(table, pairs.ratio.has_interval, 3, pairs.ratio.low);
+        table_number(table, pairs.ratio.has_interval, 3, pairs.ratio.high);
+        table_cell(table, "%zu", pairs.less);
+        table_cell(table, "%zu", pairs.equal);
+        table_cell(table, "%zu", pairs.more);
+    }
+}
+
+enum ar_status pairs_table_print(const struct results *results, FILE *stream, enum table_form form,
+                                 struct ar_error *error)
+{
+    static const struct table_column columns[] = {
+        {"policy", "", true, POLICY_WIDTH}, {"", "", true, 0},
+        {"median", "ratio", false, 0},      {"low", "ratio", false, 0},
+        {"high", "ratio", false, 0},        {"less", "seeds", false, 0},
+        {"equal", "seeds", false, 0},       {"more", "seeds", false, 0},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
+    table_label(table, "pairs");
+    for (size_t i = 0; i < results->group_count && table; i++) {
+        const struct result_group *group = &results->groups[i];
+        const struct run_record *first = group->runs;
+        char title[TITLE_ROOM];
+        if (!result_group_has_pairs(group))
+            continue;
+        table_heading(table, "%s: compared with %s, frees %s, host %s, %s",
+                      group_title(group, title, sizeof title), first->policy_spec,
+                      replay_frees_name(first->frees), replay_host_name(first->host),
+                      first->device_spec);
+        for (size_t j = 1; j < group->policy_count; j++)
+            pair_rows(table, group, &group->policies[j], results->values);
+    }
+    enum ar_status status = table_print(table, stream, form, error);
+    table_close(table);
+    return status;
+}
+
+/* ---- repetitions ---------------------------------------------------------------------------- */
+
+/* Medians after the slowdown. */
+static const struct {
+    const char *title, *unit;
+    enum metric metric;
+    int decimals;
+    double divisor;
+    enum table_room room;
+} medians[] = {
+    {"whole run", "slowdown", METRIC_slowdown, 4, 1, TABLE_ROOM_WIDE},
+    {"first", "step ms", METRIC_first_step_ns, 1, 1e6, TABLE_ROOM_TEXT},
+    {"steady", "step ms", METRIC_steady_step_ns, 3, 1e6, TABLE_ROOM_WIDE},
+    {"driver", "ms", METRIC_driver_time_ns, 2, 1e6, TABLE_ROOM_ALL},
+    {"stall", "ms", METRIC_stall_ns, 1, 1e6, TABLE_ROOM_TEXT},
+    {"longest", "pause us", METRIC_longest_pause_ns, 1, 1e3, TABLE_ROOM_ALL},
+};
+#define MEDIANS (sizeof medians / sizeof medians[0])
+
+static void repeated_row(struct table *table, const struct placed_row *row,
+                         const struct statistic_place *place, enum table_form form, double *values)
+{
+    const struct result_replicate *replicate = row->policy->replicates;
+    const struct statistic *slowdown = &row->by;
+    const bool known = slowdown->count > 0;
+    place_cell(table, place);
+    table_cell(table, "%s", replicate->median->policy_spec);
+    if (replicate->passed_count < replicate->run_count) {
+        table_rest(table, "%zu of %zu runs finished", replicate->passed_count,
+                   replicate->run_count);
+        return;
+    }
+    table_cell(table, "%zu", replicate->run_count);
+    table_number(table, known, 4, slowdown->median);
+    table_number(table, known, 4, slowdown->has_interval ? slowdown->low : slowdown->least);
+    table_number(table, known, 4, slowdown->has_interval ? slowdown->high : slowdown->most);
+    for (size_t i = 0; i < MEDIANS; i++) {
+        if (!table_has_room(form, medians[i].room))
+            continue;
+        struct statistic of =
+            runs_statistic(replicate->runs, replicate->run_count, medians[i].metric, values);
+        table_number(table, of.count > 0, medians[i].decimals, of.median / medians[i].divisor);
+    }
+}
+
+/* Rows by the slowdown of the first replicate. */
+static void add_repeated_group(struct table *table, struct placed_rows *rows, enum table_form form,
+                               const struct result_group *group, double *values)
+{
+    const struct run_record *first = group->runs;
+    rows->count = 0;
+    for (size_t i = 0; i < group->policy_count; i++) {
+        struct placed_row row = {.policy = &group->policies[i]};
+        const struct result_replicate *replicate = row.policy->replicates;
+        if (replicate->passed_count == replicate->run_count)
+            row.by = runs_statistic(replicate->runs, replicate->run_count, group->slowdown, values);
+        place_row(rows, row);
+    }
+    for (size_t i = 0; i < rows->count; i++)
+        rows->by[i] = rows->items[i].by;
+    statistic_places(rows->by, rows->count, rows->places);
+    table_heading(table, "%s: slowdown of %s, frees %s, host %s, %s %s", first->workload.name,
+                  group->slowdown == METRIC_steady_slowdown ? "steady steps" : "the whole run",
+                  replay_frees_name(first->frees), replay_host_name(first->host),
+                  first->device.kind, first->device.profile);
+    for (size_t i = 0; i < rows->count; i++)
+        repeated_row(table, &rows->items[i], &rows->places[i], form, values);
+}
+
+/* A note below the table. */
+static void say(FILE *stream, enum table_form form, const char *text)
+{
+    if (table_is_latex(form))
+        latex_text(stream, text);
+    else
+        fputs(text, stream);
+}
+
+/* What the two columns of limits hold, and at which level: that of the run with the fewest
+ * repetitions. */
+static void explain_limits(FILE *stream, enum table_form form, const struct results *results)
+{
+    char text[320];
+    struct statistic fewest = {0};
+    for (size_t i = 0; i < results->group_count; i++)
+        for (size_t j = 0; j < results->groups[i].policy_count; j++) {
+            const struct result_policy *policy = &results->groups[i].policies[j];
+            for (size_t k = 0; k < policy->replicate_count; k++) {
+                struct statistic of =
+                    runs_statistic(policy->replicates[k].runs, policy->replicates[k].run_count,
+                                   METRIC_device_time_ns, results->values);
+                if (of.count && (!fewest.count || of.count < fewest.count))
+                    fewest = of;
+            }
+        }
+    if (fewest.level > 0)
+        snprintf(text, sizeof text,
+                 "\nMedians over the repetitions. Low and high: between them is the median with\n"
+                 "%.1f %% confidence. A place is stated if intervals do not overlap; `=` shares\n"
+                 "it.\n",
+                 100 * fewest.level);
+    else
+        snprintf(
+            text, sizeof text,
+            "\nMedians over the repetitions. Low and high are the least and the most: fewer\n"
+            "than six runs give no interval of the median at 95 %%, so no places are stated.\n");
+    say(stream, form, text);
+}
+
+enum ar_status repetitions_table_print(const struct results *results, FILE *stream,
+                                       enum table_form form, struct ar_error *error)
+{
+    struct table_column columns[6 + MEDIANS] = {
+        {"#", "", false, 0},    {"policy", "", true, POLICY_WIDTH},
+        {"runs", "", false, 0}, {"slowdown", "", false, 0},
+        {"low", "", false, 0},  {"high", "", false, 0},
+    };
+    size_t column_count = 6, steady = 0;
+    for (size_t i = 0; i < results->group_count; i++)
+        steady += results->groups[i].slowdown == METRIC_steady_slowdown;
+    if (steady == results->group_count)
+        columns[3] = (struct table_column){"steady", "slowdown", false, 0};
+    for (size_t i = 0; i < MEDIANS; i++)
+        if (table_has_room(form, medians[i].room))
+            columns[column_count++] =
+                (struct table_column){medians[i].title, medians[i].unit, false, 0};
+    struct placed_rows rows;
+    struct table *table = table_create(columns, column_count);
+    table_label(table, "repetitions");
+    bool ready = placed_rows_open(&rows, results);
+    for (size_t i = 0; i < results->group_count && ready && table; i++)
+        add_repeated_group(table, &rows, form, &results->groups[i], results->values);
+    enum ar_status status = ready ? table_print(table, stream, form, error) : no_memory(error);
+    if (!status)
+        explain_limits(stream, form, results);
+    if (!status && steady)
+        say(stream, form,
+            "Steady: the time of the second half of the steps, divided by the same with an\n"
+            "allocator that costs nothing. The first step, in which libraries load, is not in\n"
+            "it: in the JSON it is `first_step_ns`, and part of `slowdown` of the whole run.\n");
+    table_close(table);
+    placed_rows_close(&rows);
+    return status;
+}
+
+/* ---- notes ---------------------------------------------------------------------------------- */
+
+/* Whether a run with figures finished and has no slowdown. */
+static bool lacks_slowdown(const struct result_group *group)
+{
+    for (size_t i = 0; i < group->run_count; i++) {
+        const struct metric_values *metrics = &group->runs[i].metrics;
+        if (group->runs[i].passed && metrics->at[METRIC_slowdown].kind == METRIC_NULL &&
+            metrics->at[METRIC_peak_live_bytes].kind != METRIC_NULL)
+            return true;
+    }
+    return false;
+}
+
+static bool same_figures(const struct run_record *a, const struct run_record *b)
+{
+    static const enum metric compared[] = {
+        METRIC_peak_live_bytes,     METRIC_peak_granted_bytes, METRIC_peak_reserved_bytes,
+        METRIC_peak_physical_bytes, METRIC_driver_calls,       METRIC_external_fragmentation_mean};
+    bool same = a->passed == b->passed;
+    for (size_t i = 0; same && i < sizeof compared / sizeof compared[0]; i++) {
+        double left = metric_number(&a->metrics, compared[i], 0);
+        double right = metric_number(&b->metrics, compared[i], 0);
+        same = a->metrics.at[compared[i]].kind == b->metrics.at[compared[i]].kind &&
+               !(left < right) && !(left > right);
+    }
+    return same;
+}
+
+/* Whether there are several replicates, and each policy has the same figures in all of them. */
+static bool replicates_are_alike(const struct result_group *group)
+{
+    bool several = false;
+    for (size_t i = 0; i < group->policy_count; i++) {
+        const struct result_policy *policy = &group->policies[i];
+        for (size_t j = 1; j < policy->run_count; j++)
+            if (!same_figures(policy->runs[j], policy->runs[0]))
+                return false;
+        several = several || policy->replicate_count > 1;
+    }
+    return several;
+}
+
+/* "NAME", "NAME and 2 more": the workloads with such a group. "" for none. */
+static void name_workloads(const struct results *results,
+                           bool (*is_such)(const struct result_group *group), char names[160])
+{
+    const char *first = NULL, *last = "";
+    size_t more = 0;
+    for (size_t i = 0; i < results->group_count; i++) {
+        const char *name = results->groups[i].runs->workload.name;
+        if (strcmp(name, last) == 0 || !is_such(&results->groups[i]))
+            continue;
+        more += first != NULL;
+        first = first ? first : name;
+        last = name;
+    }
+    names[0] = '\0';
+    if (first && more)
+        snprintf(names, 160, "%.120s and %zu more", first, more);
+    else if (first)
+        snprintf(names, 160, "%.120s", first);
+}
+
+void results_notes_print(FILE *stream, const struct results *results)
+{
+    char names[160];
+    name_workloads(results, lacks_slowdown, names);
+    if (names[0])
+        sentence_format(
+            stream, 2,
+            "No slowdown (-) of %s: without kernels there is no time that an allocator could "
+            "lengthen (--host recorded takes the times between events, if a recording has "
+            "them); runs with --verify are not compared with a baseline.",
+            names);
+    name_workloads(results, replicates_are_alike, names);
+    if (names[0])
+        sentence_format(stream, 2,
+                        "All replicates of %s are alike: their seeds set the addresses of "
+                        "segments, and those of "
+                        "generators and policies; here they changed no decision.",
+                        names);
 }

@@ -1,8 +1,9 @@
-/* Rows are kept as texts until all are there, since the widths depend on all of them. Where a line
- * would be longer than LINE_WIDTH, one column of texts gives way if that is enough: a cell that is
- * longer than its column stands on a line of its own, with the rest of its row below it. */
-#include "bench/report/table_rows.h"
+/* Rows are kept as texts until the table is printed, because the widths depend on all of them. If a
+ * line would be longer than LINE_WIDTH, one column of texts becomes narrower if that is enough: a
+ * cell that is longer than its column gets a line of its own, with the rest of its row below it. */
+#include "bench/report/table.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -15,8 +16,28 @@
 
 #define GAP        2 /* spaces between columns */
 #define LINE_WIDTH 80
-#define LEAST_WIDE 20 /* other columns give way so that a last column of text has this */
-#define STRIP_WIDE 12 /* and it is not broken into a strip narrower than this */
+#define LEAST_WIDE 20 /* other columns become narrower so that a last column of text has this */
+#define STRIP_WIDE 12 /* a last column of text is not broken into lines narrower than this */
+
+#define LATEX_CELL_MOST 14 /* letters of a cell that has others after it */
+
+enum table_row_kind { TABLE_ROW_CELLS, TABLE_ROW_HEADING };
+
+struct table_row {
+    enum table_row_kind kind;
+    size_t cell_count; /* given so far; the heading is cells[0] */
+    bool rest;         /* the last cell given spans the columns after it */
+    char *cells[];
+};
+
+struct table {
+    const struct table_column *columns;
+    size_t column_count;
+    struct table_row **rows;
+    size_t row_count, row_room;
+    const char *label; /* for LaTeX; NULL: none */
+    bool lost;         /* host memory ran out */
+};
 
 struct table *table_create(const struct table_column *columns, size_t column_count)
 {
@@ -43,7 +64,8 @@ void table_close(struct table *self)
 
 void table_label(struct table *self, const char *label)
 {
-    self->label = label;
+    if (self)
+        self->label = label;
 }
 
 bool table_has_room(enum table_form form, enum table_room room)
@@ -80,6 +102,8 @@ __attribute__((format(printf, 4, 0))) static void add_text(struct table *self,
                                                            enum table_row_kind kind, bool rest,
                                                            const char *format, va_list arguments)
 {
+    if (!self)
+        return;
     struct table_row *row = kind == TABLE_ROW_CELLS && row_is_open(self)
                                 ? self->rows[self->row_count - 1]
                                 : add_row(self, kind);
@@ -114,6 +138,14 @@ void table_cell(struct table *self, const char *format, ...)
     va_end(arguments);
 }
 
+void table_number(struct table *self, bool known, int decimals, double value)
+{
+    if (known)
+        table_cell(self, "%.*f", decimals, value);
+    else
+        table_cell(self, "-");
+}
+
 void table_rest(struct table *self, const char *format, ...)
 {
     va_list arguments;
@@ -122,7 +154,7 @@ void table_rest(struct table *self, const char *format, ...)
     va_end(arguments);
 }
 
-/* As wide as its longest cell of at most `most` bytes, 0: of any length. */
+/* The length of its longest cell of at most `most` bytes; 0: of any length. */
 static size_t column_width(const struct table *self, size_t column, size_t most)
 {
     const struct table_column *info = &self->columns[column];
@@ -152,7 +184,7 @@ static size_t line_length(const struct table *self, const size_t *widths)
     return length;
 }
 
-/* The widest column of texts, the last aside, becomes so narrow that lines fit. */
+/* Makes the widest column of texts, except the last, so narrow that lines fit. */
 static void make_fit(const struct table *self, size_t *widths)
 {
     size_t length = line_length(self, widths);
@@ -180,7 +212,7 @@ static void print_cell(FILE *stream, const char *text, size_t width, bool left, 
         fprintf(stream, "%*s", GAP, "");
 }
 
-/* The text of a last column, broken between words so that lines fit, and set below itself. */
+/* The text of a last column, broken between words so that lines fit, further lines below the first. */
 static void print_wrapped(FILE *stream, const char *text, size_t indent)
 {
     size_t room = indent + STRIP_WIDE <= LINE_WIDTH ? LINE_WIDTH - indent : SIZE_MAX;
@@ -214,7 +246,7 @@ static void print_row(const struct table *self, FILE *stream, const size_t *widt
             print_cell(stream, text, widths[j], self->columns[j].left, last);
             continue;
         }
-        /* The cell is longer than its column may be: the rest goes below it. */
+        /* The cell is longer than its column: the rest of the row goes below it. */
         fprintf(stream, "%s\n%*s", text, (int)indent, "");
     }
     fputc('\n', stream);
@@ -286,17 +318,198 @@ static void print_markdown(const struct table *self, FILE *stream)
     }
 }
 
+/* ---- LaTeX: booktabs, one `table` for each group, its heading as the caption ----------------- */
+
+void latex_text(FILE *stream, const char *text)
+{
+    static const struct {
+        char character;
+        const char *written;
+    } special[] = {
+        {'\\', "\\textbackslash{}"},
+        {'{', "\\{"},
+        {'}', "\\}"},
+        {'$', "\\$"},
+        {'&', "\\&"},
+        {'#', "\\#"},
+        {'%', "\\%"},
+        {'_', "\\_"},
+        {'^', "\\textasciicircum{}"},
+        {'~', "\\textasciitilde{}"},
+        {'<', "\\textless{}"},
+        {'>', "\\textgreater{}"},
+        {'|', "\\textbar{}"},
+        {'"', "\\textquotedbl{}"},
+        {'\'', "\\textquotesingle{}"},
+        {'`', "\\textasciigrave{}"},
+    };
+    for (; *text; text++) {
+        const char *written = NULL;
+        for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+            if (special[i].character == *text)
+                written = special[i].written;
+        if (written)
+            fputs(written, stream);
+        else
+            fputc(*text, stream);
+    }
+}
+
+static void end_line(FILE *stream)
+{
+    fputs(" \\\\\n", stream);
+}
+
+static void latex_titles(const struct table *self, FILE *stream)
+{
+    bool units = false;
+    for (size_t j = 0; j < self->column_count; j++) {
+        fputs(j ? " & " : "", stream);
+        latex_text(stream, self->columns[j].title);
+        units = units || self->columns[j].unit[0];
+    }
+    end_line(stream);
+    for (size_t j = 0; units && j < self->column_count; j++) {
+        fputs(j ? " & " : "", stream);
+        latex_text(stream, self->columns[j].unit);
+    }
+    if (units)
+        end_line(stream);
+}
+
+/* The heading up to its colon, in the characters that a label may have. */
+static size_t slug(const char *heading, char text[64])
+{
+    const char *end = strstr(heading, ": ");
+    size_t length = end ? (size_t)(end - heading) : strlen(heading);
+    size_t used = 0;
+    for (size_t i = 0; i < length && used < 63; i++) {
+        bool plain = isalnum((unsigned char)heading[i]) && (unsigned char)heading[i] < 128;
+        if (plain || (used && text[used - 1] != '-'))
+            text[used++] = plain ? (char)tolower((unsigned char)heading[i]) : '-';
+    }
+    while (used && text[used - 1] == '-')
+        used--;
+    text[used] = '\0';
+    return used;
+}
+
+/* `tab:LABEL-GROUP`; if earlier groups have the same name, with the number of this one. */
+static void print_label(const struct table *self, FILE *stream, size_t heading_row)
+{
+    char name[64];
+    char other[64];
+    unsigned same = 1;
+    slug(self->rows[heading_row]->cells[0], name);
+    for (size_t i = 0; i < heading_row; i++) {
+        if (self->rows[i]->kind != TABLE_ROW_HEADING)
+            continue;
+        slug(self->rows[i]->cells[0], other);
+        same += strcmp(name, other) == 0;
+    }
+    fprintf(stream, "\\label{tab:%s-%s", self->label, name);
+    if (same > 1)
+        fprintf(stream, "-%u", same);
+    fputs("}\n", stream);
+}
+
+/* `heading_row` past the last row: there is none. */
+static void begin_group(const struct table *self, FILE *stream, size_t heading_row, bool wide)
+{
+    fputs("\\begin{table}\n\\centering\n", stream);
+    if (heading_row < self->row_count) {
+        fputs("\\caption{", stream);
+        latex_text(stream, self->rows[heading_row]->cells[0]);
+        fputs("}\n", stream);
+        if (self->label)
+            print_label(self, stream, heading_row);
+    }
+    if (!wide)
+        fputs("\\footnotesize\\setlength{\\tabcolsep}{3pt}\n", stream);
+    fputs("\\begin{tabular}{", stream);
+    for (size_t j = 0; j < self->column_count; j++)
+        fputc(self->columns[j].left ? 'l' : 'r', stream);
+    fputs("}\n\\toprule\n", stream);
+    latex_titles(self, stream);
+    fputs("\\midrule\n", stream);
+}
+
+static void end_group(FILE *stream)
+{
+    fputs("\\bottomrule\n\\end{tabular}\n\\end{table}\n", stream);
+}
+
+/* A long name gets a line above the rest of its row, so that its column stays narrow. */
+static bool is_long(const struct table *self, const struct table_row *row, size_t column)
+{
+    return self->columns[column].left && column + 1 < row->cell_count &&
+           strlen(row->cells[column]) > LATEX_CELL_MOST;
+}
+
+static void print_long(const struct table *self, FILE *stream, const struct table_row *row,
+                       size_t column)
+{
+    fprintf(stream, "\\multicolumn{%zu}{l}{", self->column_count - column);
+    latex_text(stream, row->cells[column]);
+    fputc('}', stream);
+    end_line(stream);
+    for (size_t j = 0; j < column; j++)
+        fputs(" & ", stream);
+}
+
+static void latex_row(const struct table *self, FILE *stream, const struct table_row *row,
+                      bool wide)
+{
+    for (size_t j = 0; j < row->cell_count; j++) {
+        bool over = row->rest && j + 1 == row->cell_count && j + 1 < self->column_count;
+        if (!wide && is_long(self, row, j)) {
+            fputs(j ? " & " : "", stream);
+            print_long(self, stream, row, j);
+            continue;
+        }
+        fputs(j ? " & " : "", stream);
+        if (over)
+            fprintf(stream, "\\multicolumn{%zu}{l}{", self->column_count - j);
+        latex_text(stream, row->cells[j]);
+        if (over)
+            fputc('}', stream);
+    }
+    end_line(stream);
+}
+
+static void print_latex(const struct table *self, FILE *stream, bool wide)
+{
+    size_t heading = SIZE_MAX;
+    bool open = false;
+    for (size_t i = 0; i < self->row_count; i++) {
+        const struct table_row *row = self->rows[i];
+        if (row->kind == TABLE_ROW_HEADING) {
+            if (open)
+                end_group(stream);
+            open = false;
+            heading = i;
+            continue;
+        }
+        if (!open)
+            begin_group(self, stream, heading, wide);
+        open = true;
+        latex_row(self, stream, row, wide);
+    }
+    if (open)
+        end_group(stream);
+}
+
 enum ar_status table_print(const struct table *self, FILE *stream, enum table_form form,
                            struct ar_error *error)
 {
-    if (self->lost)
+    if (!self || self->lost)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     if (form == TABLE_MARKDOWN) {
         print_markdown(self, stream);
         return AR_OK;
     }
     if (table_is_latex(form)) {
-        table_print_latex(self, stream, form == TABLE_LATEX_WIDE);
+        print_latex(self, stream, form == TABLE_LATEX_WIDE);
         return AR_OK;
     }
     size_t *widths = calloc(self->column_count, sizeof *widths);

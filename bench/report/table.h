@@ -1,7 +1,7 @@
-/* A table of texts: columns as wide as they need to be, titles with a unit line below, groups
- * under headings. Printed for a terminal, as Markdown or for LaTeX. For a terminal a last column of
- * text is broken between words to fit 80 columns, and long cells get lines of their own; so do
- * long cells for LaTeX, where a table is to fit the column of a paper. */
+/* A table of texts: columns as wide as their cells, titles with a unit line below, groups with
+ * headings. Printed for a terminal, as Markdown or for LaTeX (packages booktabs, textcomp). For a
+ * terminal a last column of text is broken between words to fit 80 columns, and long cells get lines
+ * of their own, as they do for LaTeX, where a table must fit the column of a paper. */
 #ifndef BENCH_REPORT_TABLE_H
 #define BENCH_REPORT_TABLE_H
 
@@ -13,12 +13,12 @@
 
 struct table_column {
     const char *title;
-    const char *unit;   /* "" where it has none */
-    bool left;          /* texts to the left, numbers to the right */
+    const char *unit;   /* "": none */
+    bool left;          /* aligned left (texts) or right (numbers) */
     unsigned most_wide; /* a longer cell gets a line of its own; 0: no limit */
 };
 
-/* The wide ones hold what has no room in 80 columns of text or in a column of a paper. */
+/* The wide forms have the columns that do not fit 80 columns of text or the column of a paper. */
 enum table_form {
     TABLE_TEXT,
     TABLE_MARKDOWN,
@@ -27,7 +27,7 @@ enum table_form {
     TABLE_LATEX_WIDE,
 };
 
-/* Where a column is shown besides the wide forms and Markdown, which show all. */
+/* The forms that show a column, in addition to the wide ones and Markdown, which show all. */
 enum table_room {
     TABLE_ROOM_WIDE = 0,
     TABLE_ROOM_TEXT = 1,
@@ -42,25 +42,32 @@ static inline bool table_is_latex(enum table_form form)
 
 struct table;
 
-/* `columns` must outlive the table. NULL: no host memory. The caller closes it. */
+/* `columns` must outlive the table. NULL: no host memory; the functions below accept that, and
+ * table_print() reports it. The caller closes the table. */
 struct table *table_create(const struct table_column *columns, size_t column_count);
 void table_close(struct table *self);
 
-/* For LaTeX: each group is labelled `tab:LABEL-GROUP`. The text must outlive the table. */
+/* For LaTeX: each group has the label `tab:LABEL-GROUP`. The text must outlive the table. */
 void table_label(struct table *self, const char *label);
 
-/* A group begins. A memory failure here and below is reported by table_print. */
+/* Begins a group. table_print() reports it if memory runs out here or below. */
 void table_heading(struct table *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The next cell; a row is complete with its last column. */
 void table_cell(struct table *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* One text over all the columns that are left in the row. */
+/* A number, or "-" if it is not known. */
+void table_number(struct table *self, bool known, int decimals, double value);
+
+/* One text that spans all columns left in the row. */
 void table_rest(struct table *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* HOST_MEMORY where a row was lost. Errors of the stream show in the stream. */
+/* HOST_MEMORY if memory ran out. Errors of the stream show in the stream. */
 enum ar_status table_print(const struct table *self, FILE *stream, enum table_form form,
                            struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Writes a text so that LaTeX sets it as it is. */
+void latex_text(FILE *stream, const char *text);
 
 #endif

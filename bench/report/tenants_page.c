@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
-#include "bench/report/results_csv.h"
+#include "bench/report/csv.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 
@@ -21,9 +21,10 @@ const char *tenant_outcome_name(enum tenant_outcome outcome)
     return names[outcome];
 }
 
-static const struct tenant_result *result_of(const struct tenants_page *page, size_t draw, size_t i)
+static const struct tenant_result *result_of(const struct tenants_page *page, size_t replicate,
+                                             size_t i)
 {
-    return &page->results[draw * page->count + i];
+    return &page->results[replicate * page->count + i];
 }
 
 static void outcome_of_one(const struct tenant_result *result, char *text, size_t room)
@@ -35,13 +36,14 @@ static void outcome_of_one(const struct tenant_result *result, char *text, size_
         snprintf(text, room, "%s", tenant_outcome_name(result->outcome));
 }
 
-void tenants_outcome_text(const struct tenants_page *page, size_t draw, char *text, size_t room)
+void tenants_outcome_text(const struct tenants_page *page, size_t replicate, char *text,
+                          size_t room)
 {
     size_t length = 0;
     text[0] = '\0';
     for (size_t i = 0; i < page->count && length + 1 < room; i++) {
         char one[128];
-        outcome_of_one(result_of(page, draw, i), one, sizeof one);
+        outcome_of_one(result_of(page, replicate, i), one, sizeof one);
         int more = snprintf(text + length, room - length, "%s%s %s", i ? "; " : "",
                             page->setups[i].name, one);
         length += more > 0 ? (size_t)more : 0;
@@ -54,13 +56,13 @@ static void mib(struct table *table, bool shown, uint64_t bytes)
         table_cell(table, "%.1f", (double)bytes / (double)AR_MIB);
 }
 
-/* 0: not known, or it does not pass alone either. */
+/* 0: not known, or it does not pass alone. */
 static uint64_t alone_ns(const struct tenants_page *page, size_t i)
 {
     return page->alone && page->alone[i].outcome == TENANT_PASSED ? page->alone[i].own_ns : 0;
 }
 
-/* Of one that has done all of its work. */
+/* Of a process that has done all of its work. */
 static void slowdown(struct table *table, const struct tenants_page *page, size_t i,
                      const struct tenant_result *result)
 {
@@ -71,7 +73,7 @@ static void slowdown(struct table *table, const struct tenants_page *page, size_
         table_cell(table, "-");
 }
 
-/* What a row cannot say: settings that were refused, who stood in the way. */
+/* What a row does not show: settings that were refused, and the process that held the memory. */
 static void print_reasons(FILE *stream, const struct tenants_page *page)
 {
     for (size_t i = 0; i < page->count; i++) {
@@ -114,8 +116,6 @@ static enum ar_status print_one(FILE *stream, const struct tenants_page *page,
     };
     struct table *table = page->wide ? table_create(wide, sizeof wide / sizeof *wide)
                                      : table_create(narrow, sizeof narrow / sizeof *narrow);
-    if (!table)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a table");
     for (size_t i = 0; i < page->count; i++) {
         const struct tenant_result *result = result_of(page, 0, i);
         char outcome[128];
@@ -145,28 +145,30 @@ static enum ar_status print_one(FILE *stream, const struct tenants_page *page,
     return status;
 }
 
-/* Outcomes of the draws, the most frequent first; equal ones by the first draw. */
+/* The outcomes of the replicates, the most frequent first; equally frequent ones in their order. */
 static enum ar_status print_outcomes(FILE *stream, const struct tenants_page *page,
                                      struct ar_error *error)
 {
-    char(*texts)[OUTCOME_ROOM] = malloc(page->draws * sizeof *texts);
-    size_t *counts = calloc(page->draws, sizeof *counts);
+    char(*texts)[OUTCOME_ROOM] = malloc(page->replicates * sizeof *texts);
+    size_t *counts = calloc(page->replicates, sizeof *counts);
     size_t kinds = 0;
     if (!texts || !counts) {
         free(texts);
         free(counts);
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu draws", page->draws);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu replicates",
+                            page->replicates);
     }
-    for (size_t draw = 0; draw < page->draws; draw++) {
+    for (size_t replicate = 0; replicate < page->replicates; replicate++) {
         size_t kind = 0;
-        tenants_outcome_text(page, draw, texts[kinds], OUTCOME_ROOM);
+        tenants_outcome_text(page, replicate, texts[kinds], OUTCOME_ROOM);
         while (strcmp(texts[kind], texts[kinds]) != 0)
             kind++;
         kinds += kind == kinds;
         counts[kind]++;
     }
-    fprintf(stream, "%zu draws, %zu outcome%s:\n", page->draws, kinds, kinds == 1 ? "" : "s");
-    for (size_t most = page->draws; most; most--)
+    fprintf(stream, "%zu replicates, %zu outcome%s:\n", page->replicates, kinds,
+            kinds == 1 ? "" : "s");
+    for (size_t most = page->replicates; most; most--)
         for (size_t kind = 0; kind < kinds; kind++)
             if (counts[kind] == most)
                 sentence_format(stream, 8, "%6zu  %s", most, texts[kind]);
@@ -175,13 +177,13 @@ static enum ar_status print_outcomes(FILE *stream, const struct tenants_page *pa
     return AR_OK;
 }
 
-/* Over the draws: least and most. */
+/* The least and the most over the replicates. */
 static void range(struct table *table, const struct tenants_page *page, size_t i, size_t offset)
 {
     uint64_t least = UINT64_MAX, most = 0;
-    for (size_t draw = 0; draw < page->draws; draw++) {
+    for (size_t replicate = 0; replicate < page->replicates; replicate++) {
         uint64_t bytes;
-        memcpy(&bytes, (const char *)result_of(page, draw, i) + offset, sizeof bytes);
+        memcpy(&bytes, (const char *)result_of(page, replicate, i) + offset, sizeof bytes);
         least = bytes < least ? bytes : least;
         most = bytes > most ? bytes : most;
     }
@@ -202,14 +204,12 @@ static enum ar_status print_many(FILE *stream, const struct tenants_page *page,
     };
     enum ar_status status = print_outcomes(stream, page, error);
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
-    if (!table)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a table");
     for (size_t i = 0; i < page->count; i++) {
         size_t passed = 0;
-        for (size_t draw = 0; draw < page->draws; draw++)
-            passed += result_of(page, draw, i)->outcome == TENANT_PASSED;
+        for (size_t replicate = 0; replicate < page->replicates; replicate++)
+            passed += result_of(page, replicate, i)->outcome == TENANT_PASSED;
         table_cell(table, "%s", page->setups[i].name);
-        table_cell(table, "%zu of %zu", passed, page->draws);
+        table_cell(table, "%zu of %zu", passed, page->replicates);
         range(table, page, i, offsetof(struct tenant_result, peak_reserved_bytes));
         range(table, page, i, offsetof(struct tenant_result, peak_physical_bytes));
         range(table, page, i, offsetof(struct tenant_result, end_physical_bytes));
@@ -225,7 +225,7 @@ enum ar_status tenants_page_print(FILE *stream, const struct tenants_page *page,
                                   struct ar_error *error)
 {
     fprintf(stream, "%s\n\n", page->title);
-    return page->draws == 1 ? print_one(stream, page, error) : print_many(stream, page, error);
+    return page->replicates == 1 ? print_one(stream, page, error) : print_many(stream, page, error);
 }
 
 void tenants_csv_head(FILE *stream)
@@ -243,12 +243,12 @@ static const char *space_name(const struct tenant_result *result)
     return result->outcome != TENANT_FAILED ? "" : result->failed_pinned ? "pinned" : "device";
 }
 
-void tenants_csv_draw(FILE *stream, const struct tenants_page *page, size_t draw)
+void tenants_csv_replicate(FILE *stream, const struct tenants_page *page, size_t replicate)
 {
     for (size_t i = 0; i < page->count; i++) {
-        const struct tenant_result *result = result_of(page, draw, i);
+        const struct tenant_result *result = result_of(page, replicate, i);
         bool failed = result->outcome == TENANT_FAILED;
-        fprintf(stream, "%zu,", draw);
+        fprintf(stream, "%zu,", replicate);
         csv_text(stream, page->setups[i].name);
         fprintf(stream, ",%s,%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",",
                 tenant_outcome_name(result->outcome), result->card, result->arrived, result->steps);

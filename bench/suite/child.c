@@ -24,20 +24,18 @@ struct message_head {
     uint64_t check; /* of all that follows */
 };
 
-/* FNV-1a, 64 bits. */
-static uint64_t check_sum(uint64_t sum, const void *bytes, size_t count)
+uint64_t fnv_add(uint64_t hash, const void *bytes, size_t count)
 {
     const unsigned char *at = bytes;
     for (size_t i = 0; i < count; i++)
-        sum = (sum ^ at[i]) * UINT64_C(0x100000001b3);
-    return sum;
+        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+    return hash;
 }
 
 static uint64_t check_of(const void *text, size_t text_bytes, const void *payload,
                          size_t payload_bytes)
 {
-    uint64_t sum = check_sum(UINT64_C(0xcbf29ce484222325), text, text_bytes);
-    return check_sum(sum, payload, payload_bytes);
+    return fnv_add(fnv_add(FNV_SEED, text, text_bytes), payload, payload_bytes);
 }
 
 static bool send_all(int pipe, const void *bytes, size_t count)
@@ -55,7 +53,7 @@ static bool send_all(int pipe, const void *bytes, size_t count)
     return true;
 }
 
-/* The child's whole life. `_exit`: what the parent wants done at its end is not done here. */
+/* The whole run of the child. `_exit`: exit handlers of the parent must not run here. */
 static _Noreturn void live(int pipe, child_work *work, void *argument)
 {
     struct ar_error error = {{0}};
@@ -92,7 +90,7 @@ enum ar_status child_begin(struct child *self, child_work *work, void *argument,
     pid_t process = fork();
     if (process == 0) {
         close(ends[0]);
-        /* Should the parent have gone before that was said, nobody would end this process. */
+        /* If the parent has ended before the call, the signal never comes. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
             _exit(1);
         live(ends[1], work, argument);
@@ -120,14 +118,14 @@ static void reap(struct child *self)
     self->pipe = -1;
 }
 
-/* Takes what is there. False: that was the end. */
+/* Reads what is available. False: the end. */
 static bool take(struct child *self)
 {
     if (self->room - self->count < READ_BYTES) {
         size_t room = 2 * self->room + READ_BYTES;
         char *bytes = realloc(self->bytes, room);
         if (!bytes)
-            return false; /* then the message is cut off, and found to be */
+            return false; /* the message is cut off, which child_answer() detects */
         self->bytes = bytes;
         self->room = room;
     }
@@ -173,7 +171,7 @@ size_t child_wait(struct child *children, size_t count)
     for (size_t i = 0; i < count; i++)
         running += children[i].process != 0;
     while (running && ended == count) {
-        if (!polls) { /* no memory to wait for several: the first one, then */
+        if (!polls) { /* no memory to wait for several: wait for the first */
             for (ended = 0; !children[ended].process; ended++)
                 ;
             while (take(&children[ended]))

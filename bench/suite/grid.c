@@ -1,12 +1,82 @@
+/* The texts of specs: one key changed, lists within values expanded, and the [grid] section. */
 #include "bench/suite/grid.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXTS_MOST 100000
+#include "allocators/registry.h"
+#include "sim/device_kinds.h"
+#include "workloads/gen/gen.h"
 
-/* The first of the signs outside of quotes, or the end. */
+#define TEXTS_MOST 100000
+#define NAMES_MOST 512
+
+/* ---- one key changed ------------------------------------------------------------------------ */
+
+static void put_value(FILE *stream, const char *value)
+{
+    if (!strpbrk(value, ",:+()[]'\"= "))
+        fputs(value, stream);
+    else
+        fprintf(stream, strchr(value, '\'') ? "\"%s\"" : "'%s'", value);
+}
+
+static void put_pair(FILE *stream, bool first, const char *key, const char *value)
+{
+    fprintf(stream, "%s%s=", first ? "" : ",", key);
+    put_value(stream, value);
+}
+
+static void put_pairs(FILE *stream, const struct ar_spec_link *link, const char *key,
+                      const char *value)
+{
+    bool written = false;
+    for (size_t i = 0; i < link->pair_count; i++) {
+        bool same = key && strcmp(link->pairs[i].key, key) == 0;
+        put_pair(stream, i == 0, link->pairs[i].key, same ? value : link->pairs[i].value);
+        written = written || same;
+    }
+    if (key && !written)
+        put_pair(stream, link->pair_count == 0, key, value);
+}
+
+enum ar_status spec_text_with(const char *text, const char *key, const char *value, char **out,
+                              struct ar_error *error)
+{
+    struct ar_spec spec;
+    size_t length = 0;
+    enum ar_status status = ar_spec_parse(text, &spec, error);
+    if (status)
+        return status;
+    *out = NULL;
+    FILE *stream = open_memstream(out, &length);
+    for (size_t i = 0; stream && i < spec.link_count; i++) {
+        const struct ar_spec_link *link = &spec.links[i];
+        bool last = i == spec.link_count - 1;
+        fputs(link->name, stream);
+        if (last) {
+            fputc(':', stream);
+            put_pairs(stream, link, key, value);
+        } else {
+            if (link->pair_count) {
+                fputc('(', stream);
+                put_pairs(stream, link, NULL, NULL);
+                fputc(')', stream);
+            }
+            fputc('+', stream);
+        }
+    }
+    ar_spec_close(&spec);
+    if (!stream || fclose(stream) != 0)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the spec \"%.60s\"", text);
+    return AR_OK;
+}
+
+/* ---- lists in values ------------------------------------------------------------------------ */
+
+/* The index of the first of the signs outside of quotes, or of the end. */
 static size_t find(const char *text, size_t at, const char *signs)
 {
     for (char quote = 0; text[at]; at++) {
@@ -20,7 +90,8 @@ static size_t find(const char *text, size_t at, const char *signs)
     return at;
 }
 
-enum ar_status grid_add(struct text_list *list, const char *text, struct ar_error *error)
+/* Adds one spec. */
+static enum ar_status grid_add(struct text_list *list, const char *text, struct ar_error *error)
 {
     if (list->count == TEXTS_MOST)
         return ar_error_set(error, AR_INVALID, "a grid of more than %d specs; ask for fewer",
@@ -68,4 +139,259 @@ enum ar_status grid_expand(struct text_list *list, struct ar_error *error)
     text_list_close(list);
     *list = out;
     return AR_OK;
+}
+
+/* ---- [grid]: reading ------------------------------------------------------------------------ */
+
+/* The lists that a key can reach, by the name of their section. */
+enum list { POLICIES, WORKLOADS, DEVICES, LISTS };
+static const char *const list_names[LISTS] = {"policies", "workloads", "devices"};
+
+static struct text_list *list_of(struct suite *suite, enum list which)
+{
+    return which == POLICIES    ? &suite->policies
+           : which == WORKLOADS ? &suite->workloads
+                                : &suite->devices;
+}
+
+static enum ar_status no_memory(struct ar_error *error)
+{
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the grid of a suite");
+}
+
+static enum ar_status read_values(struct text_list *values, char *text, struct ar_error *error)
+{
+    static const char gaps[] = " \t,";
+    enum ar_status status = AR_OK;
+    while (!status && *(text += strspn(text, gaps))) {
+        const char quote[2] = {*text == '\'' || *text == '"' ? *text : '\0', '\0'};
+        char *begin = quote[0] ? text + 1 : text;
+        char *end = begin + strcspn(begin, quote[0] ? quote : gaps);
+        if (quote[0] && (!*end || !strchr(" \t,", end[1])))
+            return ar_error_set(error, AR_INVALID,
+                                "\"%.60s\": the quote does not end with the value", text);
+        text = *end ? end + 1 : end;
+        *end = '\0';
+        status = text_list_add(values, begin, error);
+    }
+    if (!status && values->count == 0)
+        status = ar_error_set(error, AR_INVALID, "a key of [grid] needs values: key = 1 2 3");
+    return status;
+}
+
+enum ar_status axes_add(struct suite *suite, const char *key, const char *values, unsigned number,
+                        struct ar_error *error)
+{
+    const char *colon = strrchr(key, ':');
+    struct suite_axis axis = {.line = number};
+    struct suite_axis *axes = realloc(suite->axes, (suite->axis_count + 1) * sizeof *axes);
+    char *copy = strdup(values);
+    if (axes)
+        suite->axes = axes;
+    axis.target = colon ? strndup(key, (size_t)(colon - key)) : NULL;
+    axis.key = strdup(colon ? colon + 1 : key);
+    enum ar_status status = AR_OK;
+    if (!axes || !copy || !axis.key || (colon && !axis.target))
+        status = no_memory(error);
+    else if (!axis.key[0] || (colon && !axis.target[0]))
+        status = ar_error_set(error, AR_INVALID,
+                              "\"%.60s\" is no key of [grid]; write key or name:key", key);
+    else
+        status = read_values(&axis.values, copy, error);
+    free(copy);
+    if (axes) /* the suite closes it */
+        suite->axes[suite->axis_count++] = axis;
+    else {
+        free(axis.target);
+        free(axis.key);
+    }
+    return status;
+}
+
+void axes_close(struct suite *suite)
+{
+    for (size_t i = 0; i < suite->axis_count; i++) {
+        free(suite->axes[i].target);
+        free(suite->axes[i].key);
+        text_list_close(&suite->axes[i].values);
+    }
+    free(suite->axes);
+    suite->axes = NULL;
+    suite->axis_count = 0;
+}
+
+/* ---- [grid]: the specs that a key reaches ---------------------------------------------------- */
+
+/* The options of the policy, generator or device that the spec names; NULL: none. */
+static enum ar_status options_of(enum list which, const struct ar_spec *spec,
+                                 const struct ar_option **out, struct ar_error *error)
+{
+    const char *name = spec->links[spec->link_count - 1].name;
+    const struct ar_policy_ops *ops = NULL;
+    enum ar_status status = AR_OK;
+    *out = NULL;
+    if (which == POLICIES) {
+        status = registry_lookup(spec, &ops, error);
+        *out = status ? NULL : ops->options;
+    } else if (which == WORKLOADS) {
+        *out = gen_find(name) ? gen_find(name)->options : NULL;
+    } else {
+        for (size_t i = 0; device_kinds[i]; i++)
+            if (strcmp(device_kinds[i]->name, name) == 0)
+                *out = device_kinds[i]->options;
+    }
+    return status;
+}
+
+/* The names of the options seen, each once, to suggest a similar one. */
+struct names {
+    const char *items[NAMES_MOST];
+    size_t count;
+};
+
+static void note_names(struct names *names, const struct ar_option *options)
+{
+    for (; options && options->name && names->count < NAMES_MOST; options++) {
+        size_t i = 0;
+        while (i < names->count && strcmp(names->items[i], options->name) != 0)
+            i++;
+        names->items[i] = options->name;
+        names->count += i == names->count;
+    }
+}
+
+/* Whether the spec has an option of that name, and whether it gives it a value itself. */
+static enum ar_status reaches(const struct suite_axis *axis, enum list which, const char *text,
+                              struct names *names, bool *has, bool *given, struct ar_error *error)
+{
+    struct ar_spec spec;
+    const struct ar_option *options = NULL;
+    *has = *given = false;
+    enum ar_status status = ar_spec_parse(text, &spec, error);
+    if (status)
+        return status;
+    const struct ar_spec_link *link = &spec.links[spec.link_count - 1];
+    bool meant = !axis->target || strcmp(axis->target, list_names[which]) == 0 ||
+                 strcmp(axis->target, link->name) == 0;
+    if (meant)
+        status = options_of(which, &spec, &options, error);
+    note_names(names, options);
+    *has = options && ar_options_find(options, axis->key);
+    for (size_t i = 0; i < link->pair_count; i++)
+        *given = *given || strcmp(link->pairs[i].key, axis->key) == 0;
+    ar_spec_close(&spec);
+    return status;
+}
+
+/* The number of specs of a list that the key would change. A trace file has no options, and its name
+ * may not be a spec. */
+static enum ar_status count_reached(const struct suite_axis *axis, struct suite *suite,
+                                    enum list which, struct names *names, size_t *count,
+                                    struct ar_error *error)
+{
+    const struct text_list *list = list_of(suite, which);
+    for (size_t i = 0; i < list->count; i++) {
+        bool has;
+        bool given;
+        struct ar_error ignored = {{0}};
+        enum ar_status status = reaches(axis, which, list->items[i], names, &has, &given,
+                                        which == WORKLOADS ? &ignored : error);
+        if (status && which != WORKLOADS)
+            return status;
+        *count += !status && has && !given;
+    }
+    return AR_OK;
+}
+
+static enum ar_status refuse_unreached(const struct suite_axis *axis, const struct names *names,
+                                       struct ar_error *error)
+{
+    const char *near = ar_nearest_name(axis->key, names->items, names->count);
+    const char *target = axis->target ? axis->target : "the suite";
+    if (near && strcmp(near, axis->key) == 0)
+        return ar_error_set(
+            error, AR_INVALID,
+            "every spec that has an option \"%.60s\" gives it a value already; take it "
+            "out of one of both",
+            axis->key);
+    if (names->count == 0)
+        return ar_error_set(error, AR_INVALID,
+                            "nothing that \"%.60s\" names is in this suite and has options",
+                            target);
+    return ar_error_set(error, AR_INVALID, "nothing in %.60s has an option \"%.60s\"%s%s%s", target,
+                        axis->key, near ? "; did you mean \"" : "", near ? near : "",
+                        near ? "\"?" : "");
+}
+
+/* ---- [grid]: applying ------------------------------------------------------------------------ */
+
+static enum ar_status multiply(const struct suite_axis *axis, struct text_list *list,
+                               enum list which, struct ar_error *error)
+{
+    struct text_list out = {0};
+    struct names unused = {.count = 0};
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < list->count && !status; i++) {
+        bool has;
+        bool given;
+        struct ar_error ignored = {{0}};
+        if (reaches(axis, which, list->items[i], &unused, &has, &given, &ignored) || !has ||
+            given) {
+            status = grid_add(&out, list->items[i], error);
+            continue;
+        }
+        for (size_t j = 0; j < axis->values.count && !status; j++) {
+            char *with = NULL;
+            status = spec_text_with(list->items[i], axis->key, axis->values.items[j], &with, error);
+            if (!status)
+                status = grid_add(&out, with, error);
+            free(with);
+        }
+    }
+    if (status) {
+        text_list_close(&out);
+        return status;
+    }
+    text_list_close(list);
+    *list = out;
+    return AR_OK;
+}
+
+static enum ar_status apply(const struct suite_axis *axis, struct suite *suite, const char *path,
+                            struct ar_error *error)
+{
+    struct names names = {.count = 0};
+    enum list only = LISTS;
+    enum ar_status status = AR_OK;
+    for (enum list which = POLICIES; which < LISTS && !status; which++) {
+        size_t count = 0;
+        status = count_reached(axis, suite, which, &names, &count, error);
+        if (status)
+            return status; /* an error of another line: the text names the spec */
+        if (count && only != LISTS)
+            status =
+                ar_error_set(error, AR_INVALID,
+                             "\"%.60s\" is an option of %s and of %s: write %s:%.60s or %s:%.60s",
+                             axis->key, list_names[only], list_names[which], list_names[only],
+                             axis->key, list_names[which], axis->key);
+        else if (count)
+            only = which;
+    }
+    if (!status && only == LISTS)
+        status = refuse_unreached(axis, &names, error);
+    if (!status)
+        status = multiply(axis, list_of(suite, only), only, error);
+    return status ? ar_error_prefix(error, status, "%s:%u", path, axis->line) : AR_OK;
+}
+
+enum ar_status axes_apply(struct suite *suite, const char *path, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    if (suite->axis_count && !suite->devices.count)
+        status = text_list_add(&suite->devices, "sim", error);
+    for (size_t i = 0; i < suite->axis_count && !status; i++)
+        status = apply(&suite->axes[i], suite, path, error);
+    if (!status)
+        axes_close(suite);
+    return status;
 }

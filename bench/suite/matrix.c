@@ -1,27 +1,245 @@
-/* 1. Cells that share this process. Workers take them in their order from one counter. Each keeps
- *    the workload of its last cell open, since cells of one workload stand together and reading a
- *    trace costs more than many a replay.
- * 2. Then, with no thread left, the cells that want a process of their own, as many at a time as
- *    there are jobs for them. That is one on a card, unless the user says otherwise.
- * 3. Repetitions go round: all cells once, all cells again. So a machine that warms up or slows
- *    down does it to all alike, and it does not look like a difference between policies.
- * 4. After a failure nobody takes another cell; of several failures the one of the first cell is
- *    reported, which does not depend on the workers: every cell before it was taken before.
- * 5. With a journal a record enters it as its cell ends, and what it holds already is not run. */
+/* 1. Runs that share this process: workers take them in order from one counter. Each worker keeps the
+ *    workload of its last run open, because runs of one workload are adjacent and reading a trace
+ *    takes longer than many replays.
+ * 2. Then, with no other thread, the runs that have a process of their own, as many at a time as there
+ *    are jobs for them: one on a card, unless the user says otherwise.
+ * 3. Repetitions go round: all runs once, then all runs again. So a machine that becomes slower affects
+ *    all policies alike, and it does not look like a difference between them.
+ * 4. After a failure no worker takes another run. Of several failures that of the first run is
+ *    reported, which does not depend on the workers: every run before it was taken before. */
 #include "bench/suite/matrix.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "bench/suite/cell.h"
 #include "bench/suite/progress.h"
+#include "bench/suite/run.h"
+#include "sim/replay/latency.h"
+
+/* ---- the journal ---------------------------------------------------------------------------- */
+
+#define HEAD_MAGIC UINT64_C(0x31776c616e72756f) /* "ournalw1" in memory */
+#define MOST_BYTES UINT64_C(1048576)
+
+struct head {
+    uint64_t magic, key;
+};
+
+struct record_head {
+    uint64_t run, bytes, check;
+};
+
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+    return fnv_add(hash, text, strlen(text) + 1);
+}
+
+static uint64_t add_file(uint64_t hash, const char *path)
+{
+    char bytes[65536];
+    FILE *file = fopen(path, "re");
+    for (size_t count; file && (count = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        hash = fnv_add(hash, bytes, count);
+    if (file)
+        fclose(file);
+    return hash;
+}
+
+/* The spec of a policy; of one in a shared object the file too. */
+static uint64_t add_policy(uint64_t hash, const char *text)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(text, ":"), text);
+    const char *name = strrchr(path, '+') ? strrchr(path, '+') + 1 : path;
+    hash = add_text(hash, text);
+    return strchr(name, '/') ? add_file(hash, name) : hash;
+}
+
+static uint64_t key_of(const struct plan *plan)
+{
+    const struct suite *suite = plan->suite;
+    /* The last one: whether runs have series, which a folder of results holds. */
+    const uint64_t how[] = {
+        suite->frees, suite->host,   suite->measure, suite->seed,     suite->stop_on_failure,
+        suite->time,  suite->verify, suite->isolate, plan->run_count, suite->output != NULL};
+    uint64_t hash = add_file(FNV_SEED, "/proc/self/exe");
+    hash = fnv_add(hash, how, sizeof how);
+    for (size_t i = 0; i < plan->policy_count; i++)
+        hash = add_policy(hash, plan->policies[i].text);
+    for (size_t i = 0; i < plan->workload_count; i++) {
+        const struct plan_workload *workload = &plan->workloads[i];
+        hash = add_text(hash, workload->text);
+        hash = fnv_add(hash, workload->info.sha256, sizeof workload->info.sha256);
+    }
+    for (size_t i = 0; i < plan->device_texts.count; i++)
+        hash = add_text(hash, plan->device_texts.items[i]);
+    return hash;
+}
+
+static bool read_all(int file, void *bytes, size_t count)
+{
+    char *at = bytes;
+    while (count) {
+        ssize_t got = read(file, at, count);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        at += got;
+        count -= (size_t)got;
+    }
+    return true;
+}
+
+static enum ar_status write_all(const struct journal *self, const void *bytes, size_t count,
+                                struct ar_error *error)
+{
+    const char *at = bytes;
+    while (count) {
+        ssize_t put = write(self->file, at, count);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return ar_error_set(error, AR_IO, "%s: cannot be written: %s", self->path,
+                                strerror(errno));
+        at += put;
+        count -= (size_t)put;
+    }
+    return AR_OK;
+}
+
+/* Reads one record into its place. False: there is none, or it is not whole. */
+static bool read_record(const struct journal *self, const struct plan *plan,
+                        struct run_record *records, bool *done)
+{
+    struct record_head head;
+    struct ar_error error;
+    if (!read_all(self->file, &head, sizeof head) || head.run >= plan->run_count ||
+        head.bytes > MOST_BYTES)
+        return false;
+    void *bytes = malloc(head.bytes ? head.bytes : 1);
+    bool whole = bytes && read_all(self->file, bytes, head.bytes) &&
+                 fnv_add(head.run, bytes, head.bytes) == head.check;
+    const struct run_job job = {plan, &plan->runs[whole ? head.run : 0]};
+    const struct child_answer answer = {
+        .end = CHILD_ANSWERED, .payload = bytes, .bytes = head.bytes};
+    whole = whole && run_receive(&job, &answer, &records[head.run], &error) == AR_OK;
+    if (whole)
+        done[head.run] = true;
+    free(bytes);
+    return whole;
+}
+
+static enum ar_status read_journal(struct journal *self, const struct plan *plan,
+                                   struct run_record *records, bool *done, struct ar_error *error)
+{
+    const struct head wanted = {HEAD_MAGIC, key_of(plan)};
+    struct head head;
+    struct stat about;
+    if (flock(self->file, LOCK_EX | LOCK_NB) != 0)
+        return ar_error_set(error, AR_INVALID, "%s: another process is writing to it", self->path);
+    if (fstat(self->file, &about) != 0)
+        return ar_error_set(error, AR_IO, "%s: cannot be read: %s", self->path, strerror(errno));
+    if (!S_ISREG(about.st_mode))
+        return ar_error_set(error, AR_INVALID, "%s: is no file that a journal can be kept in",
+                            self->path);
+    bool whole = about.st_size >= (off_t)sizeof head;
+    size_t there = whole ? sizeof head : (size_t)about.st_size;
+    size_t same = there < sizeof head.magic ? there : sizeof head.magic;
+    if (!read_all(self->file, &head, there) || memcmp(&head, &wanted, same) != 0 ||
+        (whole && head.key != wanted.key))
+        return ar_error_set(
+            error, AR_INVALID,
+            "%s: is the journal of another sweep or suite, or of another build of this program; "
+            "remove it to begin anew, or name another with --journal",
+            self->path);
+    if (!whole) { /* new, or killed within its head */
+        if (ftruncate(self->file, 0) != 0 || lseek(self->file, 0, SEEK_SET) != 0)
+            return ar_error_set(error, AR_IO, "%s: cannot be written: %s", self->path,
+                                strerror(errno));
+        return write_all(self, &wanted, sizeof wanted, error);
+    }
+    off_t end = (off_t)sizeof head;
+    while (read_record(self, plan, records, done))
+        end = lseek(self->file, 0, SEEK_CUR);
+    if (ftruncate(self->file, end) != 0 || lseek(self->file, end, SEEK_SET) != end)
+        return ar_error_set(error, AR_IO, "%s: cannot be written: %s", self->path, strerror(errno));
+    return AR_OK;
+}
+
+static enum ar_status journal_open(struct journal *self, const char *path, const struct plan *plan,
+                                   struct run_record *records, bool *done, struct ar_error *error)
+{
+    self->path = path;
+    self->synced_ns = latency_clock_ns();
+    if (!*path || strcmp(path, "-") == 0)
+        return ar_error_set(error, AR_INVALID,
+                            "\"%s\" is no journal: it is read again, so name a file", path);
+    bool made = false;
+    self->file = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (self->file < 0 && errno == ENOENT) {
+        self->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        made = self->file >= 0;
+    }
+    if (self->file < 0)
+        return ar_error_set(error, AR_IO, "%s: cannot be written: %s", path, strerror(errno));
+    enum ar_status status = read_journal(self, plan, records, done, error);
+    if (status && made)
+        (void)unlink(path);
+    if (status)
+        close(self->file);
+    return status;
+}
+
+static enum ar_status journal_add(struct journal *self, const struct plan *plan, size_t run,
+                                  const struct run_record *record, struct ar_error *error)
+{
+    void *payload = NULL;
+    size_t bytes = 0;
+    enum ar_status status = run_pack(&plan->runs[run], record, &payload, &bytes, error);
+    if (status)
+        return status;
+    const struct record_head head = {run, bytes, fnv_add(run, payload, bytes)};
+    char *whole = malloc(sizeof head + bytes);
+    if (whole) {
+        memcpy(whole, &head, sizeof head);
+        memcpy(whole + sizeof head, payload, bytes);
+        status = write_all(self, whole, sizeof head + bytes, error);
+    } else {
+        status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the journal");
+    }
+    free(whole);
+    free(payload);
+    uint64_t now = latency_clock_ns();
+    if (!status && now - self->synced_ns > UINT64_C(1000000000)) {
+        self->synced_ns = now;
+        (void)fdatasync(self->file);
+    }
+    return status;
+}
+
+void journal_close(struct journal *self, bool remove)
+{
+    if (remove)
+        unlink(self->path);
+    close(self->file);
+}
+
+/* ---- the workers ---------------------------------------------------------------------------- */
 
 struct matrix {
     const struct plan *plan;
-    const struct plan_cell *cells;
+    const struct plan_run *runs;
     struct run_record *records;
-    size_t *order; /* the indices of the cells to do, in that order */
+    size_t *order; /* the indices of the runs to do, in that order */
     size_t count;
     pthread_mutex_t lock; /* for all below */
     size_t next;
@@ -29,28 +247,42 @@ struct matrix {
     enum ar_status status;
     struct ar_error error;
     struct progress progress;
-    const bool *done;        /* of the cells; NULL: none is */
+    bool *done;              /* of the runs; NULL: none is */
     struct journal *journal; /* NULL: not wanted */
+    bool longest_first;
 };
 
-/* Puts the cells of one kind in order, by repetition first. */
+/* By length of workload, then as in the plan. */
+static int longest_first(const void *left, const void *right, void *argument)
+{
+    const struct matrix *self = argument;
+    const size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    const struct plan_workload *workloads = self->plan->workloads;
+    uint64_t a_events = workloads[self->runs[a].workload].info.events;
+    uint64_t b_events = workloads[self->runs[b].workload].info.events;
+    return a_events != b_events ? (a_events < b_events ? 1 : -1) : (a > b) - (a < b);
+}
+
+/* Puts the runs that share this process, or those that do not, in order, by repetition first. */
 static void put_in_order(struct matrix *self, size_t count, bool alone)
 {
     unsigned repetitions = 0;
     self->count = 0;
     self->next = 0;
     for (size_t i = 0; i < count; i++)
-        if (self->cells[i].repetition >= repetitions)
-            repetitions = self->cells[i].repetition + 1;
+        if (self->runs[i].repetition >= repetitions)
+            repetitions = self->runs[i].repetition + 1;
     for (unsigned repetition = 0; repetition < repetitions; repetition++)
         for (size_t i = 0; i < count; i++)
-            if (self->cells[i].repetition == repetition && self->cells[i].alone == alone &&
+            if (self->runs[i].repetition == repetition && self->runs[i].alone == alone &&
                 !(self->done && self->done[i]))
                 self->order[self->count++] = i;
+    if (self->longest_first)
+        qsort_r(self->order, self->count, sizeof *self->order, longest_first, self);
 }
 
-/* The place in the order of the next cell to do, or SIZE_MAX where there is none. */
-static size_t take_cell(struct matrix *self)
+/* The place in the order of the next run to do; SIZE_MAX if there is none. */
+static size_t take_next(struct matrix *self)
 {
     pthread_mutex_lock(&self->lock);
     size_t place = self->failed == SIZE_MAX && self->next < self->count ? self->next++ : SIZE_MAX;
@@ -58,11 +290,10 @@ static size_t take_cell(struct matrix *self)
     return place;
 }
 
-static void finish_cell(struct matrix *self, size_t place, enum ar_status status,
-                        struct ar_error *error)
+static void finish(struct matrix *self, size_t place, enum ar_status status, struct ar_error *error)
 {
     const size_t index = self->order[place];
-    const struct plan_cell *cell = &self->cells[index];
+    const struct plan_run *run = &self->runs[index];
     pthread_mutex_lock(&self->lock);
     if (!status && self->journal)
         status = journal_add(self->journal, self->plan, index, &self->records[index], error);
@@ -71,26 +302,25 @@ static void finish_cell(struct matrix *self, size_t place, enum ar_status status
         self->status = status;
         self->error = *error;
     }
-    progress_step(&self->progress, self->plan->workloads[cell->workload].text);
+    progress_step(&self->progress, self->plan->workloads[run->workload].text);
     pthread_mutex_unlock(&self->lock);
 }
 
 static void *work(void *argument)
 {
     struct matrix *self = argument;
-    struct cell_worker worker = {0};
-    for (size_t place; (place = take_cell(self)) != SIZE_MAX;) {
+    struct run_worker worker = {0};
+    for (size_t place; (place = take_next(self)) != SIZE_MAX;) {
         struct ar_error error = {{0}};
-        size_t cell = self->order[place];
+        size_t run = self->order[place];
         enum ar_status status =
-            cell_run(&worker, self->plan, &self->cells[cell], &self->records[cell], &error);
-        finish_cell(self, place, status, &error);
+            run_execute(&worker, self->plan, &self->runs[run], &self->records[run], &error);
+        finish(self, place, status, &error);
     }
     trace_close(worker.source);
     return NULL;
 }
 
-/* The cells that share this process. */
 static enum ar_status run_together(struct matrix *self, unsigned jobs, struct ar_error *error)
 {
     if (jobs > self->count)
@@ -101,17 +331,17 @@ static enum ar_status run_together(struct matrix *self, unsigned jobs, struct ar
     unsigned started = 0;
     while (started + 1 < jobs && pthread_create(&threads[started], NULL, work, self) == 0)
         started++;
-    work(self); /* this thread is a worker too, also where no other could be made */
+    work(self); /* this thread is a worker too, even if no other could be created */
     for (unsigned i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
     free(threads);
     return AR_OK;
 }
 
-/* The processes that run, and what each does. */
+/* The processes that run, and the run of each. */
 struct crew {
     struct child *children;
-    struct cell_job *jobs;
+    struct run_job *jobs;
     size_t *places;
     size_t count;
 };
@@ -119,15 +349,15 @@ struct crew {
 static void begin_next(struct matrix *self, struct crew *crew, size_t child)
 {
     struct ar_error error = {{0}};
-    size_t place = take_cell(self);
+    size_t place = take_next(self);
     if (place == SIZE_MAX)
         return;
     crew->places[child] = place;
-    crew->jobs[child] = (struct cell_job){self->plan, &self->cells[self->order[place]]};
-    enum ar_status status = child_begin(&crew->children[child], cell_work, &crew->jobs[child],
+    crew->jobs[child] = (struct run_job){self->plan, &self->runs[self->order[place]]};
+    enum ar_status status = child_begin(&crew->children[child], run_work, &crew->jobs[child],
                                         self->plan->suite->timeout_s, &error);
     if (status)
-        finish_cell(self, place, status, &error);
+        finish(self, place, status, &error);
 }
 
 static void work_alone(struct matrix *self, struct crew *crew)
@@ -140,14 +370,13 @@ static void work_alone(struct matrix *self, struct crew *crew)
         size_t place = crew->places[ended];
         child_answer(&crew->children[ended], &answer, &error);
         enum ar_status status =
-            cell_receive(&crew->jobs[ended], &answer, &self->records[self->order[place]], &error);
+            run_receive(&crew->jobs[ended], &answer, &self->records[self->order[place]], &error);
         child_close(&crew->children[ended]);
-        finish_cell(self, place, status, &error);
+        finish(self, place, status, &error);
         begin_next(self, crew, ended);
     }
 }
 
-/* The cells that have a process of their own. */
 static enum ar_status run_alone(struct matrix *self, unsigned jobs, struct ar_error *error)
 {
     struct crew crew = {.count = jobs < self->count ? jobs : self->count};
@@ -193,17 +422,29 @@ static enum ar_status run_all(struct matrix *self, size_t count, unsigned jobs,
     return self->status ? self->status : status;
 }
 
-enum ar_status matrix_run(const struct plan *plan, const struct plan_cell *cells, size_t count,
+enum ar_status matrix_run(const struct plan *plan, const struct plan_run *runs, size_t count,
                           unsigned jobs, struct run_record *records, struct ar_error *error)
 {
-    struct matrix self = {.plan = plan, .cells = cells, .records = records};
+    struct matrix self = {.plan = plan, .runs = runs, .records = records};
     return run_all(&self, count, jobs, error);
 }
 
-enum ar_status matrix_run_on(const struct plan *plan, unsigned jobs, struct run_record *records,
-                             const bool *done, struct journal *journal, struct ar_error *error)
+enum ar_status matrix_run_journal(const struct plan *plan, unsigned jobs, bool longest_first,
+                                  const char *path, struct journal *journal, bool *opened,
+                                  struct run_record *records, struct ar_error *error)
 {
-    struct matrix self = {
-        .plan = plan, .cells = plan->cells, .records = records, .done = done, .journal = journal};
-    return run_all(&self, plan->cell_count, jobs, error);
+    struct matrix self = {.plan = plan,
+                          .runs = plan->runs,
+                          .records = records,
+                          .done = calloc(plan->run_count + 1, sizeof *self.done),
+                          .journal = journal,
+                          .longest_first = longest_first};
+    enum ar_status status =
+        self.done ? journal_open(journal, path, plan, records, self.done, error)
+                  : ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the journal");
+    *opened = !status;
+    if (!status)
+        status = run_all(&self, plan->run_count, jobs, error);
+    free(self.done);
+    return status;
 }

@@ -5,14 +5,170 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/suite/probe.h"
-#include "bench/suite/spec_text.h"
+#include "bench/suite/child.h"
+#include "bench/suite/grid.h"
+#include "sim/device_kinds.h"
 #include "workloads/workload.h"
 
 static enum ar_status no_memory(struct ar_error *error)
 {
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the plan of the runs");
 }
+
+/* ---- devices -------------------------------------------------------------------------------- */
+
+#define PROBE_LIMIT_S 120 /* a driver that hangs while it starts must not block the suite */
+
+/* The kind of device whose runs share this process. */
+static const char simulated[] = "sim";
+
+bool plan_wants_process(const char *text)
+{
+    size_t length = strcspn(text, ":");
+    return length != strlen(simulated) || strncmp(text, simulated, length) != 0;
+}
+
+struct probe {
+    const struct plan *plan;
+    const char *text;
+    bool policies;
+};
+
+static void try_policy(const struct plan_policy *policy, struct ar_device *device,
+                       struct ar_error *why)
+{
+    struct ar_host host = {0};
+    struct ar_policy *made = NULL;
+    const struct ar_policy_context context = {.backing = device->backing, .host = &host};
+    enum ar_status status = registry_create(&policy->spec, &context, &made, why);
+    ar_policy_destroy(made);
+    if (status != AR_UNSUPPORTED)
+        why->text[0] = '\0';
+}
+
+/* A child_work: the props of the device, then a text for each policy. */
+static enum ar_status look(void *argument, void **payload, size_t *bytes, struct ar_error *error)
+{
+    const struct probe *probe = argument;
+    const size_t count = probe->policies ? probe->plan->policy_count : 0;
+    struct ar_device *device = NULL;
+    *bytes = sizeof device->props + count * sizeof(struct ar_error);
+    *payload = calloc(1, *bytes);
+    if (!*payload)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to look at a device");
+    struct ar_spec spec;
+    enum ar_status status = ar_spec_parse(probe->text, &spec, error);
+    if (status)
+        return status;
+    spec.catalog = probe->plan->suite->catalog;
+    status = ar_device_open(&spec, &device, error);
+    ar_spec_close(&spec);
+    if (status)
+        return status;
+    memcpy(*payload, &device->props, sizeof device->props);
+    for (size_t i = 0; i < count; i++) {
+        struct ar_error why = {{0}};
+        try_policy(&probe->plan->policies[i], device, &why);
+        memcpy((char *)*payload + sizeof device->props + i * sizeof why, &why, sizeof why);
+    }
+    ar_device_close(device);
+    return AR_OK;
+}
+
+static void fill_in(const char *text, struct ar_device_props *props)
+{
+    *props = (struct ar_device_props){.capacity_bytes = UINT64_MAX};
+    snprintf(props->kind, sizeof props->kind, "%.*s", (int)strcspn(text, ":"), text);
+}
+
+/* The same in another process; the payload belongs to `child`. */
+static enum ar_status look_alone(struct probe *probe, struct child *child, const void **payload,
+                                 size_t *bytes, struct ar_error *error)
+{
+    struct child_answer answer;
+    enum ar_status status = child_run(child, look, probe, PROBE_LIMIT_S, &answer, error);
+    if (status)
+        return status;
+    if (answer.end != CHILD_ANSWERED)
+        return ar_error_set(error, AR_MISSING, "device %s cannot be opened: its driver %s",
+                            probe->text, answer.how);
+    *payload = answer.payload;
+    *bytes = answer.bytes;
+    return answer.status;
+}
+
+/* Opens the device once, in a process of its own if `alone`. If `why` is not NULL, it gets for each
+ * policy of the plan the reason why it cannot work there, or "". It is no error if a card has no free
+ * memory at the moment. */
+static enum ar_status probe_device(const struct plan *plan, const char *text, bool alone,
+                                   struct ar_device_props *props, struct ar_error *why,
+                                   struct ar_error *error)
+{
+    struct probe probe = {plan, text, why != NULL};
+    struct child child = {.pipe = -1};
+    const void *payload = NULL;
+    void *owned = NULL;
+    size_t bytes = 0;
+    enum ar_status status;
+    fill_in(text, props);
+    if (alone) {
+        status = look_alone(&probe, &child, &payload, &bytes, error);
+    } else {
+        status = look(&probe, &owned, &bytes, error);
+        payload = owned;
+    }
+    size_t wanted = sizeof *props + (why ? plan->policy_count * sizeof *why : 0);
+    if (!status && bytes != wanted)
+        status =
+            ar_error_set(error, AR_CORRUPT, "device %s: what its process sent is cut off", text);
+    if (!status) {
+        memcpy(props, payload, sizeof *props);
+        if (why)
+            memcpy(why, (const char *)payload + sizeof *props, plan->policy_count * sizeof *why);
+    }
+    free(owned);
+    child_close(&child);
+    return status == AR_REFUSED ? AR_OK : status;
+}
+
+/* A child_work: whether a kind of device is available; if not, the error says why. */
+static enum ar_status ask(void *argument, void **payload, size_t *bytes, struct ar_error *error)
+{
+    const struct ar_device_kind *kind = argument;
+    char *text = calloc(1, sizeof error->text);
+    if (!text)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to look for a card");
+    enum ar_status status = AR_OK;
+    if (!kind->available(text, sizeof error->text))
+        status = ar_error_set(error, AR_MISSING, "%s", text);
+    free(text);
+    *payload = NULL;
+    *bytes = 0;
+    return status;
+}
+
+const char *plan_default_device(char *why, size_t why_bytes)
+{
+    why[0] = '\0';
+    for (size_t i = 0; device_kinds[i]; i++) {
+        const struct ar_device_kind *kind = device_kinds[i];
+        struct ar_error error = {{0}};
+        struct child child = {.pipe = -1};
+        struct child_answer answer = {.how = ""};
+        if (!plan_wants_process(kind->name))
+            continue;
+        enum ar_status status =
+            child_run(&child, ask, (void *)(uintptr_t)kind, PROBE_LIMIT_S, &answer, &error);
+        child_close(&child);
+        if (!status && answer.end == CHILD_ANSWERED && answer.status == AR_OK)
+            return kind->name;
+        snprintf(why, why_bytes, "%s%s", answer.end == CHILD_ANSWERED ? "" : "its driver ",
+                 answer.end == CHILD_ANSWERED ? error.text : answer.how);
+    }
+    return simulated;
+}
+
+/* ---- the plan ------------------------------------------------------------------------------- */
 
 static enum ar_status refuse_twice(const struct text_list *list, const char *what,
                                    struct ar_error *error)
@@ -49,7 +205,7 @@ static enum ar_status look_up_policies(struct plan *self, struct ar_error *error
     return AR_OK;
 }
 
-/* The seed that the spec names, else `otherwise`. */
+/* The seed in the spec, else `otherwise`. */
 static uint64_t written_seed(const char *text, uint64_t otherwise)
 {
     struct ar_spec spec;
@@ -64,27 +220,28 @@ static uint64_t written_seed(const char *text, uint64_t otherwise)
     return otherwise;
 }
 
-/* The texts of a generator that has a seed, one for each draw, counted from the seed that is
- * written or the suite's. What refuses a seed (a file, a generator without one) is not drawn. */
-static enum ar_status draw_workload(struct plan_workload *self, const struct suite *suite,
-                                    struct ar_error *error)
+/* The specs of a generator that has a seed, one for each replicate; seeds count from the one in the
+ * spec, or else the suite's. A file, or a generator without a seed, has no such specs. */
+static enum ar_status replicate_workload(struct plan_workload *self, const struct suite *suite,
+                                         struct ar_error *error)
 {
     const uint64_t first = written_seed(self->text, suite->seed);
-    for (uint64_t draw = 0; suite->draws > 1 && draw < suite->draws; draw++) {
+    for (uint64_t replicate = 0; suite->replicates > 1 && replicate < suite->replicates;
+         replicate++) {
         char seed[24];
         char *text = NULL;
         struct ar_error refused = {0};
         struct trace_source *source = NULL;
-        snprintf(seed, sizeof seed, "%llu", (unsigned long long)(first + draw));
+        snprintf(seed, sizeof seed, "%llu", (unsigned long long)(first + replicate));
         if (spec_text_with(self->text, "seed", seed, &text, &refused))
             return AR_OK;
         enum ar_status status = AR_OK;
-        bool drawn = draw > 0 || workload_open(text, &source, &refused) == AR_OK;
+        bool seeded = replicate > 0 || workload_open(text, &source, &refused) == AR_OK;
         trace_close(source);
-        if (drawn)
-            status = text_list_add(&self->drawn, text, error);
+        if (seeded)
+            status = text_list_add(&self->texts, text, error);
         free(text);
-        if (status || !drawn)
+        if (status || !seeded)
             return status;
     }
     return AR_OK;
@@ -111,14 +268,14 @@ static enum ar_status look_up_workloads(struct plan *self, struct ar_error *erro
         workload->frees_count =
             replay_frees_choices(&workload->info, self->suite->frees, workload->frees);
         self->workload_count++; /* from here on plan_close closes the list */
-        status = draw_workload(workload, self->suite, error);
+        status = replicate_workload(workload, self->suite, error);
         if (status)
             return status;
     }
     return AR_OK;
 }
 
-/* Every device with every capacity. */
+/* Combines every device with every capacity. */
 static enum ar_status write_devices(struct plan *self, struct ar_error *error)
 {
     const struct text_list *devices = &self->suite->devices;
@@ -140,7 +297,7 @@ static enum ar_status write_devices(struct plan *self, struct ar_error *error)
     return status ? status : refuse_twice(&self->devices, "device", error);
 }
 
-/* Of "all" policies, takes those out that cannot work on the device at all, by what it said. */
+/* Removes from "all" policies those that cannot work on the device; `why` has the reasons. */
 static enum ar_status leave_out(struct plan *self, const struct ar_error *why,
                                 struct ar_error *error)
 {
@@ -158,19 +315,19 @@ static enum ar_status leave_out(struct plan *self, const struct ar_error *why,
     return status;
 }
 
-/* Opens the device once, so that a bad one is found now. */
+/* Opens the device once, so that a bad one is reported now. */
 static enum ar_status look_at_device(struct plan *self, size_t device, struct ar_error *error)
 {
     const char *text = self->devices.items[device];
     struct ar_error *why = NULL;
-    if (self->suite->verify && !probe_wants_process(text))
+    if (self->suite->verify && !plan_wants_process(text))
         return ar_error_set(
             error, AR_INVALID,
             "run: --verify fills and checks real memory, and device %s has none; name "
             "a card with -d cuda, or leave it out",
             text);
     self->alone[device] =
-        !self->suite->in_process && (self->suite->isolate || probe_wants_process(text));
+        !self->suite->in_process && (self->suite->isolate || plan_wants_process(text));
     if (self->suite->all_policies && self->policy_count) {
         why = calloc(self->policy_count, sizeof *why);
         if (!why)
@@ -184,29 +341,30 @@ static enum ar_status look_at_device(struct plan *self, size_t device, struct ar
     return status;
 }
 
-/* The texts of a device, one for each draw. */
-static enum ar_status draw_device(struct plan *self, const char *text, struct ar_error *error)
+/* The specs of a device, one for each replicate. */
+static enum ar_status replicate_device(struct plan *self, const char *text, struct ar_error *error)
 {
-    uint64_t draws = self->suite->draws;
+    uint64_t replicates = self->suite->replicates;
     bool addresses = strstr(text, "addresses=random") != NULL;
     bool workloads = false;
     for (size_t i = 0; i < self->workload_count; i++)
-        workloads = workloads || self->workloads[i].drawn.count;
-    if (draws > 1 && !addresses && !workloads)
+        workloads = workloads || self->workloads[i].texts.count;
+    if (replicates > 1 && !addresses && !workloads)
         return ar_error_set(
             error, AR_INVALID,
-            "several draws need something to draw: write \"%s%saddresses=random\" for "
-            "the device, name a generator that has a seed, or leave --draws out",
+            "several replicates need something that depends on a seed: write "
+            "\"%s%saddresses=random\" for "
+            "the device, name a generator that has a seed, or leave --replicates out",
             text, strchr(text, ':') ? "," : ":");
-    for (uint64_t draw = 0; draw < draws; draw++) {
+    for (uint64_t replicate = 0; replicate < replicates; replicate++) {
         char seed[24];
         char *with = NULL;
         enum ar_status status = AR_OK;
-        snprintf(seed, sizeof seed, "%llu", (unsigned long long)(self->suite->seed + draw));
-        if (draws > 1 && addresses)
+        snprintf(seed, sizeof seed, "%llu", (unsigned long long)(self->suite->seed + replicate));
+        if (replicates > 1 && addresses)
             status = spec_text_with(text, "seed", seed, &with, error);
         if (!status)
-            status = text_list_add(&self->drawn, with ? with : text, error);
+            status = text_list_add(&self->device_texts, with ? with : text, error);
         free(with);
         if (status)
             return status;
@@ -224,7 +382,7 @@ static enum ar_status look_at_devices(struct plan *self, struct ar_error *error)
     for (size_t i = 0; i < self->devices.count && !status; i++) {
         status = look_at_device(self, i, error);
         if (!status)
-            status = draw_device(self, self->devices.items[i], error);
+            status = replicate_device(self, self->devices.items[i], error);
     }
     return status;
 }
@@ -233,55 +391,56 @@ uint64_t plan_reps(const struct plan *self, size_t device)
 {
     if (self->suite->reps)
         return self->suite->reps;
-    return probe_wants_process(self->devices.items[device]) && !self->suite->once
+    return plan_wants_process(self->devices.items[device]) && !self->suite->once
                ? PLAN_REPS_ON_A_CARD
                : 1;
 }
 
-/* The cells of one workload on one device with one way to free: all policies, each with all
- * its repetitions and draws. */
+/* The runs of one group: all policies, each with all its replicates and repetitions. */
 static void add_group(struct plan *self, size_t workload, size_t device, enum replay_frees frees)
 {
     const struct suite *suite = self->suite;
-    const struct text_list *drawn = &self->workloads[workload].drawn;
+    const struct text_list *texts = &self->workloads[workload].texts;
     const uint64_t reps = plan_reps(self, device);
     for (size_t policy = 0; policy < self->policy_count; policy++) {
-        for (uint64_t draw = 0; draw < suite->draws; draw++) {
+        for (uint64_t replicate = 0; replicate < suite->replicates; replicate++) {
             for (uint64_t repetition = 0; repetition < reps; repetition++) {
-                self->cells[self->cell_count++] = (struct plan_cell){
+                self->runs[self->run_count++] = (struct plan_run){
                     .policy = policy,
                     .workload = workload,
                     .device = device,
                     .alone = self->alone[device],
-                    .device_text = self->drawn.items[device * suite->draws + draw],
+                    .device_text = self->device_texts.items[device * suite->replicates + replicate],
                     .workload_text =
-                        drawn->count ? drawn->items[draw] : self->workloads[workload].text,
+                        texts->count ? texts->items[replicate] : self->workloads[workload].text,
                     .frees = frees,
                     .measure = suite->measure,
                     .repetition = (unsigned)repetition,
-                    .seed = suite->seed + draw,
+                    .seed = suite->seed + replicate,
                 };
             }
         }
     }
 }
 
-static enum ar_status write_cells(struct plan *self, struct ar_error *error)
+static enum ar_status write_runs(struct plan *self, struct ar_error *error)
 {
     const uint64_t most = 1000000;
-    const uint64_t each = self->policy_count * self->suite->draws; /* draws: at most 10000 */
+    const uint64_t each =
+        self->policy_count * self->suite->replicates; /* replicates: at most 10000 */
     uint64_t ways = 0;
-    uint64_t cells = 0;
+    uint64_t runs = 0;
     for (size_t i = 0; i < self->workload_count; i++)
         ways += self->workloads[i].frees_count;
-    for (size_t i = 0; i < self->devices.count && cells <= most; i++)
-        cells += ways * each > most ? most + 1 : ways * each * plan_reps(self, i);
-    if (cells > most)
-        return ar_error_set(error, AR_INVALID,
-                            "policies x workloads x devices x repetitions x draws make more than "
-                            "1,000,000 runs; ask for fewer");
-    self->cells = calloc(cells ? cells : 1, sizeof *self->cells);
-    if (!self->cells)
+    for (size_t i = 0; i < self->devices.count && runs <= most; i++)
+        runs += ways * each > most ? most + 1 : ways * each * plan_reps(self, i);
+    if (runs > most)
+        return ar_error_set(
+            error, AR_INVALID,
+            "policies x workloads x devices x repetitions x replicates make more than "
+            "1,000,000 runs; ask for fewer");
+    self->runs = calloc(runs ? runs : 1, sizeof *self->runs);
+    if (!self->runs)
         return no_memory(error);
     for (size_t i = 0; i < self->workload_count; i++)
         for (size_t j = 0; j < self->devices.count; j++)
@@ -301,7 +460,7 @@ enum ar_status plan_make(struct plan *self, const struct suite *suite, struct ar
     if (!status)
         status = look_at_devices(self, error);
     if (!status)
-        status = write_cells(self, error);
+        status = write_runs(self, error);
     if (status)
         plan_close(self);
     return status;
@@ -312,15 +471,15 @@ void plan_close(struct plan *self)
     for (size_t i = 0; i < self->policy_count; i++)
         ar_spec_close(&self->policies[i].spec);
     for (size_t i = 0; i < self->workload_count; i++)
-        text_list_close(&self->workloads[i].drawn);
+        text_list_close(&self->workloads[i].texts);
     free(self->policies);
     free(self->workloads);
     text_list_close(&self->left_out);
     text_list_close(&self->devices);
-    text_list_close(&self->drawn);
+    text_list_close(&self->device_texts);
     free(self->alone);
     free(self->props);
-    free(self->cells);
+    free(self->runs);
     *self = (struct plan){0};
 }
 
@@ -335,7 +494,7 @@ unsigned plan_jobs(const struct plan *self)
 unsigned plan_jobs_alone(const struct plan *self)
 {
     for (size_t i = 0; i < self->devices.count; i++)
-        if (probe_wants_process(self->devices.items[i]) && !self->suite->jobs)
+        if (plan_wants_process(self->devices.items[i]) && !self->suite->jobs)
             return 1;
     return plan_jobs(self);
 }

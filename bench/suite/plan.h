@@ -1,10 +1,10 @@
-/* A suite made ready to run: every name looked up, every file opened once, every combination
- * written down as a cell. What is wrong with the input shows here, before any work is done. */
+/* A suite ready to run: every name is looked up, every file and device opened once, and every
+ * combination is a run. Errors of the input are reported here, before any work is done. */
 #ifndef BENCH_SUITE_PLAN_H
 #define BENCH_SUITE_PLAN_H
 
 #include "allocators/registry.h"
-#include "bench/report/run_record.h"
+#include "bench/report/results.h"
 #include "bench/suite/suite.h"
 
 struct plan_policy {
@@ -16,17 +16,18 @@ struct plan_policy {
 struct plan_workload {
     const char *text; /* the suite's */
     struct trace_info info;
-    enum replay_frees frees[2]; /* the modes in which it is to be replayed */
+    enum replay_frees frees[2]; /* the ways to free with which it is replayed */
     unsigned frees_count;
-    /* One text for each draw, where the generator has a seed; else empty. */
-    struct text_list drawn;
+    /* One spec for each replicate if the generator has a seed; else empty. */
+    struct text_list texts;
 };
 
-/* One run to do. Cells of one group (see run_record_same_group) stand next to each other. */
-struct plan_cell {
+/* One run to do. The runs of a group (bench/report/results.h) are adjacent, in it those of a policy,
+ * in these those of a replicate. */
+struct plan_run {
     size_t policy, workload, device;
     const char *device_text;   /* its spec, with capacity and seed in place */
-    const char *workload_text; /* the suite's, or that of the draw */
+    const char *workload_text; /* the suite's, or that of the replicate */
     bool alone;                /* in a process of its own */
     enum replay_frees frees;
     enum replay_measure measure;
@@ -43,13 +44,13 @@ struct plan {
     size_t policy_count;
     struct plan_workload *workloads;
     size_t workload_count;
-    struct text_list devices;      /* with the capacities; without the draws */
-    struct ar_device_props *props; /* of the devices, as found before the runs */
-    bool *alone;                   /* of the devices: their runs have a process each */
-    struct text_list drawn;        /* device by device, seed by seed */
-    struct plan_cell *cells;
-    size_t cell_count;
-    struct text_list left_out; /* of all policies those that a device cannot serve, and why */
+    struct text_list devices;      /* with the capacities; without the seeds of replicates */
+    struct ar_device_props *props; /* of the devices, before the runs */
+    bool *alone;                   /* of the devices: each run has a process of its own */
+    struct text_list device_texts; /* device by device, seed by seed */
+    struct plan_run *runs;
+    size_t run_count;
+    struct text_list left_out; /* policies of "all" that a device cannot serve, and why */
 };
 
 /* On success the caller closes the plan. Errors are those of the input. */
@@ -57,16 +58,24 @@ enum ar_status plan_make(struct plan *self, const struct suite *suite,
                          struct ar_error *error) AR_STATUS_CHECKED;
 void plan_close(struct plan *self);
 
-/* Workers for the plan: what the suite says, else one for each processor. */
+/* The number of workers: the suite's, else one for each processor. */
 unsigned plan_jobs(const struct plan *self);
 
-/* Processes at a time for the cells that have one each: what the suite says; else one where a
- * real card is among the devices, since runs that share a card disturb each other. */
+/* The number of processes at a time for runs that have one each: the suite's, else one if a real card
+ * is among the devices, because runs that share a card disturb each other. */
 unsigned plan_jobs_alone(const struct plan *self);
 
-/* Repetitions on the device of that index: what the suite says. Else one, or on a real card six:
- * the fewest from which an interval of the median at 95 % can be told. */
+/* Repetitions on the device of that index: the suite's, else one, or on a real card six: the fewest
+ * that give an interval of the median at 95 %. */
 #define PLAN_REPS_ON_A_CARD 6
 uint64_t plan_reps(const struct plan *self, size_t device);
+
+/* Whether each run on the device that `text` names has a process of its own. On a card it does: the
+ * state of a driver does not survive a fork, and one run would leave state for the next. */
+bool plan_wants_process(const char *text);
+
+/* The device that `run` uses by default: a real card if there is one, else `sim`, and then `why` says
+ * in a sentence why no card is used. */
+const char *plan_default_device(char *why, size_t why_bytes);
 
 #endif

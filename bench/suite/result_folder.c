@@ -7,17 +7,14 @@
 #include <unistd.h>
 
 #include "allocators/base/utf8.h"
-#include "bench/report/draw_pairs.h"
-#include "bench/report/figure_data.h"
-#include "bench/report/results_csv.h"
 #include "bench/report/sentence.h"
 
-/* What the folder's own files are called, beside the series. */
+/* The names of the folder's own files, in addition to the series. */
 static const char *const in_folder[] = {"results.json", "results.csv", "summary.md"};
 static const char *const in_data[] = {"fragmentation.csv", "slowdown.csv", "latency.csv",
                                       "pareto.csv", "pairs.csv"};
 
-/* Is the file of that name in `folder`, by whatever path? */
+/* Whether the file of that name is in `folder`, by any path. */
 static bool lies_in(const char *file, const char *name, const char *folder)
 {
     struct stat here, there;
@@ -28,7 +25,7 @@ static bool lies_in(const char *file, const char *name, const char *folder)
     return same;
 }
 
-/* Would the folder's own file replace that one? */
+/* Whether a file of the folder would replace `file`. */
 static bool replaces(const char *folder, const char *data, const char *file)
 {
     const char *slash = strrchr(file, '/');
@@ -94,10 +91,11 @@ enum ar_status result_folder_open(struct result_folder *self, const char *path,
     return self->summary ? AR_OK : AR_IO;
 }
 
-void result_folder_summary(struct result_folder *self, const struct result_set *set)
+void result_folder_summary(struct result_folder *self, const struct results *results)
 {
-    const struct environment *environment = set->environment;
-    fprintf(self->summary, "# Results of the suite %s\n\n", set->suite ? set->suite : "(no name)");
+    const struct environment *environment = results->environment;
+    fprintf(self->summary, "# Results of the suite %s\n\n",
+            results->suite ? results->suite : "(no name)");
     fprintf(self->summary, "allocrig %s, commit %.12s%s, %s; %s, %u processors; seed %llu.\n\n",
             environment->build->version, environment->build->commit,
             environment->build->dirty ? " with changes" : "", environment->time, environment->cpu,
@@ -117,7 +115,7 @@ static bool is_among(const char *name, char *const *paths, size_t count)
     return false;
 }
 
-/* Removes the series, and pairs of draws, that are none of the `count` files of `paths`. */
+/* Removes series and pairs that are not among the `count` files of `paths`. */
 static void tidy(const struct result_folder *self, char *const *paths, size_t count)
 {
     char *folder = NULL;
@@ -137,8 +135,8 @@ static void tidy(const struct result_folder *self, char *const *paths, size_t co
     free(folder);
 }
 
-/* What results the folder holds so far, in words, from the first and the third line of its summary;
- * "" where it holds none. */
+/* Describes the results in the folder by the first and the third line of its summary; "" if it has
+ * none. */
 static void tell_earlier(const char *path, char *text, size_t room)
 {
     static const char title[] = "# Results of the suite ";
@@ -164,107 +162,81 @@ static void tell_earlier(const char *path, char *text, size_t room)
     free(file);
 }
 
-/* How many workloads before records[index] have the same file name but are not the same. */
-static unsigned namesakes(const struct result_set *set, size_t index)
+/* The number of other workloads before a group whose series have the same file name. */
+static unsigned namesakes(const struct results *results, size_t group)
 {
-    char name[128];
-    char other[128];
-    unsigned count = 0;
+    const struct run_record *mine = results->groups[group].runs;
+    char name[128], other[128];
     const char *before = "";
-    figure_file_name(set->records[index].workload.name, name, sizeof name);
-    for (size_t i = 0; i < index; i++) {
-        const struct run_record *record = &set->records[i];
-        if (strcmp(record->workload_spec, before) == 0 ||
-            strcmp(record->workload_spec, set->records[index].workload_spec) == 0)
-            continue;
-        before = record->workload_spec;
-        count += strcmp(figure_file_name(record->workload.name, other, sizeof other), name) == 0;
+    unsigned count = 0;
+    figure_file_name(mine->workload.name, name, sizeof name);
+    for (size_t i = 0; i < group; i++) {
+        const struct run_record *theirs = results->groups[i].runs;
+        if (strcmp(theirs->workload_spec, before) != 0 &&
+            strcmp(theirs->workload_spec, mine->workload_spec) != 0)
+            count +=
+                strcmp(figure_file_name(theirs->workload.name, other, sizeof other), name) == 0;
+        before = theirs->workload_spec;
     }
     return count;
 }
 
-/* How many draws there are of the run of `records[index]`, itself with them. */
-static size_t draws_of(const struct result_set *set, size_t index)
-{
-    const struct run_record *of = &set->records[index];
-    size_t draws = 0;
-    for (const struct run_record *at = set->records; at < set->records + set->record_count; at++)
-        draws += at->repetition == of->repetition && run_record_same_group(at, of) &&
-                 strcmp(at->policy_spec, of->policy_spec) == 0;
-    return draws;
-}
-
-/* The series of one workload, all policies: records[begin] is the first of it with one. */
-static enum ar_status write_series(struct result_folder *self, const struct result_set *set,
-                                   const struct thin_series *const *thin, size_t begin,
+/* The series of one workload, all policies; nothing if no run of the group has one. */
+static enum ar_status write_series(struct result_folder *self, const struct results *results,
+                                   const struct thin_series *const *series, size_t at,
                                    struct ar_error *error)
 {
-    char name[128];
-    char file[160];
-    const char *workload = set->records[begin].workload_spec;
-    unsigned before = namesakes(set, begin);
-    figure_file_name(set->records[begin].workload.name, name, sizeof name);
+    const struct result_group *group = &results->groups[at];
+    const size_t first = (size_t)(group->runs - results->runs);
+    const unsigned before = namesakes(results, at);
+    char name[128], file[160];
+    FILE *stream = NULL;
+    figure_file_name(group->runs->workload.name, name, sizeof name);
     if (before)
         snprintf(file, sizeof file, "data/series-%s-%u.csv", name, before + 1);
     else
         snprintf(file, sizeof file, "data/series-%s.csv", name);
-    FILE *stream = open_in(self, file, error);
-    if (!stream)
-        return AR_IO;
-    size_t draws = draws_of(set, begin);
-    figure_series_header(stream, draws);
-    for (size_t i = begin; i < set->record_count; i++)
-        if (thin[i] && strcmp(set->records[i].workload_spec, workload) == 0)
-            figure_series_rows(stream, set->records[i].policy_spec, draws, thin[i]);
+    for (size_t i = first; i < first + group->run_count; i++) {
+        if (!series[i])
+            continue;
+        if (!stream) {
+            stream = open_in(self, file, error);
+            if (!stream)
+                return AR_IO;
+            figure_series_header(stream, group->policies->replicate_count);
+        }
+        figure_series_rows(stream, results->runs[i].policy_spec, group->policies->replicate_count,
+                           series[i]);
+    }
     return AR_OK;
 }
 
-static enum ar_status write_all_series(struct result_folder *self, const struct result_set *set,
-                                       const struct thin_series *const *thin,
-                                       struct ar_error *error)
+enum ar_status result_folder_write(struct result_folder *self, const struct results *results,
+                                   const struct thin_series *const *series, struct ar_error *error)
 {
-    enum ar_status status = AR_OK;
-    const char *before = "";
-    for (size_t i = 0; i < set->record_count && !status; i++) {
-        if (!thin[i] || strcmp(set->records[i].workload_spec, before) == 0)
-            continue;
-        before = set->records[i].workload_spec;
-        status = write_series(self, set, thin, i, error);
+    static const char *const files[FIGURE_FILES] = {
+        [FIGURE_FRAGMENTATION] = "data/fragmentation.csv",
+        [FIGURE_SLOWDOWN] = "data/slowdown.csv",
+        [FIGURE_LATENCY] = "data/latency.csv",
+        [FIGURE_PARETO] = "data/pareto.csv",
+    };
+    FILE *stream = self->json;
+    results_json_write(self->json, results);
+    results_csv_write(self->csv, results);
+    for (int file = 0; file < FIGURE_FILES && stream; file++) {
+        stream = open_in(self, files[file], error);
+        if (stream)
+            figure_write(stream, results, (enum figure_file)file);
     }
+    if (stream && results_have_pairs(results)) {
+        stream = open_in(self, "data/pairs.csv", error);
+        if (stream)
+            pairs_csv_write(stream, results);
+    }
+    enum ar_status status = stream ? AR_OK : AR_IO;
+    for (size_t i = 0; i < results->group_count && !status && series; i++)
+        status = write_series(self, results, series, i, error);
     return status;
-}
-
-/* Only where there are any: most runs have one draw. */
-static enum ar_status write_pairs(struct result_folder *self, const struct result_set *set,
-                                  struct ar_error *error)
-{
-    if (!draw_pairs_any(set->records, set->record_count))
-        return AR_OK;
-    FILE *stream = open_in(self, "data/pairs.csv", error);
-    return stream ? pairs_csv_write(stream, set->records, set->record_count, error) : AR_IO;
-}
-
-enum ar_status result_folder_write(struct result_folder *self, const struct result_set *set,
-                                   const struct thin_series *const *thin, struct ar_error *error)
-{
-    results_json_write(self->json, set);
-    results_csv_write(self->csv, set->records, set->record_count);
-    FILE *fragmentation = open_in(self, "data/fragmentation.csv", error);
-    FILE *slowdown = fragmentation ? open_in(self, "data/slowdown.csv", error) : NULL;
-    FILE *latency = slowdown ? open_in(self, "data/latency.csv", error) : NULL;
-    FILE *pareto = latency ? open_in(self, "data/pareto.csv", error) : NULL;
-    if (!pareto)
-        return AR_IO;
-    figure_slowdown(slowdown, set->points, set->point_count);
-    enum ar_status status =
-        figure_fragmentation(fragmentation, set->records, set->record_count, error);
-    if (!status)
-        status = figure_latency(latency, set->records, set->record_count, error);
-    if (!status)
-        status = figure_pareto(pareto, set->records, set->record_count, error);
-    if (!status)
-        status = write_pairs(self, set, error);
-    return status ? status : write_all_series(self, set, thin, error);
 }
 
 enum ar_status result_folder_commit(const struct result_folder *self, struct output_set *outputs,
@@ -282,7 +254,7 @@ enum ar_status result_folder_commit(const struct result_folder *self, struct out
     enum ar_status status = output_set_commit(outputs, error);
     if (!status && self->path)
         tidy(self, paths, count);
-    if (stream) /* or what follows stands in the middle of a line, where both go to one file */
+    if (stream) /* else the line could end up within another one if both go to one file */
         fflush(stream);
     if (!status && earlier[0])
         sentence_say(stderr, "replaced what %s held: %s; --output FOLDER keeps both", self->path,

@@ -1,23 +1,45 @@
-/* A run on a card has a process of its own, so what is written at its end is written there: the
- * streams are the same, what is held in memory is not. So a timeline of several runs, which is one
- * file, is of runs in this process. */
+/* A run on a card has a process of its own, so what is written at its end is written in that process:
+ * it shares the streams but not the memory. Therefore a timeline of several runs, which is one file,
+ * needs runs in this process. */
 #include "bench/suite/run_files.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/report/hdr_percentiles.h"
-#include "bench/report/policy_figures.h"
-#include "bench/report/results_csv.h"
 #include "sim/replay/latency.h"
 
-/* So many driver calls are kept before they are written: 48 MiB. */
-#define CALLS_MOST (UINT32_C(1) << 20)
-/* And so many find their memory touched. */
-#define CALLS_READY (UINT32_C(1) << 16)
+static const struct {
+    const char *name;
+    bool one_run;
+} about[SUITE_FILE_COUNT] = {
+#define X(name, one_run) {#name, one_run},
+    SUITE_FILES(X)
+#undef X
+};
 
-/* The histograms there are, by the metrics that come from them. */
+const char *suite_file_name(enum suite_file file)
+{
+    return about[file].name;
+}
+
+bool suite_file_holds_one_run(enum suite_file file)
+{
+    return about[file].one_run;
+}
+
+enum suite_file suite_files_of_one_run(const struct suite_files *files)
+{
+    unsigned file = 0;
+    while (file < SUITE_FILE_COUNT && !(files->path[file] && about[file].one_run))
+        file++;
+    return (enum suite_file)file;
+}
+
+#define CALLS_MOST  (UINT32_C(1) << 20) /* driver calls kept before they are written: 48 MiB */
+#define CALLS_READY (UINT32_C(1) << 16) /* those whose memory is touched before the run */
+
+/* The histograms, by the metrics computed from them. */
 #define HISTOGRAMS(X)                                                                              \
     X(alloc_ns, alloc) X(free_ns, free) X(alloc_total_ns, alloc_total) X(free_total_ns, free_total)
 
@@ -46,7 +68,7 @@ static void write_calls(struct run_files *self)
     self->calls.count = 0;
 }
 
-/* Without this memory calls are kept all the same, or written at once. */
+/* Without this memory calls are still kept, or written at once. */
 static enum ar_status make_room(void *argument, struct ar_error *error)
 {
     struct run_files *self = argument;
@@ -119,21 +141,20 @@ static enum ar_status no_memory(struct ar_error *error)
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a run's files");
 }
 
-/* The timeline of a cell's run. */
+/* The timeline of a run's run. */
 static void open_chrome(struct run_files *self, const struct suite_files *files,
                         const struct plan *plan, size_t index)
 {
-    const struct plan_cell *cell = &plan->cells[index];
+    const struct plan_run *run = &plan->runs[index];
     char name[sizeof self->chromes->name], which[48] = "";
-    if (plan->suite->reps > 1 || plan->suite->draws > 1)
-        (void)snprintf(which, sizeof which, ", seed %" PRIu64 ", repetition %u", cell->seed,
-                       cell->repetition + 1);
-    (void)snprintf(name, sizeof name, "%.120s on %s%s%s%s", plan->policies[cell->policy].text,
-                   plan->workloads[cell->workload].info.name,
-                   plan->workloads[cell->workload].frees_count > 1 ? ", frees " : "",
-                   plan->workloads[cell->workload].frees_count > 1 ? replay_frees_name(cell->frees)
-                                                                   : "",
-                   which);
+    if (plan->suite->reps > 1 || plan->suite->replicates > 1)
+        (void)snprintf(which, sizeof which, ", seed %" PRIu64 ", repetition %u", run->seed,
+                       run->repetition + 1);
+    (void)snprintf(
+        name, sizeof name, "%.120s on %s%s%s%s", plan->policies[run->policy].text,
+        plan->workloads[run->workload].info.name,
+        plan->workloads[run->workload].frees_count > 1 ? ", frees " : "",
+        plan->workloads[run->workload].frees_count > 1 ? replay_frees_name(run->frees) : "", which);
     chrome_trace_open(&self->chromes[index], name,
                       files->chrome_most ? *files->chrome_most : SUITE_CHROME_MOST);
     self->chrome_observers[index] = (struct observer){
@@ -176,8 +197,8 @@ enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
                          "--time");
     if (status || (!files->path[SUITE_FILE_snapshot] && !files->path[SUITE_FILE_chrome]))
         return status;
-    self->count = plan->cell_count;
-    self->alone = plan->cells[0].alone;
+    self->count = plan->run_count;
+    self->alone = plan->runs[0].alone;
     if (files->path[SUITE_FILE_snapshot])
         run_snapshot_open(&self->snapshot, plan->workloads[0].info.name);
     if (!files->path[SUITE_FILE_chrome])

@@ -1,45 +1,84 @@
-/* The files that hold the events of runs: what a cell of the plan needs so that they are filled in as the
- * run goes, or when it has come to its end. */
+/* The files that a suite writes in addition to its tables, and those of them that hold the events of
+ * runs: the functions that fill them in during a run or at its end. */
 #ifndef BENCH_SUITE_RUN_FILES_H
 #define BENCH_SUITE_RUN_FILES_H
 
 #include <stdio.h>
 
-#include "bench/report/calls_csv.h"
 #include "bench/report/chrome_trace.h"
+#include "bench/report/run_output.h"
 #include "bench/report/run_snapshot.h"
 #include "bench/suite/plan.h"
-#include "bench/suite/suite_files.h"
+
+/* The name of the option, and whether the file holds the events of one run. (`chrome` holds events
+ * too: of all runs in this process, or of one in a process of its own.) */
+#define SUITE_FILES(X)                                                                             \
+    X(json, false)                                                                                 \
+    X(csv, false)                                                                                  \
+    X(placements, true)                                                                            \
+    X(series, true)                                                                                \
+    X(stats, true)                                                                                 \
+    X(calls, true)                                                                                 \
+    X(snapshot, true)                                                                              \
+    X(chrome, false)                                                                               \
+    X(hdr, true)                                                                                   \
+    X(latex, false)                                                                                \
+    X(junit, false)                                                                                \
+    X(openmetrics, false)
+
+enum suite_file {
+#define X(name, one_run) SUITE_FILE_##name,
+    SUITE_FILES(X)
+#undef X
+        SUITE_FILE_COUNT
+};
+
+#define SUITE_CHROME_MOST 100000
+
+/* The path of each; NULL: not wanted; "-": standard output, and then no table. */
+struct suite_files {
+    const char *path[SUITE_FILE_COUNT];
+    const char *hdr_of;          /* the histogram of `hdr`; NULL: alloc_ns */
+    const uint64_t *chrome_most; /* values and driver calls of `chrome`; NULL:
+                                    SUITE_CHROME_MOST; 0: all */
+    const char *journal;         /* of the finished runs; NULL: not wanted */
+};
+
+const char *suite_file_name(enum suite_file file);
+bool suite_file_holds_one_run(enum suite_file file);
+
+/* The first file wanted that holds one run; SUITE_FILE_COUNT: none. */
+enum suite_file suite_files_of_one_run(const struct suite_files *files);
 
 struct run_files {
     FILE *const *streams; /* by enum suite_file; NULL: not wanted */
     const char *hdr_of;
-    struct call_list calls; /* that are not written yet */
+    struct call_list calls; /* not yet written */
     struct run_snapshot snapshot;
-    size_t count;                      /* cells of the plan */
+    size_t count;                      /* runs of the plan */
     struct chrome_trace *chromes;      /* of each; NULL: not wanted */
     struct observer *chrome_observers; /* of each */
-    /* Of all runs: what goes to the streams, the snapshot, the end, the histograms. */
+    /* Of all runs: for the streams, the snapshot, the end, the histograms. */
     struct observer events, memory, end, timed;
     bool alone; /* the run has a process of its own */
 };
 
-/* INVALID for a histogram that there is not. `streams` stays the caller's. HOST_MEMORY. */
+/* INVALID for an unknown histogram. The caller keeps `streams`. HOST_MEMORY. */
 enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
                               const struct suite_files *files, const struct plan *plan,
                               struct ar_error *error) AR_STATUS_CHECKED;
 void run_files_close(struct run_files *self);
 
-/* The observers of the cell of that index; and those of the pass that reads the clock, if it is a
- * run of its own. NULL: none. */
+/* The observers of the run of that index; and those of the pass that reads the clock, if it is a run of
+ * its own. NULL: none. */
 const struct observer *run_files_observer(const struct run_files *self, size_t index);
 const struct observer *run_files_timed(const struct run_files *self);
 
-/* Writes what is left to write when all runs are over. */
+/* Writes what is left when all runs have ended. */
 enum ar_status run_files_finish(const struct run_files *self,
                                 struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The first lines of those that have any. */
+/* Writes the header lines. */
 void run_files_headers(FILE *const *streams);
 
 #endif

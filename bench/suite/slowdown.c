@@ -8,30 +8,30 @@
 
 #include "allocators/base/size.h"
 #include "bench/statistics/statistics.h"
+#include "bench/suite/grid.h"
 #include "bench/suite/matrix.h"
-#include "bench/suite/spec_text.h"
 
-/* Everything that one curve needs while it is made. */
+/* A curve in the making. */
 struct work {
     const struct plan *plan;
-    struct plan_cell *cells;
+    struct plan_run *runs;
     struct slowdown_point *points;
     size_t count, room;
     struct text_list devices; /* a spec for each workload and capacity */
 };
 
-/* What the records say of a workload in the draw of `seed`, or else in any: its name and live
- * peak. NULL where no run of it has a time that an allocator could slow down. */
+/* A run of the workload with that seed, else with any, which has its name and live peak. NULL if no
+ * run of it has a time that an allocator could lengthen. */
 static const struct run_record *timed_record(const struct plan *plan,
                                              const struct run_record *records, size_t workload,
                                              uint64_t seed)
 {
     const struct run_record *any = NULL;
-    for (size_t i = 0; i < plan->cell_count; i++) {
-        if (plan->cells[i].workload != workload || plan->cells[i].device != 0 ||
-            !records[i].passed || records[i].metrics.at[METRIC_slowdown].kind == METRIC_NULL)
+    for (size_t i = 0; i < plan->run_count; i++) {
+        if (plan->runs[i].workload != workload || plan->runs[i].device != 0 || !records[i].passed ||
+            records[i].metrics.at[METRIC_slowdown].kind == METRIC_NULL)
             continue;
-        if (plan->cells[i].seed == seed)
+        if (plan->runs[i].seed == seed)
             return &records[i];
         any = any ? any : &records[i];
     }
@@ -49,46 +49,48 @@ static uint64_t capacity_at(const struct run_record *record, double ratio)
     return ar_size_round_up((uint64_t)ceil(live * ratio), 2 * AR_MIB);
 }
 
-/* A point's cells, one for each draw, with the specs of its devices from `devices` on. */
+/* The runs of a point, one for each replicate, with the specs of its devices from `devices` on. */
 static void add_point(struct work *work, size_t workload, size_t policy, size_t ratio,
                       const struct run_record *record, size_t devices)
 {
     const struct suite *suite = work->plan->suite;
     const struct plan_workload *info = &work->plan->workloads[workload];
-    for (uint64_t draw = 0; draw < suite->draws; draw++)
-        work->cells[work->count * suite->draws + draw] = (struct plan_cell){
+    for (uint64_t replicate = 0; replicate < suite->replicates; replicate++)
+        work->runs[work->count * suite->replicates + replicate] = (struct plan_run){
             .policy = policy,
             .workload = workload,
-            .device_text = work->devices.items[devices + draw * suite->ratio_count + ratio],
-            .workload_text = info->drawn.count ? info->drawn.items[draw] : info->text,
+            .device_text = work->devices.items[devices + replicate * suite->ratio_count + ratio],
+            .workload_text = info->texts.count ? info->texts.items[replicate] : info->text,
             .alone = work->plan->alone[0],
             .frees = info->frees[0],
             .measure = REPLAY_METRICS_NONE,
-            .seed = suite->seed + draw,
+            .seed = suite->seed + replicate,
         };
     work->points[work->count++] = (struct slowdown_point){
-        .workload = info->drawn.count ? info->text : record->workload.name,
+        .workload = info->texts.count ? info->text : record->workload.name,
         .policy_spec = work->plan->policies[policy].text,
         .capacity_ratio = suite->ratios[ratio],
         .capacity_bytes = capacity_at(record, suite->ratios[ratio]),
-        .draws = suite->draws,
+        .replicates = suite->replicates,
     };
 }
 
-/* The devices of a workload: for each draw one at each share of that draw's live peak. */
+/* The devices of a workload: for each replicate one for each share of its live peak. */
 static enum ar_status add_devices(struct work *work, const struct run_record *records,
                                   size_t workload, struct ar_error *error)
 {
     const struct plan *plan = work->plan;
     const struct suite *suite = plan->suite;
     enum ar_status status = AR_OK;
-    for (uint64_t draw = 0; draw < suite->draws; draw++) {
-        const struct run_record *record = timed_record(plan, records, workload, suite->seed + draw);
+    for (uint64_t replicate = 0; replicate < suite->replicates; replicate++) {
+        const struct run_record *record =
+            timed_record(plan, records, workload, suite->seed + replicate);
         for (size_t i = 0; i < suite->ratio_count && !status; i++) {
             char capacity[32];
             char *text = NULL;
             ar_size_print_exact(capacity_at(record, suite->ratios[i]), capacity, sizeof capacity);
-            status = spec_text_with(plan->drawn.items[draw], "capacity", capacity, &text, error);
+            status = spec_text_with(plan->device_texts.items[replicate], "capacity", capacity,
+                                    &text, error);
             if (!status)
                 status = text_list_add(&work->devices, text, error);
             free(text);
@@ -112,17 +114,17 @@ static enum ar_status add_workload(struct work *work, const struct run_record *r
     return status;
 }
 
-/* The median over the draws of a point, which all have passed; of integers an integer. */
-static struct metric_value over_draws(const struct run_record *found, size_t draws,
-                                      enum metric metric, double *values, struct statistic *of)
+/* The median over the replicates of a point, all of which passed; of integers an integer. */
+static struct metric_value over_replicates(const struct run_record *found, size_t replicates,
+                                           enum metric metric, double *values, struct statistic *of)
 {
     struct metric_value value = found->metrics.at[metric];
     *of = (struct statistic){0};
-    if (draws == 1 || value.kind == METRIC_NULL)
+    if (replicates == 1 || value.kind == METRIC_NULL)
         return value;
-    for (size_t i = 0; i < draws; i++)
+    for (size_t i = 0; i < replicates; i++)
         values[i] = metric_number(&found[i].metrics, metric, 0);
-    *of = statistic_of(values, draws);
+    *of = statistic_of(values, replicates);
     if (value.kind == METRIC_INTEGER)
         value.integer = (uint64_t)of->median;
     else
@@ -133,30 +135,32 @@ static struct metric_value over_draws(const struct run_record *found, size_t dra
 static void finish_point(struct slowdown_point *point, const struct run_record *found,
                          double *values)
 {
-    for (size_t i = 0; i < point->draws; i++)
-        point->passed_draws += found[i].passed;
-    point->passed = point->passed_draws == point->draws;
+    for (size_t i = 0; i < point->replicates; i++)
+        point->passed_replicates += found[i].passed;
+    point->passed = point->passed_replicates == point->replicates;
     if (!point->passed)
         return;
     struct statistic unused;
-    point->slowdown = over_draws(found, point->draws, METRIC_slowdown, values, &point->over_draws);
-    point->flushes = over_draws(found, point->draws, METRIC_flushes, values, &unused);
-    point->remapped_bytes = over_draws(found, point->draws, METRIC_remapped_bytes, values, &unused);
+    point->slowdown =
+        over_replicates(found, point->replicates, METRIC_slowdown, values, &point->over_replicates);
+    point->flushes = over_replicates(found, point->replicates, METRIC_flushes, values, &unused);
+    point->remapped_bytes =
+        over_replicates(found, point->replicates, METRIC_remapped_bytes, values, &unused);
 }
 
 static enum ar_status run_points(struct work *work, unsigned jobs, struct ar_error *error)
 {
-    size_t draws = work->plan->suite->draws;
-    size_t cells = work->count * draws;
-    struct run_record *found = calloc(cells ? cells : 1, sizeof *found);
-    double *values = calloc(draws, sizeof *values);
+    size_t replicates = work->plan->suite->replicates;
+    size_t count = work->count * replicates;
+    struct run_record *found = calloc(count ? count : 1, sizeof *found);
+    double *values = calloc(replicates, sizeof *values);
     enum ar_status status = AR_OK;
     if (!found || !values)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the slowdown curve");
     else
-        status = matrix_run(work->plan, work->cells, cells, jobs, found, error);
+        status = matrix_run(work->plan, work->runs, count, jobs, found, error);
     for (size_t i = 0; i < work->count && !status; i++)
-        finish_point(&work->points[i], &found[i * draws], values);
+        finish_point(&work->points[i], &found[i * replicates], values);
     free(found);
     free(values);
     return status;
@@ -171,15 +175,15 @@ enum ar_status slowdown_run(const struct plan *plan, const struct run_record *re
     *curve = (struct slowdown_curve){0};
     if (room == 0)
         return AR_OK;
-    work.cells = calloc(room, plan->suite->draws * sizeof *work.cells);
+    work.runs = calloc(room, plan->suite->replicates * sizeof *work.runs);
     work.points = calloc(room, sizeof *work.points);
-    if (!work.cells || !work.points)
+    if (!work.runs || !work.points)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the slowdown curve");
     for (size_t i = 0; i < plan->workload_count && !status; i++)
         status = add_workload(&work, records, i, error);
     if (!status)
         status = run_points(&work, jobs, error);
-    free(work.cells);
+    free(work.runs);
     text_list_close(&work.devices);
     if (status)
         free(work.points);
@@ -194,15 +198,15 @@ void slowdown_close(struct slowdown_curve *curve)
     *curve = (struct slowdown_curve){0};
 }
 
-/* One figure of a point as a cell. */
+/* One figure of a point as a table cell. */
 static void add_cell(struct table *table, const struct slowdown_point *point,
                      enum slowdown_figure figure)
 {
     const struct metric_value *value = figure == SLOWDOWN_TIME      ? &point->slowdown
                                        : figure == SLOWDOWN_FLUSHES ? &point->flushes
                                                                     : &point->remapped_bytes;
-    if (!point->passed && point->draws > 1)
-        table_cell(table, "%zu of %zu", point->passed_draws, point->draws);
+    if (!point->passed && point->replicates > 1)
+        table_cell(table, "%zu of %zu", point->passed_replicates, point->replicates);
     else if (!point->passed)
         table_cell(table, "DNF");
     else if (value->kind == METRIC_NULL)
@@ -224,7 +228,7 @@ static bool has_any(const struct slowdown_point *points, size_t count, enum slow
     return false;
 }
 
-/* A row for each policy; those that never flushed or remapped are left out of those tables. */
+/* A row for each policy; tables of flushes and remapped bytes leave out policies without any. */
 static void add_rows(struct table *table, const struct slowdown_curve *curve, size_t ratio_count,
                      enum slowdown_figure figure)
 {
@@ -261,8 +265,6 @@ enum ar_status slowdown_table_print(const struct slowdown_curve *curve, const st
         columns[i + 1] = (struct table_column){titles[i], "x live", false, 0};
     }
     struct table *table = table_create(columns, suite->ratio_count + 1);
-    if (!table)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     table_label(table, labels[figure]);
     add_rows(table, curve, suite->ratio_count, figure);
     enum ar_status status = table_print(table, stream, form, error);

@@ -1,10 +1,10 @@
-/* The curve "slowdown against capacity": each workload again, on a device that has a little
- * more than the workload's live peak, then more and more. With several draws a point is their
- * median, each on a device by its own live peak; one that did not finish leaves none. */
+/* The curve "slowdown by capacity": each workload again, on devices with a little more than its live
+ * peak, then more and more. With several replicates a point is their median, each on a device by its
+ * own live peak; a point has no value if one of them did not finish. */
 #ifndef BENCH_SUITE_SLOWDOWN_H
 #define BENCH_SUITE_SLOWDOWN_H
 
-#include "bench/report/results_json.h"
+#include "bench/report/results.h"
 #include "bench/report/table.h"
 #include "bench/suite/plan.h"
 
@@ -13,15 +13,15 @@ struct slowdown_curve {
     size_t count;
 };
 
-/* `records` are those of the plan's cells: they say what the live peak is and which workloads
- * have a time at all. Ranked policies only, on the plan's first device. The caller closes it;
- * the points borrow names from the plan and the records. */
+/* `records` are those of the plan's runs: they have the live peaks, and tell which workloads have a
+ * time at all. Ranked policies only, on the plan's first device. The caller closes the curve; the
+ * points borrow names from the plan and the records. */
 enum ar_status slowdown_run(const struct plan *plan, const struct run_record *records,
                             unsigned jobs, struct slowdown_curve *curve,
                             struct ar_error *error) AR_STATUS_CHECKED;
 void slowdown_close(struct slowdown_curve *curve);
 
-/* What the cells of a table show. */
+/* The figure in the cells of a table. */
 enum slowdown_figure { SLOWDOWN_TIME, SLOWDOWN_FLUSHES, SLOWDOWN_REMAPPED };
 
 /* Whether any point has such a figure other than 0. */

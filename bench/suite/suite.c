@@ -2,6 +2,7 @@
  * [policies], [workloads], [devices]: one name a line, since specs hold equals signs. */
 #include "bench/suite/suite.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "allocators/base/size.h"
 #include "allocators/options.h"
 #include "allocators/registry.h"
-#include "bench/suite/axes.h"
+#include "bench/suite/grid.h"
 #include "bench/suite/ini.h"
 
 static const char *const sections[] = {"suite",   "policies", "workloads",
@@ -24,7 +25,7 @@ void suite_init(struct suite *self)
         .host = REPLAY_HOST_NONE,
         .measure = REPLAY_METRICS_EXACT,
         .timeout_s = 600,
-        .draws = 1,
+        .replicates = 1,
         .seed = 1,
     };
 }
@@ -81,9 +82,10 @@ enum ar_status suite_put_first(struct suite *self, struct ar_error *error)
     size_t at = 0;
     if (!self->against)
         return AR_OK;
-    if (self->draws < 2)
+    if (self->replicates < 2)
         return ar_error_set(error, AR_INVALID,
-                            "against \"%.60s\": only draws are compared in pairs; add --draws N",
+                            "against \"%.60s\": only replicates are compared in pairs; add "
+                            "--replicates N",
                             self->against);
     while (at < list->count && strcmp(list->items[at], self->against) != 0)
         at++;
@@ -95,76 +97,6 @@ enum ar_status suite_put_first(struct suite *self, struct ar_error *error)
     char *first = list->items[at];
     memmove(&list->items[1], &list->items[0], at * sizeof list->items[0]);
     list->items[0] = first;
-    return AR_OK;
-}
-
-/* The index of `value` in `choices`, or -1 with a sentence. */
-static int choose(const char *key, const char *value, const char *const *choices, size_t count,
-                  struct ar_error *error)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(choices[i], value) == 0)
-            return (int)i;
-    char all[128] = "";
-    for (size_t i = 0; i < count; i++) {
-        strncat(all, i == 0 ? "" : i + 1 < count ? ", " : " or ", sizeof all - strlen(all) - 1);
-        strncat(all, choices[i], sizeof all - strlen(all) - 1);
-    }
-    (void)ar_error_set(error, AR_INVALID, "%s \"%.60s\" is not known; it is %s", key, value, all);
-    return -1;
-}
-
-static enum ar_status set_frees(struct suite *self, const char *value, struct ar_error *error)
-{
-    static const char *const names[] = {"ordered", "at-once", "recorded"};
-    static const enum replay_frees values[] = {REPLAY_ORDERED, REPLAY_AT_ONCE, REPLAY_RECORDED};
-    int index = choose("frees", value, names, 3, error);
-    if (index < 0)
-        return AR_INVALID;
-    self->frees = values[index];
-    return AR_OK;
-}
-
-static enum ar_status set_host(struct suite *self, const char *value, struct ar_error *error)
-{
-    static const char *const names[] = {"none", "recorded", "open"};
-    static const enum replay_host values[] = {REPLAY_HOST_NONE, REPLAY_HOST_RECORDED,
-                                              REPLAY_HOST_OPEN};
-    int index = choose("host", value, names, 3, error);
-    if (index < 0)
-        return AR_INVALID;
-    self->host = values[index];
-    return AR_OK;
-}
-
-static enum ar_status set_metrics(struct suite *self, const char *value, struct ar_error *error)
-{
-    static const char *const names[] = {"none", "exact"};
-    int index = choose("metrics", value, names, 2, error);
-    if (index < 0)
-        return AR_INVALID;
-    self->measure = index ? REPLAY_METRICS_EXACT : REPLAY_METRICS_NONE;
-    return AR_OK;
-}
-
-static enum ar_status set_on_fail(struct suite *self, const char *value, struct ar_error *error)
-{
-    static const char *const names[] = {"go", "stop"};
-    int index = choose("on-fail", value, names, 2, error);
-    if (index < 0)
-        return AR_INVALID;
-    self->stop_on_failure = index == 1;
-    return AR_OK;
-}
-
-static enum ar_status set_flag(bool *flag, const char *key, const char *value,
-                               struct ar_error *error)
-{
-    static const char *const names[] = {"no", "yes"};
-    int index = choose(key, value, names, 2, error);
-    if (index < 0)
-        return AR_INVALID;
-    *flag = index == 1;
     return AR_OK;
 }
 
@@ -236,63 +168,132 @@ static enum ar_status add_ratio(struct suite *self, const char *word, struct ar_
     return AR_OK;
 }
 
-enum ar_status suite_set(struct suite *self, const char *key, const char *value,
-                         struct ar_error *error)
+/* The words that a key can have, and the value of each, which is stored as an integer. */
+struct choice {
+    const char *name;
+    int value;
+};
+
+static const struct choice frees_choices[] = {
+    {"ordered", REPLAY_ORDERED}, {"at-once", REPLAY_AT_ONCE}, {"recorded", REPLAY_RECORDED}, {0}};
+static const struct choice host_choices[] = {{"none", REPLAY_HOST_NONE},
+                                             {"recorded", REPLAY_HOST_RECORDED},
+                                             {"open", REPLAY_HOST_OPEN},
+                                             {0}};
+static const struct choice metrics_choices[] = {
+    {"none", REPLAY_METRICS_NONE}, {"exact", REPLAY_METRICS_EXACT}, {0}};
+static const struct choice fail_choices[] = {{"go", false}, {"stop", true}, {0}};
+static const struct choice flag_choices[] = {{"no", false}, {"yes", true}, {0}};
+
+/* The keys of [suite]. */
+enum key_kind {
+    KEY_TEXT,
+    KEY_WORD,
+    KEY_BOOL,
+    KEY_COUNT,
+    KEY_DEVICE,
+    KEY_CAPACITIES,
+    KEY_IGNORED, /* a flag of older suites without effect */
+};
+
+static const struct suite_key {
+    const char *name;
+    enum key_kind kind;
+    size_t place; /* in the suite */
+    const struct choice *choices;
+    uint64_t least, most;
+} suite_keys[] = {
+#define AT(field) offsetof(struct suite, field)
+    {"name", KEY_TEXT, AT(name), NULL, 0, 0},
+    {"output", KEY_TEXT, AT(output), NULL, 0, 0},
+    {"against", KEY_TEXT, AT(against), NULL, 0, 0},
+    {"device", KEY_DEVICE, 0, NULL, 0, 0},
+    {"capacities", KEY_CAPACITIES, 0, NULL, 0, 0},
+    {"frees", KEY_WORD, AT(frees), frees_choices, 0, 0},
+    {"host", KEY_WORD, AT(host), host_choices, 0, 0},
+    {"metrics", KEY_WORD, AT(measure), metrics_choices, 0, 0},
+    {"on-fail", KEY_BOOL, AT(stop_on_failure), fail_choices, 0, 0},
+    {"time", KEY_BOOL, AT(time), flag_choices, 0, 0},
+    {"require-pass", KEY_BOOL, AT(require_pass), flag_choices, 0, 0},
+    {"isolate", KEY_BOOL, AT(isolate), flag_choices, 0, 0},
+    {"verify", KEY_BOOL, AT(verify), flag_choices, 0, 0},
+    {"skip-missing", KEY_IGNORED, 0, flag_choices, 0, 0},
+    {"reps", KEY_COUNT, AT(reps), NULL, 1, 10000},
+    {"replicates", KEY_COUNT, AT(replicates), NULL, 1, 10000},
+    {"draws", KEY_COUNT, AT(replicates), NULL, 1, 10000}, /* its former name */
+    {"seed", KEY_COUNT, AT(seed), NULL, 0, SUITE_SEED_MOST},
+    {"jobs", KEY_COUNT, AT(jobs), NULL, 1, 1024},
+    {"timeout", KEY_COUNT, AT(timeout_s), NULL, 1, 1000000},
+#undef AT
+};
+#define KEY_COUNT_ALL (sizeof suite_keys / sizeof suite_keys[0])
+
+_Static_assert(sizeof(enum replay_frees) == sizeof(int) &&
+                   sizeof(enum replay_host) == sizeof(int) &&
+                   sizeof(enum replay_measure) == sizeof(int),
+               "words are stored as int");
+
+static enum ar_status set_choice(void *place, const struct suite_key *key, const char *value,
+                                 struct ar_error *error)
 {
-    static const char *const keys[] = {"name",    "output",  "device",  "capacities",   "frees",
-                                       "host",    "metrics", "reps",    "draws",        "seed",
-                                       "jobs",    "time",    "on-fail", "require-pass", "isolate",
-                                       "timeout", "verify",  "against"};
-    if (strcmp(key, "name") == 0)
-        return set_text(&self->name, value, error);
-    if (strcmp(key, "output") == 0)
-        return set_text(&self->output, value, error);
-    if (strcmp(key, "device") == 0)
-        return text_list_add(&self->devices, value, error);
-    if (strcmp(key, "capacities") == 0)
-        return each_word(self, value, add_capacity, error);
-    if (strcmp(key, "frees") == 0)
-        return set_frees(self, value, error);
-    if (strcmp(key, "host") == 0)
-        return set_host(self, value, error);
-    if (strcmp(key, "metrics") == 0)
-        return set_metrics(self, value, error);
-    if (strcmp(key, "reps") == 0)
-        return set_count(&self->reps, key, value, 1, 10000, error);
-    if (strcmp(key, "draws") == 0)
-        return set_count(&self->draws, key, value, 1, 10000, error);
-    if (strcmp(key, "against") == 0)
-        return set_text(&self->against, value, error);
-    if (strcmp(key, "seed") == 0)
-        return set_count(&self->seed, key, value, 0, SUITE_SEED_MOST, error);
-    if (strcmp(key, "jobs") == 0)
-        return set_count(&self->jobs, key, value, 1, 1024, error);
-    if (strcmp(key, "time") == 0)
-        return set_flag(&self->time, key, value, error);
-    if (strcmp(key, "on-fail") == 0)
-        return set_on_fail(self, value, error);
-    if (strcmp(key, "require-pass") == 0)
-        return set_flag(&self->require_pass, key, value, error);
-    if (strcmp(key, "isolate") == 0)
-        return set_flag(&self->isolate, key, value, error);
-    if (strcmp(key, "timeout") == 0)
-        return set_count(&self->timeout_s, key, value, 1, 1000000, error);
-    if (strcmp(key, "verify") == 0)
-        return set_flag(&self->verify, key, value, error);
-    if (strcmp(key, "skip-missing") == 0) /* of older suites; it has no effect */
-        return set_flag(&(bool){false}, key, value, error);
-    const char *near = ar_nearest_name(key, keys, sizeof keys / sizeof keys[0]);
-    return ar_error_set(error, AR_INVALID, "there is no key \"%.60s\" here; did you mean \"%s\"?",
-                        key, near ? near : "name");
+    char all[128] = "";
+    for (const struct choice *choice = key->choices; choice->name; choice++) {
+        const bool flag = choice->value != 0;
+        if (strcmp(choice->name, value) == 0) {
+            if (key->kind == KEY_BOOL)
+                memcpy(place, &flag, sizeof flag);
+            else if (key->kind == KEY_WORD)
+                memcpy(place, &choice->value, sizeof choice->value);
+            return AR_OK;
+        }
+        strncat(all,
+                choice == key->choices ? ""
+                : choice[1].name       ? ", "
+                                       : " or ",
+                sizeof all - strlen(all) - 1);
+        strncat(all, choice->name, sizeof all - strlen(all) - 1);
+    }
+    return ar_error_set(error, AR_INVALID, "%s \"%.60s\" is not known; it is %s", key->name, value,
+                        all);
 }
 
-/* A suite on its way out of a file, and the keys that it has had. */
+enum ar_status suite_set(struct suite *self, const char *name, const char *value,
+                         struct ar_error *error)
+{
+    const char *names[KEY_COUNT_ALL];
+    const struct suite_key *key = NULL;
+    for (size_t i = 0; i < KEY_COUNT_ALL; i++) {
+        names[i] = suite_keys[i].kind == KEY_IGNORED ? "name" : suite_keys[i].name;
+        key = strcmp(suite_keys[i].name, name) == 0 ? &suite_keys[i] : key;
+    }
+    if (!key) {
+        const char *near = ar_nearest_name(name, names, KEY_COUNT_ALL);
+        return ar_error_set(error, AR_INVALID,
+                            "there is no key \"%.60s\" here; did you mean \"%s\"?", name,
+                            near ? near : "name");
+    }
+    void *place = (char *)self + key->place;
+    switch (key->kind) {
+    case KEY_TEXT:
+        return set_text(place, value, error);
+    case KEY_COUNT:
+        return set_count(place, name, value, key->least, key->most, error);
+    case KEY_DEVICE:
+        return text_list_add(&self->devices, value, error);
+    case KEY_CAPACITIES:
+        return each_word(self, value, add_capacity, error);
+    default:
+        return set_choice(place, key, value, error);
+    }
+}
+
+/* A suite that is read from a file, and the keys so far. */
 struct reading {
     struct suite *suite;
     struct text_list keys;
 };
 
-/* A key that is given twice would win silently: which of the two was meant is not for us. */
+/* A key that is given twice is an error: nothing tells which one is meant. */
 static enum ar_status note_key(struct reading *reading, const char *section, const char *key,
                                struct ar_error *error)
 {

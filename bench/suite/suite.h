@@ -1,4 +1,4 @@
-/* What is to be run: policies, workloads, devices and how. It comes from a suite file (INI,
+/* What to run: policies, workloads, devices, and how. From a suite file (INI;
  * workloads/suites/default.ini explains every key) or from the command line. */
 #ifndef BENCH_SUITE_SUITE_H
 #define BENCH_SUITE_SUITE_H
@@ -12,16 +12,17 @@
 #include "sim/replay.h"
 
 #define SUITE_RATIOS_MOST 32
-#define SUITE_SEED_MOST   (UINT64_C(1) << 62) /* with all draws still an integer of JSON's readers */
+#define SUITE_SEED_MOST                                                                            \
+    (UINT64_C(1) << 62) /* with all replicates still a signed integer of 64 bits */
 
 struct text_list {
     char **items;
     size_t count, room;
 };
 
-/* One key of a [grid] section; axes.h says what it means. */
+/* One key of a [grid] section (grid.h). */
 struct suite_axis {
-    char *target; /* NULL: whatever has the option */
+    char *target; /* NULL: everything that has the option */
     char *key;
     struct text_list values;
     unsigned line;
@@ -34,32 +35,32 @@ struct suite {
     char *name;      /* NULL: from the command line */
     char *output;    /* folder for results and the data of the figures; NULL: none */
     struct text_list policies, workloads;
-    char *against;            /* the policy that pairs of draws are held against; NULL: the first */
-    char device_note[320];    /* why it runs on this device; "": it was asked for */
-    bool all_policies;        /* those that a device cannot serve are left out */
-    struct text_list devices; /* empty: `sim` */
+    char *against;         /* the policy with which others are compared in pairs; NULL: the first */
+    char device_note[320]; /* why it runs on this device; "": the user named it */
+    bool all_policies;     /* leave out those that a device cannot serve */
+    struct text_list devices;    /* empty: `sim` */
     struct text_list capacities; /* each replaces the capacity of each device; may be empty */
     enum replay_frees frees;
     enum replay_host host;
     enum replay_measure measure;
     uint64_t reps; /* 0: as the device needs, see plan_reps */
-    uint64_t draws, seed;
+    uint64_t replicates, seed;
     uint64_t timeout_s; /* of a run in a process of its own */
-    bool isolate;       /* every run in a process of its own, not only those on a card */
-    bool verify;        /* fill and check the memory itself; not on sim, which has none */
-    bool once;          /* what is wanted is of one run: no repetitions unless asked for */
-    uint64_t jobs;      /* 0: as many as there are processors */
+    bool isolate;       /* also runs on `sim` have a process of their own */
+    bool verify;        /* fill and check the memory itself; `sim` has none */
+    bool once;          /* a file holds one run: one repetition unless the user says otherwise */
+    uint64_t jobs;      /* 0: one for each processor */
     bool time;          /* a pass that reads the host's clock, after the others, on one worker */
     bool stop_on_failure, require_pass;
-    bool wide; /* tables with all their columns */
-    /* Capacity / peak live for the curve "slowdown against capacity"; none: no curve. */
+    bool wide;         /* tables with all their columns */
+    /* Capacity / peak live for the curve "slowdown by capacity"; none: no curve. */
     double ratios[SUITE_RATIOS_MOST];
     size_t ratio_count;
     struct suite_axis *axes; /* for `sweep` */
     size_t axis_count;
 };
 
-/* Everything at its default; the lists are empty. */
+/* All defaults; the lists are empty. */
 void suite_init(struct suite *self);
 void suite_close(struct suite *self);
 
@@ -67,16 +68,16 @@ void suite_close(struct suite *self);
 enum ar_status text_list_add(struct text_list *self, const char *text,
                              struct ar_error *error) AR_STATUS_CHECKED;
 void text_list_close(struct text_list *self);
-/* Adds policies by spec; "all" stands for every one there is. */
+/* Adds a policy by its spec; "all" adds every policy. */
 enum ar_status suite_add_policy(struct suite *self, const char *text,
                                 struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Puts the policy that `against` names, if it names one, before the others. To be called once all
- * policies are there. INVALID where it is none of them, or there are no draws to be paired. */
+/* Puts the policy that `against` names, if any, before the others. Call it when all policies are there.
+ * INVALID if it is none of them, or there are no replicates to pair. */
 enum ar_status suite_put_first(struct suite *self, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Sets one key as a suite file's [suite] section has them: "frees", "ordered". Command-line
- * options of the same names go through it too. INVALID says what would be right. */
+/* Sets one key of the [suite] section: "frees", "ordered". Command-line options of the same names use
+ * it too. INVALID says which values are right. */
 enum ar_status suite_set(struct suite *self, const char *key, const char *value,
                          struct ar_error *error) AR_STATUS_CHECKED;
 

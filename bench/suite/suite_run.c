@@ -1,26 +1,15 @@
-/* 1. Plan: all bad input shows here. 2. Open the files that were asked for: a place that cannot
- * be written shows here. 3. Run. 4. Print the tables. 5. Put all files in their places. */
+/* 1. Plan: all bad input is reported here. 2. Open the files: a place that cannot be written is
+ * reported here. 3. Run. 4. Group the results. 5. Print the tables. 6. Put all files in their places. */
 #include "bench/suite/suite_run.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/report/context.h"
-#include "bench/report/draw_pairs.h"
-#include "bench/report/junit_xml.h"
-#include "bench/report/latex.h"
-#include "bench/report/openmetrics.h"
 #include "bench/report/output_file.h"
-#include "bench/report/repetitions_table.h"
-#include "bench/report/results_csv.h"
-#include "bench/report/results_json.h"
-#include "bench/report/results_notes.h"
-#include "bench/report/results_table.h"
+#include "bench/report/result_writers.h"
 #include "bench/report/sentence.h"
-#include "bench/report/thin_series.h"
 #include "bench/suite/matrix.h"
-#include "bench/suite/probe.h"
 #include "bench/suite/result_folder.h"
 #include "bench/suite/run_files.h"
 #include "bench/suite/slowdown.h"
@@ -30,10 +19,11 @@ struct suite_work {
     const struct suite_files *files;
     struct environment environment;
     struct plan plan;
-    struct run_record *records;      /* of the plan's cells */
-    struct thin_series **thin;       /* of the plan's cells; NULL: not wanted of that one */
-    struct observer *thin_observers; /* of the plan's cells: they fill in `thin` */
+    struct run_record *records;        /* of the plan's runs */
+    struct thin_series **series;       /* of the plan's runs; NULL: that run has none */
+    struct observer *series_observers; /* of the plan's runs: they fill in `series` */
     struct slowdown_curve curve;
+    struct results results;
     struct output_set outputs;
     FILE *streams[SUITE_FILE_COUNT]; /* NULL: not wanted */
     struct run_files run_files;
@@ -42,20 +32,20 @@ struct suite_work {
     bool has_journal;
 };
 
-/* Whether a file is wanted that holds events of runs. */
+/* Whether any file holds events of runs. */
 static bool holds_events(const struct suite_files *files)
 {
     return suite_files_of_one_run(files) != SUITE_FILE_COUNT || files->path[SUITE_FILE_chrome];
 }
 
-/* Files that hold one run's events must have one run to hold. */
+/* A file that holds the events of one run needs a plan of one run. */
 static enum ar_status want_one_run(const struct suite_work *self, struct ar_error *error)
 {
     enum suite_file file = suite_files_of_one_run(self->files);
     char what[24];
     if (file == SUITE_FILE_COUNT && self->files->path[SUITE_FILE_chrome])
-        for (size_t i = 0; i < self->plan.cell_count; i++)
-            if (self->plan.cells[i].alone)
+        for (size_t i = 0; i < self->plan.run_count; i++)
+            if (self->plan.runs[i].alone)
                 file = SUITE_FILE_chrome;
     if (file == SUITE_FILE_COUNT)
         return AR_OK;
@@ -63,24 +53,24 @@ static enum ar_status want_one_run(const struct suite_work *self, struct ar_erro
     if (self->plan.policy_count > 1 || self->plan.workload_count > 1)
         return ar_error_set(error, AR_INVALID,
                             "%s holds one run and this is %zu; name one policy and one workload",
-                            what, self->plan.cell_count);
+                            what, self->plan.run_count);
     if (self->plan.workloads[0].frees_count > 1)
         return ar_error_set(
             error, AR_INVALID,
             "%s holds one run, and %s is replayed in two ways; add --frees at-once or "
             "--frees recorded",
             what, self->plan.workloads[0].text);
-    if (self->plan.cell_count > 1)
+    if (self->plan.run_count > 1)
         return ar_error_set(
             error, AR_INVALID,
             "%s holds one run and this is %zu; name one device and leave out --reps "
-            "and --draws",
-            what, self->plan.cell_count);
+            "and --replicates",
+            what, self->plan.run_count);
     return AR_OK;
 }
 
-/* Of a run whose process died, files hold what was flushed by chance, cut off within a line:
- * nothing is better. What went to a pipe or a terminal cannot be taken back. */
+/* If the process of a run died, its files hold what happened to be flushed, cut off within a line:
+ * they are emptied. What went to a pipe or a terminal remains. */
 static void forget_cut_off_rows(struct suite_work *self)
 {
     const struct run_record *record = &self->records[0];
@@ -120,121 +110,118 @@ static enum ar_status no_memory(struct ar_error *error)
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the results");
 }
 
-/* The figures show each policy and workload once: on the first device, in the first way to
- * free, the first draw and repetition. */
-static bool in_figures(const struct plan *plan, const struct plan_cell *cell)
+/* Figures show each policy and workload once: on the first device, with the first way to free, the
+ * first replicate and repetition. */
+static bool in_figures(const struct plan *plan, const struct plan_run *run)
 {
-    return cell->device == 0 && cell->repetition == 0 && cell->seed == plan->suite->seed &&
-           cell->frees == plan->workloads[cell->workload].frees[0];
+    return run->device == 0 && run->repetition == 0 && run->seed == plan->suite->seed &&
+           run->frees == plan->workloads[run->workload].frees[0];
 }
 
-/* A run that has a process to itself, with no other beside it, reads the clocks in it too (the
- * experiment has passes of its own for that); on a card a second process for them would double the
- * time. */
-static bool timed_at_once(const struct suite_work *self, const struct plan_cell *cell)
+/* A run that has a process to itself, with no other at the same time, also reads the clocks (in a pass
+ * of its own); on a card a second process for that would double the time. */
+static bool timed_at_once(const struct suite_work *self, const struct plan_run *run)
 {
-    return cell->alone && plan_jobs_alone(&self->plan) == 1;
+    return run->alone && plan_jobs_alone(&self->plan) == 1;
 }
 
-/* Gives each cell what wants to see its events. */
+/* Sets the functions that get the events of each run. */
 static enum ar_status attach(struct suite_work *self, struct ar_error *error)
 {
-    for (size_t i = 0; i < self->plan.cell_count; i++) {
-        struct plan_cell *cell = &self->plan.cells[i];
-        cell->measure_time = self->suite->time && timed_at_once(self, cell);
+    for (size_t i = 0; i < self->plan.run_count; i++) {
+        struct plan_run *run = &self->plan.runs[i];
+        run->measure_time = self->suite->time && timed_at_once(self, run);
         if (holds_events(self->files))
-            cell->observer = run_files_observer(&self->run_files, i);
-        if (self->suite->output && in_figures(&self->plan, cell) &&
+            run->observer = run_files_observer(&self->run_files, i);
+        if (self->suite->output && in_figures(&self->plan, run) &&
             !self->streams[SUITE_FILE_placements] && !self->streams[SUITE_FILE_series]) {
-            self->thin[i] = calloc(1, sizeof *self->thin[i]);
-            if (!self->thin[i])
+            self->series[i] = calloc(1, sizeof *self->series[i]);
+            if (!self->series[i])
                 return no_memory(error);
-            self->thin_observers[i] = (struct observer){
-                .next = cell->observer, .sample = thin_series_add, .argument = self->thin[i]};
-            cell->observer = &self->thin_observers[i];
-            cell->thin = self->thin[i];
+            self->series_observers[i] = (struct observer){
+                .next = run->observer, .sample = thin_series_add, .argument = self->series[i]};
+            run->observer = &self->series_observers[i];
+            run->thin = self->series[i];
         }
     }
     return AR_OK;
 }
 
-/* Reads the clock around every call of the other cells, in a pass of its own on one worker, since
- * that costs more than many a call; its timed metrics join the records. */
-static enum ar_status time_cells(struct suite_work *self, struct ar_error *error)
+/* Reads the clock around every call of the other runs, in a pass of its own on one worker, because
+ * that takes longer than many calls; adds the timed metrics to the records. */
+static enum ar_status time_runs(struct suite_work *self, struct ar_error *error)
 {
-    size_t most = self->plan.cell_count;
+    size_t most = self->plan.run_count;
     size_t count = 0;
-    struct plan_cell *cells = calloc(most, sizeof *cells);
+    struct plan_run *runs = calloc(most, sizeof *runs);
     struct run_record *timed = calloc(most, sizeof *timed);
     size_t *places = calloc(most, sizeof *places);
-    enum ar_status status = cells && timed && places ? AR_OK : no_memory(error);
+    enum ar_status status = runs && timed && places ? AR_OK : no_memory(error);
     for (size_t i = 0; i < most && !status; i++) {
-        const struct plan_cell *cell = &self->plan.cells[i];
-        if (timed_at_once(self, cell))
+        const struct plan_run *run = &self->plan.runs[i];
+        if (timed_at_once(self, run))
             continue;
         places[count] = i;
-        cells[count] = *cell;
-        cells[count].measure = REPLAY_METRICS_NONE;
-        cells[count].measure_time = true;
-        cells[count].thin = NULL;
-        cells[count++].observer = run_files_timed(&self->run_files);
+        runs[count] = *run;
+        runs[count].measure = REPLAY_METRICS_NONE;
+        runs[count].measure_time = true;
+        runs[count].thin = NULL;
+        runs[count++].observer = run_files_timed(&self->run_files);
     }
     if (!status && count)
-        status = matrix_run(&self->plan, cells, count, 1, timed, error);
+        status = matrix_run(&self->plan, runs, count, 1, timed, error);
     for (size_t i = 0; i < count && !status; i++)
         for (int j = 0; j < METRIC_COUNT; j++)
             if (metric_info((enum metric)j)->class == METRIC_TIMED)
                 self->records[places[i]].metrics.at[j] = timed[i].metrics.at[j];
-    free(cells);
+    free(runs);
     free(timed);
     free(places);
     return status;
 }
 
-/* The plan's cells: those that the journal does not hold, where there is one. */
-static enum ar_status run_cells(struct suite_work *self, unsigned jobs, struct ar_error *error)
+/* Does the runs of the plan; with a journal, those that it does not hold. */
+static enum ar_status do_runs(struct suite_work *self, unsigned jobs, struct ar_error *error)
 {
     const char *path = self->files->journal;
     if (!path)
-        return matrix_run(&self->plan, self->plan.cells, self->plan.cell_count, jobs, self->records,
+        return matrix_run(&self->plan, self->plan.runs, self->plan.run_count, jobs, self->records,
                           error);
     if (holds_events(self->files))
         return ar_error_set(error, AR_INVALID,
                             "--journal keeps the figures of runs and not their events; leave out "
                             "--journal, or the file of events");
-    bool *done = calloc(self->plan.cell_count + 1, sizeof *done);
-    if (!done)
-        return no_memory(error);
-    enum ar_status status =
-        journal_open(&self->journal, path, &self->plan, self->records, done, error);
-    self->has_journal = !status;
-    if (!status)
-        status = matrix_run_on(&self->plan, jobs, self->records, done, &self->journal, error);
-    free(done);
-    return status;
+    return matrix_run_journal(&self->plan, jobs, false, path, &self->journal, &self->has_journal,
+                              self->records, error);
 }
 
 static enum ar_status run_all(struct suite_work *self, struct ar_error *error)
 {
     unsigned jobs = plan_jobs(&self->plan);
-    self->records = calloc(self->plan.cell_count, sizeof *self->records);
-    self->thin = calloc(self->plan.cell_count, sizeof(struct thin_series *));
-    self->thin_observers = calloc(self->plan.cell_count, sizeof *self->thin_observers);
-    if (!self->records || !self->thin || !self->thin_observers)
+    self->records = calloc(self->plan.run_count, sizeof *self->records);
+    self->series = calloc(self->plan.run_count, sizeof(*self->series));
+    self->series_observers = calloc(self->plan.run_count, sizeof *self->series_observers);
+    if (!self->records || !self->series || !self->series_observers)
         return no_memory(error);
     enum ar_status status = attach(self, error);
     if (!status)
-        status = run_cells(self, jobs, error);
-    if (!status && holds_events(self->files) && self->plan.cell_count == 1)
+        status = do_runs(self, jobs, error);
+    if (!status && holds_events(self->files) && self->plan.run_count == 1)
         forget_cut_off_rows(self);
     if (!status && self->suite->ratio_count)
         status = slowdown_run(&self->plan, self->records, jobs, &self->curve, error);
     if (!status && self->suite->time)
-        status = time_cells(self, error);
+        status = time_runs(self, error);
+    if (!status)
+        status = results_open(&self->results, self->records, self->plan.run_count, error);
+    self->results.environment = &self->environment;
+    self->results.suite = self->suite->name;
+    self->results.points = self->curve.points;
+    self->results.point_count = self->curve.count;
     return status;
 }
 
-/* What stands above a table in LaTeX. */
+/* The title of a table in LaTeX. */
 static void print_paragraph(FILE *stream, const char *title, const char *more)
 {
     fputs("\n\\paragraph{", stream);
@@ -243,7 +230,7 @@ static void print_paragraph(FILE *stream, const char *title, const char *more)
     fputs("}\n", stream);
 }
 
-/* The curve as tables: time lost always, the others where there is something to see. */
+/* The curve as tables: of the slowdown always, the others if they have any figure. */
 static enum ar_status print_curve(const struct suite_work *self, FILE *stream, enum table_form form,
                                   struct ar_error *error)
 {
@@ -258,15 +245,15 @@ static enum ar_status print_curve(const struct suite_work *self, FILE *stream, e
             continue;
         if (table_is_latex(form)) {
             print_paragraph(stream, titles[figure],
-                            self->suite->draws > 1
-                                ? " by capacity / peak live, median over the draws, or in how many "
-                                  "a policy finished"
+                            self->suite->replicates > 1
+                                ? " by capacity / peak live, median over the replicates, or in how "
+                                  "many a policy finished"
                                 : " by capacity / peak live");
         } else {
             char title[256];
             snprintf(title, sizeof title, "%s by capacity / peak live%s", titles[figure],
-                     self->suite->draws > 1
-                         ? ", median over the draws, or in how many a policy finished"
+                     self->suite->replicates > 1
+                         ? ", median over the replicates, or in how many a policy finished"
                          : "");
             fputc('\n', stream);
             sentence_wrap(stream, title, 0, 0, SENTENCE_WIDTH);
@@ -278,156 +265,145 @@ static enum ar_status print_curve(const struct suite_work *self, FILE *stream, e
     return status;
 }
 
-/* The intervals of the repetitions' table would be those of one draw, and lucky as that. */
+/* The table of repetitions shows one replicate, and that by chance if there are several. */
 static bool shows_repetitions(const struct suite_work *self)
 {
-    return self->suite->draws == 1 && repetitions_any(self->records, self->plan.cell_count);
+    return self->suite->replicates == 1 && self->results.repeated;
 }
 
-/* Median, range and places over the draws, then pairs of draws. For LaTeX titles are all that is
- * said. */
-static enum ar_status print_draws(const struct suite_work *self, FILE *stream, enum table_form form,
-                                  struct ar_error *error)
+/* The title of a table: a paragraph in LaTeX, where titles are all that is written, else a text. */
+static void print_title(FILE *stream, enum table_form form, const char *latex, const char *text)
 {
-    size_t count = self->plan.cell_count;
     if (table_is_latex(form))
-        print_paragraph(
-            stream, "Median over the draws, its interval at 95 % or more (low, high), range", "");
+        print_paragraph(stream, latex, "");
     else
-        fputs("\nMedian and range over the draws. Low and high, from six draws on: between them\n"
-              "lies the median with 95 % confidence or more. A place is stated by peak physical\n"
-              "bytes: policies are told apart by that interval of their difference draw by draw\n"
-              "(of fewer draws: where ranges do not overlap); `=` shares it.\n\n",
-              stream);
-    enum ar_status status = spread_table_print(self->records, count, stream, form, error);
-    if (status || !draw_pairs_any(self->records, count))
+        fputs(text, stream);
+}
+
+/* Median, range and places over the replicates, then their pairs. */
+static enum ar_status print_replicates(const struct suite_work *self, FILE *stream,
+                                       enum table_form form, struct ar_error *error)
+{
+    print_title(stream, form,
+                "Median over the replicates, its interval at 95 % or more (low, high), range",
+                "\nMedian and range over the replicates. Low and high, from six replicates on:\n"
+                "between them is the median with 95 % confidence or more. A place is stated by\n"
+                "peak physical bytes: policies are told apart by that interval of their\n"
+                "difference in pairs with the same seed (with fewer replicates: if ranges do not\n"
+                "overlap); `=` shares it.\n\n");
+    enum ar_status status = spread_table_print(&self->results, stream, form, error);
+    if (status || !results_have_pairs(&self->results))
         return status;
-    if (table_is_latex(form))
-        print_paragraph(stream, "Ratios of each draw to the same draw of the first policy", "");
-    else
-        fputs("\nPairs: each draw by the same draw of the first policy, where both finished. The\n"
-              "median ratio with its interval, and in how many draws it is below, at and\n"
-              "above 1. `steady`, of programs with steps: the slowdown of the second half of\n"
-              "them, without the first, in which libraries load.\n\n",
-              stream);
-    return draw_pairs_print(self->records, count, stream, form, error);
+    print_title(
+        stream, form, "Ratios of each replicate to the first policy's with the same seed",
+        "\nPairs: each replicate divided by the first policy's with the same seed, if both\n"
+        "finished. The median ratio with its interval, and the number of replicates below,\n"
+        "at and above 1. `steady`, of programs with steps: the slowdown of the second\n"
+        "half of them, without the first, in which libraries load.\n\n");
+    return pairs_table_print(&self->results, stream, form, error);
 }
 
-static void print_left_out(FILE *stream, const char *why)
+static enum ar_status print_latency(const struct suite_work *self, FILE *stream,
+                                    enum table_form form, struct ar_error *error)
 {
-    char sentence[sizeof((struct ar_error *)0)->text + 16];
-    snprintf(sentence, sizeof sentence, "Left out: %s.", why);
-    sentence_print(stream, sentence);
+    print_title(stream, form, "Host time of each call, clock cost subtracted",
+                "\nHost time of each call, clock cost subtracted\n\n");
+    return latency_table_print(&self->results, stream, form, error);
+}
+
+/* The tables after the first. */
+static enum ar_status print_further_tables(const struct suite_work *self, FILE *stream,
+                                           enum table_form form, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    if (shows_repetitions(self)) {
+        if (!table_is_latex(form))
+            fputc('\n', stream);
+        status = repetitions_table_print(&self->results, stream, form, error);
+    }
+    if (!status && self->suite->replicates > 1)
+        status = print_replicates(self, stream, form, error);
+    if (!status)
+        status = print_curve(self, stream, form, error);
+    if (!status && self->suite->time)
+        status = print_latency(self, stream, form, error);
+    return status;
 }
 
 static enum ar_status print_tables(const struct suite_work *self, FILE *stream,
                                    enum table_form form, struct ar_error *error)
 {
-    size_t count = self->plan.cell_count;
     if (self->suite->device_note[0]) {
         sentence_print(stream, self->suite->device_note);
         fputc('\n', stream);
     }
-    enum ar_status status = results_table_print(self->records, count, stream, form, error);
+    enum ar_status status = results_table_print(&self->results, stream, form, error);
     fputs("\nPeaks of bytes; ext.frag is the mean of 1 - largest servable / free. Ranked by\n"
           "peak physical bytes; DNF: did not finish. `allocrig list metrics` defines each\n"
           "figure.\n",
           stream);
-    if (self->suite->draws > 1)
-        fputs("Medians over the draws, or in how many a policy finished; places stand below.\n",
+    if (self->suite->replicates > 1)
+        fputs("Medians over the replicates, or in how many a policy finished; places are below.\n",
               stream);
     context_card_print(stream, &self->environment);
     for (size_t i = 0; i < self->plan.left_out.count; i++)
-        print_left_out(stream, self->plan.left_out.items[i]);
-    results_notes_print(stream, self->records, count);
-    if (!status && shows_repetitions(self)) {
-        fputc('\n', stream);
-        status = repetitions_table_print(self->records, count, stream, form, error);
-    }
-    if (!status && self->suite->draws > 1)
-        status = print_draws(self, stream, form, error);
-    if (!status)
-        status = print_curve(self, stream, form, error);
-    if (!status && self->suite->time) {
-        fputs("\nHost time of each call, clock cost subtracted\n\n", stream);
-        status = latency_table_print(self->records, count, stream, form, error);
-    }
-    return status;
+        sentence_format(stream, 2, "Left out: %s.", self->plan.left_out.items[i]);
+    results_notes_print(stream, &self->results);
+    return status ? status : print_further_tables(self, stream, form, error);
 }
 
-/* The tables alone, to be included in a paper. */
+/* Only the tables, to include in a paper. */
 static enum ar_status write_latex(const struct suite_work *self, FILE *stream,
                                   struct ar_error *error)
 {
-    size_t count = self->plan.cell_count;
     enum table_form form = self->suite->wide ? TABLE_LATEX_WIDE : TABLE_LATEX;
     fputs("% Tables of `allocrig run`, for a document with \\usepackage{booktabs,textcomp} and "
           "[T1]{fontenc}.\n"
           "% Each has a \\label to \\ref to; captions are its headings, for you to put in words. "
           "All columns:\n% --wide.\n",
           stream);
-    if (self->suite->draws > 1)
-        print_paragraph(stream, "Medians over the draws, or in how many a policy finished", "");
-    enum ar_status status = results_table_print(self->records, count, stream, form, error);
-    if (!status && shows_repetitions(self))
-        status = repetitions_table_print(self->records, count, stream, form, error);
-    if (!status && self->suite->draws > 1)
-        status = print_draws(self, stream, form, error);
-    if (!status)
-        status = print_curve(self, stream, form, error);
-    if (!status && self->suite->time) {
-        print_paragraph(stream, "Host time of each call, clock cost subtracted", "");
-        status = latency_table_print(self->records, count, stream, form, error);
-    }
-    return status;
-}
-
-static struct result_set result_set(const struct suite_work *self)
-{
-    return (struct result_set){
-        .environment = &self->environment,
-        .suite = self->suite->name,
-        .records = self->records,
-        .record_count = self->plan.cell_count,
-        .points = self->curve.points,
-        .point_count = self->curve.count,
-    };
+    if (self->suite->replicates > 1)
+        print_paragraph(stream, "Medians over the replicates, or in how many a policy finished",
+                        "");
+    enum ar_status status = results_table_print(&self->results, stream, form, error);
+    return status ? status : print_further_tables(self, stream, form, error);
 }
 
 static enum ar_status write_files(struct suite_work *self, struct ar_error *error)
 {
-    struct result_set set = result_set(self);
-    if (self->streams[SUITE_FILE_json])
-        results_json_write(self->streams[SUITE_FILE_json], &set);
-    if (self->streams[SUITE_FILE_csv])
-        results_csv_write(self->streams[SUITE_FILE_csv], self->records, self->plan.cell_count);
-    if (self->streams[SUITE_FILE_junit])
-        junit_xml_write(self->streams[SUITE_FILE_junit], self->suite->name, self->records,
-                        self->plan.cell_count);
-    if (self->streams[SUITE_FILE_openmetrics])
-        openmetrics_write(self->streams[SUITE_FILE_openmetrics], self->records,
-                          self->plan.cell_count);
+    static const struct {
+        enum suite_file file;
+        void (*write)(FILE *stream, const struct results *results);
+    } writers[] = {
+        {SUITE_FILE_json, results_json_write},
+        {SUITE_FILE_csv, results_csv_write},
+        {SUITE_FILE_junit, junit_xml_write},
+        {SUITE_FILE_openmetrics, openmetrics_write},
+    };
+    for (size_t i = 0; i < sizeof writers / sizeof writers[0]; i++)
+        if (self->streams[writers[i].file])
+            writers[i].write(self->streams[writers[i].file], &self->results);
     enum ar_status status = run_files_finish(&self->run_files, error);
     if (!status && self->streams[SUITE_FILE_latex])
         status = write_latex(self, self->streams[SUITE_FILE_latex], error);
     if (status || !self->suite->output)
         return status;
-    /* Not before there is something to put into it: who interrupts a run finds no folder. */
+    /* Opened only now that it has contents: an interrupted run leaves no folder. */
     status = result_folder_open(&self->folder, self->suite->output, &self->outputs, error);
     if (status)
         return status;
-    result_folder_summary(&self->folder, &set);
+    result_folder_summary(&self->folder, &self->results);
     status = print_tables(self, self->folder.summary, TABLE_MARKDOWN, error);
     if (!status)
-        status = result_folder_write(&self->folder, &set,
-                                     (const struct thin_series *const *)self->thin, error);
+        status = result_folder_write(&self->folder, &self->results,
+                                     (const struct thin_series *const *)self->series, error);
     return status;
 }
 
-/* Where no policy could begin on the device there is nothing to show. */
+/* If no policy could start on the device there are no results. */
 static enum ar_status want_one_begun(const struct suite_work *self, struct ar_error *error)
 {
-    for (size_t i = 0; i < self->plan.cell_count; i++)
+    for (size_t i = 0; i < self->plan.run_count; i++)
         if (!self->records[i].unsupported)
             return AR_OK;
     const struct run_record *first = self->records;
@@ -439,7 +415,7 @@ static enum ar_status judge(const struct suite_work *self, struct ar_error *erro
 {
     size_t failed = 0;
     const struct run_record *first = NULL;
-    for (size_t i = 0; i < self->plan.cell_count; i++) {
+    for (size_t i = 0; i < self->plan.run_count; i++) {
         if (self->records[i].passed)
             continue;
         first = first ? first : &self->records[i];
@@ -455,16 +431,17 @@ static enum ar_status judge(const struct suite_work *self, struct ar_error *erro
         snprintf(where, sizeof where, ": %.200s", first->detail);
     return ar_error_set(error, AR_NEGATIVE,
                         "%zu of %zu runs did not finish, first %s with policy %s%s", failed,
-                        self->plan.cell_count, first->workload.name, first->policy_spec, where);
+                        self->plan.run_count, first->workload.name, first->policy_spec, where);
 }
 
 static void close_work(struct suite_work *self)
 {
     output_set_abandon(&self->outputs);
-    for (size_t i = 0; self->thin && i < self->plan.cell_count; i++)
-        free(self->thin[i]);
-    free(self->thin);
-    free(self->thin_observers);
+    results_close(&self->results);
+    for (size_t i = 0; self->series && i < self->plan.run_count; i++)
+        free(self->series[i]);
+    free(self->series);
+    free(self->series_observers);
     free(self->records);
     slowdown_close(&self->curve);
     result_folder_close(&self->folder);
@@ -472,7 +449,7 @@ static void close_work(struct suite_work *self)
     plan_close(&self->plan);
 }
 
-/* One stream, one format: results on standard output leave no room for a table. */
+/* Standard output takes one format: with results on it no table is printed. */
 static enum ar_status want_one_format(const struct suite_files *files, bool *quiet,
                                       struct ar_error *error)
 {
@@ -486,11 +463,11 @@ static enum ar_status want_one_format(const struct suite_files *files, bool *qui
     return AR_OK;
 }
 
-/* The first card among the devices, or a device that is none. */
+/* The first card among the devices; the first device if there is no card. */
 static const char *card_of(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->devices.count; i++)
-        if (probe_wants_process(plan->devices.items[i]))
+        if (plan_wants_process(plan->devices.items[i]))
             return plan->devices.items[i];
     return plan->devices.items[0];
 }

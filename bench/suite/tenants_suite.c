@@ -37,7 +37,7 @@ static enum ar_status take_count(const struct reading *self, uint64_t *count)
     return ar_count_parse(self->value, count, NULL) ? bad(self, "a number, from 0") : AR_OK;
 }
 
-/* Rounds in which nobody is there are gone through, too. */
+/* Rounds without any process take time, too. */
 static enum ar_status take_round(const struct reading *self, uint64_t *round)
 {
     return ar_count_parse(self->value, round, NULL) || *round > ROUNDS_MOST
@@ -99,9 +99,11 @@ static enum ar_status run_line(const struct reading *self)
         snprintf(suite->name, sizeof suite->name, "%s", self->value);
         return AR_OK;
     }
-    if (!strcmp(self->key, "draws")) {
-        enum ar_status status = take_count(self, &suite->draws);
-        return status || (suite->draws && suite->draws <= 10000) ? status : bad(self, "1 to 10000");
+    if (!strcmp(self->key, "replicates") || !strcmp(self->key, "draws")) { /* its former name */
+        enum ar_status status = take_count(self, &suite->replicates);
+        return status || (suite->replicates && suite->replicates <= 10000)
+                   ? status
+                   : bad(self, "1 to 10000");
     }
     if (!strcmp(self->key, "seed"))
         return take_count(self, &suite->seed);
@@ -111,7 +113,7 @@ static enum ar_status run_line(const struct reading *self)
                    ? status
                    : bad(self, "1 to 2^30 events");
     }
-    return bad(self, "there are mode, draws, seed, turn_events and name");
+    return bad(self, "there are mode, replicates, seed, turn_events and name");
 }
 
 /* The process that a line belongs to; a new one where it is the first of its section. */
@@ -290,7 +292,7 @@ enum ar_status tenants_suite_read(const char *path, struct tenants_suite *suite,
 {
     static const char *const sections[] = {"machine", "run", "tenant *"};
     struct reading reading = {.suite = suite};
-    *suite = (struct tenants_suite){.draws = 1, .seed = 1};
+    *suite = (struct tenants_suite){.replicates = 1, .seed = 1};
     const char *slash = strrchr(path, '/');
     snprintf(suite->name, sizeof suite->name, "%.*s", (int)strcspn(slash ? slash + 1 : path, "."),
              slash ? slash + 1 : path);

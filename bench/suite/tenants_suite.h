@@ -3,7 +3,7 @@
  *   [machine]                card = sim:profile=h100,capacity=8GiB   one line a card, in order;
  *                            compute_capability = 8                  of the card above; default 9
  *                            host = 64GiB                            that can be pinned; default 1 TiB
- *   [run]                    mode = barriered | free; draws = N; seed = N; turn_events = N; name = TEXT
+ *   [run]                    mode = barriered | free; replicates = N; seed = N; turn_events = N; name = TEXT
  *   [tenant NAME]            workload = SPEC (again: of its further pools), context = SIZE,
  *                            arrives = N, leaves = N (rounds), stays = yes, placement = given |
  *                            first-fit | least-loaded, needs = SIZE, pinned = yes | SPEC (a pool for its
@@ -21,7 +21,7 @@ struct tenants_suite {
     struct tenant_setup *setups;
     size_t count;
     bool free;
-    uint64_t draws, seed, turn_events, host_bytes;
+    uint64_t replicates, seed, turn_events, host_bytes;
 };
 
 enum ar_status tenants_suite_read(const char *path, struct tenants_suite *suite,

@@ -141,11 +141,11 @@ refuses history_of_a_pipe 2 'pipe: is no file that lines can be added to' histor
 
 # A seed that no reader of JSON takes would make results that cannot be compared.
 refuses seed_beyond_json 2 'seed is 18446744073709551615; it must be between 0 and' run -d sim -p growth -w order_flip --seed 18446744073709551615
-run run -d sim:addresses=random -p growth -w order_flip --seed 4611686018427387904 --draws 2 --json "$tmp/seeds.json"
+run run -d sim:addresses=random -p growth -w order_flip --seed 4611686018427387904 --replicates 2 --json "$tmp/seeds.json"
 check the_last_seed_runs [ "$status" = 0 ]
 run compare "$tmp/seeds.json" "$tmp/seeds.json"
 check results_of_the_last_seed_are_read [ "$status" = 0 ]
-refuses too_many_runs 2 'more than 1,000,000 runs' run -p growth -w order_flip -d sim:addresses=random --draws 10000 --reps 10000
+refuses too_many_runs 2 'more than 1,000,000 runs' run -p growth -w order_flip -d sim:addresses=random --replicates 10000 --reps 10000
 printf '# allocrig-trace 1\nk,0,4611686018427387000\nk,0,4611686018427387000\n' >"$tmp/long.txt"
 refuses kernels_without_end 2 'long.txt:3: all kernels together must take less than 2.62 nanoseconds' run -d sim -p growth -w "$tmp/long.txt"
 (ulimit -f 1; "$ALLOCRIG" gen embedding -o "$tmp/limited.bin" >/dev/null 2>"$tmp/limited.err")

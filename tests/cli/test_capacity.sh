@@ -72,7 +72,7 @@ slow=$(awk -F': ' '/"capacity_ratio": 1.25/ { found = 1 } found && /"slowdown"/ 
 check curve_is_of_single_runs [ "$("$ALLOCRIG" run -p torch -w "$tape" -d "sim:capacity=$bytes" --json - | sed -n 's/.*"slowdown": \([0-9.]*\),*$/\1/p')" = "$slow" ]
 run capacity -p torch -w order_flip --curve
 check no_time_is_said grep -q '^No slowdown: ' "$out"
-refuses curve_of_draws 2 '.-curve is of one draw' capacity -p torch -w random --curve --draws 2
+refuses curve_of_replicates 2 '.-curve is of one replicate' capacity -p torch -w random --curve --replicates 2
 
 refuses no_policy 2 'no policy given' capacity -w order_flip
 refuses no_workload 2 'no workload given' capacity -p growth
@@ -85,20 +85,20 @@ run capacity -d sim:profile=bump -p growth -p torch:expandable_segments=true -w 
 check one_that_cannot_begin_is_a_row says 'not started: policy torch: expandable_segments needs'
 check the_others_have_capacities grep -qE '^1 +growth +[0-9]' "$out"
 refuses none_can_begin 3 'not started: policy torch: expandable_segments needs virtual memory' capacity -d sim:profile=bump -p torch:expandable_segments=true -w order_flip
-# draws: the range is that of single searches with these seeds
-run capacity -p best-fit -p growth -w random:events=500,target=64MiB,max=8MiB,seed=3 -d sim --draws 3
+# replicates: the range is that of single searches with these seeds
+run capacity -p best-fit -p growth -w random:events=500,target=64MiB,max=8MiB,seed=3 -d sim --replicates 3
 safes=$(for seed in 3 4 5; do
     "$ALLOCRIG" capacity -p best-fit -w random:events=500,target=64MiB,max=8MiB,seed=$seed | awk '$2 == "best-fit" { print $4 }'
 done | sort -n | paste -sd ' ')
-check draws_are_single_searches [ "$(awk '$2 == "best-fit" { print $6, $7, $8 }' "$out")" = "$safes" ]
-check draws_all_pass grep -qE 'best-fit +3 of 3 ' "$out"
+check replicates_are_single_searches [ "$(awk '$2 == "best-fit" { print $6, $7, $8 }' "$out")" = "$safes" ]
+check replicates_all_pass grep -qE 'best-fit +3 of 3 ' "$out"
 # places by pairs: of nine differences, in order, the second and the eighth lie on one side of 0, though
-# ranges overlap; with three draws ranges decide
-run capacity -p torch -p first-fit -w random:events=500,target=64MiB,max=8MiB,seed=3 -d sim --draws 9 --json "$tmp/pairs.json"
-check draws_in_pairs_have_places [ "$(awk '$2 == "torch" || $2 == "first-fit" { print $1, $2 }' "$out" | paste -sd ' ')" = '2 torch 1 first-fit' ]
+# ranges overlap; with three replicates ranges decide
+run capacity -p torch -p first-fit -w random:events=500,target=64MiB,max=8MiB,seed=3 -d sim --replicates 9 --json "$tmp/pairs.json"
+check replicates_in_pairs_have_places [ "$(awk '$2 == "torch" || $2 == "first-fit" { print $1, $2 }' "$out" | paste -sd ' ')" = '2 torch 1 first-fit' ]
 check their_ranges_overlap [ "$(awk '$2 == "torch" { least = $6 } $2 == "first-fit" { print ($8 > least) }' "$out")" = 1 ]
 check their_pairs_do_not [ "$(sed -n 's/.*"safe_bytes": \([0-9]*\).*/\1/p' "$tmp/pairs.json" | awk '
     { bytes[NR] = $1 } END { for (i = 1; i <= 9; i++) print bytes[i] - bytes[9 + i] }' | sort -g | sed -n 2p | awk '{ print ($1 > 0) }')" = 1 ]
-run capacity -p torch -p first-fit -w random:events=500,target=64MiB,max=8MiB,seed=3 -d sim --draws 3
-check few_draws_share_a_place [ "$(grep -cE '^1= +(torch|first-fit) ' "$out")" = 2 ]
+run capacity -p torch -p first-fit -w random:events=500,target=64MiB,max=8MiB,seed=3 -d sim --replicates 3
+check few_replicates_share_a_place [ "$(grep -cE '^1= +(torch|first-fit) ' "$out")" = 2 ]
 finish

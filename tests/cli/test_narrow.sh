@@ -21,7 +21,7 @@ while read -r command; do
 done < <("$ALLOCRIG" help | awk '/^  [a-z]+ / && !/ allocrig / { print $1 }' | grep -vx help)
 narrow run run -d sim:capacity=4GiB -p all -w $data/tape_small.default.csv.gz
 narrow run_long_specs run -d sim -w order_flip -p torch:max_split_size_mb=64,garbage_collection_threshold=0.6,roundup_power2_divisions=8 -p growth
-narrow run_draws run -d sim -p all -w random:events=500 --draws 3
+narrow run_replicates run -d sim -p all -w random:events=500 --replicates 3
 narrow run_times run -d sim -p growth -p torch -w random:events=500 --reps 3 --time
 narrow capacity capacity -p torch -p growth -w $data/side_streams.default.csv.gz
 narrow curve capacity -p torch -p growth -w order_flip --curve
@@ -29,7 +29,7 @@ for suite in workloads/suites/tenants/*.ini; do
     name=tenants_$(basename "$suite" .ini)
     case $name in *card_*) continue ;; esac # for a card
     narrow "$name" tenants "$suite"
-    narrow "$name.free" tenants "$suite" --mode free --draws 3
+    narrow "$name.free" tenants "$suite" --mode free --replicates 3
 done
 narrow tenants_refused tenants workloads/suites/claims/fraction_beyond_the_card.ini
 for trace in $data/{side_streams,graphs}.default.csv.gz $snapshots/tape_small.pickle.gz; do

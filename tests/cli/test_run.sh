@@ -144,7 +144,7 @@ run run -d sim -p growth -w order_flip --stats "$tmp/t.json" --time --output "$t
 check stats_beside_an_output_folder [ -s "$tmp/t.json" ]
 check stats_leave_the_figures [ -s "$tmp/stats/data/series-order_flip.csv" ]
 
-# -- frees, repetitions, draws
+# -- frees, repetitions, replicates
 run run -d sim -p growth -w "$streams"
 check two_ways_to_free grep -qE 'frees at-once' "$out"
 check two_ways_to_free_both grep -qE 'frees recorded' "$out"
@@ -156,26 +156,26 @@ check repetitions_are_rows [ "$(cut -d, -f13 "$out" | paste -sd ' ')" = 'repetit
 run run -d sim -p growth -w order_flip --reps 3
 check table_shows_one_repetition [ "$(grep -cE '^[0-9]+ +growth ' "$out")" = 1 ]
 check repetitions_are_one_row_of_medians [ "$(grep -E '^- +growth ' "$out" | awk '{ print $3 }')" = 3 ]
-run run -p growth -p bfc -w random:events=2000 -d sim:addresses=random --draws 3
-check draws_have_a_spread grep -qE '^[-12=]+ +growth +3 of 3 +median ' "$out"
-# generators are drawn by their seed, so what is asked for differs;
-# ranges that overlap share a place, and the first draw alone states none
-run run -d sim -p first-fit -p best-fit -p growth -w random:events=2000,seed=7 --draws 5
+run run -p growth -p bfc -w random:events=2000 -d sim:addresses=random --replicates 3
+check replicates_have_a_spread grep -qE '^[-12=]+ +growth +3 of 3 +median ' "$out"
+# the seed of a generator changes, so the requests differ;
+# ranges that overlap share a place, and the first replicate alone states none
+run run -d sim -p first-fit -p best-fit -p growth -w random:events=2000,seed=7 --replicates 5
 check overlap_shares_a_place grep -qE '^1= +best-fit +5 of 5 +median ' "$out"
 check no_overlap_has_a_place grep -qE '^ *3 +growth +5 of 5 +median ' "$out"
-check one_draw_states_no_place eval '! grep -qE "^[0-9]+ +[a-z-]+ +[0-9]+\." "$out"'
-check draws_are_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
-check draws_are_no_single_seed grep -q '^random:events=2000,seed=7, 5 draws: ' "$out"
-# the figures' rows are medians over the draws, one for each policy; those of growth: the third of five
-run run -d sim -p first-fit -p growth -w random:events=2000 --draws 5 --output "$tmp/drawn" --csv "$tmp/drawn.csv"
-check draws_are_one_row_of_a_figure [ "$(cut -d, -f1-2 "$tmp/drawn/data/fragmentation.csv" | tail -n +2 | paste -sd ' ')" = \
+check one_replicate_states_no_place eval '! grep -qE "^[0-9]+ +[a-z-]+ +[0-9]+\." "$out"'
+check replicates_are_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
+check replicates_are_no_single_seed grep -q '^random:events=2000,seed=7, 5 replicates: ' "$out"
+# the figures' rows are medians over the replicates, one for each policy; those of growth: the third of five
+run run -d sim -p first-fit -p growth -w random:events=2000 --replicates 5 --output "$tmp/drawn" --csv "$tmp/drawn.csv"
+check replicates_are_one_row_of_a_figure [ "$(cut -d, -f1-2 "$tmp/drawn/data/fragmentation.csv" | tail -n +2 | paste -sd ' ')" = \
     'random:events=2000,first-fit random:events=2000,growth' ]
 overhead=$(head -n 1 "$tmp/drawn.csv" | tr , '\n' | grep -nx overhead | cut -d: -f1)
 check a_figure_has_the_median [ "$(awk -F, '$2 == "growth" { print $6 }' "$tmp/drawn/data/fragmentation.csv")" = \
     "$(sed 's/"[^"]*"/-/g' "$tmp/drawn.csv" | grep ',growth,\|^growth,' | cut -d, -f"$overhead" | sort -g | sed -n 3p)" ]
-run run -d sim -p growth -w random:events=2000,seed=7 --draws 5 --wide
+run run -d sim -p growth -w random:events=2000,seed=7 --replicates 5 --wide
 # the least and the most granted bytes of growth are those of single runs with these seeds
-check seeds_are_drawn [ "$(awk '$2 == "growth" && $6 == "median" { getline; least = $3; getline; print least, $3 }' "$out")" = \
+check seeds_differ [ "$(awk '$2 == "growth" && $6 == "median" { getline; least = $3; getline; print least, $3 }' "$out")" = \
     "$(for seed in 7 8 9 10 11; do "$ALLOCRIG" run -d sim -p growth -w random:events=2000,seed=$seed --wide | awk '$2 == "growth" { print $4 }'; done |
         sort -n | sed -n '1p;$p' | paste -sd ' ')" ]
 run run -d sim -p growth -p best-fit -w order_flip --reps 6
@@ -204,7 +204,7 @@ done
 check what_loads_is_not_in_it [ "$(rows_of "$out" gradient_tape | awk '$2 == "growth" { print $1, $4 }')" = '1= 1.0000' ]
 check first_table_is_of_whole_runs [ "$(awk '/^gradient_tape: / { here = 1 } here && $2 == "growth" { print $NF; exit }' "$out")" = \
     "$(median_of "$tmp/six.csv" gradient_tape growth slowdown | awk '{ printf "%.3f\n", $1 }')" ]
-check steady_is_defined says '^Steady: time of the second half of the steps by the same with an allocator that'
+check steady_is_defined says '^Steady: the time of the second half of the steps, divided by the same with an$'
 check steady_is_narrow [ "$(awk '!/^wrote / && length > 80' "$out" | wc -l)" = 0 ]
 check notes_in_latex_are_escaped [ "$(grep -v '^%' "$tmp/six.tex" | sed 's/\\[_%&#{}$]//g; s/ & / /g' | grep -c '[_%#`]')" = 0 ]
 run run -d sim -p torch -p growth -w gradient_tape --reps 2 --wide
@@ -214,7 +214,7 @@ check who_does_not_finish_leaves_it_steady grep -q '^gradient_tape: slowdown of 
 check who_does_not_finish_is_last [ "$(rows_of "$out" gradient_tape | awk '{ print $2, $3 }' | paste -sd,)" = 'direct 2,best-fit 0,growth 0' ]
 run run -d sim -p growth -w order_flip --reps 6
 check whole_runs_need_no_word_of_steps eval '! grep -q "^Steady" "$out"'
-refuses draws_need_something_to_draw 2 'addresses=random' run -d sim -p growth -w workloads/data/tape_small.default.csv.gz --draws 3
+refuses replicates_need_something_with_a_seed 2 'addresses=random' run -d sim -p growth -w workloads/data/tape_small.default.csv.gz --replicates 3
 run run -d sim -p growth -w order_flip --time
 check time_shows_latency grep -q 'alloc p50' "$out"
 run run -d sim -p growth -w order_flip --metrics none --csv -

@@ -156,9 +156,9 @@ done
 run run -d sim -p torch -w "$PWD/tests/golden/data/snapshots/tape_small.pickle.gz" -w order_flip --output "$tmp/shown"
 check no_slowdown_is_explained says '^No slowdown \(-\) of tape_small and 1 more: without kernels there is no time'
 check in_the_summary_too grep -q '^No slowdown (-) of tape_small and 1 more: ' "$tmp/shown/summary.md"
-run run -d sim:addresses=random -p torch -p vmm -w "$PWD/tests/golden/data/snapshots/tape_small.pickle.gz" --draws 3
-check draws_that_change_nothing_are_explained says '^All draws of tape_small are alike: a draw is of the addresses'
-run run -d sim -p torch -w random:events=2000 --draws 3
+run run -d sim:addresses=random -p torch -p vmm -w "$PWD/tests/golden/data/snapshots/tape_small.pickle.gz" --replicates 3
+check replicates_that_change_nothing_are_explained says '^All replicates of tape_small are alike: their seeds set the'
+run run -d sim -p torch -w random:events=2000 --replicates 3
 check draws_that_do_are_not not says 'are alike'
 run run -d sim -p torch -w random:events=2000 --metrics none
 check figures_that_were_not_wanted_are_not not says 'No slowdown'

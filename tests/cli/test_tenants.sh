@@ -52,16 +52,16 @@ run tenants "$suites/card_race.ini" --mode free --no-alone
 check either_finds_too_little [ "$(grep -cE '^ +[0-9]+  (one passed; other failed|one failed at step 0: tenant; other passed)' "$out")" = 2 ]
 
 run tenants "$suites/race_for_the_card.ini"
-check several_outcomes grep -qE '^20 draws, [2-9] outcomes:$' "$out"
+check several_outcomes grep -qE '^20 replicates, [2-9] outcomes:$' "$out"
 cp "$out" "$tmp/first"
 run tenants "$suites/race_for_the_card.ini"
 check the_same_bytes cmp -s "$tmp/first" "$out"
-run tenants "$suites/race_for_the_card.ini" --draws 3 --csv -
-check a_row_for_each_draw_and_process [ "$(wc -l <"$out")" = 7 ]
+run tenants "$suites/race_for_the_card.ini" --replicates 3 --csv -
+check a_row_for_each_replicate_and_process [ "$(wc -l <"$out")" = 7 ]
 run tenants "$suites/who_leaves.ini" --series "$tmp/series.csv"
 check series [ "$(grep -c ',long,' "$tmp/series.csv")" = 8 ]
 
-run tenants "$suites/card_growth_growth.ini" --mode free --draws 5 --csv -
+run tenants "$suites/card_growth_growth.ini" --mode free --replicates 5 --csv -
 check freely_instead [ "$(wc -l <"$out")" = 11 ]
 run tenants "$suites/race_for_the_card.ini" --mode barriered --no-alone
 check barriered_instead grep -qE '^second .*(passed|failed at step)' "$out"
@@ -108,8 +108,8 @@ if [ -f "$stand_in/libcuda.so.1" ]; then
         check "${suite}_as_simulated" cmp -s <(cut -d, -f 2-7,10,12 "$tmp/sim.csv") <(cut -d, -f 2-7,10,12 "$tmp/card.csv")
         check "${suite}_uses_as_much" awk -F, 'FNR > 1 { if (FNR == NR) sim[$2] = $19; else if ($19 < 0.9 * sim[$2] || $19 > 1.1 * sim[$2]) bad = 1 }
             END { exit bad }' "$tmp/sim.csv" "$tmp/card.csv"
-        "$ALLOCRIG" tenants "$suites/$suite.ini" --mode free --no-alone --draws 200 >"$tmp/sim"
-        shared $cards "$suites/$suite.ini" --mode free --draws 6 >"$tmp/card"
+        "$ALLOCRIG" tenants "$suites/$suite.ini" --mode free --no-alone --replicates 200 >"$tmp/sim"
+        shared $cards "$suites/$suite.ini" --mode free --replicates 6 >"$tmp/card"
         sed -nE 's/^ +[0-9]+  (.* (passed|failed|no room).*)/\1/p' "$tmp/card" | sort >"$tmp/seen"
         sed -nE 's/^ +[0-9]+  (.* (passed|failed|no room).*)/\1/p' "$tmp/sim" | sort >"$tmp/possible"
         check "${suite}_seen_is_simulated" [ -s "$tmp/seen" -a -z "$(comm -23 "$tmp/seen" "$tmp/possible")" ]
@@ -117,7 +117,7 @@ if [ -f "$stand_in/libcuda.so.1" ]; then
     done
 
     # trials: each is told as it ends, and is in the file then, also where the command is ended
-    env LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$suites/card_limited_limited.ini" -d cuda --mode free --draws 2 \
+    env LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$suites/card_limited_limited.ini" -d cuda --mode free --replicates 2 \
         --no-alone --csv "$tmp/trials.csv" >"$tmp/trials"
     check trials_are_told grep -qE '^trial 2 of 2: first passed; second failed at step 2: fragmentation$' "$tmp/trials"
     check a_row_of_each_trial [ "$(wc -l <"$tmp/trials.csv")" = 5 ]
@@ -130,7 +130,7 @@ if [ -f "$stand_in/libcuda.so.1" ]; then
     check what_is_known_stays grep -q '^1,a,passed,' "$tmp/cut.csv"
     env LD_LIBRARY_PATH="$stand_in" "$ALLOCRIG" tenants "$suites/card_growth_growth.ini" -d cuda --csv "$tmp/alone.csv" >"$out"
     check slowdown_on_a_card [ "$(awk -F, 'NR > 1 && $22 > 0' "$tmp/alone.csv" | wc -l)" = 2 ]
-    LD_LIBRARY_PATH=$stand_in refuses no_place_for_rows 2 'no_such_folder' tenants "$tmp/long.ini" -d cuda --draws 1 --csv "$tmp/no_such_folder/x"
+    LD_LIBRARY_PATH=$stand_in refuses no_place_for_rows 2 'no_such_folder' tenants "$tmp/long.ini" -d cuda --replicates 1 --csv "$tmp/no_such_folder/x"
     bad=$tmp/bad.so
     "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O1 -shared -fPIC -I. -o "$bad" tests/cli/misbehaving.c
     printf '[machine]\ncard = sim\n[tenant %s]\npolicy = %s:harm=%s\nworkload = gradient_tape:steps=2\n' crashes "$bad" 1 >"$tmp/bad.ini"
@@ -225,7 +225,7 @@ check kept_until_it_leaves grep -qE '^kept .* 1040.0 +1040.0 +1040.0 +1040.0 +' 
 suite '[machine]\ncard = sim\n[tenant a]\nframework = tensorflow\ninitialize = yes\nset_memory_growth = all true\nworkload = linear_ramp\n'
 run tenants "$tmp/suite.ini"
 check an_exception_is_an_outcome grep -q '^a: RuntimeError: ' "$out"
-refuses one_outcome 2 'barriered processes have one outcome' tenants "$suites/two_greedy.ini" --draws 4
+refuses one_outcome 2 'barriered processes have one outcome' tenants "$suites/two_greedy.ini" --replicates 4
 refuses a_suite 2 'name a suite' tenants
 
 # ---- many of them; at its full size it takes a minute and more -----

@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         abort();
     if (status != AR_OK && status != AR_HOST_MEMORY && !strstr(error.text, path))
         abort();
-    if (suite.ratio_count > SUITE_RATIOS_MOST || suite.timeout_s == 0 || suite.draws == 0)
+    if (suite.ratio_count > SUITE_RATIOS_MOST || suite.timeout_s == 0 || suite.replicates == 0)
         abort();
     suite_close(&suite);
     close(file);

@@ -13,13 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bench/report/figure_data.h"
-#include "bench/report/json_writer.h"
+#include "bench/report/csv.h"
 #include "bench/report/output_file.h"
-#include "bench/report/results_csv.h"
-#include "bench/report/table.h"
-#include "bench/report/thin_series.h"
-#include "bench/suite/spec_text.h"
+#include "bench/report/result_writers.h"
+#include "bench/suite/grid.h"
 
 /* A stream into memory, and what was written to it. */
 struct capture {
@@ -113,6 +110,32 @@ static void csv_quotes_where_it_must(void **state)
     fputc('|', capture.stream);
     csv_text(capture.stream, "a,b=\"c\"");
     capture_is(&capture, "plain:x=1|\"a,b=\"\"c\"\"\"");
+}
+
+static void csv_rows_read_back(void **state)
+{
+    (void)state;
+    struct capture capture;
+    char *fields[8];
+    capture_begin(&capture);
+    struct csv_writer csv = {.stream = capture.stream};
+    csv_put_text(&csv, "a,\"b\"");
+    csv_put_integer(&csv, UINT64_MAX);
+    csv_put_empty(&csv);
+    csv_put_real(&csv, 0.1);
+    csv_put_metric(&csv, &(struct metric_value){.kind = METRIC_NULL});
+    csv_end_row(&csv);
+    csv_put_signed(&csv, -1);
+    csv_end_row(&csv);
+    fclose(capture.stream);
+    assert_string_equal(capture.text, "\"a,\"\"b\"\"\",18446744073709551615,,0.1,\n-1\n");
+    *strrchr(capture.text, '-') = '\0';
+    assert_int_equal(csv_split(capture.text, fields, 8), 5);
+    assert_string_equal(fields[0], "a,\"b\"");
+    assert_string_equal(fields[2], "");
+    assert_string_equal(fields[3], "0.1");
+    assert_string_equal(fields[4], "");
+    free(capture.text);
 }
 
 struct taken {
@@ -328,6 +351,7 @@ int main(void)
         cmocka_unit_test(json_texts_are_escaped),
         cmocka_unit_test(reals_read_back),
         cmocka_unit_test(csv_quotes_where_it_must),
+        cmocka_unit_test(csv_rows_read_back),
         cmocka_unit_test(thin_series_keep_their_peaks),
         cmocka_unit_test(tables_line_up),
         cmocka_unit_test(long_texts_are_broken),

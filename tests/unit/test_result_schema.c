@@ -264,14 +264,14 @@ static void a_result_is_valid(void **state)
     json_decref(schema);
 }
 
-/* A result of six draws of two policies. */
+/* A result of six replicates of two policies. */
 static json_t *make_drawn_result(void)
 {
     struct ar_error error = {{0}};
     struct suite suite;
     suite_init(&suite);
     assert_int_equal(suite_set(&suite, "name", "draws", &error), AR_OK);
-    suite.draws = 6;
+    suite.replicates = 6;
     assert_int_equal(suite_add_policy(&suite, "best-fit", &error), AR_OK);
     assert_int_equal(suite_add_policy(&suite, "growth", &error), AR_OK);
     assert_int_equal(text_list_add(&suite.workloads, "random:events=500,seed=7", &error), AR_OK);

@@ -14,7 +14,7 @@
 
 #include "allocators/base/size.h"
 #include "bench/report/chrome_trace.h"
-#include "bench/report/hdr_percentiles.h"
+#include "bench/report/run_output.h"
 #include "bench/report/run_snapshot.h"
 #include "sim/replay/latency.h"
 #include "tests/support/experiment_rig.h"

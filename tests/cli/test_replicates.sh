@@ -1,26 +1,26 @@
 #!/bin/bash
-# `run --draws`: medians in all tables, intervals and pairs, held against the rows of the draws.
+# `run --replicates`: medians in all tables, intervals and pairs, compared with the rows of the replicates.
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
 tmp=$TEST_TMP
 
-# of POLICY FIGURE: its value in each draw, in the order of the draws
+# of POLICY FIGURE: its value in each replicate, in their order
 of() {
-    sed 's/"[^"]*"/-/g' "$tmp/draws.csv" | awk -F, -v policy="$1" -v figure="$2" '
+    sed 's/"[^"]*"/-/g' "$tmp/rows.csv" | awk -F, -v policy="$1" -v figure="$2" '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
         NR > 1 && $at["policy_spec"] == policy { print $at[figure] }'
 }
 # mib_of_rank POLICY FIGURE N: the N-th least of its values, in MiB as tables have it
 mib_of_rank() { of "$1" "$2" | sort -g | sed -n "$3p" | awk '{ printf "%.1f\n", $1 / 1048576 }'; }
 
-# Seven draws: the interval is from the least to the most, 1 - 2 / 2^7 = 98.4 %; nine: from the
+# Seven replicates: the interval is from the least to the most, 1 - 2 / 2^7 = 98.4 %; nine: from the
 # second, 1 - 2 (1 + 9) / 2^9 = 96.1 %.
-run run -d sim -p growth -p torch -p best-fit -w random:events=2000,seed=7 --draws 9 --csv "$tmp/draws.csv" --latex "$tmp/draws.tex" \
+run run -d sim -p growth -p torch -p best-fit -w random:events=2000,seed=7 --replicates 9 --csv "$tmp/rows.csv" --latex "$tmp/tables.tex" \
     --output "$tmp/nine"
-check all_draws_are_rows [ "$(wc -l <"$tmp/draws.csv")" = 28 ]
-check first_table_is_of_all_draws says '^Medians over the draws, or in how many a policy finished; places stand below\.$'
-check no_table_is_of_one_draw eval '! grep -q "first draw" "$out"'
+check all_replicates_are_rows [ "$(wc -l <"$tmp/rows.csv")" = 28 ]
+check first_table_is_of_all_replicates says '^Medians over the replicates, or in how many a policy finished; places are below\.$'
+check no_table_is_of_one_replicate eval '! grep -q "first replicate" "$out"'
 for policy in growth torch best-fit; do
     check "first_table_has_the_median_of_$policy" [ "$(awk -v policy=$policy '$1 == "-" && $2 == policy { print $4 }' "$out")" = \
         "$(mib_of_rank $policy peak_reserved_bytes 5)" ]
@@ -28,12 +28,12 @@ for policy in growth torch best-fit; do
         $2 == policy && $6 == "median" { print $7; for (i = 0; i < 4; i++) { getline; print $2 } }' "$out" | paste -sd ' ')" = \
         "$(for rank in 5 2 8 1 9; do mib_of_rank $policy peak_physical_bytes $rank; done | paste -sd ' ')" ]
 done
-check first_table_in_latex [ "$(grep -c '^torch & ' "$tmp/draws.tex")" = 3 ]
-check first_table_in_latex_has_medians grep -qF "torch & $(mib_of_rank torch peak_physical_bytes 5) & " "$tmp/draws.tex"
-check latex_says_medians grep -qF '\paragraph{Medians over the draws, or in how many a policy finished}' "$tmp/draws.tex"
-check latex_has_pairs grep -qF '\label{tab:pairs-random-events-2000-seed-7-9-draws}' "$tmp/draws.tex"
+check first_table_in_latex [ "$(grep -c '^torch & ' "$tmp/tables.tex")" = 3 ]
+check first_table_in_latex_has_medians grep -qF "torch & $(mib_of_rank torch peak_physical_bytes 5) & " "$tmp/tables.tex"
+check latex_says_medians grep -qF '\paragraph{Medians over the replicates, or in how many a policy finished}' "$tmp/tables.tex"
+check latex_has_pairs grep -qF '\label{tab:pairs-random-events-2000-seed-7-9-replicates}' "$tmp/tables.tex"
 
-# -- pairs: draw by draw against the first policy of the command
+# -- pairs: each replicate compared with the first policy's with the same seed
 pairs() {
     paste <(of "$1" peak_reserved_bytes) <(of growth peak_reserved_bytes) |
         awk '{ printf "%.9f %d %d %d\n", $1 / $2, ($1 < $2), ($1 == $2), ($1 > $2) }' | sort -g |
@@ -71,10 +71,10 @@ for policy in torch best-fit; do
 done
 check json_says_against_what [ "$(grep -c '"against": "growth"' "$tmp/nine/results.json")" = 2 ]
 check level_of_nine [ "$(pair_line torch peak_reserved_bytes | sed 's/.*"ratio"//' | value level | cut -c 1-6)" = 0.9609 ]
-check json_has_medians_over_draws [ "$(awk '/"draws": \[/ { on = 1 } on && /"policy": "torch"/ { here = 1 }
+check json_has_medians_over_replicates [ "$(awk '/"draws": \[/ { on = 1 } on && /"policy": "torch"/ { here = 1 }
     here && /"peak_physical_bytes": / { print; exit }' "$tmp/nine/results.json" | value median)" = "$(of torch peak_physical_bytes | sort -g | sed -n 5p)" ]
 
-# -- places: by pairs from six draws on. Ranges of best-fit and torch overlap, as do their intervals.
+# -- places: by pairs from six replicates on. Ranges of best-fit and torch overlap, as do their intervals.
 check pairs_state_a_place grep -qE '^ *1 +best-fit +9 of 9 +median ' "$out"
 check ranges_overlap [ "$(of best-fit peak_physical_bytes | sort -g | tail -n 1)" -gt "$(of torch peak_physical_bytes | sort -g | head -n 1)" ]
 check pairs_differ [ "$(paste <(of best-fit peak_physical_bytes) <(of torch peak_physical_bytes) | awk '$1 < $2' | wc -l)" -ge 8 ]
@@ -87,19 +87,19 @@ for column in overhead:5 overhead_low:2 overhead_high:8; do
 done
 check series_say_of_how_many [ "$(awk -F, '{ print $NF }' "$tmp"/nine/data/series-random-*.csv | sort -u | paste -sd ' ')" = '9 draws' ]
 check figure_says_of_what [ "$(fragmentation torch runs nine),$(fragmentation torch over nine),$(fragmentation torch level nine | cut -c 1-4)" = 9,draws,0.96 ]
-"$ALLOCRIG" run -d sim -p growth -p torch -p best-fit -w random:events=2000,seed=7 --draws 9 --output "$tmp/again" >/dev/null
+"$ALLOCRIG" run -d sim -p growth -p torch -p best-fit -w random:events=2000,seed=7 --replicates 9 --output "$tmp/again" >/dev/null
 check pairs_are_the_same_bytes cmp "$tmp/nine/data/pairs.csv" "$tmp/again/data/pairs.csv"
 check figures_are_the_same_bytes cmp "$tmp/nine/data/fragmentation.csv" "$tmp/again/data/fragmentation.csv"
-check draws_are_narrow [ "$(awk '!/^wrote / && length > 80' "$out" | wc -l)" = 0 ]
-run run -d sim -p torch -p growth -p growth:limit=70GiB -w random:events=2000,seed=7 --draws 3
-check few_draws_have_no_interval grep -qE '^growth +reserved +[0-9.]+ +- +- +0 +0 +3$' "$out"
-check few_draws_have_no_low eval '! grep -qE "^ +(low|high) " "$out"'
-run run -d sim -p growth -p growth:limit=70GiB -w random:events=2000,seed=7 --draws 3
+check replicates_are_narrow [ "$(awk '!/^wrote / && length > 80' "$out" | wc -l)" = 0 ]
+run run -d sim -p torch -p growth -p growth:limit=70GiB -w random:events=2000,seed=7 --replicates 3
+check few_replicates_have_no_interval grep -qE '^growth +reserved +[0-9.]+ +- +- +0 +0 +3$' "$out"
+check few_replicates_have_no_low eval '! grep -qE "^ +(low|high) " "$out"'
+run run -d sim -p growth -p growth:limit=70GiB -w random:events=2000,seed=7 --replicates 3
 check same_figures_are_equal grep -qE '^growth:limit=70GiB +reserved +1\.000 +- +- +0 +3 +0$' "$out"
-run run -d sim -p growth -w random:events=2000,seed=7 --draws 3
+run run -d sim -p growth -w random:events=2000,seed=7 --replicates 3
 check one_policy_has_no_pairs eval '! grep -q "^Pairs" "$out"'
 # of programs with steps their steady ones too, of others not
-run run -d sim -p torch -p direct -w gradient_tape:seed=1,steps=4 -w random:events=500,seed=7 --draws 6 --csv "$tmp/draws.csv"
+run run -d sim -p torch -p direct -w gradient_tape:seed=1,steps=4 -w random:events=500,seed=7 --replicates 6 --csv "$tmp/rows.csv"
 steady() { of "$1" steady_slowdown | awk 'NF'; }
 check pairs_of_steady_steps [ "$(awk '/^direct +reserved/ { getline; getline; print $1, $2, $3, $4; exit }' "$out")" = \
     "steady $(paste <(steady direct) <(steady torch) | awk '{ printf "%.3f\n", $1 / $2 }' | sort -g | sed -n '1p;3p;6p' | awk '{ v[NR] = $1 } END { print v[2], v[1], v[3] }')" ]
@@ -107,23 +107,23 @@ check pairs_without_steps_have_no_steady [ "$(grep -cE '^ +steady ' "$out")" = 1
 check pairs_say_what_is_steady says '`steady`, of programs with steps'
 check steady_pairs_are_narrow [ "$(awk '!/^wrote / && length > 80' "$out" | wc -l)" = 0 ]
 
-# -- what does not finish in each draw says in how many it does; repetitions of draws are one
-run run -d sim:capacity=4550MiB -p best-fit -p torch -w random:events=2000,seed=7 --draws 9 --csv "$tmp/draws.csv"
+# -- a policy that does not finish in each replicate shows in how many it does; repetitions of a replicate are one
+run run -d sim:capacity=4550MiB -p best-fit -p torch -w random:events=2000,seed=7 --replicates 9 --csv "$tmp/rows.csv"
 passed=$(of torch passed | grep -c true)
-check some_draws_finish [ "$passed" -gt 0 -a "$passed" -lt 9 ]
+check some_replicates_finish [ "$passed" -gt 0 -a "$passed" -lt 9 ]
 check who_did_not_finish_says_so says "^- +torch +$passed of 9 passed, first DNF @ [0-9]+: "
-check pairs_are_of_finished_draws [ "$(awk '$1 == "torch" && $2 == "reserved" { print $6 + $7 + $8 }' "$out")" = \
+check pairs_are_of_finished_replicates [ "$(awk '$1 == "torch" && $2 == "reserved" { print $6 + $7 + $8 }' "$out")" = \
     "$(paste -d, <(of best-fit passed) <(of torch passed) | grep -c true,true)" ]
-run run -d sim -p growth -p torch -w random:events=2000,seed=7 --draws 3 --reps 2 --time --csv "$tmp/draws.csv" --output "$tmp/nine"
-check repetitions_are_no_draws grep -qE '^ *[0-9]=? +growth +3 of 3 +median ' "$out"
-check repetitions_of_a_draw_are_one_pair [ "$(pair_line torch peak_reserved_bytes | value pairs)" = 3 ]
-# of two repetitions the lower, of three draws the middle one: in the table as in the figure
+run run -d sim -p growth -p torch -w random:events=2000,seed=7 --replicates 3 --reps 2 --time --csv "$tmp/rows.csv" --output "$tmp/nine"
+check repetitions_are_no_replicates grep -qE '^ *[0-9]=? +growth +3 of 3 +median ' "$out"
+check repetitions_of_a_replicate_are_one_pair [ "$(pair_line torch peak_reserved_bytes | value pairs)" = 3 ]
+# of two repetitions the lower, of three replicates the middle one: in the table as in the figure
 latency=$(of torch alloc_ns_p99 | paste - - | awk '{ print $1 < $2 ? $1 : $2 }' | sort -g | sed -n 2p)
-check latency_of_repeated_draws [ "$(awk '$1 == "torch" && NF == 9 { print $4 }' "$out")" = "$latency" ]
-check figure_of_repeated_draws [ "$(awk -F, '{ gsub(/"[^"]*"/, "-") } $2 == "torch" { print $5, $10 }' "$tmp/nine/data/latency.csv")" = "$latency 3" ]
-check few_draws_have_a_range [ "$(for c in runs over level overhead_low overhead_high; do fragmentation torch $c nine; done | paste -sd ,)" = \
+check latency_of_repeated_replicates [ "$(awk '$1 == "torch" && NF == 9 { print $4 }' "$out")" = "$latency" ]
+check figure_of_repeated_replicates [ "$(awk -F, '{ gsub(/"[^"]*"/, "-") } $2 == "torch" { print $5, $10 }' "$tmp/nine/data/latency.csv")" = "$latency 3" ]
+check few_replicates_have_a_range [ "$(for c in runs over level overhead_low overhead_high; do fragmentation torch $c nine; done | paste -sd ,)" = \
     "3,draws,,$(of torch overhead | sort -gu | sed -n '1p;$p' | paste -sd ,)" ]
-run run -d sim -p growth -p torch -w random:events=2000,seed=7 --reps 6 --time --csv "$tmp/draws.csv" --output "$tmp/nine"
+run run -d sim -p growth -p torch -w random:events=2000,seed=7 --reps 6 --time --csv "$tmp/rows.csv" --output "$tmp/nine"
 check repetitions_have_an_interval [ "$(awk -F, '{ gsub(/"[^"]*"/, "-") } NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
     $2 == "torch" { print $at["runs"] "," $at["over"] "," $at["alloc_p99_ns"] "," $at["alloc_p99_ns_low"] "," $at["alloc_p99_ns_high"] }' \
     "$tmp/nine/data/latency.csv")" = "6,repetitions,$(of torch alloc_ns_p99 | sort -g | sed -n '1p;3p;6p' | awk '{ v[NR] = $1 } END { print v[2] "," v[1] "," v[3] }')" ]
@@ -133,27 +133,27 @@ run run -d sim -p growth -p torch -w random:events=2000,seed=7 --output "$tmp/ni
 check one_run_has_no_interval [ "$(head -n 1 "$tmp/nine/data/fragmentation.csv")" = workload,policy,internal_mean,external_mean,unusable_mean,overhead ]
 check one_series_has_no_draws [ "$(head -n 1 "$tmp"/nine/data/series-random-*.csv)" = policy,event,time_s,live_bytes,reserved_bytes,physical_bytes ]
 check one_run_has_no_draws eval '! grep -qE "\"(draws|draw_pairs)\"" "$tmp/nine/results.json"'
-run run -d sim -p growth -p torch -w random:events=2000,seed=7 --draws 3 --reps 2
-check repetitions_of_a_draw_have_no_table eval '! grep -q "^Medians over the repetitions" "$out"'
+run run -d sim -p growth -p torch -w random:events=2000,seed=7 --replicates 3 --reps 2
+check repetitions_of_a_replicate_have_no_table eval '! grep -q "^Medians over the repetitions" "$out"'
 
-# -- against another one than the first, which then stands first
-run run -d sim -p growth -p torch -p best-fit -w random:events=2000,seed=7 --draws 9 --against torch --output "$tmp/against"
+# -- compared with another policy than the first, which then comes first
+run run -d sim -p growth -p torch -p best-fit -w random:events=2000,seed=7 --replicates 9 --against torch --output "$tmp/against"
 check against_is_taken [ "$(grep -c '"against": "torch"' "$tmp/against/results.json"),$(grep -c '"against": "growth"' "$tmp/against/results.json")" = 2,0 ]
 check against_is_in_the_file [ "$(awk -F, '{ gsub(/"[^"]*"/, "-") } NR > 1 { print $1, $2 }' "$tmp/against/data/pairs.csv" | sort -u | paste -sd ' ')" = 'best-fit torch growth torch' ]
-check against_is_in_the_heading eval 'tr "\n" " " <"$out" | grep -qE "9 draws: +against torch, frees"'
+check against_is_in_the_heading eval 'tr "\n" " " <"$out" | grep -qE "9 replicates: +compared with torch, frees"'
 check against_turns_counts [ "$(awk '$1 == "growth" && $2 == "reserved" { print $6, $7, $8 }' "$out")" = '0 0 9' ]
-printf '%s\n' '[suite]' 'draws = 2' 'against = growth' '[policies]' torch growth '[workloads]' random:events=500 '[devices]' sim >"$tmp/against.ini"
+printf '%s\n' '[suite]' 'replicates = 2' 'against = growth' '[policies]' torch growth '[workloads]' random:events=500 '[devices]' sim >"$tmp/against.ini"
 run run "$tmp/against.ini" --json "$tmp/against.json"
 check a_suite_names_it [ "$(grep -c '"against": "growth"' "$tmp/against.json")" = 1 ]
-refuses against_nobody 2 'against "torhc": none of the policies of this run' run -d sim -p growth -p torch -w random:events=500 --draws 2 --against torhc
-refuses against_without_draws 2 'only draws are compared in pairs; add --draws N' run -d sim -p growth -p torch -w random:events=500 --against torch
+refuses against_nobody 2 'against "torhc": none of the policies of this run' run -d sim -p growth -p torch -w random:events=500 --replicates 2 --against torhc
+refuses against_without_replicates 2 'only replicates are compared in pairs; add --replicates N' run -d sim -p growth -p torch -w random:events=500 --against torch
 
-# a spec that is longer than a name is cut, and its draws are still told apart
-run run -d sim -p growth -p torch -w "random:events=$(printf %0150d 500)" --draws 3 --output "$tmp/long"
-check draws_of_a_long_spec [ "$(grep -c '3 draws: 500 events' "$out")" = 2 ]
-check draws_of_a_long_spec_are_medians [ "$(awk -F, 'NR > 1 { print $7, $8 }' "$tmp/long/data/fragmentation.csv" | sort -u)" = '3 draws' ]
+# a spec that is longer than a name is cut, and its replicates are still told apart
+run run -d sim -p growth -p torch -w "random:events=$(printf %0150d 500)" --replicates 3 --output "$tmp/long"
+check replicates_of_a_long_spec [ "$(grep -c '3 replicates: 500 events' "$out")" = 2 ]
+check replicates_of_a_long_spec_are_medians [ "$(awk -F, 'NR > 1 { print $7, $8 }' "$tmp/long/data/fragmentation.csv" | sort -u)" = '3 draws' ]
 
-# -- the curve: medians over the draws, each on a card by its own live peak
+# -- the curve: medians over the replicates, each on a card by its own live peak
 cat >"$tmp/curve.ini" <<'EOF'
 [policies]
 torch
@@ -165,12 +165,12 @@ sim
 [slowdown]
 at = 1.05 1.1 2
 EOF
-run run "$tmp/curve.ini" --draws 3 --csv "$tmp/draws.csv" --output "$tmp/folder"
-curve() { # POLICY SHARE: its slowdown on a card of that share of the live peak, in each draw
-    local draw=0 live
+run run "$tmp/curve.ini" --replicates 3 --csv "$tmp/rows.csv" --output "$tmp/folder"
+curve() { # POLICY SHARE: its slowdown on a card of that share of the live peak, in each replicate
+    local seed=0 live
     for live in $(of "$1" peak_live_bytes); do
-        draw=$((draw + 1))
-        "$ALLOCRIG" run -p "$1" -w varlen_transformer:seed=$draw --metrics none --csv - \
+        seed=$((seed + 1))
+        "$ALLOCRIG" run -p "$1" -w varlen_transformer:seed=$seed --metrics none --csv - \
             -d "sim:capacity=$(awk -v live="$live" -v share="$2" 'BEGIN {
                 page = 2097152; bytes = live * share; pages = int(bytes / page); printf "%.0f\n", (pages + (pages * page < bytes)) * page }')" >"$tmp/one.csv"
         awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at["slowdown"] }' "$tmp/one.csv"
@@ -179,11 +179,17 @@ curve() { # POLICY SHARE: its slowdown on a card of that share of the live peak,
 check curve_has_medians [ "$(awk '/^Slowdown/ { on = 1 } on && $1 == "vmm" { print $2; exit }' "$out")" = \
     "$(curve vmm 1.05 | sort -g | sed -n 2p | awk '{ printf "%.3f\n", $1 }')" ]
 check curve_has_how_many_finish says "^torch +$(curve torch 1.05 | grep -c .) of 3 "
-check curve_of_few_draws_has_a_range [ "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+check curve_of_few_replicates_has_a_range [ "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
     $2 == "vmm" && $3 == 1.05 { print $at["runs"], $at["level"], $at["slowdown_low"], $at["slowdown"], $at["slowdown_high"] }' "$tmp/folder/data/slowdown.csv")" = \
     "3  $(curve vmm 1.05 | sort -g | paste -sd ' ')" ]
 check curve_has_no_interval_of_what_does_not_finish [ "$(awk -F, '$2 == "torch" && $5 == "false" { print $8 $9 $10 $11 $12 }' "$tmp/folder/data/slowdown.csv" | sort -u)" = '' ]
-check json_of_few_draws_has_no_interval grep -q '"slowdown_low": null' "$tmp/folder/results.json"
+check json_of_few_replicates_has_no_interval grep -q '"slowdown_low": null' "$tmp/folder/results.json"
 check figure_has_medians [ "$(grep -c '^varlen_transformer,' "$tmp/folder/data/slowdown.csv")" = 6 ]
-check page_has_medians grep -q '^Medians over the draws, or in how many a policy finished' "$tmp/folder/summary.md"
+check page_has_medians grep -q '^Medians over the replicates, or in how many a policy finished' "$tmp/folder/summary.md"
+# -- the former names, an option and a key, for one release
+run run -d sim -p growth -p torch -w random:events=500 --draws 2 --csv "$tmp/former.csv"
+check former_option [ "$(wc -l <"$tmp/former.csv")" = 5 ]
+sed 's/^replicates = /draws = /' "$tmp/against.ini" >"$tmp/former.ini"
+run run "$tmp/former.ini" --csv "$tmp/former_key.csv"
+check former_key [ "$(wc -l <"$tmp/former_key.csv")" = 5 ]
 finish

@@ -1,48 +1,48 @@
-/* What a child sends is the bytes of one struct of this very program, and then of a thin series:
- * lengths, the cell's numbers, every enumeration and the ends of texts are looked at before any
- * of it is believed. What records borrow from the plan is never sent. */
-#include "bench/suite/cell.h"
+/* A child sends the bytes of one struct of this same program, and then of a thin series. Lengths, the
+ * numbers of the run, every enumeration and the ends of texts are checked before they are used. What
+ * records borrow from the plan is not sent. */
+#include "bench/suite/run.h"
 
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/report/thin_series.h"
+#include "bench/report/run_output.h"
 #include "workloads/workload.h"
 
-/* The source of the cell's workload at its first event. */
-static enum ar_status open_source(struct cell_worker *worker, const struct plan_cell *cell,
+/* Opens the workload of the run, or returns to its first event. */
+static enum ar_status open_source(struct run_worker *worker, const struct plan_run *run,
                                   struct ar_error *error)
 {
-    if (worker->source && worker->workload == cell->workload_text)
+    if (worker->source && worker->workload == run->workload_text)
         return trace_rewind(worker->source, error);
     trace_close(worker->source);
     worker->source = NULL;
-    worker->workload = cell->workload_text;
-    return workload_open(cell->workload_text, &worker->source, error);
+    worker->workload = run->workload_text;
+    return workload_open(run->workload_text, &worker->source, error);
 }
 
 static void fill_record(struct run_record *record, const struct plan *plan,
-                        const struct plan_cell *cell)
+                        const struct plan_run *run)
 {
-    const struct plan_policy *policy = &plan->policies[cell->policy];
+    const struct plan_policy *policy = &plan->policies[run->policy];
     *record = (struct run_record){
         .policy_spec = policy->text,
-        .workload_spec = plan->workloads[cell->workload].text,
-        .device_spec = plan->devices.items[cell->device],
-        .drawn_device_spec = cell->device_text,
+        .workload_spec = plan->workloads[run->workload].text,
+        .device_spec = plan->devices.items[run->device],
+        .drawn_device_spec = run->device_text,
         .ranked = !(policy->ops->capabilities & AR_POLICY_UNRANKED),
-        .workload = plan->workloads[cell->workload].info,
-        .device = plan->props[cell->device],
-        .frees = cell->frees,
+        .workload = plan->workloads[run->workload].info,
+        .device = plan->props[run->device],
+        .frees = run->frees,
         .host = plan->suite->host,
-        .repetition = cell->repetition,
-        .seed = cell->seed,
+        .repetition = run->repetition,
+        .seed = run->seed,
     };
     snprintf(record->policy_name, sizeof record->policy_name, "%s", policy->ops->name);
 }
 
-/* The policy or the device could not begin: that is a result. */
+/* The policy or the device could not start: that is a result. */
 static void not_started(struct run_record *record, enum ar_status status,
                         const struct ar_error *why)
 {
@@ -53,40 +53,40 @@ static void not_started(struct run_record *record, enum ar_status status,
              why->text[0] ? why->text : "the device has no memory");
 }
 
-/* What a cell asks for, on a device; it borrows from both. */
-static struct experiment experiment_of(const struct cell_worker *worker, const struct plan *plan,
-                                       const struct plan_cell *cell, const struct ar_spec *device)
+/* The experiment of a run; it borrows from the run and the device. */
+static struct experiment experiment_of(const struct run_worker *worker, const struct plan *plan,
+                                       const struct plan_run *run, const struct ar_spec *device)
 {
     return (struct experiment){
-        .policy = &plan->policies[cell->policy].spec,
+        .policy = &plan->policies[run->policy].spec,
         .device = device,
         .source = worker->source,
-        .frees = cell->frees,
+        .frees = run->frees,
         .host = plan->suite->host,
-        .measure = cell->measure,
+        .measure = run->measure,
         .stop_on_failure = plan->suite->stop_on_failure,
         .verify = plan->suite->verify,
-        .measure_time = cell->measure_time,
-        .seed = cell->seed,
-        .observer = cell->observer,
+        .measure_time = run->measure_time,
+        .seed = run->seed,
+        .observer = run->observer,
     };
 }
 
-enum ar_status cell_run(struct cell_worker *worker, const struct plan *plan,
-                        const struct plan_cell *cell, struct run_record *record,
-                        struct ar_error *error)
+enum ar_status run_execute(struct run_worker *worker, const struct plan *plan,
+                           const struct plan_run *run, struct run_record *record,
+                           struct ar_error *error)
 {
     struct ar_spec device;
     struct replay_result result;
-    enum ar_status status = open_source(worker, cell, error);
+    enum ar_status status = open_source(worker, run, error);
     if (status)
         return status;
-    fill_record(record, plan, cell);
-    status = ar_spec_parse(cell->device_text, &device, error);
+    fill_record(record, plan, run);
+    status = ar_spec_parse(run->device_text, &device, error);
     if (status)
         return status;
     device.catalog = plan->suite->catalog;
-    const struct experiment experiment = experiment_of(worker, plan, cell, &device);
+    const struct experiment experiment = experiment_of(worker, plan, run, &device);
     status = experiment_run(&experiment, &result, &record->device, error);
     ar_spec_close(&device);
     if (status == AR_REFUSED || status == AR_UNSUPPORTED) {
@@ -96,7 +96,7 @@ enum ar_status cell_run(struct cell_worker *worker, const struct plan *plan,
     if (status)
         return ar_error_prefix(error, status, "%s with policy %s", record->workload.name,
                                record->policy_spec);
-    record->workload = worker->source->info; /* a generator is counted by now */
+    record->workload = worker->source->info; /* a generator knows its length only now */
     record->passed = result.passed;
     record->first_failed_event = result.first_failed_event;
     record->first_failed_bytes = result.first_failed_bytes;
@@ -108,43 +108,43 @@ enum ar_status cell_run(struct cell_worker *worker, const struct plan *plan,
     return AR_OK;
 }
 
-#define RESULT_MAGIC UINT64_C(0x746c757365722d6c) /* "l-result" as it lies in memory */
+#define RESULT_MAGIC UINT64_C(0x746c757365722d6c) /* "l-result" in memory */
 
-struct cell_result {
+struct run_message {
     uint64_t magic;
-    uint64_t policy, workload, device, repetition, seed; /* which cell it is of */
+    uint64_t policy, workload, device, repetition, seed; /* which run this is */
     struct trace_info info;
     struct ar_device_props props;
     uint64_t end, unsupported, passed, cause;
     char detail[sizeof((struct run_record *)0)->detail];
     uint64_t first_failed_event, first_failed_bytes;
     struct metric_values metrics;
-    uint64_t series_bytes; /* that follow */
+    uint64_t series_bytes; /* bytes that follow */
 };
 
-/* The bytes of a series that are in use; 0 where the cell has none. */
-static size_t series_bytes(const struct plan_cell *cell)
+/* The bytes of the series in use; 0 if the run has none. */
+static size_t series_bytes(const struct plan_run *run)
 {
-    const struct thin_series *series = cell->thin;
+    const struct thin_series *series = run->thin;
     if (!series)
         return 0;
     return offsetof(struct thin_series, buckets) + series->count * sizeof series->buckets[0];
 }
 
-enum ar_status cell_pack(const struct plan_cell *cell, const struct run_record *record,
-                         void **payload, size_t *bytes, struct ar_error *error)
+enum ar_status run_pack(const struct plan_run *run, const struct run_record *record, void **payload,
+                        size_t *bytes, struct ar_error *error)
 {
-    size_t more = series_bytes(cell);
-    struct cell_result *result = calloc(1, sizeof *result + more);
+    size_t more = series_bytes(run);
+    struct run_message *result = calloc(1, sizeof *result + more);
     if (!result)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a result");
-    *result = (struct cell_result){
+    *result = (struct run_message){
         .magic = RESULT_MAGIC,
-        .policy = cell->policy,
-        .workload = cell->workload,
-        .device = cell->device,
-        .repetition = cell->repetition,
-        .seed = cell->seed,
+        .policy = run->policy,
+        .workload = run->workload,
+        .device = run->device,
+        .repetition = run->repetition,
+        .seed = run->seed,
         .info = record->workload,
         .props = record->device,
         .end = (uint64_t)record->end,
@@ -158,32 +158,32 @@ enum ar_status cell_pack(const struct plan_cell *cell, const struct run_record *
     };
     memcpy(result->detail, record->detail, sizeof result->detail);
     if (more)
-        memcpy(result + 1, cell->thin, more);
+        memcpy(result + 1, run->thin, more);
     *payload = result;
     *bytes = sizeof *result + more;
     return AR_OK;
 }
 
-enum ar_status cell_work(void *argument, void **payload, size_t *bytes, struct ar_error *error)
+enum ar_status run_work(void *argument, void **payload, size_t *bytes, struct ar_error *error)
 {
-    const struct cell_job *job = argument;
-    struct cell_worker worker = {0};
+    const struct run_job *job = argument;
+    struct run_worker worker = {0};
     struct run_record record;
-    enum ar_status status = cell_run(&worker, job->plan, job->cell, &record, error);
+    enum ar_status status = run_execute(&worker, job->plan, job->run, &record, error);
     trace_close(worker.source);
-    return status ? status : cell_pack(job->cell, &record, payload, bytes, error);
+    return status ? status : run_pack(job->run, &record, payload, bytes, error);
 }
 
 #define ENDS(text) (memchr((text), '\0', sizeof(text)) != NULL)
 
-static bool is_of_cell(const struct cell_result *result, const struct plan_cell *cell)
+static bool is_of_run(const struct run_message *result, const struct plan_run *run)
 {
-    return result->magic == RESULT_MAGIC && result->policy == cell->policy &&
-           result->workload == cell->workload && result->device == cell->device &&
-           result->repetition == cell->repetition && result->seed == cell->seed;
+    return result->magic == RESULT_MAGIC && result->policy == run->policy &&
+           result->workload == run->workload && result->device == run->device &&
+           result->repetition == run->repetition && result->seed == run->seed;
 }
 
-static bool is_sound(const struct cell_result *result)
+static bool is_sound(const struct run_message *result)
 {
     const struct trace_info *info = &result->info;
     for (int i = 0; i < METRIC_COUNT; i++)
@@ -195,11 +195,11 @@ static bool is_sound(const struct cell_result *result)
            ENDS(result->props.kind) && ENDS(result->props.profile);
 }
 
-/* The series that came behind the result. */
-static bool take_series(const struct plan_cell *cell, const void *bytes, size_t count)
+/* The series that follows the result. */
+static bool take_series(const struct plan_run *run, const void *bytes, size_t count)
 {
     const size_t least = offsetof(struct thin_series, buckets);
-    struct thin_series *series = cell->thin;
+    struct thin_series *series = run->thin;
     if (!series)
         return count == 0;
     if (count < least || count > sizeof *series)
@@ -209,7 +209,7 @@ static bool take_series(const struct plan_cell *cell, const void *bytes, size_t 
            count == least + series->count * sizeof series->buckets[0];
 }
 
-static void take_result(const struct cell_result *result, struct run_record *record)
+static void take_result(const struct run_message *result, struct run_record *record)
 {
     record->workload = result->info;
     record->device = result->props;
@@ -223,11 +223,11 @@ static void take_result(const struct cell_result *result, struct run_record *rec
     record->metrics = result->metrics;
 }
 
-enum ar_status cell_receive(const struct cell_job *job, const struct child_answer *answer,
-                            struct run_record *record, struct ar_error *error)
+enum ar_status run_receive(const struct run_job *job, const struct child_answer *answer,
+                           struct run_record *record, struct ar_error *error)
 {
-    struct cell_result result;
-    fill_record(record, job->plan, job->cell);
+    struct run_message result;
+    fill_record(record, job->plan, job->run);
     if (answer->end != CHILD_ANSWERED) {
         record->end = answer->end == CHILD_TIMED_OUT ? RUN_TIMED_OUT : RUN_CRASHED;
         if (answer->end == CHILD_TIMED_OUT)
@@ -238,13 +238,13 @@ enum ar_status cell_receive(const struct cell_job *job, const struct child_answe
         return AR_OK;
     }
     if (answer->status)
-        return answer->status; /* its sentence is there already */
+        return answer->status; /* its error is set already */
     if (answer->bytes >= sizeof result) {
         memcpy(&result, answer->payload, sizeof result);
         size_t rest = answer->bytes - sizeof result;
         const char *series = (const char *)answer->payload + sizeof result;
-        if (is_of_cell(&result, job->cell) && result.series_bytes == rest && is_sound(&result) &&
-            take_series(job->cell, series, rest)) {
+        if (is_of_run(&result, job->run) && result.series_bytes == rest && is_sound(&result) &&
+            take_series(job->run, series, rest)) {
             take_result(&result, record);
             return AR_OK;
         }

@@ -1,0 +1,96 @@
+/* What one run writes: rows for its events and driver calls, and, when it has ended, the histogram
+ * of its latencies and the statistics of its policy. */
+#ifndef BENCH_REPORT_RUN_OUTPUT_H
+#define BENCH_REPORT_RUN_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "allocators/base/hist.h"
+#include "allocators/policy.h"
+#include "sim/device.h"
+#include "sim/replay.h"
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+/* `--placements`: what was requested, granted and freed, event by event. */
+void placements_csv_header(FILE *stream);
+void placements_csv_row(FILE *stream, const struct replay_row *row);
+
+/* `--series`: the state after every event. */
+void series_csv_header(FILE *stream);
+void series_csv_row(FILE *stream, const struct replay_sample *sample);
+
+/* A series reduced for a figure without losing its peaks. Adjacent samples share a bucket, which
+ * keeps those with the fewest and the most live bytes and with the most physical bytes. When all
+ * buckets are full, pairs are merged and buckets become twice as wide: at most 3 * 660 samples
+ * remain, for a series of any length. */
+#define THIN_BUCKETS 660u
+
+struct thin_bucket {
+    struct replay_sample least_live, most_live, most_physical;
+};
+
+struct thin_series {
+    uint64_t width; /* samples in a full bucket; 0 before the first sample */
+    uint64_t in_last;
+    size_t count;
+    struct replay_sample last;
+    struct thin_bucket buckets[THIN_BUCKETS];
+};
+
+/* The engine's sample function; `argument` is a zeroed struct thin_series. */
+enum ar_status thin_series_add(void *argument, const struct replay_sample *sample,
+                               struct ar_error *error);
+
+/* Calls `take` once for each sample that was kept, in the order of events. */
+typedef void thin_series_take(void *argument, const struct replay_sample *sample);
+void thin_series_each(const struct thin_series *self, thin_series_take *take, void *argument);
+
+/* ---- driver calls --------------------------------------------------------------------------- */
+
+/* `--calls`, which `allocrig model` reads: event,call,bytes,ns,waited_ns,refused */
+struct driver_call {
+    uint64_t event; /* of the trace, during which it was made; 0 also before the first event */
+    enum ar_device_call call;
+    uint64_t bytes;
+    uint64_t ns;        /* of its own */
+    uint64_t waited_ns; /* for the device, in addition */
+    bool refused;
+};
+
+struct call_list {
+    struct driver_call *items;
+    size_t count, room;
+};
+
+void calls_csv_header(FILE *stream);
+void calls_csv_row(FILE *stream, const struct driver_call *call);
+
+/* Reads a whole file. IO; FORMAT with file and line. The caller closes the list, also after a
+ * failure. */
+enum ar_status calls_csv_read(const char *path, struct call_list *out,
+                              struct ar_error *error) AR_STATUS_CHECKED;
+
+/* False: no host memory, and the list is unchanged. */
+bool call_list_add(struct call_list *self, const struct driver_call *call);
+
+/* Reserves and touches memory for `room` calls in an empty list, so that adding a call does not
+ * fault in pages. False: no host memory, and the list is unchanged. */
+bool call_list_ready(struct call_list *self, size_t room);
+void call_list_close(struct call_list *self);
+
+/* ---- at the end ----------------------------------------------------------------------------- */
+
+/* `--hdr`: a histogram in the percentile text of HdrHistogram, which its plotter and gnuplot read.
+ * Values are unscaled. */
+void hdr_percentiles_write(FILE *stream, const struct ar_hist *hist);
+
+/* `--stats`: the policy's statistics as one JSON object, by the names of the allocator that it
+ * imitates (torch: the keys of torch.cuda.memory_stats), else the totals and counters of
+ * allocators/policy.h. */
+void policy_figures_write(FILE *stream, const struct ar_policy *policy);
+
+#endif

@@ -1,0 +1,40 @@
+/* Executes one run of a plan, in this process or in a process of its own. */
+#ifndef BENCH_SUITE_RUN_H
+#define BENCH_SUITE_RUN_H
+
+#include "bench/suite/child.h"
+#include "bench/suite/plan.h"
+
+/* Keeps the workload of the last run open. Zeroed at first; the caller closes `source` at the end. */
+struct run_worker {
+    struct trace_source *source; /* of `workload`; NULL: none is open */
+    const char *workload;        /* its spec, the run's own */
+};
+
+/* Executes the run here and fills its record. OK also if the run did not finish, or could not start
+ * because the device has no memory for it. Other statuses: bad input or a fault. */
+enum ar_status run_execute(struct run_worker *worker, const struct plan *plan,
+                           const struct plan_run *run, struct run_record *record,
+                           struct ar_error *error) AR_STATUS_CHECKED;
+
+/* A run for a process of its own: the argument of run_work. */
+struct run_job {
+    const struct plan *plan;
+    const struct plan_run *run;
+};
+
+/* The record of a run as bytes, which run_receive() of the same program reads; the caller frees them.
+ * HOST_MEMORY. */
+enum ar_status run_pack(const struct plan_run *run, const struct run_record *record, void **payload,
+                        size_t *bytes, struct ar_error *error) AR_STATUS_CHECKED;
+
+/* A child_work: executes the run and returns its record, and its thin series if it has one, as bytes.
+ * Rows and samples go from there straight to their files. */
+enum ar_status run_work(void *argument, void **payload, size_t *bytes, struct ar_error *error);
+
+/* The record of a run from the answer of its process. One that crashed or exceeded its time is a run
+ * that did not finish. CORRUPT if the answer is not from run_work(). */
+enum ar_status run_receive(const struct run_job *job, const struct child_answer *answer,
+                           struct run_record *record, struct ar_error *error) AR_STATUS_CHECKED;
+
+#endif
