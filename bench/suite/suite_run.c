@@ -297,9 +297,9 @@ static enum ar_status print_replicates(const struct suite_work *self, FILE *stre
     print_title(
         stream, form, "Ratios of each replicate to the first policy's with the same seed",
         "\nPairs: each replicate divided by the first policy's with the same seed, if both\n"
-        "finished. The median ratio with its interval, and the number of replicates below,\n"
-        "at and above 1. `steady`, of programs with steps: the slowdown of the second\n"
-        "half of them, without the first, in which libraries load.\n\n");
+                "finished. The median ratio with its interval, and the number of replicates\n"
+                "below, at and above 1. `steady`, of programs with steps: the slowdown of the\n"
+                "second half of them, without the first, in which libraries load.\n\n");
     return pairs_table_print(&self->results, stream, form, error);
 }
 
