@@ -92,7 +92,7 @@ static enum ar_status apply(struct planned *self, const char *key, const char *v
         return text_list_add(&self->suite.workloads, value, error);
     if (strcmp(key, "capacity") == 0 || strcmp(key, "limit") == 0)
         return set_capacity(self, key, value, error);
-    return suite_set(&self->suite, strcmp(key, "replicates") == 0 ? "draws" : key, value, error);
+    return suite_set(&self->suite, key, value, error);
 }
 
 static void planned_close(struct planned *self)
@@ -147,7 +147,7 @@ static enum ar_status make_plan(struct planned *self, const struct ar_experiment
 
 struct ar_results {
     struct planned planned;
-    struct run_record *records; /* of the plan's cells */
+    struct run_record *records; /* of the plan's runs */
     struct environment environment;
 };
 
@@ -189,27 +189,27 @@ _Static_assert((int)AR_RUN_FAILED == (int)OBSERVER_FAILED &&
                "the kinds are those of an observer");
 
 static enum ar_status run_row(struct ar_results *self, const struct ar_experiment *experiment,
-                              struct cell_worker *worker, size_t row, struct ar_error *error)
+                              struct run_worker *worker, size_t row, struct ar_error *error)
 {
-    struct plan_cell cell = self->planned.plan.cells[row];
+    struct plan_run run = self->planned.plan.runs[row];
     struct observed observed = {experiment, row};
     const struct observer observer = {.argument = &observed, .memory = tell};
     if (experiment->observer)
-        cell.observer = &observer;
-    return cell_run(worker, &self->planned.plan, &cell, &self->records[row], error);
+        run.observer = &observer;
+    return run_execute(worker, &self->planned.plan, &run, &self->records[row], error);
 }
 
 enum ar_status ar_experiment_run(const struct ar_experiment *experiment, struct ar_results **out,
                                  struct ar_error *error)
 {
     struct ar_error ignored = {{0}};
-    struct cell_worker worker = {0};
+    struct run_worker worker = {0};
     struct ar_results *self = calloc(1, sizeof *self);
     error = error ? error : &ignored;
     if (!self)
         return no_memory(error);
     enum ar_status status = make_plan(&self->planned, experiment, error);
-    const size_t count = self->planned.plan.cell_count;
+    const size_t count = self->planned.plan.run_count;
     if (!status && !(self->records = calloc(count + 1, sizeof *self->records)))
         status = no_memory(error);
     for (size_t i = 0; i < count && !status; i++)
@@ -235,7 +235,7 @@ void ar_results_close(struct ar_results *self)
 
 size_t ar_results_count(const struct ar_results *self)
 {
-    return self->planned.plan.cell_count;
+    return self->planned.plan.run_count;
 }
 
 enum ar_status ar_results_row(const struct ar_results *self, size_t index, struct ar_row *out,
@@ -308,17 +308,17 @@ enum ar_status ar_results_json(const struct ar_results *self, char **out, struct
 {
     char *text = NULL;
     size_t bytes = 0;
-    FILE *stream = open_memstream(&text, &bytes);
-    if (!stream)
-        return no_memory(error);
-    const struct result_set set = {
-        .environment = &self->environment,
-        .suite = self->planned.suite.name,
-        .records = self->records,
-        .record_count = ar_results_count(self),
-    };
-    results_json_write(stream, &set);
-    return finish_text(stream, &text, out, error);
+    FILE *stream = NULL;
+    struct results results;
+    enum ar_status status = results_open(&results, self->records, ar_results_count(self), error);
+    results.environment = &self->environment;
+    results.suite = self->planned.suite.name;
+    if (!status && !(stream = open_memstream(&text, &bytes)))
+        status = no_memory(error);
+    if (!status)
+        results_json_write(stream, &results);
+    results_close(&results);
+    return status ? status : finish_text(stream, &text, out, error);
 }
 
 /* ---- capacities ----------------------------------------------------------------------------- */
@@ -330,32 +330,32 @@ struct found {
 
 struct ar_capacities {
     struct planned planned;
-    struct found *found; /* of the plan's cells */
+    struct found *found; /* of the plan's runs */
 };
 
 _Static_assert(sizeof(struct ar_capacity_gap) == sizeof(struct capacity_gap),
                "the same two fields");
 
-static enum ar_status find_capacity(const struct plan *plan, const struct plan_cell *cell,
+static enum ar_status find_capacity(const struct plan *plan, const struct plan_run *run,
                                     struct found *found, struct ar_error *error)
 {
     struct trace_source *source = NULL;
     struct ar_spec device;
-    enum ar_status status = workload_open(cell->workload_text, &source, error);
+    enum ar_status status = workload_open(run->workload_text, &source, error);
     if (status)
         return status;
-    status = ar_spec_parse(cell->device_text, &device, error);
+    status = ar_spec_parse(run->device_text, &device, error);
     if (!status) {
         device.catalog = plan->suite->catalog;
         const struct experiment experiment = {
-            .policy = &plan->policies[cell->policy].spec,
+            .policy = &plan->policies[run->policy].spec,
             .device = &device,
             .source = source,
-            .frees = cell->frees,
+            .frees = run->frees,
             .host = plan->suite->host,
             .measure = REPLAY_METRICS_NONE,
             .stop_on_failure = true,
-            .seed = cell->seed,
+            .seed = run->seed,
         };
         status = capacity_find(&experiment, plan_jobs(plan), &found->result, error);
         ar_spec_close(&device);
@@ -365,8 +365,8 @@ static enum ar_status find_capacity(const struct plan *plan, const struct plan_c
         snprintf(found->why, sizeof found->why, "not started: %.240s", error->text);
         return AR_OK;
     }
-    return status ? ar_error_prefix(error, status, "%s with policy %s", cell->workload_text,
-                                    plan->policies[cell->policy].text)
+    return status ? ar_error_prefix(error, status, "%s with policy %s", run->workload_text,
+                                    plan->policies[run->policy].text)
                   : AR_OK;
 }
 
@@ -380,10 +380,10 @@ enum ar_status ar_experiment_capacity(const struct ar_experiment *experiment,
         return no_memory(error);
     enum ar_status status = make_plan(&self->planned, experiment, error);
     const struct plan *plan = &self->planned.plan;
-    if (!status && !(self->found = calloc(plan->cell_count + 1, sizeof *self->found)))
+    if (!status && !(self->found = calloc(plan->run_count + 1, sizeof *self->found)))
         status = no_memory(error);
-    for (size_t i = 0; i < plan->cell_count && !status; i++)
-        status = find_capacity(plan, &plan->cells[i], &self->found[i], error);
+    for (size_t i = 0; i < plan->run_count && !status; i++)
+        status = find_capacity(plan, &plan->runs[i], &self->found[i], error);
     if (status)
         ar_capacities_close(self);
     else
@@ -395,7 +395,7 @@ void ar_capacities_close(struct ar_capacities *self)
 {
     if (!self)
         return;
-    for (size_t i = 0; self->found && i < self->planned.plan.cell_count; i++)
+    for (size_t i = 0; self->found && i < self->planned.plan.run_count; i++)
         capacity_result_close(&self->found[i].result);
     free(self->found);
     planned_close(&self->planned);
@@ -404,24 +404,24 @@ void ar_capacities_close(struct ar_capacities *self)
 
 size_t ar_capacities_count(const struct ar_capacities *self)
 {
-    return self->planned.plan.cell_count;
+    return self->planned.plan.run_count;
 }
 
 enum ar_status ar_capacities_row(const struct ar_capacities *self, size_t index,
                                  struct ar_capacity *out, size_t out_bytes, struct ar_error *error)
 {
     const struct plan *plan = &self->planned.plan;
-    enum ar_status status = library_row(index, plan->cell_count, error);
+    enum ar_status status = library_row(index, plan->run_count, error);
     if (status)
         return status;
-    const struct plan_cell *cell = &plan->cells[index];
+    const struct plan_run *run = &plan->runs[index];
     const struct capacity_result *result = &self->found[index].result;
     const struct ar_capacity value = {
-        .policy = plan->policies[cell->policy].text,
-        .workload = plan->workloads[cell->workload].text,
-        .device = plan->devices.items[cell->device],
-        .frees = replay_frees_name(cell->frees),
-        .seed = cell->seed,
+        .policy = plan->policies[run->policy].text,
+        .workload = plan->workloads[run->workload].text,
+        .device = plan->devices.items[run->device],
+        .frees = replay_frees_name(run->frees),
+        .seed = run->seed,
         .live_peak_bytes = result->live_peak_bytes,
         .first_pass_bytes = result->first_pass_bytes,
         .safe_bytes = result->safe_bytes,
