@@ -1,6 +1,6 @@
-/* What this program was built from and how: goes into the `context` of every result. The values
- * are in an object that the Makefile writes anew when one of them changes, so that a commit
- * costs one compilation and a link, not a rebuild. */
+/* What this program was built from, and how: part of the `context` of every result. The Makefile
+ * writes the values to an object of their own when one of them changes, so that a commit costs one
+ * compilation and a link, not a rebuild. */
 #ifndef BENCH_MACHINE_BUILD_INFO_H
 #define BENCH_MACHINE_BUILD_INFO_H
 
@@ -15,7 +15,7 @@ struct build_info {
     const char *flags;    /* all compiler flags, warnings included */
 };
 
-/* A constant; nobody frees it. */
+/* A constant. */
 const struct build_info *build_info(void);
 
 #endif

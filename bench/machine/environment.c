@@ -43,7 +43,7 @@ static void read_cpu(char *text, size_t text_bytes)
         fclose(file);
 }
 
-/* The processor tells guests that they are guests, and who holds them. */
+/* In a virtual machine CPUID reports a hypervisor and its name. */
 static void read_hypervisor(char *text, size_t text_bytes)
 {
     text[0] = '\0';

@@ -1,4 +1,4 @@
-/* Where and how a result was made: all that the result record holds of this machine. */
+/* Where and how a result was made: the description of this machine in a result. */
 #ifndef BENCH_MACHINE_ENVIRONMENT_H
 #define BENCH_MACHINE_ENVIRONMENT_H
 
@@ -15,10 +15,10 @@ struct environment {
     char host[65];
     char kernel[160];
     char cpu[128];
-    char governor[32];     /* "" where the machine has none */
-    char hypervisor[64];   /* "" on bare metal, as far as the processor says */
-    char machine[128];     /* vendor and product; "" where it does not say */
-    char numa_nodes[32];   /* "0-1"; "" where the kernel does not say */
+    char governor[32];     /* "": none */
+    char hypervisor[64];   /* "": the processor reports none */
+    char machine[128];     /* vendor and product; "": unknown */
+    char numa_nodes[32];   /* "0-1"; "": unknown */
     struct nvml_card card; /* the first card that is used */
     unsigned card_ordinal;
     unsigned cpus;
@@ -27,18 +27,17 @@ struct environment {
     char *const *argv;
 };
 
-/* Looks around. What cannot be found out stays empty: never fails. */
+/* Never fails: what cannot be determined stays empty. */
 void environment_capture(struct environment *self, int argc, char *const *argv, uint64_t seed);
 
-/* Looks at the card of that device spec, before and after the runs. Does nothing for `sim`. */
+/* Reads the state of the card of that device spec, before and after the runs. Nothing for `sim`. */
 void environment_card_before(struct environment *self, const char *device);
 void environment_card_after(struct environment *self);
 
-/* True for a variable ("NAME=VALUE") by which frameworks and the driver choose how memory is
- * allocated. */
+/* True for a variable ("NAME=VALUE") that sets how frameworks and the driver allocate memory. */
 bool environment_is_allocator_variable(const char *variable);
 
-/* The first line of a file, without its end; "" where it cannot be read. */
+/* The first line of a file, without the line end; "" if it cannot be read. */
 void environment_line(const char *path, char *text, size_t text_bytes);
 
 #endif

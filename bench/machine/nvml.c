@@ -1,6 +1,6 @@
-/* The library's types are plain integers, pointers and the few structs below, whose layout its
- * documentation fixes. A function's version is part of its name: what stands in the table is the
- * newest that the layout here is of. */
+/* The types of the library are plain integers, pointers and the few structs below, whose layout its
+ * documentation defines. The version of a function is part of its name: the table has the newest
+ * version with the layout here. */
 #include "bench/machine/nvml.h"
 
 #include <dlfcn.h>
@@ -62,7 +62,7 @@ enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, SENSOR_GPU = 0, LIMITED_BY_POWER = 0, LIM
     X(virtualised, "nvmlDeviceGetVirtualizationMode", (device_handle, unsigned *))
 
 struct nvml {
-    void *library; /* NULL: the functions are from elsewhere */
+    void *library; /* NULL: the functions come from a test */
 #define X(field, name, arguments) int(*field) arguments;
     FUNCTIONS(X)
 #undef X
@@ -77,7 +77,7 @@ static const struct {
 #undef X
 };
 
-/* Calls a function where the library has it; true: it succeeded. */
+/* Calls a function if the library has it; true if it succeeded. */
 #define ASK(self, field, ...) ((self)->field && (self)->field(__VA_ARGS__) == 0)
 
 struct nvml *nvml_open_on(nvml_find *find, void *argument)
@@ -124,7 +124,7 @@ void nvml_close(struct nvml *self)
     free(self);
 }
 
-/* The entry of a list like `0,2` or `GPU-1a2b,GPU-3c4d` that `ordinal` counts to. */
+/* Entry number `ordinal` of a list like `0,2` or `GPU-1a2b,GPU-3c4d`. */
 static bool find_card(struct nvml *self, unsigned ordinal, const char *visible, device_handle *out)
 {
     if (!visible || !*visible)
@@ -209,7 +209,7 @@ void nvml_read_state(struct nvml *self, unsigned ordinal, const char *visible, u
     read_processes(self, card, own, state);
 }
 
-/* Linux says on which node the card sits. */
+/* The NUMA node of the card, by Linux. */
 static int numa_node_of(const char *bus_id)
 {
     char path[96] = "/sys/bus/pci/devices/";

@@ -1,6 +1,6 @@
-/* What the management library of NVIDIA cards (NVML) says of a card. It is loaded at run time, from
- * a table of names; only functions that read are in it. What the library or the card does not know
- * stays unknown: "" or -1. */
+/* The state of a card by the management library of NVIDIA (NVML). The library is loaded at run
+ * time, from a table of names that has only functions that read. Values that the library or the
+ * card does not know are "" or -1. */
 #ifndef BENCH_MACHINE_NVML_H
 #define BENCH_MACHINE_NVML_H
 
@@ -9,13 +9,13 @@
 
 #define NVML_PROCESSES_MOST 16
 
-/* What changes while runs go on. -1: unknown. */
+/* What changes during runs. -1: unknown. */
 struct nvml_state {
     int64_t sm_clock_mhz, memory_clock_mhz;
     int64_t throttle_reasons;                  /* bits, see nvml_throttle_text */
-    int64_t power_limited_ns, heat_limited_ns; /* clocks were held down so long, since long ago */
+    int64_t power_limited_ns, heat_limited_ns; /* time with reduced clocks, a counter */
     int64_t temperature_c, power_mw;
-    int64_t used_bytes; /* of all processes and the driver */
+    int64_t used_bytes; /* by all processes and the driver */
     int64_t process_count;
     struct {
         uint32_t process;
@@ -29,36 +29,36 @@ struct nvml_card {
     char driver[80], cuda[16]; /* versions; CUDA's is the driver's highest */
     char bus[32];              /* "00000000:01:00.0" */
     int64_t sm_clock_max_mhz, memory_clock_max_mhz;
-    int64_t sm_clock_set_mhz, memory_clock_set_mhz; /* that applications ask for */
+    int64_t sm_clock_set_mhz, memory_clock_set_mhz; /* application clocks */
     int64_t power_limit_mw;
     int ecc, mig, persistence; /* 1, 0 or -1 */
-    int virtualised;           /* 0: bare; 1: passed through to a guest; 2 up: shared out */
+    int virtualised; /* 0: none; 1: passed through to a virtual machine; 2 or more: shared */
     int numa_node;
     struct nvml_state before, after;
 };
 
 struct nvml;
 
-/* Finds a function of the library by name. NULL: it has none. */
+/* Finds a function of the library by name. NULL: the library has none. */
 typedef void *nvml_find(void *argument, const char *name);
 
-/* The library of this machine. NULL: there is none, or it does not start. nvml_close. */
+/* The library of this machine; the caller closes it. NULL: there is none, or it does not start. */
 struct nvml *nvml_open(void);
-/* The same on functions from elsewhere, for tests. */
+/* The same with other functions, for tests. */
 struct nvml *nvml_open_on(nvml_find *find, void *argument);
 void nvml_close(struct nvml *self);
 
-/* Reads all of a card but `after`. `ordinal` counts the cards that CUDA shows to the process,
- * `visible` is the value of CUDA_VISIBLE_DEVICES, or NULL. (Without it the two counts may differ
- * on machines with several kinds of cards, where CUDA puts the fastest first.) */
+/* Reads all of a card except `after`. `ordinal` counts the cards that CUDA shows to the process;
+ * `visible` is the value of CUDA_VISIBLE_DEVICES, or NULL. (Without it the two counts may differ on
+ * a machine with several kinds of cards, because CUDA puts the fastest first.) */
 void nvml_read_card(struct nvml *self, unsigned ordinal, const char *visible,
                     struct nvml_card *card);
-/* Reads what changes. The process `own` is left out of the list. */
+/* Reads what changes. The list leaves out the process `own`. */
 void nvml_read_state(struct nvml *self, unsigned ordinal, const char *visible, uint32_t own,
                      struct nvml_state *state);
 
-/* The reasons for lower clocks in words: "software power cap, hardware slowdown". Idle clocks and
- * set clocks are no reason to worry and are left out. Returns `text`. */
+/* The reasons for reduced clocks in words: "software power cap, hardware slowdown". Leaves out idle
+ * clocks and application clocks, which are no problem. Returns `text`. */
 const char *nvml_throttle_text(int64_t reasons, char *text, unsigned text_bytes);
 
 #endif

@@ -23,10 +23,11 @@ static const char *setting_of(const struct advise_row *row)
 
 static bool is_long(const struct advise_row *row)
 {
-    return strlen(setting_of(row)) + 3 > SENTENCE_WIDTH; /* indented, and with a mark behind it */
+    return strlen(setting_of(row)) + 3 > SENTENCE_WIDTH; /* indented, and with a mark after it */
 }
 
-/* In a sentence: one that is longer than a line is called as in the table, and is below to set. */
+/* In a sentence: a setting longer than a line has its name of the table; its text is in "To
+ * set". */
 static const char *name_of(const struct advise_row *row)
 {
     return is_long(row) ? row->candidate.spec : setting_of(row);
@@ -78,25 +79,25 @@ static void print_held(FILE *stream, const struct advise_page *page)
     case ADVISE_AGREES:
         snprintf(line, sizeof line,
                  "Recorded with %s. Replayed under %s every address, segment and statistic agrees: "
-                 "what follows is exact where the program asks for the same.",
+                 "what follows is exact if the program makes the same requests.",
                  page->recorder, result->given);
         break;
     case ADVISE_DIFFERS:
         snprintf(line, sizeof line,
                  "Recorded with %s. Replayed under %s it DIFFERS from event %" PRIu64
-                 " on (`allocrig fidelity` tells more): take what follows as an estimate.",
+                 " on (`allocrig fidelity` shows more): what follows is an estimate.",
                  page->recorder, result->given, result->difference.event);
         break;
     case ADVISE_NOT_HELD:
         snprintf(line, sizeof line,
-                 "Recorded with %s, but it cannot be held against %s: %s. Take what follows as an "
+                 "Recorded with %s, but it cannot be compared with %s: %s. What follows is an "
                  "estimate.",
                  page->recorder, result->given, result->fidelity_why);
         break;
     default:
         snprintf(line, sizeof line,
-                 "No policy is known for the allocator under which this was recorded, so there is "
-                 "no setting of it to advise: only policies are compared.");
+                 "No policy imitates the allocator under which this was recorded, so there is no "
+                 "setting of it to advise: only policies are compared.");
     }
     sentence_print(stream, line);
 }
@@ -110,13 +111,13 @@ static void print_pressure(FILE *stream, const struct pressure *pressure)
         snprintf(most, sizeof most, " to %s",
                  ar_size_print(pressure->most_bytes, upto, sizeof upto));
     snprintf(line, sizeof line,
-             "It gave memory back as under a limit, or on a card, of %s%s, which the recording "
-             "does not tell of.",
+             "It released memory as under a limit, or on a card, of %s%s, which the recording "
+             "does not mention.",
              ar_size_print(pressure->least_bytes, text, sizeof text), most);
     sentence_print(stream, line);
 }
 
-/* What the recording does not tell of, and what is taken for it. */
+/* What the recording does not contain, and what is assumed instead. */
 static void print_not_told(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
@@ -124,36 +125,38 @@ static void print_not_told(FILE *stream, const struct advise_page *page)
     if (result->start_blocks) {
         snprintf(
             line, sizeof line,
-            "The recording begins in the middle of the program: %zu block%s were there. Under "
-            "other settings they are requested first, one after the other; what lay free between "
-            "them is not known there, so take what follows as an estimate.",
+            "The recording begins in the middle of the program: %zu block%s existed. Under other "
+            "settings they are requested first, one after the other; the free ranges between "
+            "them are not known there, so what follows is an estimate.",
             result->start_blocks, result->start_blocks == 1 ? "" : "s");
         sentence_print(stream, line);
     }
     print_pressure(stream, &result->pressure);
     if (result->survived) {
         snprintf(line, sizeof line,
-                 "%" PRIu64 " request%s not served, and the program went on: where a setting "
-                 "serves %s, it may go another way, which is not in the recording.",
+                 "%" PRIu64 " request%s not served, and the program continued: if a setting "
+                 "serves %s, it may take another way, which is not in the recording.",
                  result->survived, result->survived == 1 ? " was" : "s were",
                  result->survived == 1 ? "it" : "them");
         sentence_print(stream, line);
     }
     if (page->frees == REPLAY_RECORDED)
-        sentence_print(stream, "Blocks that other streams used are taken to be free again when "
-                               "the recording saw it; under another setting that may be sooner or "
-                               "later.");
+        sentence_print(stream,
+                       "Blocks that other streams used are assumed to be free again when "
+                       "they were in the recording; under another setting that may be sooner "
+                       "or later.");
     if (!result->timed) {
         snprintf(line, sizeof line,
-                 "%s no kernels, so no slowdown can be told: flushes of the cache and retries "
-                 "stand for it.",
+                 "%s no kernels, so the slowdown is not known: flushes of the cache and retries "
+                 "indicate it.",
                  strcmp(page->format, "snapshot") == 0 ? "A memory snapshot holds"
                                                        : "The recording holds");
         sentence_print(stream, line);
     }
 }
 
-/* Equal fits are chosen by address, and the simulated device gives others than the driver did. */
+/* Equal fits are chosen by address, and the simulated device returns other addresses than the
+ * driver. */
 static void print_peak_apart(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
@@ -166,8 +169,8 @@ static void print_peak_apart(FILE *stream, const struct advise_page *page)
         return;
     double apart = ((double)given->alone.peak_reserved_bytes / (double)recorded - 1) * 100;
     snprintf(line, sizeof line,
-             "Played without the recorded addresses the recorded setting takes %s in place of %s "
-             "(%+.2f %%): so much is left open of every figure below.",
+             "Replayed without the recorded addresses the recorded setting takes %s in place of %s "
+             "(%+.2f %%): every figure below is uncertain by as much.",
              ar_size_print(given->alone.peak_reserved_bytes, is, sizeof is),
              ar_size_print(recorded, was, sizeof was), apart);
     sentence_print(stream, line);
@@ -198,14 +201,14 @@ static void print_incomplete(FILE *stream, const struct advise_result *result)
         snprintf(line, sizeof line,
                  "The trace ends with a request of %s (event %" PRIu64
                  ") that was not served: it proves only the program's beginning. A setting that "
-                 "fits here serves the request that failed; what would have come later is not in "
-                 "the trace.",
+                 "fits here serves the request that failed; what would follow is not in the "
+                 "trace.",
                  ar_size_print(result->failed_bytes, text, sizeof text), result->failed_event);
     else
         snprintf(
             line, sizeof line,
             "The program died before its end: the trace proves only its beginning. The request "
-            "that failed, and what would have come later, is not in it.");
+            "that failed, and what would follow, is not in it.");
     sentence_print(stream, line);
     if (result->step.steps)
         print_peak(stream, &result->step, "The largest completed step needed at least");
@@ -221,7 +224,7 @@ static const struct advise_row *best_other(const struct advise_result *result)
     return NULL;
 }
 
-/* Whether an own setting is left open for that. */
+/* Whether an own setting is uncertain for that reason. */
 static bool has_doubt(const struct advise_result *result, enum trial_doubt doubt)
 {
     for (size_t i = 0; i < result->own_count; i++)
@@ -235,15 +238,15 @@ static void print_tries(FILE *stream, const struct advise_result *result, const 
     char line[640], text[32];
     snprintf(line, sizeof line,
              "Whether it fits in %s cannot be told: that depends on %" PRIu64
-             " requests of up to %s, taken one after another and let go at once, as libraries do "
-             "that try out algorithms. Where the program goes on when such a one fails, as with "
+             " requests of up to %s, made one after another and freed at once, as libraries do "
+             "that try out algorithms. If the program continues when such a request fails, as with "
              "cuDNN and cuBLASLt, the settings with ? fit; else no setting does.",
              capacity, result->tries, ar_size_print(result->tries_most_bytes, text, sizeof text));
     sentence_print(stream, line);
     print_peak(stream, &result->peak, "The live peak with them is");
 }
 
-/* Whether it fits with any setting is left open. */
+/* If it is uncertain whether any setting fits, says so and returns true. */
 static bool print_doubt(FILE *stream, const struct advise_result *result, const char *capacity)
 {
     char line[256];
@@ -302,7 +305,7 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
         return;
     }
     if (best->at.slowdown > 0)
-        snprintf(slow, sizeof slow, ", %.1f %% slower than with memory that costs nothing",
+        snprintf(slow, sizeof slow, ", %.1f %% slower than with an allocator that costs nothing",
                  100 * (best->at.slowdown - 1));
     const char *fits = result->complete ? "Fits" : "What is recorded fits";
     if (best == given)
@@ -330,7 +333,7 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
     }
     if (result->capacity_bytes < best->safe_bytes)
         sentence_print(stream, "It passes at this capacity, but not at all above it: leave room.");
-    if (result->complete || result->step.bytes != result->peak.bytes) /* else it stands above */
+    if (result->complete || result->step.bytes != result->peak.bytes) /* else it is above */
         print_peak(stream, &result->peak, "The live peak is");
 }
 
@@ -350,7 +353,7 @@ static void count_cell(struct table *table, bool known, uint64_t count)
         table_cell(table, "-");
 }
 
-/* The spec in words that a line can be broken between; PyTorch's settings without its name. */
+/* The spec with blanks at which a line can be broken; PyTorch's settings without its name. */
 static void name_setting(const struct advise_row *row, char *out, size_t room)
 {
     const char *from = row->candidate.spec;
@@ -409,7 +412,7 @@ static void add_row(struct table *table, const struct advise_result *result,
         table_cell(table, "%s: cannot begin: %.120s", name, row->alone.why);
 }
 
-/* Whether a setting of the same allocator does just what was recorded. */
+/* Whether a setting of the same allocator does exactly what was recorded. */
 static bool is_same(const struct advise_row *row, const struct advise_row *given)
 {
     const struct trial *a = &row->at, *b = &given->at;
@@ -421,7 +424,7 @@ static bool is_same(const struct advise_row *row, const struct advise_row *given
            a->retries == b->retries && a->driver_calls == b->driver_calls;
 }
 
-/* These are told in a sentence, values of one key in a row: "a=1, 2; b=true". */
+/* Lists such settings in a sentence, values of one key together: "a=1, 2; b=true". */
 static void print_same(FILE *stream, const struct advise_result *result,
                        const struct advise_row *given)
 {
@@ -469,26 +472,26 @@ static void add_rows(struct table *table, const struct advise_result *result,
     }
 }
 
-/* What ? stands for. */
+/* What ? means. */
 static void print_unsure(FILE *stream, const struct advise_result *result)
 {
     char line[320], text[32], room[96] = "";
     if (result->peak.late_bytes)
-        snprintf(room, sizeof room, ", or with room for one of %s more or less,",
+        snprintf(room, sizeof room, ", or with memory for one of %s more or less,",
                  ar_size_print(result->peak.late_bytes, text, sizeof text));
     snprintf(line, sizeof line,
-             "?: with blocks of other streams free at once%s it is the other way round, and when "
-             "they are under another setting is not recorded.",
+             "?: with blocks of other streams free at once%s the answer is the opposite, and the "
+             "recording does not show when they are free under another setting.",
              room);
     if (has_doubt(result, TRIAL_LATE))
         sentence_print(stream, line);
     if (has_doubt(result, TRIAL_RELEASES))
-        sentence_print(stream, "?: without the releases of the cache that were taken for the "
-                               "program's own it is the other way round; they may have been the "
-                               "allocator's, since the recorded setting does otherwise here.");
+        sentence_print(stream, "?: without the releases of the cache that are assumed to be the "
+                               "program's own the answer is the opposite; they may be the "
+                               "allocator's, because the recorded setting differs here.");
     if (has_doubt(result, TRIAL_UNTIMED))
-        sentence_print(stream, "?: what the driver's own pool needs depends on when kernels "
-                               "end and when the program waits, which is not recorded.");
+        sentence_print(stream, "?: the need of the driver's own pool depends on when kernels end "
+                               "and when the program waits, which is not recorded.");
 }
 
 static enum ar_status print_table(FILE *stream, const struct advise_result *result,
@@ -539,8 +542,7 @@ static void print_setting(FILE *stream, const struct advise_row *row, size_t ran
     }
 }
 
-/* The texts to set: the one that the verdict names, then those of the rows that the table begins
- * with. */
+/* The texts to set: that of the verdict, then those of the first rows of the table. */
 static void print_settings(FILE *stream, const struct advise_result *result)
 {
     const struct advise_row *given = given_row(result), *best = advise_best(result);

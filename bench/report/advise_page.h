@@ -18,7 +18,7 @@ struct advise_page {
 enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
                                  struct ar_error *error) AR_STATUS_CHECKED;
 
-/* yes, no or ?: what stands in a table. */
+/* yes, no or ?: the text in a table. */
 const char *advise_page_fit(enum advise_fit fit);
 
 /* Several traces of one program: its ranks. Each setting needs what the worst of them needs. */
@@ -26,7 +26,7 @@ enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, 
                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Two traces of one program with these batch sizes: the largest batch at the capacity in question,
- * by a curve through both (sim/advise/peak.h). INVALID where nothing grows. */
+ * by a curve through both (sim/advise/peak.h). INVALID if nothing grows. */
 enum ar_status advise_page_batches(FILE *stream, const struct advise_page *pages,
                                    const uint64_t batches[2],
                                    struct ar_error *error) AR_STATUS_CHECKED;

@@ -19,7 +19,7 @@ static const struct advise_row *find_row(const struct advise_result *result, con
     return NULL;
 }
 
-/* Of traces that are not whole only the beginning was compared. */
+/* Of traces that are not complete only the beginning was compared. */
 static size_t print_cut(FILE *stream, const struct advise_page *pages, size_t count)
 {
     size_t cut = 0;
@@ -36,8 +36,8 @@ static size_t print_cut(FILE *stream, const struct advise_page *pages, size_t co
     return cut;
 }
 
-/* What a setting needs for all ranks, 0 where that was not looked for in one of them or is not to be
- * had; and whether all fit at the capacity in question. */
+/* The memory that a setting needs for all ranks (0 if it was not searched for in one of them, or
+ * does not exist), and whether all fit at the capacity in question. */
 struct worst {
     uint64_t safe_bytes;
     size_t rank;
@@ -65,9 +65,9 @@ static struct worst worst_of(const struct advise_page *pages, size_t count, cons
     return worst;
 }
 
-/* What is looked for among the settings of the first rank, which has them in its own order. */
+/* A choice among the settings of the first rank, in its order. */
 struct choice {
-    const struct advise_row *least;   /* that needs the least, where that is known */
+    const struct advise_row *least;   /* that needs the least, if known */
     const struct advise_row *fitting; /* the recorded one if all fit with it, else the first */
     struct worst needs;               /* of the least */
 };

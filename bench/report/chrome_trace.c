@@ -1,10 +1,10 @@
-/* Times are the device's clock as the host sees it, in microseconds. Where nothing moves that
+/* Times are the device's clock as the host sees it, in microseconds. If nothing advances that
  * clock, as between two requests without a driver call, an event of the trace takes a nanosecond,
- * so that all of them can be told apart and keep their order.
+ * so that events stay apart and in order.
  *
- * What is too much is thinned: of so many counter values that follow each other the greatest of
- * each counter stands for all of them, so no peak is lost; of driver calls the longest stay. How
- * many there were is said. */
+ * Too many values are thinned: of several consecutive counter values the greatest of each counter
+ * remains, so no peak is lost; of driver calls the longest remain. The file states the full
+ * numbers. */
 #include "bench/report/chrome_trace.h"
 
 #include <inttypes.h>
@@ -121,13 +121,13 @@ enum ar_status chrome_trace_observe(void *argument, const struct observer_event 
     return status ? status : add_point(self, event, error);
 }
 
-/* Where the events of a run go. */
+/* The writer of the events of a run. */
 struct timeline {
     struct json_writer *json;
     size_t process;
 };
 
-/* One event, and what all of them have. */
+/* Begins an event with the keys that all events have. */
 static void begin(const struct timeline *line, const char *phase, const char *name, unsigned track)
 {
     struct json_writer *json = line->json;
@@ -188,7 +188,8 @@ static int by_length(const void *left, const void *right)
     return (a < b) - (a > b);
 }
 
-/* The least length that is written, and how many of just that length; false: no host memory. */
+/* The least length that is written, and the number of calls of exactly that length; false: no host
+ * memory. */
 static bool choose(const struct chrome_trace *self, uint64_t *least_ns, size_t *at_least)
 {
     size_t count = self->slice_count;

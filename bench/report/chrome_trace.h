@@ -23,7 +23,7 @@ struct chrome_slice {
 };
 
 struct chrome_instant {
-    uint64_t at_ns, bytes; /* bytes: of a request that failed; 0: a mark */
+    uint64_t at_ns, bytes; /* bytes of a request that failed; 0: a mark */
     uint32_t label;
 };
 
@@ -38,7 +38,7 @@ struct chrome_trace {
     uint64_t at_ns, event, steps;
 };
 
-/* `most`: of counter values and of driver calls that are written, 0 for all of them. */
+/* `most`: the number of counter values and of driver calls to write; 0: all. */
 void chrome_trace_open(struct chrome_trace *self, const char *name, uint64_t most);
 void chrome_trace_close(struct chrome_trace *self);
 
@@ -46,7 +46,8 @@ void chrome_trace_close(struct chrome_trace *self);
 enum ar_status chrome_trace_observe(void *self, const struct observer_event *event,
                                     struct ar_error *error);
 
-/* All of them, each as a process of its own. Errors of the stream show in the stream. HOST_MEMORY. */
+/* Writes the traces, each as a process of its own. Errors of the stream show in the stream.
+ * HOST_MEMORY. */
 enum ar_status chrome_trace_write(const struct chrome_trace *traces, size_t count, FILE *stream,
                                   struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -151,8 +151,8 @@ static void warn_of_throttling(FILE *stream, const struct nvml_card *card)
         return;
     snprintf(
         sentence, sizeof sentence,
-        "Warning: the card's clocks were held down (%s%s%s%s%s); times of these runs are those "
-        "of a slower card.",
+        "Warning: the card's clocks were reduced (%s%s%s%s%s); times of these runs are those of "
+        "a slower card.",
         reasons, reasons[0] && (power || heat) ? "; during the runs: " : "",
         power ? "power limit" : "", power && heat ? ", " : "", heat ? "heat" : "");
     sentence_print(stream, sentence);
@@ -168,8 +168,9 @@ static void warn_of_others(FILE *stream, const char *when, const struct nvml_sta
     for (int64_t i = 0; i < state->process_count && i < NVML_PROCESSES_MOST; i++)
         bytes += state->processes[i].bytes > 0 ? state->processes[i].bytes : 0;
     snprintf(sentence, sizeof sentence,
-             "Warning: %s the runs %" PRId64 " other process%s held %s of the card; times and free "
-             "memory may be theirs.",
+             "Warning: %s the runs %" PRId64
+             " other process%s used %s of the card's memory; that can "
+             "change times and free memory.",
              when, state->process_count, state->process_count == 1 ? "" : "es",
              ar_size_print((uint64_t)bytes, size, sizeof size));
     sentence_print(stream, sentence);

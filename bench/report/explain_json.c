@@ -67,7 +67,7 @@ static void put_pins(struct json_writer *json, const struct explain_result *resu
     json_put_integer(json, "largest_bytes", result->largest_free_block_bytes);
     json_put_real(json, "external_fragmentation", result->indices.external);
     json_put_real(json, "unusable_free_index", result->indices.unusable);
-    if (result->indices.fragmentation < 0) /* one is large enough */
+    if (result->indices.fragmentation < 0) /* a free range is large enough */
         json_put_null(json, "fragmentation_index");
     else
         json_put_real(json, "fragmentation_index", result->indices.fragmentation);

@@ -13,19 +13,20 @@ static const char *cause_sentence(enum replay_cause cause)
 {
     switch (cause) {
     case REPLAY_CAUSE_FRAGMENTATION:
-        return "as much was free, but in pieces, or in pools and streams that the request could "
-               "not use";
+        return "enough was free, but in several ranges, or in pools and streams that the request "
+               "could not use";
     case REPLAY_CAUSE_PENDING:
-        return "blocks that were let go would have served it, but other streams still used them";
+        return "freed blocks would have served it, but other streams still used them";
     case REPLAY_CAUSE_TENANT:
-        return "without what other processes held it would have fitted";
+        return "without the memory of other processes it would have been served";
     case REPLAY_CAUSE_OUTSIDE:
-        return "without what the program held outside of the pool it would have fitted";
+        return "without the program's memory outside of the pool it would have been served";
     case REPLAY_CAUSE_DRIVER:
-        return "the driver failed, and not for want of memory";
+        return "the driver failed for another reason than lack of memory";
     default:
-        return "the program held too much for this capacity: no order of blocks would have served "
-               "it";
+        return "the program's live blocks are too large for this capacity: no arrangement of "
+               "blocks "
+               "would have served it";
     }
 }
 
@@ -33,7 +34,7 @@ static void print_bytes(FILE *stream, const char *what, uint64_t bytes, const ch
 {
     char text[32];
     if (bytes == UINT64_MAX)
-        fprintf(stream, "  %-40s %12s%s%s\n", what, "no end", *remark ? "  " : "", remark);
+        fprintf(stream, "  %-40s %12s%s%s\n", what, "no limit", *remark ? "  " : "", remark);
     else
         fprintf(stream, "  %-40s %12s%s%s\n", what, ar_size_print(bytes, text, sizeof text),
                 *remark ? "  " : "", remark);
@@ -49,8 +50,8 @@ static void print_request(FILE *stream, const struct explain_page *page)
         snprintf(step, sizeof step, ", in step %" PRIu64 " of %" PRIu64, result->step,
                  result->steps);
     snprintf(line, sizeof line,
-             "%s with %s: event %" PRIu64 "%s asks for %s (block %" PRIu64 ", stream %" PRIu32
-             "%s%s) and is not served.",
+             "%s with %s: event %" PRIu64 "%s requests %s (block %" PRIu64 ", stream %" PRIu32
+             "%s%s) and fails.",
              page->workload, page->policy, result->event, step,
              ar_size_print(result->bytes, text, sizeof text), result->id, result->stream,
              result->tag[0] ? ", " : "", result->tag);
@@ -67,27 +68,27 @@ static void print_state(FILE *stream, const struct explain_result *result)
     const struct ar_policy_totals *totals = &result->totals;
     static const char *const efforts[] = {"without a driver call", "with mapping only",
                                           "after waiting for pending work",
-                                          "after giving back all cached memory"};
+                                          "after releasing all cached memory"};
     fputs("\nAt that moment:\n", stream);
     print_bytes(stream, "capacity", result->capacity_bytes, "");
     if (result->limit_bytes)
         print_bytes(stream, "the policy's limit", result->limit_bytes, "");
-    print_bytes(stream, "live, as asked for", totals->live_bytes, "");
+    print_bytes(stream, "live, as requested", totals->live_bytes, "");
     print_bytes(stream, "granted for it", totals->granted_bytes, "");
-    print_bytes(stream, "held by the policy", totals->reserved_bytes, "");
+    print_bytes(stream, "reserved by the policy", totals->reserved_bytes, "");
     print_bytes(stream, "free on the device", result->device_free_bytes, "");
-    print_bytes(stream, "free inside of the policy", ar_policy_free_bytes(totals), "");
+    print_bytes(stream, "free within the policy", ar_policy_free_bytes(totals), "");
     if (totals->pending_bytes)
-        print_bytes(stream, "let go, still in use by other streams", totals->pending_bytes, "");
+        print_bytes(stream, "freed, still in use by other streams", totals->pending_bytes, "");
     if (result->others_bytes)
-        print_bytes(stream, "held by other processes", result->others_bytes, "");
+        print_bytes(stream, "of other processes", result->others_bytes, "");
     if (result->outside_bytes)
-        print_bytes(stream, "held outside of the pool", result->outside_bytes, "");
+        print_bytes(stream, "outside of the pool", result->outside_bytes, "");
     if (result->opaque) {
-        fputs("\nThe inside of this policy cannot be seen.\n", stream);
+        fputs("\nThe blocks of this policy are not visible.\n", stream);
         return;
     }
-    fputs("\nThe largest request that could have been served from what the policy held:\n", stream);
+    fputs("\nThe largest request that the policy could have served:\n", stream);
     for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
         print_bytes(stream, efforts[effort], result->servable_bytes[effort], "");
 }
@@ -101,11 +102,11 @@ static void print_ladder(FILE *stream, const struct explain_result *result)
     } rungs[] = {
         {"free for this pool and stream, merged", ladder->same_bytes},
         {"and free for other pools and streams", ladder->other_bytes},
-        {"and let go, but not complete", ladder->pending_bytes},
-        {"and held by other processes", ladder->tenant_bytes},
-        {"and held outside of the pool", ladder->outside_bytes},
+        {"and freed, but not completed", ladder->pending_bytes},
+        {"and of other processes", ladder->tenant_bytes},
+        {"and outside of the pool", ladder->outside_bytes},
     };
-    fputs("\nWhat would have been there, with what the device could still give:\n", stream);
+    fputs("\nWhat would have been available, with the free memory of the device:\n", stream);
     bool reached = false;
     for (size_t i = 0; i < sizeof rungs / sizeof *rungs; i++) {
         bool first = !reached && rungs[i].bytes >= result->bytes;
@@ -135,12 +136,12 @@ static void print_free_blocks(FILE *stream, const struct explain_result *result)
         snprintf(line + used, sizeof line - used, "; one of the ranges would be large enough.");
     else
         snprintf(line + used, sizeof line - used,
-                 ", the fragmentation index %.3f (0: want of memory, 1: fragmentation).",
+                 ", the fragmentation index %.3f (0: lack of memory, 1: fragmentation).",
                  indices->fragmentation);
     sentence_print(stream, line);
 }
 
-/* What lies in the way; and, where not as much is free in all, that it cannot go elsewhere either. */
+/* The blocks that are in the way; and whether there is free memory elsewhere for them. */
 static void print_stretch(FILE *stream, const struct explain_result *result)
 {
     char line[384], bytes[32], lacking[32];
@@ -155,12 +156,13 @@ static void print_stretch(FILE *stream, const struct explain_result *result)
                         result->stretch_blocks, result->stretch_blocks == 1 ? "" : "s",
                         ar_size_print(result->stretch_live_bytes, bytes, sizeof bytes));
     if (there >= result->bytes)
-        snprintf(line + used, sizeof line - (size_t)used, ": were these elsewhere, it would fit.");
+        snprintf(line + used, sizeof line - (size_t)used, ": without them it would fit.");
     else
-        snprintf(line + used, sizeof line - (size_t)used,
-                 ", for which there is no room elsewhere: all that is free is %s less than the "
-                 "request.",
-                 ar_size_print(result->bytes - there, lacking, sizeof lacking));
+        snprintf(
+            line + used, sizeof line - (size_t)used,
+            ", for which there is no free memory elsewhere: all that is free is %s less than the "
+            "request.",
+            ar_size_print(result->bytes - there, lacking, sizeof lacking));
     sentence_print(stream, line);
 }
 
@@ -206,7 +208,7 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
     return status;
 }
 
-/* Another allocator altogether has its cost in words too. */
+/* Another allocator also has its cost in words. */
 static void print_rerun(FILE *stream, const struct explain_rerun *run)
 {
     char text[32], slow[32] = "";

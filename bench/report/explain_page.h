@@ -1,6 +1,6 @@
-/* What `explain` prints: a failure taken apart, or an out-of-memory message, as a page for a reader or
- * as JSON of the schema allocrig.explain/1. In the JSON bytes are bytes, and what is not known or has
- * no limit is null. */
+/* What `explain` prints: a failure taken apart, or an out-of-memory message, as a page for a reader
+ * or as JSON of the schema allocrig.explain/1. In the JSON bytes are bytes, and what is not known
+ * or has no limit is null. */
 #ifndef BENCH_REPORT_EXPLAIN_PAGE_H
 #define BENCH_REPORT_EXPLAIN_PAGE_H
 

@@ -48,7 +48,7 @@ static void new_line(struct json_writer *self)
     fprintf(self->stream, "\n%*s", (int)self->depth * 2, "");
 }
 
-/* What stands before every value: the comma, the place, the key. */
+/* Before every value: the comma, the line break or blank, the key. */
 static void begin_value(struct json_writer *self, const char *key)
 {
     bool lean = is_lean(self, self->depth);

@@ -1,4 +1,4 @@
-/* Writes JSON as it goes: no tree, keys in the order of the calls, integers of 64 bits exactly,
+/* Writes JSON without building a tree: keys in the order of the calls, integers of 64 bits exactly,
  * reals as the shortest text that reads back as the same number. */
 #ifndef BENCH_REPORT_JSON_WRITER_H
 #define BENCH_REPORT_JSON_WRITER_H
@@ -11,8 +11,8 @@
 struct json_writer {
     FILE *stream;
     unsigned depth;
-    bool filled;        /* something stands already in the innermost object or array */
-    unsigned lean_from; /* from this depth on values share a line; 0: none do */
+    bool filled;        /* the innermost object or array is not empty */
+    unsigned lean_from; /* values below this depth share a line; 0: each has its own */
 };
 
 #define REAL_TEXT_BYTES 32
@@ -30,7 +30,7 @@ void json_put_integer(struct json_writer *self, const char *key, uint64_t intege
 void json_put_real(struct json_writer *self, const char *key, double real); /* not finite: null */
 void json_put_bool(struct json_writer *self, const char *key, bool value);
 void json_put_null(struct json_writer *self, const char *key);
-/* null where it stands for nothing: 0 for none; UINT64_MAX for no end. */
+/* null if the integer means "none": 0; if it means "no limit": UINT64_MAX. */
 void json_put_some(struct json_writer *self, const char *key, uint64_t integer);
 void json_put_bounded(struct json_writer *self, const char *key, uint64_t integer);
 

@@ -25,7 +25,7 @@ static const char *figure_name(const struct message *message, enum message_figur
     return message_figure_text(name);
 }
 
-/* The longest of the names that are shown, so that computed figures have room behind. */
+/* The length of the longest name that is shown. */
 static int names_width(const struct message *message)
 {
     int width = 0;
@@ -76,12 +76,12 @@ static void print_missing(FILE *stream, const struct message *message)
         strncat(line, needed[i].text, sizeof line - strlen(line) - 1);
         any = true;
     }
-    strncat(line, ". Rules that need it were passed over.", sizeof line - strlen(line) - 1);
+    strncat(line, ". Rules that need it were skipped.", sizeof line - strlen(line) - 1);
     if (any)
         sentence_print(stream, line);
 }
 
-/* From which sizes the segment that PyTorch prints may have come. */
+/* The sizes of tensors for which PyTorch requests a segment of this size. */
 static void print_segment(FILE *stream, const struct message *message)
 {
     uint64_t asked = message->figures[MESSAGE_FIGURE_ASKED].bytes;
@@ -102,7 +102,7 @@ static void print_segment(FILE *stream, const struct message *message)
     sentence_print(stream, line);
 }
 
-/* What is neither free nor the pool's, where the message does not say whose it is. */
+/* Memory that is neither free nor the pool's, if the message does not say whose it is. */
 static void print_unaccounted(FILE *stream, const struct message *message)
 {
     const struct message_figure *figures = message->figures;
@@ -118,14 +118,14 @@ static void print_unaccounted(FILE *stream, const struct message *message)
     if (rest < figures[MESSAGE_FIGURE_ASKED].bytes)
         return;
     snprintf(line, sizeof line,
-             "%s are neither free nor held by the pool: other processes hold them, or this one "
+             "%s are neither free nor in the pool: other processes have them, or this one has them "
              "outside of the pool; the message does not say which.",
              ar_size_print(rest, text, sizeof text));
     sentence_print(stream, line);
 }
 
-/* Whether a limit of the program's own that PyTorch tells of was in the way; it tells the card's size
- * where none was set. */
+/* Whether PyTorch reports a limit that the program set; without one it reports the size of the
+ * card. */
 static bool is_limited(const struct message *message)
 {
     const struct message_figure *figures = message->figures;
@@ -152,9 +152,9 @@ static void print_limit(FILE *stream, const struct message *message)
         return;
     snprintf(line, sizeof line,
              "A limit of %s was set in the program (set_per_process_memory_fraction, or the "
-             "like)%s%s: what is free on the card beyond it is out of reach.",
+             "like)%s%s: the program cannot use free memory of the card beyond it.",
              size_of(message, MESSAGE_FIGURE_ALLOWED, of, sizeof of),
-             over ? ", and this request would pass it, with a pool of " : "",
+             over ? ", and this request would exceed it, with a pool of " : "",
              over ? size_of(message, MESSAGE_FIGURE_RESERVED, taken, sizeof taken) : "");
     sentence_print(stream, line);
 }
@@ -168,10 +168,11 @@ static void print_count(FILE *stream, const struct message *message)
         snprintf(line, sizeof line, "The text holds %u such messages; this is the first.",
                  message->count);
     else
-        snprintf(line, sizeof line,
-                 "The text holds %u such messages; this is number %u, which tells more of the same "
-                 "request than the first.",
-                 message->count, message->taken);
+        snprintf(
+            line, sizeof line,
+            "The text holds %u such messages; this is number %u, which has more figures of the "
+            "same request than the first.",
+            message->count, message->taken);
     sentence_print(stream, line);
 }
 
@@ -189,29 +190,28 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
         sentence_print(stream, "Two figures that were compared differ by less than their printed "
                                "decimals can tell: the other answer is possible as well.");
     if (message->whole_limit)
-        sentence_print(stream, "How much of its limit the allocator had taken is not in the text; "
-                               "it is assumed to be all of it, as by default. With memory growth "
+        sentence_print(stream, "The text does not say how much of its limit the allocator had "
+                               "reserved; all of it is assumed, as by default. With memory growth "
                                "it may have been less.");
     if (message->type_assumed)
-        sentence_print(stream, "The shape comes without a type: 4 bytes for each element are "
-                               "assumed.");
+        sentence_print(stream, "The shape has no type: 4 bytes for each element are assumed.");
     if (message->may_fail)
-        sentence_print(stream, "The program said that it can do without this request: it is no "
-                               "failure, a slower way was taken.");
+        sentence_print(stream, "The program does not depend on this request: it is no failure, the "
+                               "program takes a slower way.");
     if (message->no_figures_taken)
-        sentence_print(stream, "What the message says of this process's memory cannot be, the "
-                               "driver did not know; it was left out.");
+        sentence_print(stream,
+                       "The figures of this process's memory in the message are impossible, "
+                       "because the driver did not know them; they were left out.");
     if (message->process_guessed)
         sentence_print(stream,
-                       "Which of the listed processes is this one the message does not say; "
-                       "by what the pool holds it is taken for the one counted as this "
-                       "process.");
+                       "The message does not say which of the listed processes is this one; the "
+                       "size of the pool tells the one that is counted as this process.");
     print_count(stream, message);
     if (more)
-        sentence_print(stream, "What the file holds further on was not looked at.");
+        sentence_print(stream, "The rest of the file was not read.");
 }
 
-/* Whether it says nothing of what there was, so that the cause is only what is left. */
+/* Whether the message has no figures, so that the cause is the default. */
 static bool says_nothing(const struct message *message)
 {
     const struct message_figure *figures = message->figures;
@@ -220,7 +220,7 @@ static bool says_nothing(const struct message *message)
            !figures[MESSAGE_FIGURE_UNALLOCATED].known;
 }
 
-/* What to paste in place of such a message. */
+/* What to paste instead of such a message. */
 static const char *paste(enum message_framework framework)
 {
     static const char *const texts[] = {
@@ -241,19 +241,19 @@ static const char *paste(enum message_framework framework)
     return texts[framework];
 }
 
-/* The figures that decided, as one sentence. */
+/* The figures that decide, as one sentence. */
 static void print_reason(FILE *stream, const struct message *message)
 {
     char line[512], asked[32], a[32], b[32];
-    const char *verb = "were asked for";
+    const char *verb = "were requested";
     size_of(message, MESSAGE_FIGURE_ASKED, asked, sizeof asked);
     switch (message->cause) {
     case MESSAGE_IMPOSSIBLE:
         if (message->figures[MESSAGE_FIGURE_TOTAL].known)
-            snprintf(line, sizeof line, "%s %s, there are %s in all.", asked, verb,
+            snprintf(line, sizeof line, "%s %s, there are %s in total.", asked, verb,
                      size_of(message, MESSAGE_FIGURE_TOTAL, a, sizeof a));
         else
-            snprintf(line, sizeof line, "More than any card has was asked for.");
+            snprintf(line, sizeof line, "The request is larger than any card.");
         break;
     case MESSAGE_NOT_THE_ALLOCATOR:
         snprintf(line, sizeof line, "%s %s and %s were free.", asked, verb,
@@ -261,17 +261,17 @@ static void print_reason(FILE *stream, const struct message *message)
         break;
     case MESSAGE_FRAGMENTATION:
         snprintf(line, sizeof line,
-                 "%s %s; the pool held %s that nobody used, but no piece of it was large enough.",
-                 asked, verb, size_of(message, MESSAGE_FIGURE_UNALLOCATED, a, sizeof a));
+                 "%s %s; the pool had %s unused, but no free range in it was large enough.", asked,
+                 verb, size_of(message, MESSAGE_FIGURE_UNALLOCATED, a, sizeof a));
         break;
     case MESSAGE_TENANT:
-        snprintf(line, sizeof line, "%s %s, %s were free, and other processes held %s.", asked,
-                 verb, size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
+        snprintf(line, sizeof line, "%s %s, %s were free, and other processes had %s.", asked, verb,
+                 size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
                  size_of(message, MESSAGE_FIGURE_OTHERS, b, sizeof b));
         break;
     case MESSAGE_OUTSIDE:
         snprintf(line, sizeof line,
-                 "%s %s, %s were free, and this process held %s outside of the pool.", asked, verb,
+                 "%s %s, %s were free, and this process had %s outside of the pool.", asked, verb,
                  size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
                  size_of(message, MESSAGE_FIGURE_OUTSIDE_POOL, b, sizeof b));
         break;
@@ -284,9 +284,9 @@ static void print_reason(FILE *stream, const struct message *message)
     default:
         snprintf(line, sizeof line,
                  says_nothing(message)
-                     ? "%s %s. Whether the program needs too much, others hold the memory, or it "
-                       "lies in pieces cannot be told from this message."
-                     : "%s %s, and nothing that the message tells of is as much.",
+                     ? "%s %s. Whether the program needs too much, other processes have the "
+                       "memory, or it is fragmented cannot be told from this message."
+                     : "%s %s, and no figure in the message is as large.",
                  asked, verb);
     }
     sentence_print(stream, line);
@@ -296,13 +296,13 @@ static void print_reason(FILE *stream, const struct message *message)
     "Try " variable "=expandable_segments:True; then max_split_size_mb. A recorded snapshot and "  \
     "`allocrig advise` say which setting fits."
 
-/* PyTorch's variable has the name of the device. */
+/* The name of PyTorch's variable depends on the device. */
 static const char *unfragment(const struct message *message)
 {
     static const char *const texts[] = {
         TRY_TORCH("PYTORCH_CUDA_ALLOC_CONF"),
         "Try TF_GPU_ALLOCATOR=cuda_malloc_async; or leave memory growth off, so that the pool is "
-        "one piece.",
+        "one segment.",
         "Try XLA_PYTHON_CLIENT_ALLOCATOR=platform, or a larger XLA_PYTHON_CLIENT_MEM_FRACTION.",
         "Try cupy.get_default_memory_pool().free_all_blocks() before it, or CuPy's "
         "MemoryAsyncPool.",
@@ -327,28 +327,27 @@ const char *message_page_advice(const struct message *message)
     case MESSAGE_IMPOSSIBLE:
         return "No setting helps: look at the shape or the batch size of this request.";
     case MESSAGE_NOT_THE_ALLOCATOR:
-        return over ? "Raise that limit, or have the program stay within it: `allocrig advise "
-                      "--limit` says with which setting it does."
+        return over ? "Raise that limit, or keep the program within it: `allocrig advise "
+                      "--limit` names the settings that do."
                : message->framework == MESSAGE_PYTORCH
                    ? "Look for a limit (a memory fraction, MIG, a container, WDDM on Windows), or "
-                     "for another "
-                     "process whose memory came and went."
-                   : "The driver refused what the limit allows: other processes or libraries hold "
-                     "the card's memory; or a limit of the system.";
+                     "for another process that used memory for a short time."
+                   : "The driver refused a request within the limit: other processes or libraries "
+                     "use the card's memory, or the system has a limit.";
     case MESSAGE_FRAGMENTATION:
     case MESSAGE_FRAGMENTATION_POSSIBLE:
         return unfragment(message);
     case MESSAGE_TENANT:
         return "Let the other processes end, or give this one a card of its own.";
     case MESSAGE_OUTSIDE:
-        return "Look at libraries that allocate for themselves: NCCL buffers, cuBLAS workspaces, "
+        return "Look for libraries that allocate by themselves: NCCL buffers, cuBLAS workspaces, "
                "another framework in the same process.";
     default:
         if (says_nothing(message))
             return paste(message->framework);
         if (!figures[MESSAGE_FIGURE_FREE].known)
-            return "By what the message tells the program needs more than there is; the log around "
-                   "it, or nvidia-smi, may tell who holds the memory.";
+            return "By this message the program needs more than there is; the log around it, or "
+                   "nvidia-smi, may show which process has the memory.";
         return "The program needs more than there is: a smaller batch, recomputation, fewer bytes "
                "for each number, or a larger card.";
     }

@@ -253,10 +253,10 @@ double model_rank_correlation(const double *a, const double *b, size_t count)
 
 /* ---- repetitions ---------------------------------------------------------------------------- */
 
-/* The median time of a call leaves out the calls that were interrupted. The sum of a run is different:
- * every run has some slow calls, and which ones is chance, so a sum of medians of calls would be
- * less than any run takes; therefore it is the median of the runs' sums. The distance of the
- * repetitions from each other limits how close a model can come to any one of them. */
+/* The median time of a call leaves out the calls that were interrupted. The sum of a run is
+ * different: every run has some slow calls, and which ones is chance, so a sum of medians of calls
+ * would be less than any run takes; therefore it is the median of the runs' sums. The distance of
+ * the repetitions from each other limits how close a model can come to any one of them. */
 
 double model_median(double *values, size_t count)
 {

@@ -1,5 +1,5 @@
-/* The page that holds the simulated device against a card. A bar that is missed stands there as
- * missed; no cell is left out. */
+/* The page that compares the simulated device with a card. It states every bar that is missed and
+ * leaves out no run. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static double share(size_t part, size_t whole)
     return whole ? (double)part / (double)whole : (double)NAN;
 }
 
-/* The time of a step, or of the whole run where it has no steps. */
+/* The time of a step, or of the whole run if it has no steps. */
 static double step_of(const struct model_result *result)
 {
     return isnan(result->step_ns) ? result->device_time_ns : result->step_ns;
@@ -56,13 +56,13 @@ static void count_bar(FILE *stream, const char *what, size_t met, size_t of, dou
                                                      : "missed");
 }
 
-/* Those whose calls count. */
+/* The number of runs whose calls count. */
 static size_t runs_of(const struct model_cell *cell)
 {
     return 1 + cell->again_count;
 }
 
-/* Of how many runs a cell is the median. */
+/* The number of runs that the figures are medians of. */
 static void put_runs(FILE *stream, const struct model_cell *cells, size_t count)
 {
     size_t least = SIZE_MAX, most = 0;
@@ -131,7 +131,7 @@ static void put_kinds(FILE *stream, const struct model_cell *cells, size_t count
     }
 }
 
-/* Of the table of cells, and what its columns are of repeated runs. */
+/* The header of the table of runs, and the meaning of its columns with repetitions. */
 static void put_cells_header(FILE *stream, bool repeated)
 {
     fputs("\n## Cells\n\n", stream);
@@ -179,7 +179,7 @@ static void put_cells(FILE *stream, const struct model_cell *cells, size_t count
     }
 }
 
-/* How far apart single runs on the card are: no model is nearer to all of them. */
+/* The distance between single runs on the card: no model can be closer to all of them. */
 static void put_again(FILE *stream, const struct model_cell *cells, size_t count)
 {
     struct model_kind all = {0};
@@ -206,7 +206,7 @@ static void put_again(FILE *stream, const struct model_cell *cells, size_t count
     fputc('\n', stream);
 }
 
-/* The cells of one workload stand together. */
+/* The runs of one workload are adjacent. */
 static void put_ranks(FILE *stream, const struct model_cell *cells, size_t count)
 {
     double *card = calloc(count ? count : 1, sizeof *card);

@@ -1,5 +1,5 @@
-/* OpenMetrics 1.0: TYPE, UNIT and HELP of a family, then all its samples; a name ends with its unit;
- * label sets differ; the last line is `# EOF`. */
+/* OpenMetrics 1.0: TYPE, UNIT and HELP of a family, then all its samples; a name ends with its
+ * unit; label sets differ; the last line is `# EOF`. */
 #include "bench/report/result_writers.h"
 
 #include <inttypes.h>

@@ -1,12 +1,13 @@
-/* Whole files or none:
- * 1. A file is written without a name (O_TMPFILE), so that a program that is killed leaves
- *    nothing; where the file system cannot do that, as NAME.part-PID.
- * 2. Finished, it is flushed, looked through for errors, and has the name NAME.part-PID.
- * 3. Committed, it is renamed. In a set all files are finished before the first is renamed: a
- *    disk that fills up leaves none.
- * 4. Killed between 2 and 3, it leaves NAME.part-PID: who opens NAME next takes that away, where no
- *    process of that number is left.
- * What exists and is no regular file (a terminal, a pipe, /dev/full) is written in place. */
+/* Complete files or none:
+ * 1. A file is written without a name (O_TMPFILE), so that a killed program leaves nothing; if the
+ *    file system does not support that, as NAME.part-PID.
+ * 2. output_finish() flushes it, checks for errors and gives it the name NAME.part-PID.
+ * 3. output_commit() renames it. In a set all files are finished before the first is renamed, so a
+ *    full disk leaves none.
+ * 4. A program killed between 2 and 3 leaves NAME.part-PID: the next output_open() of NAME removes
+ *    it if no process has that number any more.
+ * An existing file that is not a regular one (a terminal, a pipe, /dev/full) is written in
+ * place. */
 #include "bench/report/output_file.h"
 
 #include <dirent.h>
@@ -37,7 +38,7 @@ static void forget(struct output_file *self)
     *self = (struct output_file){0};
 }
 
-/* Opens a file that has no name yet in the folder of `path`; -1 where that cannot be. */
+/* Opens a file without a name in the folder of `path`; -1 if that is not supported. */
 static int open_nameless(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -47,7 +48,7 @@ static int open_nameless(const char *path)
     return file;
 }
 
-/* Is it NAME.part-PID of a process that is no more? */
+/* Whether it is NAME.part-PID of a process that has ended. */
 static bool is_stale(const char *entry, const char *name)
 {
     size_t length = strlen(name);
@@ -97,7 +98,7 @@ static enum ar_status open_part(struct output_file *self, struct ar_error *error
     return status;
 }
 
-/* Gives a file without a name its part name. */
+/* Gives a file without a name its part path. */
 static bool name_part(struct output_file *self)
 {
     char link_path[64];
@@ -212,8 +213,7 @@ enum ar_status output_folder_check(const char *path, struct ar_error *error)
         return ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to look at it", path);
     struct stat info;
     bool there;
-    /* The nearest folder above that is there is where it would be made. A link to nothing stands in
-     * the way. */
+    /* The nearest existing parent is where it would be created. A dangling link cannot be one. */
     while (!(there = stat(at, &info) == 0) && errno == ENOENT && lstat(at, &info) != 0 &&
            strcmp(at, ".") != 0) {
         char *slash = strrchr(at, '/');

@@ -1,5 +1,5 @@
-/* A file that appears under its name when it is whole, or not at all. It is written beside its
- * place under another name, which is taken away again where something goes wrong. */
+/* A file that appears under its name when it is complete, or not at all. It is written in the same
+ * folder under another name, which is removed after a failure. */
 #ifndef BENCH_REPORT_OUTPUT_FILE_H
 #define BENCH_REPORT_OUTPUT_FILE_H
 
@@ -12,40 +12,40 @@
 struct output_file {
     FILE *stream;    /* write here; NULL: closed */
     char *path;      /* NULL: not in use */
-    char *part_path; /* NULL: written in place, for what is no regular file */
-    bool nameless;   /* it does not have that name yet */
+    char *part_path; /* NULL: written in place, because it is no regular file */
+    bool nameless;   /* part_path does not exist yet */
 };
 
-/* Opens the file, and so finds out early whether it can be written. "-" is standard output.
- * IO otherwise. */
+/* Opens the file, so that a file that cannot be written is reported early. "-" is standard output.
+ * IO. */
 enum ar_status output_open(struct output_file *self, const char *path,
                            struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Checks that every byte was taken and closes the stream; the file is not in its place yet. */
+/* Checks that all bytes were written and closes the stream; the file is not in its place yet. */
 enum ar_status output_finish(struct output_file *self, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Finishes it if that was not done, and puts it in its place. On failure nothing is left.
- * In both cases `self` is no longer in use. */
+/* Finishes it if necessary, and puts it in its place. After a failure nothing is left. In both
+ * cases `self` is no longer in use. */
 enum ar_status output_commit(struct output_file *self, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Throws away what was written. Does nothing to a file that is not in use. */
+/* Discards what was written. Does nothing to a file that is not in use. */
 void output_abandon(struct output_file *self);
 
-/* Several files that appear together: none is put in its place before all are whole. */
+/* Several files that appear together: none is put in its place before all are complete. */
 struct output_set {
     struct output_file *files;
     size_t count, room;
 };
 
-/* The stream of a new file of the set, or NULL with a sentence. */
+/* The stream of a new file of the set; NULL with an error. */
 FILE *output_set_open(struct output_set *self, const char *path, struct ar_error *error);
 enum ar_status output_set_commit(struct output_set *self, struct ar_error *error) AR_STATUS_CHECKED;
 void output_set_abandon(struct output_set *self);
 
-/* Can the folder be made, or written to where it is there? Makes nothing. IO. */
+/* Checks that the folder exists and can be written to, or can be created. Creates nothing. IO. */
 enum ar_status output_folder_check(const char *path, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Makes a folder and those above it where they are not there. IO. */
+/* Creates a folder and its parents if they do not exist. IO. */
 enum ar_status output_folder(const char *path, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

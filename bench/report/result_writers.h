@@ -1,5 +1,5 @@
-/* What the results of a suite are written as. Every writer takes grouped results (results.h); errors
- * of the stream show in the stream. */
+/* What the results of a suite are written as. Every writer takes grouped results (results.h);
+ * errors of the stream show in the stream. */
 #ifndef BENCH_REPORT_RESULT_WRITERS_H
 #define BENCH_REPORT_RESULT_WRITERS_H
 
@@ -37,7 +37,8 @@ void junit_xml_write(FILE *stream, const struct results *results);
 void xml_text(FILE *stream, const char *text);
 
 /* OpenMetrics text for Prometheus: a gauge for each metric, named `allocrig_` and its name in base
- * units: `alloc_ns_p50` becomes allocrig_alloc_p50_seconds. Metrics that no run has are left out. */
+ * units: `alloc_ns_p50` becomes allocrig_alloc_p50_seconds. Metrics that no run has are left
+ * out. */
 void openmetrics_write(FILE *stream, const struct results *results);
 
 #define OPENMETRICS_NAME_BYTES 96
@@ -60,13 +61,13 @@ void figure_series_rows(FILE *stream, const char *policy_spec, size_t replicates
 
 /* The other files. slowdown.csv has a row for each point of the curve; the others have one for each
  * workload and policy: its run, or the medians of its replicates, else of its repetitions. Medians
- * have further columns: runs,over (draws, repetitions),level, and for each figure _low and _high: the
- * interval of the median at `level`, or, if `level` is empty because there are too few runs, the
- * least and the most.
- *   fragmentation.csv  internal_mean,external_mean,unusable_mean,overhead
- *   slowdown.csv       capacity_ratio,slowdown,passed,flushes,remapped_bytes
- *   latency.csv        percentiles of host time in ns
- *   pareto.csv         overhead,driver_share (driver time / time of the run); only ranked policies
+ * have further columns: runs,over (draws, repetitions),level, and for each figure _low and _high:
+ * the interval of the median at `level`, or, if `level` is empty because there are too few runs,
+ * the least and the most.
+ *   fragmentation.csv  internal_mean,external_mean,unusable_mean,overhead slowdown.csv
+ *   capacity_ratio,slowdown,passed,flushes,remapped_bytes latency.csv        percentiles of host
+ *   time in ns pareto.csv         overhead,driver_share (driver time / time of the run); only
+ *   ranked policies
  *                      that finished; no driver_share if only the driver takes time */
 enum figure_file {
     FIGURE_FRAGMENTATION,

@@ -66,7 +66,8 @@ bool run_record_same_group(const struct run_record *a, const struct run_record *
  * that did not finish, then the unranked. */
 int run_record_rank_order(const struct run_record *a, const struct run_record *b);
 
-/* The statistic of a metric over the runs that passed and have it. `values` has room for `count`. */
+/* The statistic of a metric over the runs that passed and have it. `values` has room for
+ * `count`. */
 struct statistic runs_statistic(const struct run_record *const *runs, size_t count,
                                 enum metric metric, double *values);
 
@@ -134,8 +135,8 @@ struct results {
     size_t made_count, made_room;
 };
 
-/* Groups `runs`, which must outlive the results. The runs of a group are adjacent, so are those of a
- * policy in its group, and those of a replicate in its policy. Fills in all but `environment`,
+/* Groups `runs`, which must outlive the results. The runs of a group are adjacent, so are those of
+ * a policy in its group, and those of a replicate in its policy. Fills in all but `environment`,
  * `suite` and the points. HOST_MEMORY. The caller closes the results in any case. */
 enum ar_status results_open(struct results *self, const struct run_record *runs, size_t count,
                             struct ar_error *error) AR_STATUS_CHECKED;

@@ -1,5 +1,5 @@
-/* results.json. `statistics[]` holds repetitions, `draws[]` and `draw_pairs[]` replicates: the names
- * in the file are those of its schema. */
+/* results.json. `statistics[]` holds repetitions, `draws[]` and `draw_pairs[]` replicates: the
+ * names in the file are those of its schema. */
 #include "bench/report/result_writers.h"
 
 #include "bench/report/csv.h"

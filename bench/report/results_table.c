@@ -6,9 +6,10 @@
  * come last, without a rank. With several replicates a row holds medians and has no rank: a rank by
  * one seed would be chance.
  *
- * In the tables of replicates and repetitions policies are in the order of their medians, and have a
- * place only as far as intervals tell them apart: `2` means that exactly one policy is less and that
- * no other interval overlaps; `2=` that the place is shared with those it is not told apart from. */
+ * In the tables of replicates and repetitions policies are in the order of their medians, and have
+ * a place only as far as intervals tell them apart: `2` means that exactly one policy is less and
+ * that no other interval overlaps; `2=` that the place is shared with those it is not told apart
+ * from. */
 #include "bench/report/result_writers.h"
 
 #include <inttypes.h>

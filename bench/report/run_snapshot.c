@@ -1,6 +1,6 @@
-/* The walk gives the blocks in use with their sizes; what was asked for, its tag, and whether the
- * program has let it go are known from the entries. Headers of the policy's own and holes become
- * free blocks. */
+/* The policy's walk gives the blocks in use with their sizes; the entries give the requested bytes,
+ * the tag, and whether the program has freed the block. Headers of the policy and free ranges
+ * become free blocks. */
 #include "bench/report/run_snapshot.h"
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static bool action_of(enum observer_kind kind, enum snapshot_action *action)
     }
 }
 
-/* Follows the blocks: which request each is of, and whether it is let go. */
+/* Keeps the request of each block, and whether a free of it was requested. */
 static enum ar_status follow(struct run_snapshot *self, enum snapshot_action action,
                              uint64_t address, struct ar_error *error)
 {
@@ -139,7 +139,7 @@ static bool add_block(void *argument, const struct ar_policy_range *range)
     return walk->status == AR_OK;
 }
 
-/* What the user would set, without the variable's name. */
+/* The setting that a user would make, without the name of the variable. */
 static void take_settings(struct run_snapshot *self, const struct ar_policy *policy)
 {
     static const char variable[] = "PYTORCH_CUDA_ALLOC_CONF=";
@@ -152,14 +152,14 @@ static void take_settings(struct run_snapshot *self, const struct ar_policy *pol
 static enum ar_status to_stream(void *argument, const void *bytes, size_t count,
                                 struct ar_error *error)
 {
-    (void)error; /* the file finds out when it is finished */
+    (void)error; /* output_finish() reports errors */
     (void)fwrite(bytes, 1, count, argument);
     return AR_OK;
 }
 
-/* One that takes its memory from nowhere, and walks over nothing, has one segment over all that it
- * ever gave, and in it what is live. */
-static enum ar_status house_everything(struct run_snapshot *self, struct ar_error *error)
+/* A policy without memory has nothing to walk over: it gets one segment over all addresses that it
+ * returned, with the live blocks in it. */
+static enum ar_status add_one_segment(struct run_snapshot *self, struct ar_error *error)
 {
     struct snapshot_entry all = {
         .address = UINT64_MAX, .action = SNAPSHOT_SEGMENT_ALLOC, .before = true};
@@ -194,7 +194,7 @@ enum ar_status run_snapshot_write(struct run_snapshot *self, const struct ar_pol
     struct walk walk = {.self = self, .error = error};
     take_settings(self, policy);
     if (policy->ops->capabilities & AR_POLICY_OVERLAPS)
-        walk.status = house_everything(self, error);
+        walk.status = add_one_segment(self, error);
     else
         ar_policy_walk(policy, add_block, &walk);
     if (!walk.status)

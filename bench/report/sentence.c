@@ -6,10 +6,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define LEAST_WIDTH 40 /* a terminal that claims to be narrower is not believed */
+#define LEAST_WIDTH 40 /* a smaller width of a terminal is taken for an error */
 
-/* Up to the next space outside of backticks: a command that stands between them is copied, so it
- * is one word where a line has `room` for it. */
+/* The length up to the next space outside of backticks: a command between them is one word if a
+ * line has `room` for it, so that it can be copied. */
 static int word_length(const char *word, int room)
 {
     int whole = 0;
@@ -21,7 +21,7 @@ static int word_length(const char *word, int room)
 
 void sentence_wrap(FILE *stream, const char *text, int column, int indent, int width)
 {
-    int spaces = 0; /* before the word; as many as there were, since names may hold several */
+    int spaces = 0; /* before the word, as many as in the text, because names may have several */
     for (const char *word = text + strspn(text, " \n"); *word;) {
         int length = word_length(word, width - indent);
         if (spaces && column + spaces + length > width) {
@@ -47,7 +47,7 @@ void sentence_print(FILE *stream, const char *sentence)
     sentence_wrap(stream, sentence, 0, 2, SENTENCE_WIDTH);
 }
 
-/* With the spaces that the text begins with. */
+/* Keeps the leading spaces of the text. */
 static void wrap_indented(FILE *stream, const char *text, int indent, int width)
 {
     int column = (int)strspn(text, " ");
@@ -64,7 +64,7 @@ void sentence_format(FILE *stream, int indent, const char *format, ...)
     if (vasprintf(&text, format, arguments) >= 0) {
         wrap_indented(stream, text, indent, SENTENCE_WIDTH);
         free(text);
-    } else { /* better in one line than not at all */
+    } else { /* no memory: one long line */
         vfprintf(stream, format, again);
         fputc('\n', stream);
     }
@@ -72,7 +72,7 @@ void sentence_format(FILE *stream, int indent, const char *format, ...)
     va_end(arguments);
 }
 
-/* Several texts, each for a place of its own, are set one below the other. */
+/* Several texts, one on each line. */
 static void print_parts(FILE *stream, const char *text, size_t indent)
 {
     for (const char *end; (end = strstr(text, "; ")); text = end + 2)

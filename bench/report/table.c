@@ -212,7 +212,8 @@ static void print_cell(FILE *stream, const char *text, size_t width, bool left, 
         fprintf(stream, "%*s", GAP, "");
 }
 
-/* The text of a last column, broken between words so that lines fit, further lines below the first. */
+/* The text of a last column, broken between words so that lines fit, further lines below the
+ * first. */
 static void print_wrapped(FILE *stream, const char *text, size_t indent)
 {
     size_t room = indent + STRIP_WIDE <= LINE_WIDTH ? LINE_WIDTH - indent : SIZE_MAX;

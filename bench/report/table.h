@@ -1,7 +1,7 @@
 /* A table of texts: columns as wide as their cells, titles with a unit line below, groups with
  * headings. Printed for a terminal, as Markdown or for LaTeX (packages booktabs, textcomp). For a
- * terminal a last column of text is broken between words to fit 80 columns, and long cells get lines
- * of their own, as they do for LaTeX, where a table must fit the column of a paper. */
+ * terminal a last column of text is broken between words to fit 80 columns, and long cells get
+ * lines of their own, as they do for LaTeX, where a table must fit the column of a paper. */
 #ifndef BENCH_REPORT_TABLE_H
 #define BENCH_REPORT_TABLE_H
 

@@ -17,7 +17,8 @@ struct tenants_page {
     const struct tenant_result *alone;   /* each process run alone; NULL: not known */
 };
 
-/* One replicate: a row for each process. Several: the number of times of each outcome, and ranges. */
+/* One replicate: a row for each process. Several: the number of times of each outcome, and
+ * ranges. */
 enum ar_status tenants_page_print(FILE *stream, const struct tenants_page *page,
                                   struct ar_error *error) AR_STATUS_CHECKED;
 

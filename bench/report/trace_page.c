@@ -43,8 +43,8 @@ static void print_kinds(FILE *stream, const struct trace_info *info, const struc
     static const char *const names[TRACE_KIND_LAST + 1] = {
         [TRACE_ALLOC] = "a alloc",
         [TRACE_PROBE] = "p probe",
-        [TRACE_FREE_REQUESTED] = "r let go",
-        [TRACE_FREE_COMPLETED] = "f complete",
+        [TRACE_FREE_REQUESTED] = "r free requested",
+        [TRACE_FREE_COMPLETED] = "f free completed",
         [TRACE_USE] = "u use",
         [TRACE_KERNEL] = "k kernel",
         [TRACE_RECORD] = "e record",
@@ -80,14 +80,14 @@ static void print_memory(FILE *stream, const struct trace_info *info, const stru
     fprintf(stream, "never freed  %" PRIu64 " blocks, %s\n", inspect->kept_blocks,
             ar_size_print(inspect->kept_bytes, kept, sizeof kept));
     if (inspect->pending_blocks)
-        fprintf(stream, "pending      %" PRIu64 " blocks let go but not complete at the end\n",
+        fprintf(stream, "pending      %" PRIu64 " blocks freed but not completed at the end\n",
                 inspect->pending_blocks);
     if (inspect->by_kind[TRACE_KERNEL])
         fprintf(stream, "kernels      %.6f s in all\n", (double)inspect->kernel_ns / 1e9);
     if (inspect->duration_ns)
         fprintf(stream, "recorded     over %.6f s\n", (double)inspect->duration_ns / 1e9);
     if (info->has_split_frees)
-        fprintf(stream, "frees        let-go and completion are apart%s\n",
+        fprintf(stream, "frees        requested and completed are apart%s\n",
                 info->has_uses ? ", with uses between them" : "; uses between them are not known");
 }
 
@@ -99,7 +99,7 @@ static uint64_t most_bytes(const struct inspect_bin *bins)
     return most;
 }
 
-/* A histogram; `from` writes what the first column shows for a bin. */
+/* A histogram; `from` writes the first column of a bin. */
 static void print_bins(FILE *stream, const struct inspect_bin *bins,
                        const char *from(unsigned bin, char *text, size_t text_bytes))
 {
@@ -155,7 +155,7 @@ static void print_steps(FILE *stream, const struct inspect *inspect)
         char peak[32];
         char live[32];
         const struct inspect_step *one = &inspect->steps[i];
-        /* The first ones and the last say how it settles. */
+        /* The first steps and the last show how it settles. */
         if (i >= STEPS_SHOWN && i + 1 < inspect->step_count) {
             if (i == STEPS_SHOWN)
                 fprintf(stream, "%12s\n", "...");
@@ -213,7 +213,7 @@ static void print_sizes(FILE *stream, const struct import_counts *counts)
                 counts->other_sizes, ar_size_print(counts->other_bytes, all, sizeof all));
 }
 
-/* Does what was live at once fit the card, and what the allocator held for it? */
+/* Whether the live peak, and what the allocator reserved for it, fits the card. */
 static void print_fit(FILE *stream, const struct trace_info *info,
                       const struct import_counts *counts)
 {
@@ -225,10 +225,12 @@ static void print_fit(FILE *stream, const struct trace_info *info,
                         counts->peak_event);
     size_t at = (size_t)used;
     if (counts->held_peak_bytes)
-        at += (size_t)snprintf(text + at, sizeof text - at, "; the allocator held up to %s", held);
+        at += (size_t)snprintf(text + at, sizeof text - at, "; the allocator reserved up to %s",
+                               held);
     if (!info->capacity_bytes)
         snprintf(text + at, sizeof text - at,
-                 ". The file does not say what the card has, so whether that fits is not known.");
+                 ". The file does not state the capacity of the card, so whether that fits is not "
+                 "known.");
     else if (counts->peak_bytes > info->capacity_bytes)
         snprintf(text + at, sizeof text - at,
                  ". That does not fit the %s of the card: frees are missing, or it is several "
@@ -236,14 +238,15 @@ static void print_fit(FILE *stream, const struct trace_info *info,
                  capacity);
     else
         snprintf(text + at, sizeof text - at, ". That fits the %s of the card%s.", capacity,
-                 counts->held_peak_bytes > info->capacity_bytes ? "; what was held does not" : "");
+                 counts->held_peak_bytes > info->capacity_bytes ? "; what was reserved does not"
+                                                                : "");
     sentence_wrap(stream, text, 0, 0, SENTENCE_WIDTH);
 }
 
 static void print_end(FILE *stream, const struct import_report *report)
 {
     if (report->ends_in_failure)
-        sentence_wrap(stream, "It ends in a failure: the last request was not served.", 0, 2,
+        sentence_wrap(stream, "It ends in a failure: the last request failed.", 0, 2,
                       SENTENCE_WIDTH);
     else
         sentence_wrap(stream, "It does not end in a failure.", 0, 2, SENTENCE_WIDTH);
@@ -278,16 +281,17 @@ enum ar_status import_page_print(FILE *stream, const char *path, struct trace_so
     count_line(stream, "records", report->records, "in the file");
     count_line(stream, "events", source->info.events, "in the trace");
     if (report->left_out)
-        count_line(stream, "left out", report->left_out, "records that say nothing of memory");
+        count_line(stream, "left out", report->left_out, "records without memory operations");
     bytes_line(stream, "live at the start", counts.start_blocks, counts.start_bytes);
     bytes_line(stream, "live at the end", counts.end_blocks, counts.end_bytes);
     if (counts.end_start_blocks)
         count_line(stream, "since the start", counts.end_start_blocks, "of these");
     count_line(stream, "unmatched frees", report->unmatched_frees,
-               report->unmatched_frees ? "of blocks that must have been there before" : "");
+               report->unmatched_frees ? "of blocks that must have existed before" : "");
     count_line(stream, "double frees", report->double_frees,
                report->double_frees ? "left out" : "");
-    count_line(stream, "failures", report->failures, report->failures ? "requests not served" : "");
+    count_line(stream, "failures", report->failures,
+               report->failures ? "requests that failed" : "");
     print_sizes(stream, &counts);
     print_fit(stream, &source->info, &counts);
     print_end(stream, report);

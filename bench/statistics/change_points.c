@@ -22,8 +22,8 @@ static size_t least_of(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How far the rank sum is from its mean, in standard deviations without ties: the same for all
- * places of a stretch but for their sizes, and only the greatest is looked for. */
+/* The distance of the rank sum from its mean, in standard deviations, without correction for ties:
+ * only the greatest distance matters. */
 static double distance_at(const double *values, size_t from, size_t at, size_t end)
 {
     size_t left = least_of(at - from, CHANGE_WINDOW);
@@ -37,7 +37,7 @@ static double distance_at(const double *values, size_t from, size_t at, size_t e
     return fabs(more / 2) / sqrt(m * n * (m + n + 1) / 12);
 }
 
-/* The test of one place among `places`. */
+/* Tests one place, with correction for the number of places. */
 static enum ar_status test_at(const struct search *self, size_t from, size_t at, size_t end,
                               struct rank_test *test)
 {
@@ -93,7 +93,7 @@ static enum ar_status median(const double *values, size_t count, double *out,
     return AR_OK;
 }
 
-/* How far values are from their median, all together. */
+/* The sum of the distances of values from their median. */
 static enum ar_status spread(const double *values, size_t count, double *out,
                              struct ar_error *error)
 {
@@ -104,7 +104,7 @@ static enum ar_status spread(const double *values, size_t count, double *out,
     return status;
 }
 
-/* Rule 4: where between its neighbours the two levels fit best. */
+/* Rule 4: moves a change to the place between its neighbours where the two levels fit best. */
 static enum ar_status place(const struct search *self, size_t from, size_t *at, size_t end)
 {
     double least = INFINITY;
@@ -124,8 +124,8 @@ static enum ar_status place(const struct search *self, size_t from, size_t *at, 
     return status;
 }
 
-/* Rules 4 and 5: places and tests each change between its neighbours; `*weakest` is the index of the one to drop,
- * SIZE_MAX where all hold. */
+/* Rules 4 and 5: places and tests each change between its neighbours. `*weakest` is the index of
+ * the change to drop; SIZE_MAX if all hold. */
 static enum ar_status test_all(const struct search *self, size_t count, struct change_point *points,
                                size_t found, size_t *weakest)
 {
@@ -200,7 +200,7 @@ enum ar_status change_points_find(const double *values, size_t count, enum chang
     }
     for (size_t i = 0; i < count; i++)
         if (!(values[i] > 0) || isinf(values[i]))
-            return ar_error_set(error, AR_INVALID, "changes are looked for in times above 0");
+            return ar_error_set(error, AR_INVALID, "times must be above 0 to look for changes");
     struct search self = {values, rules, calloc(count + 1, sizeof(bool)), error};
     if (!self.changes)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left to look for changes");
@@ -213,7 +213,7 @@ size_t change_points_delay(size_t before, double alpha)
 {
     size_t left = least_of(before, CHANGE_WINDOW);
     for (size_t after = CHANGE_LEAST; left >= CHANGE_LEAST && after <= CHANGE_WINDOW; after++) {
-        double p = 2; /* of the ways to choose: both ends */
+        double p = 2; /* two-sided */
         for (size_t i = 1; i <= after; i++)
             p *= (double)i / (double)(left + i);
         if (p * (double)(before + after - 2 * CHANGE_LEAST + 1) <= alpha)

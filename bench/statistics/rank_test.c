@@ -14,7 +14,7 @@ static int compare_doubles(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Twice the mean rank of `value` in the sorted values: whole numbers also with ties. */
+/* Twice the mean rank of `value`: an integer also with ties. */
 static size_t double_rank(const double *sorted, size_t count, double value)
 {
     size_t below = 0;
@@ -26,7 +26,7 @@ static size_t double_rank(const double *sorted, size_t count, double value)
     return 2 * below + equal + 1;
 }
 
-/* ways[k * (most + 1) + s]: in how many ways k of the ranks have the sum s. */
+/* ways[k * (most + 1) + s]: the number of ways in which k of the ranks have the sum s. */
 static double *count_ways(const size_t *ranks, size_t count, size_t chosen, size_t most)
 {
     double *ways = calloc((chosen + 1) * (most + 1), sizeof *ways);
@@ -82,7 +82,7 @@ static double normal_p(const double *sorted, size_t count, size_t chosen, size_t
     return erfc(distance / sqrt(variance) / sqrt(2.0));
 }
 
-/* How many of the sorted quotients the interval leaves out at each end: the most k with
+/* The number of sorted quotients that the interval leaves out at each end: the greatest k with
  * 2 P(U < k) at most 1 - LEVEL, U without ties. SIZE_MAX: no host memory. */
 static size_t quotients_left_out(size_t old_count, size_t new_count)
 {
@@ -144,7 +144,7 @@ static enum ar_status shift(const double *old, size_t old_count, const double *n
     qsort(quotients, count, sizeof *quotients, compare_doubles);
     out->delta = more / (double)count;
     out->ratio = (quotients[(count - 1) / 2] + quotients[count / 2]) / 2;
-    /* With none left out the interval is unbounded: too few values. */
+    /* If none is left out, the interval is unbounded: too few values. */
     out->low = left_out ? quotients[left_out - 1] : 0;
     out->high = left_out ? quotients[count - left_out] : (double)INFINITY;
     double up = out->high / out->ratio;
@@ -186,10 +186,10 @@ enum ar_status rank_test(const double *old, size_t old_count, const double *new_
     for (size_t i = 0; i < old_count + new_count; i++) {
         double value = i < old_count ? old[i] : new_[i - old_count];
         if (!(value > 0) || isinf(value))
-            return ar_error_set(error, AR_INVALID, "a rank test of factors wants numbers above 0");
+            return ar_error_set(error, AR_INVALID, "a rank test of factors needs numbers above 0");
     }
     if (!old_count || !new_count)
-        return ar_error_set(error, AR_INVALID, "a rank test wants values on both sides");
+        return ar_error_set(error, AR_INVALID, "a rank test needs values on both sides");
     enum ar_status status = test_ranks(old, old_count, new_, new_count, out, error);
     return status ? status : shift(old, old_count, new_, new_count, out, error);
 }

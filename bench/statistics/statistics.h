@@ -42,8 +42,8 @@ struct statistic_place {
 void statistic_places(const struct statistic *of, size_t count, struct statistic_place *places);
 
 /* Compares `a` with `b`, `count` values each, in pairs: -1 below, 1 above, 0 not told apart. By the
- * interval of the median of their differences; if there are too few values for one, by their ranges,
- * which must not overlap. `room` is for `count` values. */
+ * interval of the median of their differences; if there are too few values for one, by their
+ * ranges, which must not overlap. `room` is for `count` values. */
 int statistic_pair_order(const double *a, const double *b, size_t count, double *room);
 
 /* Places by pairs, of `count` rows of `values` values each, row by row. A row that begins with NaN

@@ -1,10 +1,10 @@
-/* Work in a process of its own, so that the state it leaves (of a driver, of a pool, a crash) ends with
- * it.
+/* Work in a process of its own, so that the state it leaves (of a driver, of a pool, a crash) ends
+ * with it.
  *
  * 1. The program forks; the child does the work, sends its answer through a pipe and ends without
  *    running exit handlers of the parent. No other thread may run at that moment.
- * 2. An answer is one message: a head with lengths and a check sum, the error's text, the payload. A
- *    message that is cut off or altered is no answer.
+ * 2. An answer is one message: a head with lengths and a check sum, the error's text, the payload.
+ *    A message that is cut off or altered is no answer.
  * 3. A child that exceeds its time limit is killed.
  * 4. A child does not outlive its parent, however that ends; Ctrl-C reaches both. */
 #ifndef BENCH_SUITE_CHILD_H
@@ -43,8 +43,8 @@ struct child_answer {
     size_t bytes;
 };
 
-/* Begins the work. `limit_s` 0: no limit. IO if no process can be created. The caller closes a child
- * that was begun. */
+/* Begins the work. `limit_s` 0: no limit. IO if no process can be created. The caller closes a
+ * child that was begun. */
 enum ar_status child_begin(struct child *self, child_work *work, void *argument, uint64_t limit_s,
                            struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -283,8 +283,8 @@ static enum ar_status reaches(const struct suite_axis *axis, enum list which, co
     return status;
 }
 
-/* The number of specs of a list that the key would change. A trace file has no options, and its name
- * may not be a spec. */
+/* The number of specs of a list that the key would change. A trace file has no options, and its
+ * name may not be a spec. */
 static enum ar_status count_reached(const struct suite_axis *axis, struct suite *suite,
                                     enum list which, struct names *names, size_t *count,
                                     struct ar_error *error)

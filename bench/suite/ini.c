@@ -28,7 +28,7 @@ static bool is_of_kind(const char *name, const char *known)
            name[length - 1];
 }
 
-/* Sets the section of the lines that follow: one of those known. `named` has room for a name. */
+/* Sets the section of the following lines. `named` has room for a name. */
 static enum ar_status begin_section(struct ini_line *line, char named[INI_SECTION_ROOM],
                                     const char *const *sections, size_t count,
                                     struct ar_error *error)
@@ -65,12 +65,13 @@ static enum ar_status read_line(struct ini_line *line, char named[INI_SECTION_RO
         return begin_section(line, named, sections, count, error);
     if (!line->section)
         return ar_error_set(error, AR_FORMAT,
-                            "%s:%u: \"%.40s\" stands before the first section; begin with [%s]",
+                            "%s:%u: \"%.40s\" is before the first section; begin with [%s]",
                             line->path, line->number, line->text, sections[0]);
     return entry(argument, line, error);
 }
 
-/* The next line without its end into `text`, which has room for INI_LINE_MOST bytes and a 0. */
+/* Reads the next line without its end into `text`, which has room for INI_LINE_MOST bytes and a
+ * NUL. */
 static enum ar_status next_line(FILE *file, const struct ini_line *line, char *text, bool *more,
                                 struct ar_error *error)
 {
@@ -132,7 +133,7 @@ enum ar_status ini_read(const char *path, const char *const *sections, size_t se
         if (status || !more)
             break;
         bool marked = line.number == 1 && strncmp(buffer, "\xef\xbb\xbf", 3) == 0;
-        line.text = trim(buffer + (marked ? 3 : 0)); /* an editor's byte-order mark */
+        line.text = trim(buffer + (marked ? 3 : 0)); /* byte-order mark */
         status = read_line(&line, named, sections, section_count, entry, argument, error);
     }
     free(buffer);

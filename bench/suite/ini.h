@@ -1,6 +1,6 @@
-/* Reads INI files: `[section]` lines, and entries below them, one a line. A line whose first
- * character is # or ; is a comment. What an entry means is the caller's matter: in some sections
- * it is `key = value`, in others a name. What cannot be a suite (/dev/zero) is refused early. */
+/* Reads INI files: `[section]` lines and entries below them, one on each line. A line that begins
+ * with # or ; is a comment. The caller interprets entries: in some sections they are `key = value`,
+ * in others names. A file that cannot be a suite (/dev/zero) is refused early. */
 #ifndef BENCH_SUITE_INI_H
 #define BENCH_SUITE_INI_H
 
@@ -13,8 +13,8 @@ struct ini_line {
     const char *path;
     unsigned number; /* from 1 */
     const char *section;
-    unsigned section_number; /* of the line that began it */
-    char *text;              /* without blanks around it; may be written to */
+    unsigned section_number; /* of the line that begins it */
+    char *text;              /* without blanks around it; may be modified */
 };
 
 typedef enum ar_status ini_entry(void *argument, const struct ini_line *line,
@@ -24,12 +24,13 @@ typedef enum ar_status ini_entry(void *argument, const struct ini_line *line,
 #define INI_LINE_MOST    (1 << 20) /* bytes */
 #define INI_LINES_MOST   1000000
 
-/* Calls `entry` for each one, in order. A section "tenant *" stands for every [tenant NAME]; the
- * line's section, valid during the call, is the whole name then. FORMAT and IO name file and line. */
+/* Calls `entry` for each entry, in order. A section "tenant *" stands for every [tenant NAME]; the
+ * section of the line is then the whole name, valid during the call. FORMAT and IO name file and
+ * line. */
 enum ar_status ini_read(const char *path, const char *const *sections, size_t section_count,
                         ini_entry *entry, void *argument, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Divides `key = value` in place. FORMAT where there is no equals sign or no key. */
+/* Divides `key = value` in place. FORMAT if the equals sign or the key is missing. */
 enum ar_status ini_split(const struct ini_line *line, const char **key, const char **value,
                          struct ar_error *error) AR_STATUS_CHECKED;
 

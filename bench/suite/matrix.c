@@ -1,10 +1,10 @@
-/* 1. Runs that share this process: workers take them in order from one counter. Each worker keeps the
- *    workload of its last run open, because runs of one workload are adjacent and reading a trace
- *    takes longer than many replays.
- * 2. Then, with no other thread, the runs that have a process of their own, as many at a time as there
- *    are jobs for them: one on a card, unless the user says otherwise.
- * 3. Repetitions go round: all runs once, then all runs again. So a machine that becomes slower affects
- *    all policies alike, and it does not look like a difference between them.
+/* 1. Runs that share this process: workers take them in order from one counter. Each worker keeps
+ *    the workload of its last run open, because runs of one workload are adjacent and reading a
+ *    trace takes longer than many replays.
+ * 2. Then, with no other thread, the runs that have a process of their own, as many at a time as
+ *    there are jobs for them: one on a card, unless the user says otherwise.
+ * 3. Repetitions go round: all runs once, then all runs again. So a machine that becomes slower
+ *    affects all policies alike, and it does not look like a difference between them.
  * 4. After a failure no worker takes another run. Of several failures that of the first run is
  *    reported, which does not depend on the workers: every run before it was taken before. */
 #include "bench/suite/matrix.h"

@@ -98,8 +98,8 @@ static enum ar_status look_alone(struct probe *probe, struct child *child, const
 }
 
 /* Opens the device once, in a process of its own if `alone`. If `why` is not NULL, it gets for each
- * policy of the plan the reason why it cannot work there, or "". It is no error if a card has no free
- * memory at the moment. */
+ * policy of the plan the reason why it cannot work there, or "". It is no error if a card has no
+ * free memory at the moment. */
 static enum ar_status probe_device(const struct plan *plan, const char *text, bool alone,
                                    struct ar_device_props *props, struct ar_error *why,
                                    struct ar_error *error)

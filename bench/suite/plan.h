@@ -22,8 +22,8 @@ struct plan_workload {
     struct text_list texts;
 };
 
-/* One run to do. The runs of a group (bench/report/results.h) are adjacent, in it those of a policy,
- * in these those of a replicate. */
+/* One run to do. The runs of a group (bench/report/results.h) are adjacent, in it those of a
+ * policy, in these those of a replicate. */
 struct plan_run {
     size_t policy, workload, device;
     const char *device_text;   /* its spec, with capacity and seed in place */
@@ -61,8 +61,8 @@ void plan_close(struct plan *self);
 /* The number of workers: the suite's, else one for each processor. */
 unsigned plan_jobs(const struct plan *self);
 
-/* The number of processes at a time for runs that have one each: the suite's, else one if a real card
- * is among the devices, because runs that share a card disturb each other. */
+/* The number of processes at a time for runs that have one each: the suite's, else one if a real
+ * card is among the devices, because runs that share a card disturb each other. */
 unsigned plan_jobs_alone(const struct plan *self);
 
 /* Repetitions on the device of that index: the suite's, else one, or on a real card six: the fewest
@@ -74,8 +74,8 @@ uint64_t plan_reps(const struct plan *self, size_t device);
  * state of a driver does not survive a fork, and one run would leave state for the next. */
 bool plan_wants_process(const char *text);
 
-/* The device that `run` uses by default: a real card if there is one, else `sim`, and then `why` says
- * in a sentence why no card is used. */
+/* The device that `run` uses by default: a real card if there is one, else `sim`, and then `why`
+ * says in a sentence why no card is used. */
 const char *plan_default_device(char *why, size_t why_bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* A line on the terminal that says how far the work is and how long the rest takes. It appears
- * only where standard error is a terminal, and never touches standard output. */
+/* A line on the terminal with the progress and the time left. Only if standard error is a terminal;
+ * never on standard output. */
 #ifndef BENCH_SUITE_PROGRESS_H
 #define BENCH_SUITE_PROGRESS_H
 
@@ -14,9 +14,9 @@ struct progress {
 };
 
 void progress_begin(struct progress *self, size_t total);
-/* One more of `total` is done; `label` says which. */
+/* One more of `total` is done; `label` names it. */
 void progress_step(struct progress *self, const char *label);
-/* Wipes the line. */
+/* Clears the line. */
 void progress_end(struct progress *self);
 
 #endif

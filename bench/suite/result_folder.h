@@ -34,9 +34,10 @@ enum ar_status result_folder_write(struct result_folder *self, const struct resu
                                    const struct thin_series *const *series,
                                    struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Puts all of `outputs` in their places and names them on `stream` unless that is NULL. If the folder
- * (which need not be open) contained results, reports on standard error which ones are replaced;
- * removes series and pairs of earlier suites from its data/, because they would mix with these. */
+/* Puts all of `outputs` in their places and names them on `stream` unless that is NULL. If the
+ * folder (which need not be open) contained results, reports on standard error which ones are
+ * replaced; removes series and pairs of earlier suites from its data/, because they would mix with
+ * these. */
 enum ar_status result_folder_commit(const struct result_folder *self, struct output_set *outputs,
                                     FILE *stream, struct ar_error *error) AR_STATUS_CHECKED;
 

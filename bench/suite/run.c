@@ -1,6 +1,6 @@
-/* A child sends the bytes of one struct of this same program, and then of a thin series. Lengths, the
- * numbers of the run, every enumeration and the ends of texts are checked before they are used. What
- * records borrow from the plan is not sent. */
+/* A child sends the bytes of one struct of this same program, and then of a thin series. Lengths,
+ * the numbers of the run, every enumeration and the ends of texts are checked before they are used.
+ * What records borrow from the plan is not sent. */
 #include "bench/suite/run.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* The files that a suite writes in addition to its tables, and those of them that hold the events of
- * runs: the functions that fill them in during a run or at its end. */
+/* The files that a suite writes in addition to its tables, and those of them that hold the events
+ * of runs: the functions that fill them in during a run or at its end. */
 #ifndef BENCH_SUITE_RUN_FILES_H
 #define BENCH_SUITE_RUN_FILES_H
 
@@ -69,8 +69,8 @@ enum ar_status run_files_open(struct run_files *self, FILE *const *streams,
                               struct ar_error *error) AR_STATUS_CHECKED;
 void run_files_close(struct run_files *self);
 
-/* The observers of the run of that index; and those of the pass that reads the clock, if it is a run of
- * its own. NULL: none. */
+/* The observers of the run of that index; and those of the pass that reads the clock, if it is a
+ * run of its own. NULL: none. */
 const struct observer *run_files_observer(const struct run_files *self, size_t index);
 const struct observer *run_files_timed(const struct run_files *self);
 

@@ -1,6 +1,6 @@
-/* The curve "slowdown by capacity": each workload again, on devices with a little more than its live
- * peak, then more and more. With several replicates a point is their median, each on a device by its
- * own live peak; a point has no value if one of them did not finish. */
+/* The curve "slowdown by capacity": each workload again, on devices with a little more than its
+ * live peak, then more and more. With several replicates a point is their median, each on a device
+ * by its own live peak; a point has no value if one of them did not finish. */
 #ifndef BENCH_SUITE_SLOWDOWN_H
 #define BENCH_SUITE_SLOWDOWN_H
 

@@ -72,12 +72,12 @@ void text_list_close(struct text_list *self);
 enum ar_status suite_add_policy(struct suite *self, const char *text,
                                 struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Puts the policy that `against` names, if any, before the others. Call it when all policies are there.
- * INVALID if it is none of them, or there are no replicates to pair. */
+/* Puts the policy that `against` names, if any, before the others. Call it when all policies are
+ * there. INVALID if it is none of them, or there are no replicates to pair. */
 enum ar_status suite_put_first(struct suite *self, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Sets one key of the [suite] section: "frees", "ordered". Command-line options of the same names use
- * it too. INVALID says which values are right. */
+/* Sets one key of the [suite] section: "frees", "ordered". Command-line options of the same names
+ * use it too. INVALID says which values are right. */
 enum ar_status suite_set(struct suite *self, const char *key, const char *value,
                          struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -1,5 +1,6 @@
 /* 1. Plan: all bad input is reported here. 2. Open the files: a place that cannot be written is
- * reported here. 3. Run. 4. Group the results. 5. Print the tables. 6. Put all files in their places. */
+ * reported here. 3. Run. 4. Group the results. 5. Print the tables. 6. Put all files in their
+ * places. */
 #include "bench/suite/suite_run.h"
 
 #include <stdlib.h>
@@ -118,8 +119,8 @@ static bool in_figures(const struct plan *plan, const struct plan_run *run)
            run->frees == plan->workloads[run->workload].frees[0];
 }
 
-/* A run that has a process to itself, with no other at the same time, also reads the clocks (in a pass
- * of its own); on a card a second process for that would double the time. */
+/* A run that has a process to itself, with no other at the same time, also reads the clocks (in a
+ * pass of its own); on a card a second process for that would double the time. */
 static bool timed_at_once(const struct suite_work *self, const struct plan_run *run)
 {
     return run->alone && plan_jobs_alone(&self->plan) == 1;
@@ -297,9 +298,9 @@ static enum ar_status print_replicates(const struct suite_work *self, FILE *stre
     print_title(
         stream, form, "Ratios of each replicate to the first policy's with the same seed",
         "\nPairs: each replicate divided by the first policy's with the same seed, if both\n"
-                "finished. The median ratio with its interval, and the number of replicates\n"
-                "below, at and above 1. `steady`, of programs with steps: the slowdown of the\n"
-                "second half of them, without the first, in which libraries load.\n\n");
+        "finished. The median ratio with its interval, and the number of replicates\n"
+        "below, at and above 1. `steady`, of programs with steps: the slowdown of the\n"
+        "second half of them, without the first, in which libraries load.\n\n");
     return pairs_table_print(&self->results, stream, form, error);
 }
 

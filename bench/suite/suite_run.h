@@ -1,4 +1,5 @@
-/* Runs a whole suite or a grid: plans, runs, prints the tables and puts the files in their places. */
+/* Runs a whole suite or a grid: plans, runs, prints the tables and puts the files in their
+ * places. */
 #ifndef BENCH_SUITE_SUITE_RUN_H
 #define BENCH_SUITE_SUITE_RUN_H
 
@@ -8,9 +9,9 @@
 #include "bench/suite/run_files.h"
 #include "bench/suite/suite.h"
 
-/* `run`: the runs, the latency pass, the slowdown curve. The tables go to `stream`. NEGATIVE if a run
- * did not finish and the suite requires it; the files are written then too. Other failures leave no
- * file. */
+/* `run`: the runs, the latency pass, the slowdown curve. The tables go to `stream`. NEGATIVE if a
+ * run did not finish and the suite requires it; the files are written then too. Other failures
+ * leave no file. */
 enum ar_status suite_run(const struct suite *suite, const struct suite_files *files,
                          const struct environment *environment, FILE *stream,
                          struct ar_error *error) AR_STATUS_CHECKED;

@@ -1,4 +1,4 @@
-/* See tenants_card.h. The first half is the child's, the second the parent's. */
+/* The first half runs in a child, the second in the parent. */
 #include "bench/suite/tenants_card.h"
 
 #include <errno.h>
@@ -21,18 +21,18 @@
 #define SILENCE_S   120
 #define DEVICE_ROOM 160
 
-/* What a child is told: so many steps (all: UINT64_MAX), or none: to leave. */
+/* An order to a child: the number of steps (UINT64_MAX: all); 0: leave. */
 struct order {
     uint64_t steps;
 };
 
-/* What it answers, after each step. */
+/* The answer of a child, after each step. */
 struct answer {
-    enum ar_status status; /* other than OK: `error` says why, and it has left */
+    enum ar_status status; /* other than OK: `error` says why, and the child has ended */
     bool done;             /* its workload has ended or a request has failed */
     uint64_t steps;
-    uint64_t card_bytes[PROCESS_CARDS]; /* that it holds of each */
-    uint64_t other_pools_bytes;         /* beside the pool that failed, on its card */
+    uint64_t card_bytes[PROCESS_CARDS]; /* its memory on each */
+    uint64_t other_pools_bytes;         /* on the card of the pool that failed */
     struct tenant_result result;
     struct ar_error error;
 };
@@ -46,12 +46,12 @@ struct member {
     struct process process;
     struct runner runners[PROCESS_POOLS];
     struct ar_spec devices[PROCESS_POOLS];
-    size_t count, going; /* pools that are open, and the one at work */
+    size_t count, going; /* open pools, and the one that runs */
     struct ar_device *looked_at[PROCESS_CARDS];
     size_t looked_at_count;
     struct tenant_result *result;
     int socket;
-    uint64_t waited_from_ns;               /* of the wait in hand; 0: none */
+    uint64_t waited_from_ns;               /* of the present wait; 0: none */
     uint64_t context_bytes[PROCESS_CARDS]; /* of each of its cards, before the first request */
 };
 
@@ -65,8 +65,9 @@ static enum ar_status open_device_spec(const struct member *self, uint32_t card,
     return ar_spec_parse(text, spec, error);
 }
 
-/* What each card has and has free, with this process's context on it. They are closed before the pools
- * open: a device tells its context from what others hold by what the card holds before there is one. */
+/* Reads the total and free memory of each card with this process's context on it. The devices are
+ * closed before the pools open, because a device measures its context by the memory in use before
+ * and after. */
 static enum ar_status look_at_cards(struct member *self, struct process_card *cards,
                                     struct ar_error *error)
 {
@@ -84,7 +85,7 @@ static enum ar_status look_at_cards(struct member *self, struct process_card *ca
         self->looked_at[self->looked_at_count++] = device;
         cards[i].total_bytes = device->props.total_bytes;
         ar_backing_memory(device->backing, &cards[i].free_bytes, &total_bytes);
-        if (device->backing->page_bytes) /* only whole pages can be had */
+        if (device->backing->page_bytes) /* only whole pages can be allocated */
             cards[i].free_bytes -= cards[i].free_bytes % device->backing->page_bytes;
         cards[i].compute_capability = self->tenants->cards[i].compute_capability;
     }
@@ -107,7 +108,7 @@ static enum ar_status configure(struct member *self, struct ar_error *error)
     return tenant_place(self->setup, cards, self->tenants->card_count, 0, &self->process, error);
 }
 
-/* TensorFlow's wait: other processes may free memory meanwhile. */
+/* TensorFlow's wait before a retry: other processes may free memory in the meantime. */
 static bool wait_and_see(void *argument, const struct ar_policy_request *request)
 {
     struct member *self = argument;
@@ -151,7 +152,7 @@ static enum ar_status open_pools(struct member *self, struct ar_error *error)
     return AR_OK;
 }
 
-/* The pool that is used next; each card has a context of its own. */
+/* Makes a pool current; each card has a context of its own. */
 static struct runner *turn_to(struct member *self, size_t i)
 {
     self->going = i;
@@ -159,7 +160,7 @@ static struct runner *turn_to(struct member *self, size_t i)
     return &self->runners[i];
 }
 
-/* One step of every pool; `*done` where nothing is left to do, and then all is reported. */
+/* One step of every pool; `*done` if nothing is left to do, and then all pools report. */
 static enum ar_status step(struct member *self, bool *done, struct ar_error *error)
 {
     bool all_done = true, failed = false;
@@ -183,8 +184,8 @@ static enum ar_status step(struct member *self, bool *done, struct ar_error *err
     return AR_OK;
 }
 
-/* The driver tells only what all processes hold, so a context is measured once, before the first
- * request, and pools are counted. */
+/* The driver reports only the memory of all processes together, so a context is measured once,
+ * before the first request, and pools are counted. */
 static void measure_contexts(struct member *self)
 {
     for (size_t i = 0; i < self->count; i++) {
@@ -192,12 +193,13 @@ static void measure_contexts(struct member *self)
         uint64_t bytes = device->ops->card_bytes ? device->ops->card_bytes(device) : 0;
         uint64_t pool_bytes = device->counters.physical_bytes;
         uint64_t *context_bytes = &self->context_bytes[self->runners[i].card];
-        if (!*context_bytes && bytes > pool_bytes) /* of several pools on a card the first tells */
+        if (!*context_bytes &&
+            bytes > pool_bytes) /* of several pools on a card the first one measures it */
             *context_bytes = bytes - pool_bytes;
     }
 }
 
-/* What it holds of each card. */
+/* The memory of this process on each card. */
 static void count_card_bytes(const struct member *self, struct answer *answer)
 {
     memcpy(answer->card_bytes, self->context_bytes, sizeof answer->card_bytes);
@@ -221,12 +223,12 @@ static void count_other_pools(const struct member *self, struct answer *answer)
             answer->other_pools_bytes += self->runners[i].session.device->counters.physical_bytes;
 }
 
-static bool say(struct member *self, const struct answer *answer)
+static bool send_answer(struct member *self, const struct answer *answer)
 {
     return write(self->socket, answer, sizeof *answer) == (ssize_t)sizeof *answer;
 }
 
-/* MISSING where no card can be used at all: that is no outcome of one process. */
+/* MISSING if no card can be used at all: that is no outcome of one process. */
 static enum ar_status look_for_driver(struct ar_error *error)
 {
     char why[512];
@@ -236,7 +238,7 @@ static enum ar_status look_for_driver(struct ar_error *error)
     return AR_OK;
 }
 
-/* Settings that are refused, and a card without room, are outcomes. */
+/* Refused settings, and a card without enough memory, are outcomes. */
 static enum ar_status begin(struct member *self, struct answer *answer)
 {
     struct tenant_result *result = &answer->result;
@@ -262,14 +264,14 @@ static enum ar_status begin(struct member *self, struct answer *answer)
 
 static void live(struct member *self)
 {
-    static struct answer answer; /* of this process alone: `self` keeps pointing to its result */
+    static struct answer answer; /* static: `self` keeps a pointer to its result */
     struct order order;
     self->result = &answer.result;
     answer.status = begin(self, &answer);
     answer.result.card = self->count ? self->runners[0].card : 0;
     measure_contexts(self);
     count_card_bytes(self, &answer);
-    if (!say(self, &answer))
+    if (!send_answer(self, &answer))
         return;
     while (answer.status == AR_OK && read(self->socket, &order, sizeof order) == sizeof order &&
            order.steps) {
@@ -278,7 +280,7 @@ static void live(struct member *self)
             answer.steps++;
             count_card_bytes(self, &answer);
             count_other_pools(self, &answer);
-            if (!say(self, &answer))
+            if (!send_answer(self, &answer))
                 return;
         }
     }
@@ -287,7 +289,7 @@ static void live(struct member *self)
 static _Noreturn void child_main(const struct tenants *tenants, size_t index, const char *device,
                                  int socket)
 {
-    static struct member self; /* of this process alone; too large for a stack */
+    static struct member self; /* static: too large for a stack */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     self.tenants = tenants;
     self.setup = &tenants->setups[index];
@@ -301,7 +303,7 @@ static _Noreturn void child_main(const struct tenants *tenants, size_t index, co
 
 /* ---- the parent ----------------------------------------------------------------------------- */
 
-enum presence { TO_COME, THERE, STAYING, GONE };
+enum presence { TO_COME, PRESENT, STAYING, GONE };
 
 struct tenant {
     enum presence presence;
@@ -319,11 +321,11 @@ struct party {
     struct tenant_result *results;
 };
 
-static void free_requested(struct party *self, size_t i)
+static void leave(struct party *self, size_t i)
 {
     struct tenant *tenant = &self->items[i];
     if (tenant->process) {
-        close(tenant->socket); /* the child reads an end and closes its device */
+        close(tenant->socket); /* the child reads the end of file and closes its device */
         for (int waited = 0; waited < 1000; waited++) {
             if (waitpid(tenant->process, NULL, WNOHANG) != 0) {
                 tenant->process = 0;
@@ -347,10 +349,11 @@ static void lost(struct party *self, size_t i, const char *how)
     snprintf(self->results[i].why, sizeof self->results[i].why, "%s", how);
     if (self->items[i].process)
         kill(self->items[i].process, SIGKILL);
-    free_requested(self, i);
+    leave(self, i);
 }
 
-/* Beside the pool of it that failed, on its card: others', or its own. */
+/* The process with the most memory on the card of a pool that failed: another one, or the same one
+ * by its other pools. */
 static uint64_t largest_holder(const struct party *self, size_t but, uint64_t own_bytes)
 {
     uint64_t most_bytes = own_bytes, who = own_bytes ? but : TENANTS_MOST;
@@ -363,8 +366,8 @@ static uint64_t largest_holder(const struct party *self, size_t but, uint64_t ow
     return who;
 }
 
-/* The next answer of a child; its end is one, too. */
-static enum ar_status hear(struct party *self, size_t i, struct ar_error *error)
+/* Reads the next answer of a child; its end counts as one. */
+static enum ar_status read_answer(struct party *self, size_t i, struct ar_error *error)
 {
     struct tenant *tenant = &self->items[i];
     struct answer answer = {.status = AR_OK};
@@ -394,18 +397,18 @@ static enum ar_status hear(struct party *self, size_t i, struct ar_error *error)
     if (self->tenants->setups[i].stays && answer.result.outcome == TENANT_PASSED)
         tenant->presence = STAYING;
     else
-        free_requested(self, i);
+        leave(self, i);
     return AR_OK;
 }
 
-/* Waits for answers of those that are named, one each; of all that are there where `only` is past
- * the last. Silence is an outcome. */
+/* Waits for one answer of child `only`, or of all that are present if `only` is past the last. No
+ * answer in time is an outcome. */
 static enum ar_status listen_to(struct party *self, size_t only, struct ar_error *error)
 {
     struct pollfd polled[TENANTS_MOST];
     size_t index[TENANTS_MOST], count = 0;
     for (size_t i = 0; i < self->tenants->count; i++)
-        if (self->items[i].presence == THERE && (only >= self->tenants->count || only == i)) {
+        if (self->items[i].presence == PRESENT && (only >= self->tenants->count || only == i)) {
             polled[count] = (struct pollfd){.fd = self->items[i].socket, .events = POLLIN};
             index[count++] = i;
         }
@@ -418,12 +421,12 @@ static enum ar_status listen_to(struct party *self, size_t only, struct ar_error
         if (!heard)
             lost(self, index[i], "it did not answer in time and was ended");
         else if (polled[i].revents)
-            status = hear(self, index[i], error);
+            status = read_answer(self, index[i], error);
     }
     return status;
 }
 
-static bool tell(struct party *self, size_t i, uint64_t steps)
+static bool send_order(struct party *self, size_t i, uint64_t steps)
 {
     const struct order order = {steps};
     return write(self->items[i].socket, &order, sizeof order) == (ssize_t)sizeof order;
@@ -451,17 +454,17 @@ static enum ar_status arrive(struct party *self, size_t i, struct ar_error *erro
     }
     if (process == 0) {
         close(pair[0]);
-        close_others(self); /* else none of them would read an end when it is let go */
+        close_others(self); /* else the other children would not see the end of file */
         child_main(self->tenants, i, self->device, pair[1]);
     }
     close(pair[1]);
-    *tenant = (struct tenant){.presence = THERE, .process = process, .socket = pair[0]};
+    *tenant = (struct tenant){.presence = PRESENT, .process = process, .socket = pair[0]};
     self->results[i].arrived = self->round;
     return listen_to(self, i, error);
 }
 
-/* Free: those that are ready are let go together, to the step at which another one comes; there they
- * wait until that is ready, too, however long a machine takes to start a process. */
+/* Free: children that are ready run together to the step at which another one arrives; there they
+ * wait until it is ready, however long a machine takes to start a process. */
 static void set_going(struct party *self)
 {
     uint64_t next = UINT64_MAX;
@@ -470,10 +473,10 @@ static void set_going(struct party *self)
             next = self->tenants->setups[i].arrives;
     for (size_t i = 0; i < self->tenants->count; i++) {
         struct tenant *tenant = &self->items[i];
-        if (tenant->presence != THERE || tenant->steps < tenant->told)
+        if (tenant->presence != PRESENT || tenant->steps < tenant->told)
             continue;
         tenant->told = next;
-        if (!tell(self, i, next == UINT64_MAX ? next : next - tenant->steps))
+        if (!send_order(self, i, next == UINT64_MAX ? next : next - tenant->steps))
             lost(self, i, "its process died");
     }
 }
@@ -484,8 +487,8 @@ static enum ar_status come_and_go(struct party *self, struct ar_error *error)
     for (size_t i = 0; i < self->tenants->count; i++) {
         uint64_t leaves = self->tenants->setups[i].leaves;
         if (leaves && leaves <= self->round &&
-            (self->items[i].presence == THERE || self->items[i].presence == STAYING))
-            free_requested(self, i);
+            (self->items[i].presence == PRESENT || self->items[i].presence == STAYING))
+            leave(self, i);
     }
     for (size_t i = 0; i < self->tenants->count && !status; i++)
         if (self->items[i].presence == TO_COME && self->tenants->setups[i].arrives <= self->round)
@@ -495,7 +498,7 @@ static enum ar_status come_and_go(struct party *self, struct ar_error *error)
     return status;
 }
 
-static bool anybody(const struct party *self, enum presence presence)
+static bool any_is(const struct party *self, enum presence presence)
 {
     for (size_t i = 0; i < self->tenants->count; i++)
         if (self->items[i].presence == presence)
@@ -507,9 +510,9 @@ static enum ar_status round_of_all(struct party *self, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
     for (size_t i = 0; i < self->tenants->count && !status; i++) {
-        if (self->items[i].presence != THERE)
+        if (self->items[i].presence != PRESENT)
             continue;
-        if (tell(self, i, 1))
+        if (send_order(self, i, 1))
             status = listen_to(self, i, error);
         else
             lost(self, i, "its process died");
@@ -545,8 +548,8 @@ enum ar_status tenants_card_run(const struct tenants *tenants, const char *devic
     for (size_t i = 0; i < tenants->count; i++)
         results[i].refused_by = TENANTS_MOST;
     enum ar_status status = come_and_go(self, error);
-    while (!status && (anybody(self, THERE) || anybody(self, TO_COME))) {
-        if (!anybody(self, THERE))
+    while (!status && (any_is(self, PRESENT) || any_is(self, TO_COME))) {
+        if (!any_is(self, PRESENT))
             self->round++;
         else
             status = tenants->free ? some_steps(self, error) : round_of_all(self, error);
@@ -554,7 +557,7 @@ enum ar_status tenants_card_run(const struct tenants *tenants, const char *devic
             status = come_and_go(self, error);
     }
     for (size_t i = 0; i < tenants->count; i++)
-        free_requested(self, i);
+        leave(self, i);
     signal(SIGPIPE, before);
     free(self);
     return status;

@@ -1,4 +1,4 @@
-/* See tenants_suite.h. All texts that a setup points to are copies that it owns. */
+/* All texts that a setup points to are copies that it owns. */
 #include "bench/suite/tenants_suite.h"
 
 #include <ctype.h>
@@ -73,7 +73,7 @@ static enum ar_status machine_line(const struct reading *self)
                    ? bad(self, "what can be pinned of the host's memory, such as 64GiB")
                    : AR_OK;
     if (strcmp(self->key, "card") != 0)
-        return bad(self, "a machine has card, compute_capability and host");
+        return bad(self, "[machine] has the keys card, compute_capability and host");
     if (suite->card_count == PROCESS_CARDS)
         return bad(self, "at most 16 cards");
     struct tenants_card *card = &suite->cards[suite->card_count];
@@ -116,7 +116,7 @@ static enum ar_status run_line(const struct reading *self)
     return bad(self, "there are mode, replicates, seed, turn_events and name");
 }
 
-/* The process that a line belongs to; a new one where it is the first of its section. */
+/* The process that a line belongs to; a new one for the first line of its section. */
 static enum ar_status tenant_of(struct reading *self, struct tenant_setup **setup)
 {
     struct tenants_suite *suite = self->suite;
@@ -146,7 +146,7 @@ static enum ar_status tenant_of(struct reading *self, struct tenant_setup **setu
     return (*setup)->name ? AR_OK : no_memory(self->error);
 }
 
-/* One more text of a list. */
+/* Adds a text to a list. */
 static enum ar_status add_text(const struct reading *self, const char *const **texts, size_t *count)
 {
     const char **longer = realloc((void *)(uintptr_t)*texts, (*count + 1) * sizeof *longer);

@@ -1,14 +1,16 @@
-/* A suite of processes that share a machine, read from an INI file:
+/* A suite of processes (tenants) that share a machine, read from an INI file:
  *
- *   [machine]                card = sim:profile=h100,capacity=8GiB   one line a card, in order;
- *                            compute_capability = 8                  of the card above; default 9
- *                            host = 64GiB                            that can be pinned; default 1 TiB
- *   [run]                    mode = barriered | free; replicates = N; seed = N; turn_events = N; name = TEXT
- *   [tenant NAME]            workload = SPEC (again: of its further pools), context = SIZE,
- *                            arrives = N, leaves = N (rounds), stays = yes, placement = given |
- *                            first-fit | least-loaded, needs = SIZE, pinned = yes | SPEC (a pool for its
- *                            first workload's pinned requests; yes: its framework's), and either policy = SPEC and
- *                            card = N, or its framework's settings (sim/tenants/process.h) */
+ *   [machine]      card = sim:profile=h100,capacity=8GiB   one line for each card, in order
+ *                  compute_capability = 8                  of the card above; default 9
+ *                  host = 64GiB                            host memory that can be pinned; default
+ *                                                          1 TiB
+ *   [run]          mode = barriered | free, replicates = N, seed = N, turn_events = N, name = TEXT
+ *   [tenant NAME]  workload = SPEC (again for each further pool), context = SIZE, arrives = N,
+ *                  leaves = N (rounds), stays = yes, needs = SIZE,
+ *                  placement = given | first-fit | least-loaded,
+ *                  pinned = yes | SPEC (a pool for the pinned requests of its first workload; yes:
+ *                  its framework's), and either policy = SPEC and card = N, or the settings of its
+ *                  framework (sim/tenants/process.h) */
 #ifndef BENCH_SUITE_TENANTS_SUITE_H
 #define BENCH_SUITE_TENANTS_SUITE_H
 

@@ -53,7 +53,7 @@ check only_the_recorded_part_fits grep -q '^What is recorded fits in 120.0 MiB' 
 lora=workloads/data/lora_recompute.default.csv.gz
 "$ALLOCRIG" run -d sim -p torch:limit=4100MiB -w "$lora" --on-fail stop --metrics none --snapshot "$tmp/cut.pickle" >/dev/null 2>&1
 run advise "$tmp/cut.pickle" --jobs 2
-check pressure_is_seen grep -q '^It gave memory back as under a limit' "$out"
+check pressure_is_seen grep -q '^It released memory as under a limit' "$out"
 check and_not_taken_for_releases not says 'released its cache'
 check a_snapshot_cut_at_a_failure grep -qE '^The trace ends with a request of 680\.7 MiB' "$out"
 # The one that is advised comes first of those to set; here it is row 7 of the table.
@@ -69,7 +69,7 @@ check a_setting_for_the_part says '^What is recorded fits in 3\.844 GiB with PYT
 # what such a program gives back by itself.
 "$ALLOCRIG" run -d sim -p torch:expandable_segments=true,limit=2624439766 -w matmul_cache --on-fail stop --metrics none --snapshot "$tmp/pages.pickle" >/dev/null 2>&1
 run advise "$tmp/pages.pickle" --jobs 2
-check pressure_is_seen_over_pages grep -q '^It gave memory back as under a limit, or on a card, of 2\.442 GiB to 2\.561 GiB' "$out"
+check pressure_is_seen_over_pages grep -q '^It released memory as under a limit, or on a card, of 2\.442 GiB to 2\.561 GiB' "$out"
 check pages_agree says 'Replayed under torch:conf=expandable_segments:True every address, segment'
 "$ALLOCRIG" run -d sim -p torch:expandable_segments=true -w phases:cycles=2 --on-fail stop --metrics none --snapshot "$tmp/phases.pickle" >/dev/null 2>&1
 run advise "$tmp/phases.pickle" --jobs 2
@@ -87,7 +87,7 @@ run advise "$tmp/tries.pickle" --capacity 4GiB --jobs 2 --json -
 check the_drivers_pool_is_left_open quietly test "$(grep -A24 '"policy": "async"' "$out" | grep -c '"certain": false')" -ge 1
 "$ALLOCRIG" run -d sim:capacity=2100MiB -p torch -w matmul_cache --metrics none --snapshot "$tmp/tries.pickle" >/dev/null 2>&1
 run advise "$tmp/tries.pickle" --jobs 2
-check what_was_survived_is_said says '^1 request was not served, and the program went on'
+check what_was_survived_is_said says '^1 request was not served, and the program continued'
 
 # Five CUDA graphs: other allocators of PyTorch have no pools for them.
 run advise workloads/data/graphs.default.csv.gz --capacity 430MiB --jobs 2
@@ -103,14 +103,14 @@ check settings_that_change_nothing says '^No different from what was recorded: .
 check lines_fit_80_columns quietly test -z "$(awk 'length > 80' "$out" | grep -v PYTORCH_)"
 check no_progress_without_a_terminal quietly test ! -s "$err"
 run advise tests/golden/data/snapshots/side_streams.default.pickle.gz --jobs 2
-check how_far_it_is_from_what_was_recorded says '^Played without the recorded addresses the recorded setting takes 2\.559 GiB in place of 2\.520 GiB \(\+1\.55 %\)'
+check how_far_it_is_from_what_was_recorded says '^Replayed without the recorded addresses the recorded setting takes 2\.559 GiB in place of 2\.520 GiB \(\+1\.55 %\)'
 run advise workloads/data/side_streams.default.csv.gz --capacity 760MiB --jobs 2
 check left_open_where_completions_decide says 'as recorded it may or may not, see \? below'
-check not_where_it_is_the_same not says 'Played without the recorded addresses'
-check what_the_mark_means says '^\?: with blocks of other streams free at once, or with room for one of 64\.00 MiB more or less, it is the other way round'
+check not_where_it_is_the_same not says 'Replayed without the recorded addresses'
+check what_the_mark_means says '^\?: with blocks of other streams free at once, or with memory for one of 64\.00 MiB more or less, the answer is the opposite'
 gunzip -c workloads/data/streams_prefetch.default.csv.gz | grep -v '^kernel,' >"$tmp/still.csv"
 run advise "$tmp/still.csv" --jobs 2
-check why_no_slowdown says 'no kernels, so no slowdown can be told'
+check why_no_slowdown says 'no kernels, so the slowdown is not known'
 
 # Two ranks, of which the second needs 20 MiB more; as two batches they are 10 MiB for each.
 printf '# allocrig-trace 1\n# recorder: torch 2.11.0\na,0,41943040\nf,0\n' >"$tmp/small.trace"

@@ -50,8 +50,8 @@ if "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -shared -fPIC -o "$tmp/libnvidia-m
         check "card_is_described_$visible" says '^Card: Stand-in, driver 580.1, CUDA 13.0; clock 1410 of at most 1980 MHz, 61 C, ? '
     done
     tr -s ' \n' ' ' <"$out" >"$tmp/one_line"
-    check throttling_is_warned_of grep -q 'Warning: the card.s clocks were held down (software power cap, hardware thermal slowdown)' "$tmp/one_line"
-    check others_are_warned_of grep -q 'Warning: before the runs 2 other processes held 1.000 GiB of the card' "$tmp/one_line"
+    check throttling_is_warned_of grep -q 'Warning: the card.s clocks were reduced (software power cap, hardware thermal slowdown)' "$tmp/one_line"
+    check others_are_warned_of grep -q 'Warning: before the runs 2 other processes used 1.000 GiB of the card' "$tmp/one_line"
     check variables_are_kept grep -q '"PYTORCH_CUDA_ALLOC_CONF": "a:b"' "$tmp/context.json"
     check card_is_kept grep -q '"uuid": "GPU-1"' "$tmp/context.json"
     check unknown_is_null grep -q '"power_mw": null' "$tmp/context.json"

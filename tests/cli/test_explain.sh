@@ -58,11 +58,11 @@ check no_cache_has_its_price says ' direct: peak [^,]*, 0 flushes, slowdown [2-9
 event=$(sed -n '1s/.*event \([0-9]*\),.*/\1/p' "$out")
 "$ALLOCRIG" run -p torch -w "$lora" -d sim:capacity=4100MiB --metrics none --json "$tmp/run.json" >/dev/null
 check run_fails_at_the_same_event grep -q "\"first_failed_event\": $event," "$tmp/run.json"
-check moving_them_would_help says 'holds 1 live block of 680\.7 MiB: were these elsewhere, it would fit'
+check moving_them_would_help says 'holds 1 live block of 680\.7 MiB: without them it would fit'
 printf '# allocrig-trace 1\na,0,41943040\na,1,20971520\na,2,41943040\nf,1\na,3,22020096\n' >"$tmp/never.trace"
 run explain "$tmp/never.trace" -p first-fit -d sim:capacity=100MiB
 check never_enough grep -q '^  never enough' "$out"
-check nor_by_moving_blocks says 'for which there is no room elsewhere: all that is free is 1\.000 MiB less'
+check nor_by_moving_blocks says 'for which there is no free memory elsewhere: all that is free is 1\.000 MiB less'
 run explain "$lora" -p torch:expandable_segments=true -d sim:capacity=4100MiB
 check the_setting_does_pass says 'every request was served'
 "$ALLOCRIG" explain "$lora" -p torch -d sim:capacity=4100MiB --jobs 1 >"$tmp/1"
@@ -113,7 +113,7 @@ check all_of_the_file_was_looked_at not says 'was not looked at'
 { printf '%s\n' "$message"; head -c 20000000 /dev/zero | tr '\0' x; } >"$tmp/line.log"
 run explain --message "$tmp/line.log"
 check a_message_before_a_long_line grep -qE '^fragmentation: ' "$out"
-check and_it_says_so says 'What the file holds further on was not looked at'
+check and_it_says_so says 'The rest of the file was not read'
 rm "$tmp/line.log"
 refuses no_such_log 2 'x.log: cannot be read: No such file' explain --message x.log
 refuses no_such_path 2 'no/x: cannot be read: No such file' explain --message no/x

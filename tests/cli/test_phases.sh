@@ -33,7 +33,7 @@ check steps_have_no_row [ -z "$(row growth step 4)" ]
 phases -p torch phases:cycles=8,trim=no
 is unasked_it_keeps_all "$(row torch wake 7)" torch sleep 7
 check and_holds_something [ "$(row torch sleep 7)" != 0.0 ]
-# One block of 1 MiB a cycle is never let go; segments for small blocks have 2 MiB: every second cycle.
+# One block of 1 MiB a cycle is never freed; segments for small blocks have 2 MiB: every second cycle.
 phases -p torch -p direct phases:leak=1
 is leak_is_seen 1024.0 direct sleep 9
 is leak_is_seen_through_a_cache 1024.0 torch sleep 9

@@ -228,7 +228,7 @@ run run -d sim -p growth:limit=64M -w order_flip
 check short_units_mean_the_same grep -q 'DNF @' "$out"
 refuses bad_size 2 'limit.*"64Mx" is not a size' run -d sim -p growth:limit=64Mx -w order_flip
 
-# -- blocks let go that are not complete, under the oracle; memory given back right after
+# -- pending blocks, under the oracle; memory is released right after
 for policy in torch vmm gmlake; do
     for frees in ordered recorded; do
         run run -d sim -p checked+$policy -w workloads/data/side_streams.default.csv.gz --frees $frees
