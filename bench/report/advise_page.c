@@ -587,7 +587,7 @@ enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
         return status;
     print_settings(stream, result);
     fprintf(stream,
-            "\nTried: %zu settings, their pairs, and policies. Pairs are shown where they need\n"
+            "\nTried: %zu settings, their pairs, and policies. Pairs are shown if they need\n"
             "1 %% less than both halves.\n",
             result->tried);
     return AR_OK;

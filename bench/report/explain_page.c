@@ -171,7 +171,7 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
 {
     static const struct table_column columns[] = {
         {"block", "", true, 0},
-        {"beside it", "free MiB", false, 0},
+        {"adjacent", "free MiB", false, 0},
         {"made", "event", false, 0},
         {"age", "events", false, 0},
         {"asked", "since, MiB", false, 0},

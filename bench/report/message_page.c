@@ -64,8 +64,8 @@ static void print_missing(FILE *stream, const struct message *message)
         {MESSAGE_FIGURE_TOTAL, "how much there is in all"},
         {MESSAGE_FIGURE_FREE, "how much was free"},
         {MESSAGE_FIGURE_UNALLOCATED, "how much of the pool was unused"},
-        {MESSAGE_FIGURE_OTHERS, "what other processes held"},
-        {MESSAGE_FIGURE_OUTSIDE_POOL, "what this process held outside of the pool"},
+        {MESSAGE_FIGURE_OTHERS, "the memory of other processes"},
+        {MESSAGE_FIGURE_OUTSIDE_POOL, "the memory of this process outside of the pool"},
     };
     char line[512] = "The message does not say";
     bool any = false;
@@ -108,13 +108,13 @@ static void print_unaccounted(FILE *stream, const struct message *message)
     const struct message_figure *figures = message->figures;
     const struct message_figure *total = &figures[MESSAGE_FIGURE_TOTAL];
     const struct message_figure *available = &figures[MESSAGE_FIGURE_FREE];
-    const struct message_figure *held = &figures[MESSAGE_FIGURE_RESERVED];
+    const struct message_figure *reserved = &figures[MESSAGE_FIGURE_RESERVED];
     char line[256], text[32];
-    if (!total->known || !available->known || !held->known ||
+    if (!total->known || !available->known || !reserved->known ||
         figures[MESSAGE_FIGURE_OTHERS].known || figures[MESSAGE_FIGURE_OUTSIDE_POOL].known ||
-        total->bytes < available->bytes + held->bytes)
+        total->bytes < available->bytes + reserved->bytes)
         return;
-    uint64_t rest = total->bytes - available->bytes - held->bytes;
+    uint64_t rest = total->bytes - available->bytes - reserved->bytes;
     if (rest < figures[MESSAGE_FIGURE_ASKED].bytes)
         return;
     snprintf(line, sizeof line,
@@ -138,9 +138,9 @@ static bool is_limited(const struct message *message)
 static bool passes_limit(const struct message *message)
 {
     const struct message_figure *figures = message->figures;
-    const struct message_figure *held = &figures[MESSAGE_FIGURE_RESERVED];
-    return is_limited(message) && held->known &&
-           held->bytes + figures[MESSAGE_FIGURE_ASKED].bytes >
+    const struct message_figure *reserved = &figures[MESSAGE_FIGURE_RESERVED];
+    return is_limited(message) && reserved->known &&
+           reserved->bytes + figures[MESSAGE_FIGURE_ASKED].bytes >
                figures[MESSAGE_FIGURE_ALLOWED].bytes;
 }
 
@@ -225,7 +225,7 @@ static const char *paste(enum message_framework framework)
 {
     static const char *const texts[] = {
         [MESSAGE_PYTORCH] =
-            "Paste all of it, or the log that holds it: behind these words PyTorch says how much "
+            "Paste all of it, or the whole log: after these words PyTorch says how much "
             "the card has, how much was free, and what it had allocated and reserved.",
         [MESSAGE_TENSORFLOW] =
             "Paste the log with the lines before it too: there the allocator writes its "
@@ -233,9 +233,9 @@ static const char *paste(enum message_framework framework)
         [MESSAGE_JAX] = "Paste the log with the lines around it too: there the allocator writes "
                         "its statistics (Limit, InUse).",
         [MESSAGE_CUPY] =
-            "Paste all of it: behind these words CuPy says what it had allocated so far, and, "
-            "where one is set, the limit.",
-        [MESSAGE_RMM] = "Paste all of it: where a pool may not grow, RMM says its current size "
+            "Paste all of it: after these words CuPy says what it had allocated so far, and, "
+            "if one is set, the limit.",
+        [MESSAGE_RMM] = "Paste all of it: if a pool may not grow, RMM says its current size "
                         "and its maximum.",
     };
     return texts[framework];

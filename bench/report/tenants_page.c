@@ -73,7 +73,7 @@ static void slowdown(struct table *table, const struct tenants_page *page, size_
         table_cell(table, "-");
 }
 
-/* What a row does not show: settings that were refused, and the process that held the memory. */
+/* What a row does not show: settings that were refused, and the process with the memory. */
 static void print_reasons(FILE *stream, const struct tenants_page *page)
 {
     for (size_t i = 0; i < page->count; i++) {
@@ -93,10 +93,10 @@ static void print_reasons(FILE *stream, const struct tenants_page *page)
                             page->setups[i].name,
                             ar_size_print(result->refused_bytes, size, sizeof size), result->card);
         else if (result->refused_by < page->count)
-            sentence_format(
-                stream, 2, "%s: %s refused; %s holds most of card %" PRIu32 " beside it",
-                page->setups[i].name, ar_size_print(result->refused_bytes, size, sizeof size),
-                page->setups[result->refused_by].name, result->card);
+            sentence_format(stream, 2, "%s: %s refused; %s holds most of card %" PRIu32 " besides",
+                            page->setups[i].name,
+                            ar_size_print(result->refused_bytes, size, sizeof size),
+                            page->setups[result->refused_by].name, result->card);
     }
 }
 
@@ -138,8 +138,8 @@ static enum ar_status print_one(FILE *stream, const struct tenants_page *page,
     table_close(table);
     print_reasons(stream, page);
     fprintf(stream,
-            "\nPeaks of bytes; used: with the context, after a step; at end: what it held when\n"
-            "its work had ended, which comes back when it leaves. slow: time over that when\n"
+            "\nPeaks of bytes; used: with the context, after a step; at end: what it has when its\n"
+            "work has ended, which is released when it leaves. slow: time divided by that when\n"
             "it runs alone%s.\n",
             page->real ? "" : "; kernels of several processes do not slow each other here");
     return status;

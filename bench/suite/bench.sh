@@ -3,8 +3,8 @@
 #   bench/suite/bench.sh BUILD_FOLDER [SUITE.ini]
 # Without a suite: workloads/suites/card.ini if a card can be used, otherwise
 # workloads/suites/default.ini on the simulated device. Results go to results/latest.
-# A run that was ended goes on where it stopped: BUILD_FOLDER/bench-PROGRAM-SUITE.journal, named by the
-# checksums of both, holds what is done.
+# An interrupted run continues: BUILD_FOLDER/bench-PROGRAM-SUITE.journal, named by the checksums of both, holds the
+# finished runs.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -eu
 [ $# -ge 1 ] || { echo 'usage: bench/suite/bench.sh BUILD_FOLDER [SUITE.ini]' >&2; exit 2; }

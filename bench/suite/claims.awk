@@ -3,7 +3,7 @@
 #                         cuda, of what can be measured there, with -v cards=N
 #   -v mode=judge         the page in Markdown, from the numbers in the second file (experiment,field,value);
 #                         -v tsv=FILE: verdicts and what figures need; -v swap=ROW (all: each): with experiment and control exchanged.
-#                         Ends with 1 where a verdict is another than the one expected.
+#                         Exit status 1 if a verdict is not the expected one.
 # A claim's measure is one number, or two with / or - between. Its letters a, b stand for the
 # experiments that the row names; for its control the same measure is taken of those named there.
 function fail(text) {

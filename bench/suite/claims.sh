@@ -1,18 +1,18 @@
 #!/bin/bash
-# Measures what people say about GPU memory and judges it, row by row (workloads/suites/claims/claims.ini).
+# Measures claims about GPU memory and judges them, row by row (workloads/suites/claims/claims.ini).
 # Usage: bench/suite/claims.sh [--resume] [--figures] FOLDER [sim|cuda]
 #                     measures, judges and, with --figures, draws FOLDER/figures (plots/claim_rows.sh)
 #        bench/suite/claims.sh --judge FOLDER [sim|cuda] [ROW|all]
 #                     judges what is in FOLDER; with experiment and control exchanged in that row
 #
 # FOLDER/numbers.csv      experiment,field,value
-# FOLDER/times.tsv        experiment, seconds, and checksums of what was run and of what came out, as each is done; --resume
-#                         measures only what is not there, was changed or is no longer whole
-# FOLDER/data/NAME.csv    what the experiment held: process,at,live_bytes,reserved_bytes,physical_bytes
-# FOLDER/data/NAME.steps  where driver calls are told by step: step,call_ns
-# FOLDER/claims.md        the page; claims.tsv: verdicts, and what plots/claim_rows.sh draws
-# An experiment that fails, or is not done after CLAIMS_LIMIT_S seconds (60), is told, and the others are measured.
-# Ends with 1 where a row does not come out as expected.
+# FOLDER/times.tsv        experiment, seconds, checksums of its command and of its output, added as each ends; --resume
+#                         measures only experiments that are missing, have changed or are incomplete
+# FOLDER/data/NAME.csv    memory of the experiment: process,at,live_bytes,reserved_bytes,physical_bytes
+# FOLDER/data/NAME.steps  driver calls by step, if measured: step,call_ns
+# FOLDER/claims.md        the page; claims.tsv: verdicts, and the data of plots/claim_rows.sh
+# An experiment that fails, or is not done after CLAIMS_LIMIT_S seconds (60), is reported, and the others are
+# measured. Exit status 1 if a row does not come out as expected.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
@@ -75,7 +75,7 @@ events() {
     [ ! -f "$workload" ] || { cp "$workload" "$work/trace.txt" && return; }
     limited "$1" gen "$workload" -o "$work/trace.txt"
 }
-# split NAME STEP: how reserved bytes rise from the end of the first step to that of STEP, and in as many after
+# split NAME STEP: the rise of reserved bytes from the end of the first step to that of STEP, and in as many steps after
 split() {
     grep -v '^#' "$work/trace.txt" | awk -F, -v name="$1" -v at="$2" '
         FNR == NR { if (/^m,step/) step[++steps] = NR - 1; next }
@@ -84,7 +84,7 @@ split() {
             printf "%s,rise_before_bytes,%.0f\n", name, held[step[at]] - held[step[1]]
             printf "%s,rise_after_bytes,%.0f\n", name, held[step[2 * at - 1]] - held[step[at]] } }' - "$work/series.csv"
 }
-# tape NAME: of what the forward pass of the third step asked for as activations, how much lives at the loss
+# tape NAME: the activations that the forward pass of the third step requested, and the part live at the loss
 tape() {
     grep -v '^#' "$work/trace.txt" | awk -F, -v name="$1" '
         /^a,/ && /tag=activation/ && step == 2 { mine[$2] = $3; asked += $3; held += $3 }
@@ -107,7 +107,7 @@ phase() {
             if (n > 1) printf "%s,phase_slope_bytes,%.6f\n", name, (n * sxy - sx * sy) / (n * sxx - sx * sx)
         }' - "$work/series.csv"
 }
-# warm_up NAME FROM-TO: what the driver's calls took in each step: in the first, in the second, in each of the first three,
+# warm_up NAME FROM-TO: the time of the driver's calls in each step: in the first, in the second, in each of the first three,
 # in each of those, and in all
 warm_up() {
     grep -v '^#' "$work/trace.txt" | awk -F, -v name="$1" -v later="$2" -v out="$folder/data/$1.steps" '
@@ -157,7 +157,7 @@ run_experiment() {
 tenants_experiment() {
     local name=$1 suite=${command#tenants }
     suite=${suite%% *}
-    # What each holds after each round is known of simulated processes only.
+    # The memory of each process after each round is known only if it is simulated.
     : >"$work/series.csv"
     case $device in
     sim) ask "$name" --no-alone --csv "$work/result.csv" --series "$work/series.csv" ;;
@@ -170,7 +170,7 @@ tenants_experiment() {
           for (i = 4; i <= NF; i++) if (title[i] == "failed_space") print name "," $2 ".failed_pinned," ($i == "pinned")
           for (i = 4; i <= NF; i++) if ($i ~ /^[0-9]+$/) print name "," $2 "." title[i] "," $i }
         END { print name ",passed_processes," passed + 0 "\n" name ",refused_processes," refused + 0 }' "$work/result.csv"
-    # What all processes and their contexts hold of the cards, at most: a round is known by its cards' free bytes.
+    # The most memory of all processes and their contexts on the cards: the free bytes of the cards identify a round.
     awk -F, -v name="$name" -v capacity="$(sed -n 's/^card = .*capacity=\([0-9]*\)GiB.*/\1/p' "$suite" | awk '{ s += $1 } END { print s * 2 ^ 30 }')" '
         NR > 1 && $4 != "host" && !($4 in free && free[$4] <= $8) { free[$4] = $8; cards++ }
         END { for (c in free) sum += free[c]; if (cards) printf "%s,used_bytes,%.0f\n", name, capacity - sum }' "$work/series.csv"
@@ -179,9 +179,9 @@ tenants_experiment() {
         awk -F, -v OFS=, 'NR > 1 { print $3 ($4 == "host" ? "_pinned" : ""), $1, $5, $6, $7 }' "$work/series.csv"
     } >"$folder/data/$name.csv"
 }
-# The need is found among simulated cards. A card puts regions at other addresses, and policies that take the lowest of
-# equal holes then place otherwise and may need more or less: there the need is looked for around the simulated one, in
-# doubled steps and then by halves, down to a page.
+# The need is found among simulated cards. A card puts regions at other addresses, so policies that take the lowest of
+# equal free blocks place differently and may need more or less: the need on a card is searched around the simulated
+# one, in doubled steps and then by halving, down to a page.
 capacity_experiment() {
     local page=2097152 need less step half middle
     ask "$1" --jobs 1 --json "$work/result.json"
@@ -200,11 +200,11 @@ capacity_experiment() {
         done
     fi
     number "$1" need_bytes "$need"
-    # What it held there.
+    # Its memory there.
     command=$command$need
     run_experiment "$1" '' '' '' ''
 }
-# enough NAME BYTES: whether it finishes on a card of that many
+# enough NAME BYTES: whether it finishes on a card of that size
 enough() {
     [ "$2" -gt 0 ] || return 1
     command="$command$2" ask "$1" --reps 1 --jobs 1 --csv "$work/need.csv"
@@ -213,7 +213,7 @@ enough() {
 passed() {
     awk -f plots/clean.awk "$1" | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "passed") at = i } NR == 2 { print $at }'
 }
-# Each in a process of its own, which ends where it fails.
+# Each experiment has a process of its own, which ends if it fails.
 experiment() (
     case $command in
     tenants\ *) tenants_experiment "$1" ;;
@@ -221,11 +221,11 @@ experiment() (
     *) run_experiment "$@" ;;
     esac
 )
-# identity TEXT: of the experiment: what is run, with the program and all files that a command may name
+# identity TEXT: a checksum of the experiment: its command, the program and all files that a command may name
 identity() {
     { echo "$command $1" && cat "$given"; } | cksum | tr ' ' -
 }
-# outcome NAME: a checksum of what the folder holds of the experiment
+# outcome NAME: a checksum of the files of the experiment in the folder
 outcome() {
     { grep "^$1," "$folder/numbers.csv"; cat "$folder/data/$1.csv" "$folder/data/$1.steps" 2>/dev/null; } | cksum | tr ' ' -
 }
@@ -242,7 +242,7 @@ measure() {
     while IFS='|' read -r name command step tape phase later; do
         at=$((at + 1))
         stamp=$(identity "$step|$tape|$phase|$later")
-        # The numbers come first, so what is in the list was whole then.
+        # The numbers are written first, so an experiment in the list is complete.
         ! grep -qE "^$name${tab}[0-9.]+$tab$stamp$tab$(outcome "$name")\$" "$folder/times.tsv" || continue
         sed -i "/^$name,/d" "$folder/numbers.csv"
         [ ! -t 2 ] || printf '\r\033[K%d of %d: %.60s' "$at" "$count" "$name" >&2

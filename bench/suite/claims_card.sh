@@ -1,13 +1,13 @@
 #!/bin/bash
-# Measures what people say about GPU memory: greedy and growth, embeddings, tapes, workspaces.
+# Measures claims about GPU memory on a card: greedy and growth, embeddings, tapes, workspaces.
 # Usage: bench/suite/claims_card.sh FOLDER [DEVICE]      (DEVICE: cuda, the default, or sim)
 #
 # FOLDER/series-RUN.csv    memory after each event, thinned: event,live_bytes,reserved_bytes,physical_bytes
 # FOLDER/calls-RUN.csv     each driver call
 # FOLDER/result-RUN.csv    all figures of the run
-# FOLDER/numbers.csv       what bench/suite/claims_page.sh judges: key,value (empty: not measured)
-# Traces carry no step marks where the card is asked how much it has given: it is then asked only
-# once, at the end, when the program's blocks are gone.
+# FOLDER/numbers.csv       the input of bench/suite/claims_page.sh: key,value (empty: not measured)
+# Traces have no step marks if the card is asked for its memory use: it is then asked only once, at the
+# end, when the program's blocks are free.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
@@ -117,14 +117,14 @@ for run in embedding no_table; do
     done
 done
 
-# Tape: the third step. Which of the live bytes are activations, the tags of the trace say.
+# Tape: the third step. The tags of the trace tell which live bytes are activations.
 tape=gradient_tape:steps=4,lengths=512
 generate tape "$tape"
 generate recompute "$tape,recompute=4"
 generate persistent "$tape,persistent=yes"
 for run in tape recompute persistent; do
     one "$run" growth "$work/$run.txt"
-    # begin, loss, end of the backward pass, end of the step; activations asked for in the forward
+    # begin, loss, end of the backward pass, end of the step; activations requested in the forward
     # pass, those of them live at the loss and at the end of the backward pass
     read -r begin loss backward end asked held left < <(grep -v '^#' "$work/$run.txt" | awk -F, '
         /^a,/ && /tag=activation/ && step == 2 && !loss { mine[$2] = $3; asked += $3; held += $3 }
@@ -145,8 +145,8 @@ for run in tape recompute persistent; do
     number "${run}_live_end_bytes" "$(at "$run" "$end" live)"
 done
 
-# Workspaces and kernels. Without step marks; `module`: memory beside the pool that the trace holds
-# for each kernel (o events), the rest beside the pool is the card's own.
+# Workspaces and kernels. Without step marks; `module`: memory outside of the pool that the trace has
+# for each kernel (o events); the rest outside of the pool is the card's own.
 products='matmul_cache:shapes=512;1000;2048;3000,repeat=3,context=0'
 for module in 0 4MiB; do
     generate products "$products,module=$module"

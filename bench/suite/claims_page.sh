@@ -1,9 +1,9 @@
 #!/bin/bash
-# Judges what bench/suite/claims_card.sh measured and writes the page, in Markdown, to standard output.
-# Usage: bench/suite/claims_page.sh FOLDER [FIGURES]     (FIGURES: where the page finds its pictures)
-# A claim holds only where all its measurements are there and meet their bounds, which the page states,
-# and where each control, a program or policy of which the claim is not true, comes out the other way.
-# Ends with 1 where a claim does not hold or was not measured.
+# Judges the measurements of bench/suite/claims_card.sh and writes the page, in Markdown, to standard output.
+# Usage: bench/suite/claims_page.sh FOLDER [FIGURES]     (FIGURES: the folder of the page's pictures)
+# A claim holds if all its measurements exist and meet their bounds, which the page states, and if each control, a
+# program or policy for which the claim is not true, comes out the other way.
+# Exit status 1 if a claim does not hold or was not measured.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Which capacities serve a workload as one of its parameters grows: every policy x value x capacity is
-# run, passes or fails, and goes into a table and a CSV file, from which plots/frontier.gp draws. Usage:
+# Which capacities serve a workload as one of its parameters grows: runs every policy x value x capacity, and
+# writes whether each passes to a table and a CSV file, from which plots/frontier.gp draws. Usage:
 #   bench/suite/frontier.sh -p SPEC [-p SPEC].. -w GENERATOR --vary KEY=A,B,C.. --capacity C1,C2,..
 #                           [--csv FILE] [--draw FOLDER]
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac

@@ -109,7 +109,7 @@ static enum ar_status expand(struct text_list *out, const char *text, struct ar_
         begin = at + 1;
     if (begin == 0 || text[begin - 1] != '=')
         return ar_error_set(error, AR_INVALID,
-                            "\"%.80s\": a list a|b stands where a value stands: key=a|b", text);
+                            "\"%.80s\": a list a|b takes the place of a value: key=a|b", text);
     size_t end = find(text, bar, ",)");
     enum ar_status status = AR_OK;
     for (size_t at = begin, next; at <= end && !status; at = next + 1) {

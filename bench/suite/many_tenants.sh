@@ -1,7 +1,8 @@
 #!/bin/bash
-# Many processes on a few cards, barriered and free: how long the simulation takes, and that it gives the same bytes again.
-# Usage: bench/suite/many_tenants.sh [PROCESSES [CARDS [EVENTS]]]     (64 8 1000000: each process has at least so many events)
-# Ends with 1 where two runs differ, a process does not end, or one of the default size takes 120 s or more.
+# Many processes on a few cards, barriered and free: the time of the simulation, and whether a repetition gives the
+# same bytes. Usage: bench/suite/many_tenants.sh [PROCESSES [CARDS [EVENTS]]]     (64 8 1000000: at least so many
+# events each) Exit status 1 if two runs differ, a process does not end, or one of the default size takes 120 s or
+# more.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -u
 processes=${1:-64} cards=${2:-8} events=${3:-1000000}

@@ -1,19 +1,17 @@
 #!/bin/bash
-# Makes what `allocrig model` reads: each policy and workload once on the card, and once on `sim`
-# with the addresses that the card gave. Usage: bench/suite/model_cells.sh FOLDER [card|sim|both]
+# Makes the input of `allocrig model`: each policy and workload once on the card, and once on `sim` with the addresses
+# that the card returned. Usage: bench/suite/model_cells.sh FOLDER [card|sim|both]
 #     [-p REGEX] [-w REGEX] [-s PROFILE] [-c [-a AGAIN]..]
 #
-# `card` runs one after the other, so that none disturbs another; what is there is left alone, so a
-# folder that was interrupted goes on. `sim` needs no card and runs on all processors. PROFILE is
-# the simulated card (default h100, or a file that `allocrig calibrate` wrote). `plan` and
-# `stalloc`, which need a file of their own for each workload, are left out.
+# `card` runs one after the other, so that none disturbs another, and skips runs that exist, so an interrupted folder
+# continues. `sim` needs no card and runs on all processors. PROFILE is the simulated card (default h100, or a file of
+# `allocrig calibrate`). `plan` and `stalloc`, which need a file of their own for each workload, are left out.
 #
-# -c tells the simulated device how fast the host was: host_clock_ns is what reading the clock took
-# there, the median of clock_ns in the cell's card.csv, here and in the folders AGAIN, which hold
-# repetitions of the runs on the card (of two middle ones the mean, in whole ns). A cell where no
-# card.csv tells it is not run.
+# -c tells the simulated device the speed of the host: host_clock_ns is the time of reading the clock, the median of
+# clock_ns in the run's card.csv, here and in the folders AGAIN, which have repetitions of the runs on the card (of
+# two middle ones the mean, in whole ns). A run is left out if no card.csv has it.
 #
-# Ends with 1 where a cell failed or was not run, with 2 where the arguments are wrong.
+# Exit status 1 if a run failed or was left out, 2 if the arguments are wrong.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u

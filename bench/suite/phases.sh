@@ -1,13 +1,13 @@
 #!/bin/bash
-# What a pool holds at the end of each phase of a long program, and whether that grows: a table in Markdown.
+# The memory of a pool at the end of each phase of a long program, and its growth: a table in Markdown.
 # Usage: bench/suite/phases.sh [-p SPEC].. [-o FILE] [WORKLOAD]..
-# Without workloads: 20 cycles of training, evaluation, offload, sleep and wake, and 10,000 steps of drawn lengths;
-# without policies: seven of them. Any workload with marks (m events) will do; its simulated card is an H100. With -o the
-# tables go to FILE and to standard output when all of them are done.
+# Without workloads: 20 cycles of training, evaluation, offload, sleep and wake, and 10,000 steps of random lengths;
+# without policies: seven of them. Takes any workload with marks (m events); its simulated card is an H100. With -o
+# the tables go to FILE and to standard output when all of them are done.
 #
-# residue: reserved less live bytes. drift: the slope of reserved bytes, by least squares over the last three
-# quarters of the ends of that phase, so that what is taken once at the start is left out. Where a program has phases
-# its steps have no row; where it has none, drift is that of 1000 steps.
+# residue: reserved minus live bytes. drift: the slope of reserved bytes, by least squares over the last three
+# quarters of the ends of that phase, which leaves out what is reserved once at the start. If a program has phases,
+# its steps have no row; if it has none, drift is that of 1000 steps.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u

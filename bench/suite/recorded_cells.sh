@@ -1,16 +1,16 @@
 #!/bin/bash
-# Replays each recording that has kernels under the policy and settings that recorded it, with host
-# times as recorded and without.
+# Replays each recording that has kernels under the policy and settings that recorded it, with host times as recorded
+# and without.
 # Usage: bench/suite/recorded_cells.sh FOLDER [card|sim|both [PROFILE]] [-w REGEX] [-H HOST] [-n RUNS] [-c]
 #
-# FOLDER/RECORDING/{card,sim}.{recorded,none}.csv: a row for each run, as `allocrig run --csv` writes it.
-# What is there is left alone. PROFILE is the simulated card (default h100). -w: recordings whose name
-# fits only; -H: host times recorded or none only; -n: so many runs on the card (default 1).
+# FOLDER/RECORDING/{card,sim}.{recorded,none}.csv: a row for each run, as `allocrig run --csv` writes it. Existing files
+# are kept. PROFILE is the simulated card (default h100). -w: only recordings whose name matches; -H: only host times
+# recorded or none; -n: the number of runs on the card (default 1).
 #
-# -c tells the simulated device how fast the host was: host_clock_ns is what reading the clock took there,
-# the median of clock_ns in the cell's card.HOST.csv. Its profile must state its own (h100-rested).
+# -c tells the simulated device the speed of the host: host_clock_ns is the time of reading the clock, the median of
+# clock_ns in the recording's card.HOST.csv. Its profile must state its own (h100-rested).
 #
-# Ends with 1 where a run failed or was not made, with 2 where the arguments are wrong.
+# Exit status 1 if a run failed or is missing, 2 if the arguments are wrong.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u

@@ -2,18 +2,17 @@
 # Step and kernel times of recordings beside those of a replay, as a Markdown table.
 # Usage: bench/suite/recorded_page.sh RESULTS.csv...
 #
-# RESULTS hold rows as `allocrig run --csv` writes them, such as recorded_cells.sh leaves: several of a
-# recording and host are repetitions, of which the median counts, of two middle ones the mean. Rows of the card
-# are what is replayed, or, where there are none, those of sim. Where there are both, a second table holds
-# the simulated step against the card's. Both sides are
-# the metric steady_step_ns: of N steps the first N / 2 are left out, and of the rest the median is taken,
-# of two middle ones the shorter. A step of a recording goes from mark to mark, the first from the start;
-# its kernel time is the sum of the kernels between, the whole run goes from the first event
-# to the last, or to the end of the last kernel where that is later: of a stream one begins when it was launched, or
-# when the one before has ended. `--host recorded` is held against the former,
-# `--host none`, where a device does nothing but kernels, against the latter. A program that does not
-# wait for its device before a mark runs kernels of one step in the next: those that overlap are said so,
-# and of them the whole run tells more than a step.
+# RESULTS have rows of `allocrig run --csv`, such as those of recorded_cells.sh: several rows of a recording and
+# host are repetitions, of which the median counts, of two middle ones the mean. The replay is that of the card, or,
+# without rows of the card, that of sim. With both, a second table compares the simulated step with the card's.
+#
+# Both sides are the metric steady_step_ns: of N steps the first N / 2 are left out, and the median of the rest is
+# taken, of two middle ones the shorter. A step of a recording goes from mark to mark, the first from the start; its
+# kernel time is the sum of the kernels between. The whole run goes from the first event to the last, or to the end
+# of the last kernel if that is later: a kernel of a stream begins when it is launched, or when the one before has
+# ended. `--host recorded` is compared with the former, `--host none`, where a device does nothing but kernels, with
+# the latter. A program that does not wait for its device before a mark runs kernels of one step in the next: the
+# table marks those that overlap, and for them the whole run tells more than a step.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -eu

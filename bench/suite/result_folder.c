@@ -100,7 +100,7 @@ void result_folder_summary(struct result_folder *self, const struct results *res
             environment->build->version, environment->build->commit,
             environment->build->dirty ? " with changes" : "", environment->time, environment->cpu,
             environment->cpus, (unsigned long long)environment->seed);
-    fputs("Times of kernels and of driver calls are modelled where the device is `sim`. "
+    fputs("Times of kernels and of driver calls are modelled if the device is `sim`. "
           "`results.json` holds every figure, `results.csv` the same as a table.\n\n",
           self->summary);
 }
@@ -257,8 +257,8 @@ enum ar_status result_folder_commit(const struct result_folder *self, struct out
     if (stream) /* else the line could end up within another one if both go to one file */
         fflush(stream);
     if (!status && earlier[0])
-        sentence_say(stderr, "replaced what %s held: %s; --output FOLDER keeps both", self->path,
-                     earlier);
+        sentence_say(stderr, "replaced the results in %s: %s; --output FOLDER keeps both",
+                     self->path, earlier);
     if (!status && count && stream)
         fputc('\n', stream);
     for (size_t i = 0; i < count; i++) {

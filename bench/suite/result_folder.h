@@ -1,4 +1,4 @@
-/* The folder that a suite leaves behind: results.json, results.csv, summary.md, and in data/
+/* The folder that a suite writes: results.json, results.csv, summary.md, and in data/
  * the plain files that the figures are drawn from (bench/report/results_csv.c). */
 #ifndef BENCH_SUITE_RESULT_FOLDER_H
 #define BENCH_SUITE_RESULT_FOLDER_H

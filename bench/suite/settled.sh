@@ -1,18 +1,17 @@
 #!/bin/bash
-# Where a policy passes, what it costs a little above, and whether it comes to rest there: a Markdown
-# table, a row for each workload. Usage: bench/suite/settled.sh [-p SPEC] [-r SPEC] [-w WORKLOAD]..
+# Where a policy passes, its cost a little above, and whether it settles there: a Markdown table, a row for each
+# workload. Usage: bench/suite/settled.sh [-p SPEC] [-r SPEC] [-w WORKLOAD]..
 #
-# -p is the policy (default vmm), -r another to hold its slowdown against (default PyTorch's with growing
-# segments); without -w every recording and generator is taken. `safe` and `bound` are in MiB: the
-# policy's safe capacity, and the peak + 2 % + one page for each range it reserved. The peak is that of live
-# bytes; where a recording alone knows when blocks that were let go are complete, of both: no policy may give such
-# bytes to others. Where that is missed, `with a page each` says how far the bound goes for blocks smaller than a
-# page, scattered one to a page: one page more for each that is live at the peak. All that follows is at
-# 1.05 x safe. `calls` are those to the driver but events; `late` those after the second step, and `moved`
-# how many unmaps are among them, and of these after the live peak: where it is 0, memory was taken for the first
-# time, since the live peak had not been reached. `repeated` are the calls after the second pass of the whole workload, run four times
-# over, at 1.05 x the safe capacity of that. Frees are complete at once for calls; safe and slowdown are the worse
-# of ordered and at once.
+# -p is the policy (default vmm), -r another one with which its slowdown is compared (default PyTorch's with growing
+# segments); without -w every recording and generator is taken. `safe` and `bound` are in MiB: the policy's safe
+# capacity, and the peak + 2 % + one page for each range it reserved. The peak is that of live bytes; if only a
+# recording knows when freed blocks complete, of live and pending bytes: no policy may give these to other requests.
+# If the bound is missed, `with a page each` is the bound for blocks smaller than a page, scattered one to a page:
+# one page more for each that is live at the peak. All that follows is at 1.05 x safe. `calls` are those to the
+# driver except events; `late` those after the second step, and `moved` the number of unmaps among them, and of
+# these after the live peak: if it is 0, memory was reserved for the first time, because the live peak had not been
+# reached. `repeated` are the calls after the second pass of the whole workload, run four times, at 1.05 x the safe
+# capacity of that. Frees complete at once for calls; safe and slowdown are the worse of ordered and at once.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -11,7 +11,7 @@ run explain --message "$message"
 check argument_is_classified [ "$status" = 0 ]
 check class_is_the_first_word grep -qE '^fragmentation: ' "$out"
 check figures_are_printed grep -qE '^ +free on the card +115\.7 MiB' "$out"
-check what_it_does_not_say grep -q 'does not say what other processes held' "$out"
+check what_it_does_not_say grep -q 'does not say the memory of other processes' "$out"
 check segment_not_tensor grep -q 'prints the segment that it asked the driver for, not the tensor' "$out"
 run explain --message "$tmp/log"
 check file_is_classified grep -qE '^fragmentation: ' "$out"

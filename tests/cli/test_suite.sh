@@ -125,7 +125,7 @@ cp -r "$tmp/kept" "$tmp/kept.before"
 run_full run -d sim -p growth -w order_flip --output "$tmp/kept"
 check a_full_disk_replaces_nothing diff -r "$tmp/kept" "$tmp/kept.before"
 run run -d sim "$tmp/good.ini" --output "$tmp/kept"
-check replaced_is_said [ "$(grep -cE "^replaced what .*/kept held: suite small, commit .*; --output FOLDER keeps both$" "$err")" = 1 ]
+check replaced_is_said [ "$(grep -cE "^replaced the results in .*/kept: suite small, commit .*; --output FOLDER keeps both$" "$err")" = 1 ]
 # A file that is named beside the folder is none of the folder's own, by whatever path: the second would replace
 # the first, or a journal that is done be removed in its place.
 cp -r "$tmp/kept" "$tmp/own"

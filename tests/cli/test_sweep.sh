@@ -65,7 +65,7 @@ refuses another_journal 2 'is the journal of another sweep' sweep "$tmp/other.in
 sed 's/seed=1|2|3/seed=1||3/' "$tmp/grid.ini" >"$tmp/other.ini"
 refuses an_empty_value 2 'a value of a list is empty' sweep "$tmp/other.ini"
 sed 's/^order_flip/order|flip/' "$tmp/grid.ini" >"$tmp/other.ini"
-refuses a_bar_in_no_value 2 'stands where a value stands' sweep "$tmp/other.ini"
+refuses a_bar_in_no_value 2 'takes the place of a value' sweep "$tmp/other.ini"
 sed 's/^name.*/time = yes/' "$tmp/grid.ini" >"$tmp/other.ini"
 refuses no_times 2 'disturb each other' sweep "$tmp/other.ini"
 
@@ -126,7 +126,7 @@ check nothing_was_replaced [ ! -s "$err" ]
 run sweep "$tmp/kept.ini" --output "$tmp/other"
 check an_option_goes_before_it [ -s "$tmp/other/results.json" -a ! -s "$err" ]
 run sweep "$tmp/kept.ini" --csv -
-check what_was_replaced_is_said grep -qE "^replaced what .*/kept held: suite kept, commit " "$err"
+check what_was_replaced_is_said grep -qE "^replaced the results in .*/kept: suite kept, commit " "$err"
 check rows_alone_on_standard_output cmp -s "$tmp/kept.csv" "$out"
 printf '[suite]\noutput = %s/kept.csv\n[policies]\ngrowth\n[workloads]\norder_flip\n' "$tmp" >"$tmp/no.ini"
 refuses a_file_is_no_folder 2 'folder cannot be made' sweep "$tmp/no.ini"
