@@ -138,9 +138,9 @@ static enum ar_status print_one(FILE *stream, const struct tenants_page *page,
     table_close(table);
     print_reasons(stream, page);
     fprintf(stream,
-            "\nPeaks of bytes; used: with the context, after a step; at end: what it has when its\n"
-            "work has ended, which is released when it leaves. slow: time divided by that when\n"
-            "it runs alone%s.\n",
+            "\nPeaks of bytes; used: with the context, after a step; at end: what it has when\n"
+            "its work has ended, until it leaves. slow: its time divided by that when it\n"
+            "runs alone%s.\n",
             page->real ? "" : "; kernels of several processes do not slow each other here");
     return status;
 }

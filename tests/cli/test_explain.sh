@@ -37,7 +37,7 @@ check the_limit_is_told grep -q '^A limit of 17.69 GiB was set in the program' "
 run explain --message 'CUDA out of memory. Tried to allocate 2.00 GiB. ...'
 check the_class_is_what_is_left says '^capacity: by default; the message has no figures'
 check no_figures_no_cause says ' cannot be told from this message\.'
-check what_to_paste says 'Paste all of it, or the log that holds it: .* how much was free'
+check what_to_paste says 'Paste all of it, or the whole log: .* how much was free'
 check it_claims_nothing not says 'needs more than there is'
 run explain --message 'CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of 24.00 GiB of which 512...'
 check nor_by_the_cards_size says 'cannot be told from this message'
