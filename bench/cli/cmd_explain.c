@@ -98,8 +98,8 @@ static enum ar_status explain_message(const char *argument, struct explain_outpu
 }
 
 static enum ar_status explain_run_of(const struct plan *plan, const struct plan_run *run,
-                                   struct trace_source *source, const struct ar_spec *device,
-                                   struct explain_output *output, struct ar_error *error)
+                                     struct trace_source *source, const struct ar_spec *device,
+                                     struct explain_output *output, struct ar_error *error)
 {
     struct trace_source *trace, *owned;
     struct explain_result result;
