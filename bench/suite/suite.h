@@ -52,7 +52,7 @@ struct suite {
     uint64_t jobs;      /* 0: one for each processor */
     bool time;          /* a pass that reads the host's clock, after the others, on one worker */
     bool stop_on_failure, require_pass;
-    bool wide;         /* tables with all their columns */
+    bool wide; /* tables with all their columns */
     /* Capacity / peak live for the curve "slowdown by capacity"; none: no curve. */
     double ratios[SUITE_RATIOS_MOST];
     size_t ratio_count;
