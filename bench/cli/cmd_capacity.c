@@ -18,7 +18,7 @@
 #include "bench/suite/plan.h"
 #include "bench/suite/progress.h"
 #include "bench/suite/slowdown.h"
-#include "sim/search/capacity.h"
+#include "sim/search/search.h"
 #include "workloads/workload.h"
 
 enum option_key {

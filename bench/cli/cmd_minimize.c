@@ -9,7 +9,7 @@
 #include "bench/cli/files.h"
 #include "bench/report/sentence.h"
 #include "bench/suite/suite.h"
-#include "sim/search/minimize.h"
+#include "sim/search/search.h"
 #include "workloads/workload.h"
 
 enum option_key { KEY_UNTIL = CLI_KEYS, KEY_FREES, KEY_HOST, KEY_SEED };

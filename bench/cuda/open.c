@@ -173,7 +173,7 @@ static enum ar_status memory_open(struct cuda_device *self, const struct cuda_op
         return open_failed(self, error);
     self->held_at_open_bytes = total_bytes - free_bytes;
     self->capacity_given = capacity_bytes != 0;
-    self->page_bytes = ledger->unit_bytes = page_bytes;
+    self->page_bytes = self->memory.page_bytes = ledger->unit_bytes = page_bytes;
     /* Where others come and go, as inside a program, the driver alone knows what is left. */
     bool driver_knows = options->embedded || options->shared;
     uint64_t left_bytes = ar_size_round_down(driver_knows ? total_bytes : free_bytes, page_bytes);
@@ -268,7 +268,7 @@ enum ar_status cuda_device_open(const struct cuda_options *options, struct ar_de
     if (!self)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a device");
     self->opened_ns = latency_clock_ns();
-    device_memory_open(&self->memory);
+    device_memory_open(&self->memory, self->problem, sizeof self->problem);
     enum ar_status status = cuda_api_open(&self->api, error);
     if (status == AR_OK)
         status = card_find(self, options, error);

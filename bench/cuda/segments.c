@@ -116,28 +116,17 @@ enum ar_status cuda_segment_alloc(struct ar_backing *backing, uint64_t bytes, ui
 
 /* ---- freeing -------------------------------------------------------------------------------- */
 
-/* Why an address cannot be freed. */
-static enum ar_status free_misuse(struct cuda_device *self, uint64_t address)
-{
-    const struct memory_segment *segment = memory_segment_find(&self->memory, address);
-    if (!segment)
-        return cuda_misuse(self,
-                           "a free of %" PRIu64 ", where no segment lies: it was freed before, or "
-                           "never allocated",
-                           address);
-    return cuda_misuse(self, "a free of %" PRIu64 ", which %s of segment %" PRIu64, address,
-                       segment->reserved ? "lies in the reserved range" : "is not the start",
-                       segment->ordinal);
-}
-
 enum ar_status cuda_segment_free(struct ar_backing *backing, uint64_t address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    struct memory_segment *segment = memory_segment_find(&self->memory, address);
-    if (!segment || segment->reserved || segment->range.start != address)
-        return free_misuse(self, address);
-    uint64_t waited_ns = cuda_stream_sync(self, CUDA_ALL_STREAMS);
+    struct memory_segment *segment;
     enum ar_status status = cuda_ready(self);
+    if (status == AR_OK)
+        status = memory_check_free(&self->memory, address, &segment);
+    if (status != AR_OK)
+        return status;
+    uint64_t waited_ns = cuda_stream_sync(self, CUDA_ALL_STREAMS);
+    status = cuda_ready(self);
     if (status != AR_OK)
         return status;
     uint64_t bytes = segment->bytes, begun_ns = cuda_clock_ns(self);

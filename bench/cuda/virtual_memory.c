@@ -1,10 +1,9 @@
 /* Virtual memory: reserved ranges, physical memory, and mappings of one into the other.
  *
  * 1. Handles are numbers of this device's own, never used again.
- * 2. Misuse that the books show is refused with a sentence before the driver is asked. That
- *    pages are not unmapped under pending work is the policy's affair: the simulated device
- *    checks it, and the driver does not wait (unlike cuMemFree). */
-#include <inttypes.h>
+ * 2. Misuse that the bookkeeping shows (sim/device_memory/misuse.c) is refused with a sentence
+ *    before the driver is called. Pages must not be unmapped under pending work: that is up to the
+ *    policy. The simulated device checks it, and the driver does not wait (unlike cuMemFree). */
 #include <stdlib.h>
 
 #include "bench/cuda/state.h"
@@ -17,20 +16,12 @@ CUmemAllocationProp cuda_memory_kind(const struct cuda_device *self)
     };
 }
 
-/* A multiple of the page, above 0, and the device can be asked. */
-static enum ar_status check_bytes(struct cuda_device *self, const char *what, uint64_t bytes)
-{
-    if (bytes == 0 || bytes % self->page_bytes)
-        return cuda_misuse(self,
-                           "%s of %" PRIu64 " bytes, which is no multiple of the page of %" PRIu64,
-                           what, bytes, self->page_bytes);
-    return cuda_ready(self);
-}
-
 enum ar_status cuda_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum ar_status status = check_bytes(self, "a reservation", bytes);
+    enum ar_status status = cuda_ready(self);
+    if (status == AR_OK)
+        status = memory_check_bytes(&self->memory, "a reservation", bytes);
     if (status != AR_OK)
         return status;
     struct memory_segment *segment = calloc(1, sizeof *segment);
@@ -55,16 +46,10 @@ enum ar_status cuda_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t
 enum ar_status cuda_release(struct ar_backing *backing, uint64_t address)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    struct memory_segment *range = memory_segment_find(&self->memory, address);
-    if (!range || !range->reserved || range->range.start != address)
-        return cuda_misuse(self, "a release of %" PRIu64 ", where no reserved range starts",
-                           address);
-    if (range->mapped_bytes)
-        return cuda_misuse(self,
-                           "a release of the range at %" PRIu64 " while %" PRIu64
-                           " bytes of it are mapped; unmap them first",
-                           address, range->mapped_bytes);
+    struct memory_segment *range;
     enum ar_status status = cuda_ready(self);
+    if (status == AR_OK)
+        status = memory_check_release(&self->memory, address, &range);
     if (status != AR_OK)
         return status;
     uint64_t begun_ns = cuda_clock_ns(self);
@@ -78,7 +63,9 @@ enum ar_status cuda_release(struct ar_backing *backing, uint64_t address)
 enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, ar_backing_handle *handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum ar_status status = check_bytes(self, "physical memory", bytes);
+    enum ar_status status = cuda_ready(self);
+    if (status == AR_OK)
+        status = memory_check_bytes(&self->memory, "physical memory", bytes);
     if (status != AR_OK)
         return status;
     if (bytes > sim_ledger_free(&self->ledger))
@@ -105,7 +92,7 @@ enum ar_status cuda_create(struct ar_backing *backing, uint64_t bytes, ar_backin
     return AR_OK;
 }
 
-/* Memory that is given up and mapped nowhere is the card's again. */
+/* Memory that is destroyed and mapped nowhere is the card's again. */
 static void physical_settle(struct cuda_device *self, struct memory_physical *physical)
 {
     uint64_t bytes = physical->bytes;
@@ -118,13 +105,10 @@ static void physical_settle(struct cuda_device *self, struct memory_physical *ph
 enum ar_status cuda_destroy(struct ar_backing *backing, ar_backing_handle handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    struct memory_physical *physical = memory_physical_find(&self->memory, handle);
-    if (!physical)
-        return cuda_misuse(self,
-                           "physical memory %" PRIu64 " is given up, but it was given up before, "
-                           "or never made",
-                           handle);
+    struct memory_physical *physical;
     enum ar_status status = cuda_ready(self);
+    if (status == AR_OK)
+        status = memory_check_destroy(&self->memory, handle, &physical);
     if (status != AR_OK)
         return status;
     uint64_t begun_ns = cuda_clock_ns(self);
@@ -136,32 +120,14 @@ enum ar_status cuda_destroy(struct ar_backing *backing, ar_backing_handle handle
     return AR_OK;
 }
 
-/* What speaks against mapping the piece there; OK: nothing. */
-static enum ar_status check_map(struct cuda_device *self, uint64_t address,
-                                const struct memory_physical *physical,
-                                const struct memory_segment *range)
-{
-    if (!range || !range->reserved || physical->bytes > range->range.end - address)
-        return cuda_misuse(
-            self, "a map of %" PRIu64 " bytes at %" PRIu64 ", which do not lie in a reserved range",
-            physical->bytes, address);
-    if (ranges_overlap(&self->memory.mappings, address, address + physical->bytes))
-        return cuda_misuse(self,
-                           "a map of %" PRIu64 " bytes at %" PRIu64 ", where something is mapped",
-                           physical->bytes, address);
-    return cuda_ready(self);
-}
-
 enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, ar_backing_handle handle)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    struct memory_physical *physical = memory_physical_find(&self->memory, handle);
-    if (!physical)
-        return cuda_misuse(
-            self, "a map of physical memory %" PRIu64 ", which was given up before, or never made",
-            handle);
-    struct memory_segment *range = memory_segment_find(&self->memory, address);
-    enum ar_status status = check_map(self, address, physical, range);
+    struct memory_physical *physical;
+    struct memory_segment *range;
+    enum ar_status status = cuda_ready(self);
+    if (status == AR_OK)
+        status = memory_check_map(&self->memory, address, handle, &physical, &range);
     if (status != AR_OK)
         return status;
     struct memory_mapping *mapping = calloc(1, sizeof *mapping);
@@ -181,29 +147,12 @@ enum ar_status cuda_map(struct ar_backing *backing, uint64_t address, ar_backing
     return AR_OK;
 }
 
-/* Checks that whole mappings fill the range. */
-static enum ar_status check_run(struct cuda_device *self, const char *what, uint64_t address,
-                                uint64_t bytes)
-{
-    enum ar_status status = check_bytes(self, what, bytes);
-    if (status != AR_OK)
-        return status;
-    for (uint64_t at = address; at < address + bytes;) {
-        const struct range *mapping = ranges_find(&self->memory.mappings, at);
-        if (!mapping || mapping->start < at || mapping->end > address + bytes)
-            return cuda_misuse(self,
-                               "%s from %" PRIu64 " to %" PRIu64
-                               ", which whole mappings do not fill at %" PRIu64,
-                               what, address, address + bytes, at);
-        at = mapping->end;
-    }
-    return AR_OK;
-}
-
 enum ar_status cuda_access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum ar_status status = check_run(self, "an access", address, bytes);
+    enum ar_status status = cuda_ready(self);
+    if (status == AR_OK)
+        status = memory_check_run(&self->memory, "an access", address, bytes);
     if (status != AR_OK)
         return status;
     const CUmemAccessDesc access = {
@@ -221,7 +170,9 @@ enum ar_status cuda_access(struct ar_backing *backing, uint64_t address, uint64_
 enum ar_status cuda_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
-    enum ar_status status = check_run(self, "an unmap", address, bytes);
+    enum ar_status status = cuda_ready(self);
+    if (status == AR_OK)
+        status = memory_check_run(&self->memory, "an unmap", address, bytes);
     if (status != AR_OK)
         return status;
     uint64_t begun_ns = cuda_clock_ns(self);

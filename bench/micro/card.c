@@ -5,7 +5,7 @@
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "bench/micro/grid.h"
-#include "sim/replay/steps.h"
+#include "sim/replay/timing.h"
 #include "workloads/trace/event.h"
 
 enum { CLOCK_TRIALS = 101 };

@@ -1,19 +1,51 @@
+/* Which memory which stream may still use: ranges of physical memory, each with the last use
+ * of every stream (and, for mapped memory, of every mapping that the use went through).
+ *
+ * A use is recorded when the program lets a block go and forgotten when its memory is handed
+ * out again or goes back to the device, so there are at most a few entries per free block. */
+#ifndef SIM_DEVICE_MEMORY_DEVICE_MEMORY_H
+#define SIM_DEVICE_MEMORY_DEVICE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "allocators/backing.h"
+#include "sim/device_memory/ranges.h"
+#include "sim/device_memory/small_pages.h"
+
+struct sim_use {
+    uint64_t mapping;  /* that it went through; 0: none, a driver allocation */
+    uint64_t sequence; /* of the stream's work: all up to it may use the range */
+    uint64_t time_ns;  /* when that work is done */
+    uint64_t event;    /* of the trace, for reports */
+    uint32_t stream;
+};
+
+struct sim_hazards {
+    struct ranges ranges;
+};
+
+/* Returns false to stop. `start` and `end` are those of the part looked at. */
+typedef bool sim_hazard_visit(void *argument, const struct sim_use *use, uint64_t start,
+                              uint64_t end);
+
+void sim_hazards_close(struct sim_hazards *self);
+/* False: no memory. */
+bool sim_hazards_use(struct sim_hazards *self, uint64_t start, uint64_t end,
+                     const struct sim_use *use);
+/* Every use that overlaps the range, by address; false where the visitor stopped. */
+bool sim_hazards_visit(const struct sim_hazards *self, uint64_t start, uint64_t end,
+                       sim_hazard_visit *visit, void *argument);
+/* Forgets the range. False: no memory to divide an entry; then the rest of it stays. */
+bool sim_hazards_forget(struct sim_hazards *self, uint64_t start, uint64_t end);
+
 /* What both devices, the simulated one and the card, know of their memory: segments, physical
  * pieces, where these are mapped, and who may still use which memory. What a call may do, what it
  * costs and what a card must be asked is the device's affair.
  *
  * Uses are kept by the memory and not by where it is mapped: physical pieces have addresses of
  * their own, above all others and never used again. */
-#ifndef SIM_DEVICE_MEMORY_DEVICE_MEMORY_H
-#define SIM_DEVICE_MEMORY_DEVICE_MEMORY_H
-
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "allocators/backing.h"
-#include "sim/device_memory/hazards.h"
-#include "sim/device_memory/ranges.h"
-#include "sim/device_memory/small_pages.h"
 
 /* A driver allocation or a reserved range. Its addresses: to the end of the last page, of a
  * small one to its own end. */
@@ -49,11 +81,15 @@ struct device_memory {
     struct ranges segments, physicals, mappings;
     struct sim_hazards hazards;
     uint64_t next_handle, next_mapping, next_physical_address;
+    uint64_t page_bytes;
+    char *problem; /* the device's sentence about the last misuse */
+    size_t problem_bytes;
     bool lost; /* the host had no memory for a use: what was entered is not all any more */
 };
 
-/* Starts an empty book. */
-void device_memory_open(struct device_memory *self);
+/* Begins without memory; the device sets `page_bytes`. Misuse is described in `problem`, which the
+ * caller owns. */
+void device_memory_open(struct device_memory *self, char *problem, size_t problem_bytes);
 /* Forgets uses; the trees are emptied by who gives their memory back. */
 void device_memory_close(struct device_memory *self);
 
@@ -102,5 +138,22 @@ void memory_use(struct device_memory *self, uint64_t address, uint64_t bytes, st
 /* Shows the uses of a piece to `visit` and forgets them: what comes is a new owner's. */
 void memory_pass_on(struct device_memory *self, const struct memory_piece *piece,
                     sim_hazard_visit *visit, void *argument);
+
+/* Misuse (misuse.c): each returns OK and what the call is about, or INVALID with a sentence. `what`
+ * begins it. `bytes` must be a multiple of the page above 0. */
+enum ar_status memory_check_bytes(const struct device_memory *self, const char *what,
+                                  uint64_t bytes);
+enum ar_status memory_check_free(const struct device_memory *self, uint64_t address,
+                                 struct memory_segment **segment);
+enum ar_status memory_check_release(const struct device_memory *self, uint64_t address,
+                                    struct memory_segment **range);
+enum ar_status memory_check_destroy(const struct device_memory *self, backing_handle handle,
+                                    struct memory_physical **physical);
+enum ar_status memory_check_map(const struct device_memory *self, uint64_t address,
+                                backing_handle handle, struct memory_physical **physical,
+                                struct memory_segment **range);
+/* Access and unmap: whole mappings must fill the addresses without gaps. */
+enum ar_status memory_check_run(const struct device_memory *self, const char *what,
+                                uint64_t address, uint64_t bytes);
 
 #endif

@@ -29,8 +29,7 @@
 #include "sim/observer/tap.h"
 #include "sim/replay/latency.h"
 #include "sim/replay/run.h"
-#include "sim/replay/steps.h"
-#include "sim/replay/verify.h"
+#include "sim/replay/timing.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -1,6 +1,6 @@
 #include "sim/replay/latency.h"
 
-#include "sim/replay/pauses.h"
+#include "sim/replay/timing.h"
 
 #include <stdlib.h>
 #include <string.h>

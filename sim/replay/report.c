@@ -1,11 +1,11 @@
 /* The end of a run: what can be checked cheaply of the policy, and the figures. */
-#include "sim/replay/run.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "sim/replay.h"
 #include "sim/replay/latency.h"
-#include "sim/replay/steps.h"
+#include "sim/replay/run.h"
+#include "sim/replay/timing.h"
 
 /* Of the blocks in one state: how many, and how many bytes were asked for. */
 static void count_blocks(const struct replay *run, enum replay_slot_state state, uint64_t *blocks,
@@ -121,4 +121,52 @@ enum ar_status replay_report(struct replay *run, struct replay_result *result,
     result->step_end_ns = run->steps->end_ns;
     run->steps->end_ns = NULL; /* the result's now */
     return AR_OK;
+}
+
+/* ---- names and modes ------------------------------------------------------------------------ */
+
+/* The names of the engine's modes and causes, as options, tables and records spell them, and
+ * which modes a recording can be replayed in. */
+
+const char *replay_frees_name(enum replay_frees frees)
+{
+    static const char *const names[] = {
+        [REPLAY_ORDERED] = "ordered",
+        [REPLAY_AT_ONCE] = "at-once",
+        [REPLAY_RECORDED] = "recorded",
+    };
+    return names[frees];
+}
+
+const char *replay_host_name(enum replay_host host)
+{
+    static const char *const names[] = {
+        [REPLAY_HOST_NONE] = "none",
+        [REPLAY_HOST_RECORDED] = "recorded",
+        [REPLAY_HOST_OPEN] = "open",
+    };
+    return names[host];
+}
+
+const char *replay_cause_name(enum replay_cause cause)
+{
+    static const char *const names[] = {
+        [REPLAY_CAUSE_NONE] = "none",       [REPLAY_CAUSE_FRAGMENTATION] = "fragmentation",
+        [REPLAY_CAUSE_PENDING] = "pending", [REPLAY_CAUSE_TENANT] = "tenant",
+        [REPLAY_CAUSE_OUTSIDE] = "outside", [REPLAY_CAUSE_CAPACITY] = "capacity",
+        [REPLAY_CAUSE_DRIVER] = "driver",
+    };
+    return names[cause];
+}
+
+unsigned replay_frees_choices(const struct trace_info *info, enum replay_frees wanted,
+                              enum replay_frees out[2])
+{
+    if (wanted == REPLAY_ORDERED && info->has_split_frees && !info->has_uses) {
+        out[0] = REPLAY_AT_ONCE;
+        out[1] = REPLAY_RECORDED;
+        return 2;
+    }
+    out[0] = wanted;
+    return 1;
 }

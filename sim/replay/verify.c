@@ -1,4 +1,3 @@
-#include "sim/replay/verify.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
  *    2 MiB by halving. Edges do not depend on each other either. So are those above which no run
  *    flushes, and none retries.
  * 4. The grid ends where the card does. */
-#include "sim/search/capacity.h"
+#include "sim/search/search.h"
 
 #include <pthread.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* Whether a trace still shows something. */
-#include "sim/search/condition.h"
+#include "sim/search/search.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
  *
  * Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE
  * Transactions on Software Engineering 28(2), 2002; of its two steps the reduction to complements. */
-#include "sim/search/minimize.h"
+#include "sim/search/search.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,84 @@
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "allocators/base/span.h"
+#include "allocators/base/most_tree.h"
+#include "allocators/base/size.h"
+#include "allocators/heap.h"
+#include "sim/sim_device/state.h"
+
+/* ---- pages ---------------------------------------------------------------------------------- */
+
+#define POOL_PAGE_BYTES (32 * AR_MIB)
+
+struct pool_pages {
+    uint64_t row_address;
+    uint32_t *needed_bytes; /* by page: used or pending; freed by the owner */
+    uint64_t room;          /* pages that fit */
+    uint64_t needed;        /* pages of which some bytes are */
+};
+
+/* Makes space for pages up to the address `end`. False: no host memory. */
+static bool pool_pages_reserve(struct pool_pages *self, uint64_t end)
+{
+    uint64_t count = (end - self->row_address + POOL_PAGE_BYTES - 1) / POOL_PAGE_BYTES;
+    if (count <= self->room)
+        return true;
+    uint64_t more = count + count / 4 + 64;
+    uint32_t *grown = realloc(self->needed_bytes, more * sizeof *grown);
+    if (!grown)
+        return false;
+    for (uint64_t page = self->room; page < more; page++)
+        grown[page] = 0;
+    self->needed_bytes = grown;
+    self->room = more;
+    return true;
+}
+
+/* The part of a piece that lies in the page at its `offset` in the row. */
+static uint32_t part_in_page(uint64_t offset, uint64_t end)
+{
+    uint64_t page_end = (offset / POOL_PAGE_BYTES + 1) * POOL_PAGE_BYTES;
+    return (uint32_t)((end < page_end ? end : page_end) - offset);
+}
+
+/* The number of pages that the piece needs and nothing else needs now. */
+static uint64_t pool_pages_missing(const struct pool_pages *self, const struct ar_span *piece)
+{
+    uint64_t first = (piece->address - self->row_address) / POOL_PAGE_BYTES;
+    uint64_t last = (piece->address + piece->bytes - 1 - self->row_address) / POOL_PAGE_BYTES;
+    uint64_t missing = 0;
+    for (uint64_t page = first; page <= last; page++)
+        missing += self->needed_bytes[page] == 0;
+    return missing;
+}
+
+static void pool_pages_need(struct pool_pages *self, const struct ar_span *piece)
+{
+    uint64_t end = piece->address + piece->bytes - self->row_address;
+    self->needed += pool_pages_missing(self, piece);
+    for (uint64_t at = piece->address - self->row_address; at < end;) {
+        uint32_t part = part_in_page(at, end);
+        self->needed_bytes[at / POOL_PAGE_BYTES] += part;
+        at += part;
+    }
+}
+
+/* The piece does not need its pages any more. */
+static void pool_pages_leave(struct pool_pages *self, const struct ar_span *piece)
+{
+    uint64_t end = piece->address + piece->bytes - self->row_address;
+    for (uint64_t at = piece->address - self->row_address; at < end;) {
+        uint32_t part = part_in_page(at, end);
+        uint32_t *bytes = &self->needed_bytes[at / POOL_PAGE_BYTES];
+        *bytes -= part;
+        self->needed -= *bytes == 0;
+        at += part;
+    }
+}
+
+/* ---- pool ----------------------------------------------------------------------------------- */
+
 /* A model of the driver's stream-ordered pool. The driver does not tell how its pool works; these
  * rules were inferred from recordings of what it held (tests/golden/data/async), and the names of
  * the ways of reuse are those of its documentation.
@@ -20,16 +101,6 @@
  *
  * Free ranges are kept by the heap that policies build on; a list of it is what is free (0) or
  * pending on a stream (its number + 1). */
-#include "sim/sim_device/async_pool.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-
-#include "allocators/base/most_tree.h"
-#include "allocators/base/size.h"
-#include "allocators/heap.h"
-#include "sim/sim_device/pool_pages.h"
-#include "sim/sim_device/state.h"
 
 #define UNIT_BYTES UINT64_C(512)
 #define ROW_LEAST  (UINT64_C(1) << 40)

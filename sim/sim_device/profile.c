@@ -1,10 +1,15 @@
-#include "sim/sim_device/profile.h"
-
+#include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "allocators/base/rng.h"
+#include "allocators/base/size.h"
 #include "sim/profiles/builtin.h"
+#include "sim/sim_device/profile.h"
+
+/* ---- costs ---------------------------------------------------------------------------------- */
 
 static const enum sim_cost stand_ins[] = {
 #define X(name, stand_in, text) SIM_COST_##stand_in,
@@ -191,4 +196,354 @@ uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost)
         if (curve->ns[i] < least_ns)
             least_ns = curve->ns[i];
     return least_ns;
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+/* A profile's text, read and written. sim/README.md describes the format: lines `key: value`, and
+ * what is unknown is refused with its line, so that a slip in a file shows. */
+
+#define PROFILE_FIRST_LINE "# allocrig-profile 1"
+#define PROFILE_LINE_MOST  512
+
+static const char *const cost_names[] = {
+#define X(name, stand_in, text) #name,
+    SIM_COSTS(X)
+#undef X
+};
+
+static const char *const kernel_op_names[] = {
+#define X(name, size) #name,
+    SIM_KERNEL_OPS(X)
+#undef X
+};
+
+/* Lines that hold a text, up to the room that it has. */
+static const struct {
+    const char *key;
+    size_t offset, room;
+} text_fields[] = {
+#define TEXT(field)                                                                                \
+    {                                                                                              \
+#field, offsetof(struct sim_profile, field), SIM_PROFILE_ROOM(field)                       \
+    }
+    TEXT(name), TEXT(card), TEXT(driver), TEXT(hypervisor), TEXT(source),
+#undef TEXT
+};
+
+/* Lines that hold one number; some are written only where it is stated. */
+static const struct {
+    const char *key;
+    size_t offset;
+    bool if_stated;
+} number_fields[] = {
+#define NUMBER(field, if_stated)                                                                   \
+    {                                                                                              \
+#field, offsetof(struct sim_profile, field), if_stated                                     \
+    }
+    NUMBER(total_bytes, false),    NUMBER(usable_bytes, false),
+    NUMBER(context_bytes, false),  NUMBER(page_bytes, false),
+    NUMBER(granule_bytes, false),  NUMBER(cleaning_bytes_per_us, false),
+    NUMBER(first_address, false),  NUMBER(host_clock_ps, true),
+    NUMBER(kernel_least_ns, true),
+#undef NUMBER
+};
+
+#define COUNT_OF(table) (sizeof(table) / sizeof(table)[0])
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static int name_index(const char *const *names, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static int cost_index(const char *name)
+{
+    return name_index(cost_names, SIM_COST_COUNT, name);
+}
+
+/* Reads the next word of a line as a number below 2^60. */
+static bool read_number(char **rest, uint64_t *out)
+{
+    const char *word = strsep(rest, " ");
+    return word && ar_count_parse(word, out, NULL) == AR_OK && *out < SIM_PROFILE_NUMBERS;
+}
+
+/* A line that holds one text or number. False: the key is none of those. */
+static bool read_field(struct sim_profile *out, const char *key, char *rest, const char **wrong)
+{
+    for (size_t i = 0; i < COUNT_OF(text_fields); i++) {
+        if (strcmp(text_fields[i].key, key) != 0)
+            continue;
+        if (strlen(rest) >= text_fields[i].room || !*rest)
+            *wrong = text_fields[i].room == sizeof out->name ? "it has 1 to 63 letters"
+                                                             : "it has 1 to 255 letters";
+        else /* a later line takes the place of an earlier one, all of it */
+            strncpy((char *)out + text_fields[i].offset, rest, text_fields[i].room);
+        return true;
+    }
+    for (size_t i = 0; i < COUNT_OF(number_fields); i++) {
+        uint64_t value;
+        if (strcmp(number_fields[i].key, key) != 0)
+            continue;
+        if (!read_number(&rest, &value) || rest)
+            *wrong = "it needs one whole number";
+        else
+            memcpy((char *)out + number_fields[i].offset, &value, sizeof value);
+        return true;
+    }
+    return false;
+}
+
+/* `waits: KIND...` or `waits: none`. */
+static const char *read_waits(struct sim_profile *out, char *rest)
+{
+    static const uint64_t can_wait =
+        UINT64_C(1) << SIM_COST_alloc | UINT64_C(1) << SIM_COST_free |
+        UINT64_C(1) << SIM_COST_reserve | UINT64_C(1) << SIM_COST_release |
+        UINT64_C(1) << SIM_COST_create | UINT64_C(1) << SIM_COST_destroy |
+        UINT64_C(1) << SIM_COST_map | UINT64_C(1) << SIM_COST_access |
+        UINT64_C(1) << SIM_COST_unmap | UINT64_C(1) << SIM_COST_pool_alloc |
+        UINT64_C(1) << SIM_COST_pool_free;
+    out->waits = 0;
+    if (strcmp(rest, "none") == 0)
+        return NULL;
+    for (const char *name = strsep(&rest, " "); name; name = strsep(&rest, " ")) {
+        int kind = cost_index(name);
+        if (kind < 0 || !(can_wait >> kind & 1))
+            return "what waits is none, or some of alloc free reserve release create destroy map "
+                   "access unmap pool_alloc pool_free";
+        out->waits |= UINT64_C(1) << kind;
+    }
+    return NULL;
+}
+
+/* `key: KIND NUMBER`. */
+static const char *read_per_kind(struct sim_profile *out, uint64_t *per_kind, int kind, char *rest)
+{
+    uint64_t value;
+    if (!read_number(&rest, &value) || rest)
+        return "it needs a kind of call and one whole number";
+    if (per_kind == out->rest_again_percent && value > 100)
+        return "what a call pays again of a rest is 0 to 100 percent";
+    per_kind[kind] = value;
+    return NULL;
+}
+
+/* `work: KIND SIZE NS`. One that takes no time is none: 0 would be its event's own length. */
+static const char *read_work(struct sim_profile *out, char *rest)
+{
+    uint64_t size, ns;
+    const char *name = strsep(&rest, " ");
+    int kind = name_index(kernel_op_names, SIM_KERNEL_OP_COUNT, name);
+    if (kind < 0)
+        return "the kind of work is unknown";
+    if (!read_number(&rest, &size) || !read_number(&rest, &ns) || rest || !ns)
+        return "a work is KIND SIZE NANOSECONDS, which are at least 1";
+    return sim_curve_add(&out->kernel_ops[kind], size, ns);
+}
+
+/* One `key: value` line. Returns what is wrong, or NULL. */
+static const char *read_pair(struct sim_profile *out, const char *key, char *rest)
+{
+    const char *wrong = NULL;
+    if (read_field(out, key, rest, &wrong))
+        return wrong;
+    if (strcmp(key, "waits") == 0)
+        return read_waits(out, rest);
+    if (strcmp(key, "work") == 0)
+        return read_work(out, rest);
+    struct sim_curve *curves = strcmp(key, "cost") == 0        ? out->costs
+                               : strcmp(key, "busy_cost") == 0 ? out->busy_costs
+                               : strcmp(key, "rest_cost") == 0 ? out->rest_costs
+                                                               : NULL;
+    uint64_t *per_kind = strcmp(key, "busy_percent") == 0          ? out->busy_percent
+                         : strcmp(key, "rest_again_percent") == 0  ? out->rest_again_percent
+                         : strcmp(key, "cleaning_wait_bytes") == 0 ? out->cleaning_wait_bytes
+                                                                   : NULL;
+    if (!per_kind && !curves)
+        return "the key is unknown";
+    const char *name = strsep(&rest, " ");
+    int kind = cost_index(name);
+    if (kind < 0)
+        return "the kind of call is unknown";
+    if ((curves == out->rest_costs || per_kind == out->rest_again_percent) &&
+        sim_cost_rested((enum sim_cost)kind) != (enum sim_cost)kind)
+        return "rests are of alloc, alloc_shared, free, free_shared and of whole calls, not of "
+               "their forms";
+    if (curves) {
+        uint64_t bytes, ns;
+        if (!read_number(&rest, &bytes) || !read_number(&rest, &ns) || rest)
+            return curves == out->rest_costs ? "a cost of a rest is KIND NANOSECONDS NANOSECONDS"
+                                             : "a cost is KIND BYTES NANOSECONDS";
+        return sim_curve_add(&curves[kind], bytes, ns);
+    }
+    return read_per_kind(out, per_kind, kind, rest);
+}
+
+/* Reads one line, which it takes apart. Returns what is wrong, or NULL. */
+static const char *read_line(struct sim_profile *out, char *line)
+{
+    size_t length = strlen(line);
+    while (length &&
+           (line[length - 1] == '\n' || line[length - 1] == '\r' || line[length - 1] == ' '))
+        line[--length] = '\0';
+    if (line[0] == '#' || line[0] == '\0')
+        return NULL;
+    char *colon = strchr(line, ':');
+    if (!colon || colon[1] != ' ')
+        return "a line is \"key: value\"";
+    *colon = '\0';
+    return read_pair(out, line, colon + 2);
+}
+
+/* Those who map page by page would take forever with more; 256 GiB in pages of 4 KiB. */
+#define PAGES_MOST (UINT64_C(1) << 26)
+
+/* What the whole of it must fulfil. */
+static enum ar_status profile_check(const struct sim_profile *out, const char *where,
+                                    struct ar_error *error)
+{
+    const char *wrong = NULL;
+    uint64_t page_bytes = out->page_bytes;
+    uint64_t granule_bytes = out->granule_bytes;
+    if (!out->name[0])
+        wrong = "it has no name";
+    else if (!granule_bytes || (granule_bytes & (granule_bytes - 1)))
+        wrong = "granule_bytes must be a power of two";
+    else if (page_bytes && ((page_bytes & (page_bytes - 1)) || page_bytes < granule_bytes ||
+                            page_bytes / granule_bytes > 4096))
+        wrong = "page_bytes must be a power of two, 1 to 4096 granules";
+    else if (page_bytes && out->total_bytes / page_bytes > PAGES_MOST)
+        wrong = "page_bytes makes more than 2^26 pages of total_bytes, which no card has";
+    else if (out->usable_bytes > out->total_bytes)
+        wrong = "usable_bytes is more than total_bytes";
+    else if (out->total_bytes && !out->usable_bytes)
+        wrong = "it has no usable_bytes";
+    else if (out->cleaning_bytes_per_us > UINT64_C(1) << 50)
+        wrong = "cleaning_bytes_per_us is beyond 2^50";
+    else if (out->first_address % (page_bytes ? page_bytes : granule_bytes))
+        wrong = "first_address is not at the start of a page";
+    for (int kind = 0; !wrong && kind < SIM_COST_COUNT; kind++)
+        if (out->busy_costs[kind].count && !out->costs[kind].count)
+            wrong = "a kind that has busy_cost lines needs cost lines too";
+    if (!wrong)
+        return AR_OK;
+    return ar_error_set(error, AR_FORMAT, "%s is not a usable profile: %s", where, wrong);
+}
+
+static enum ar_status line_wrong(const char *where, size_t number, const char *wrong,
+                                 struct ar_error *error)
+{
+    return ar_error_set(error, AR_FORMAT, "%s, line %zu: %s", where, number, wrong);
+}
+
+/* Before the first line: a driver free waits where nothing else is said. */
+static void profile_begin(struct sim_profile *out)
+{
+    memset(out, 0, sizeof *out);
+    out->waits = UINT64_C(1) << SIM_COST_free;
+}
+
+enum ar_status sim_profile_read(const char *const *lines, const char *where,
+                                struct sim_profile *out, struct ar_error *error)
+{
+    profile_begin(out);
+    for (size_t i = 0; lines[i]; i++) {
+        char line[PROFILE_LINE_MOST];
+        snprintf(line, sizeof line, "%s", lines[i]);
+        const char *wrong = i == 0 && strcmp(line, PROFILE_FIRST_LINE) != 0
+                                ? "a profile starts with \"" PROFILE_FIRST_LINE "\""
+                                : read_line(out, line);
+        if (wrong)
+            return line_wrong(where, i + 1, wrong, error);
+    }
+    return profile_check(out, where, error);
+}
+
+enum ar_status sim_profile_load(const char *path, struct sim_profile *out, struct ar_error *error)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return ar_error_set(error, AR_IO, "the profile %s cannot be read: %s", path,
+                            strerror(errno));
+    profile_begin(out);
+    char line[PROFILE_LINE_MOST];
+    const char *wrong = NULL;
+    size_t number = 0;
+    while (!wrong && fgets(line, sizeof line, file)) {
+        number++;
+        if (!strchr(line, '\n') && !feof(file))
+            wrong = "the line is too long";
+        else if (number == 1 &&
+                 strncmp(line, PROFILE_FIRST_LINE "\n", sizeof PROFILE_FIRST_LINE) != 0)
+            wrong = "a profile starts with \"" PROFILE_FIRST_LINE "\"";
+        else
+            wrong = read_line(out, line);
+    }
+    bool unreadable = ferror(file) != 0;
+    int cause = errno;
+    fclose(file);
+    if (unreadable)
+        return ar_error_set(error, AR_IO, "the profile %s cannot be read: %s", path,
+                            strerror(cause));
+    if (number == 0)
+        return ar_error_set(error, AR_FORMAT, "the profile %s is empty", path);
+    return wrong ? line_wrong(path, number, wrong, error) : profile_check(out, path, error);
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static void write_waits(const struct sim_profile *self, FILE *file)
+{
+    fputs("waits:", file);
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++)
+        if (self->waits >> kind & 1)
+            fprintf(file, " %s", cost_names[kind]);
+    fputs(self->waits ? "\n" : " none\n", file);
+}
+
+static void write_per_kind(const char *key, const uint64_t *values, FILE *file)
+{
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++)
+        if (values[kind])
+            fprintf(file, "%s: %s %" PRIu64 "\n", key, cost_names[kind], values[kind]);
+}
+
+static void write_curve(const char *key, const char *name, const struct sim_curve *curve,
+                        FILE *file)
+{
+    for (uint32_t i = 0; i < curve->count; i++)
+        fprintf(file, "%s: %s %" PRIu64 " %" PRIu64 "\n", key, name, curve->bytes[i], curve->ns[i]);
+}
+
+void sim_profile_write(const struct sim_profile *self, FILE *file)
+{
+    fputs(PROFILE_FIRST_LINE "\n", file);
+    for (size_t i = 0; i < COUNT_OF(text_fields); i++) {
+        const char *text = (const char *)self + text_fields[i].offset;
+        if (*text)
+            fprintf(file, "%s: %s\n", text_fields[i].key, text);
+    }
+    for (size_t i = 0; i < COUNT_OF(number_fields); i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)self + number_fields[i].offset, sizeof value);
+        if (value || !number_fields[i].if_stated)
+            fprintf(file, "%s: %" PRIu64 "\n", number_fields[i].key, value);
+    }
+    write_per_kind("cleaning_wait_bytes", self->cleaning_wait_bytes, file);
+    write_waits(self, file);
+    write_per_kind("busy_percent", self->busy_percent, file);
+    write_per_kind("rest_again_percent", self->rest_again_percent, file);
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
+        write_curve("cost", cost_names[kind], &self->costs[kind], file);
+        write_curve("busy_cost", cost_names[kind], &self->busy_costs[kind], file);
+        write_curve("rest_cost", cost_names[kind], &self->rest_costs[kind], file);
+    }
+    for (int kind = 0; kind < SIM_KERNEL_OP_COUNT; kind++)
+        write_curve("work", kernel_op_names[kind], &self->kernel_ops[kind], file);
 }

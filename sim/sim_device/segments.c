@@ -168,37 +168,13 @@ enum ar_status sim_segment_alloc(struct ar_backing *backing, uint64_t bytes, uin
     return AR_OK;
 }
 
-/* Why an address cannot be freed. */
-static enum ar_status free_misuse(struct sim_device *self, uint64_t address)
-{
-    const struct memory_segment *segment = memory_segment_find(&self->memory, address);
-    if (!segment)
-        return sim_misuse(self,
-                          "a free of %" PRIu64 ", where no segment lies: it was freed before, or "
-                          "never allocated",
-                          address);
-    if (segment->pool)
-        return sim_misuse(self,
-                          "a driver free of %" PRIu64 ", which the stream-ordered pool gave; free "
-                          "that on a stream",
-                          address);
-    if (segment->reserved)
-        return sim_misuse(self,
-                          "a driver free of %" PRIu64 ", which lies in a reserved range; give "
-                          "that back with release",
-                          address);
-    return sim_misuse(self,
-                      "a free of %" PRIu64 ", which lies inside segment %" PRIu64
-                      " and is not its start, %" PRIu64,
-                      address, segment->ordinal, segment->range.start);
-}
-
 enum ar_status sim_segment_free(struct ar_backing *backing, uint64_t address)
 {
     struct sim_device *self = sim_of_backing(backing);
-    struct memory_segment *segment = memory_segment_find(&self->memory, address);
-    if (!segment || segment->reserved || segment->pool || segment->range.start != address)
-        return free_misuse(self, address);
+    struct memory_segment *segment;
+    enum ar_status status = memory_check_free(&self->memory, address, &segment);
+    if (status != AR_OK)
+        return status;
     uint64_t bytes = segment->bytes;
     uint64_t back_bytes = segment->range.end - segment->range.start;
     uint64_t cost_bytes = back_bytes;

@@ -563,9 +563,10 @@ static enum ar_status sim_open(const struct ar_spec_link *link, struct ar_device
     struct sim_device *self = calloc(1, sizeof *self);
     if (!self)
         return ar_error_set(error, AR_HOST_MEMORY, "no memory for a simulated device");
-    device_memory_open(&self->memory);
+    device_memory_open(&self->memory, self->problem, sizeof self->problem);
     sim_clock_open(&self->clock, (uint32_t)options.launch_queue);
     status = profile_open(options.profile, &self->profile, error);
+    self->memory.page_bytes = self->profile.page_bytes;
     if (status == AR_OK)
         status = host_open(self, &options, option_given(link, "host_clock_ns"), error);
     if (status == AR_OK)

@@ -1,4 +1,5 @@
-/* The simulated device, from the inside: its parts, and what they call of each other. */
+/* The driver's stream-ordered pool (cuMemAllocAsync), as a model: what it knows and what it does
+ * not is told in sim/README.md. */
 #ifndef SIM_SIM_DEVICE_STATE_H
 #define SIM_SIM_DEVICE_STATE_H
 
@@ -7,13 +8,23 @@
 #include <stdint.h>
 
 #include "sim/device.h"
-#include "sim/sim_device/addresses.h"
-#include "sim/sim_device/async_pool.h"
 #include "sim/device_memory/device_memory.h"
-#include "sim/sim_device/clock.h"
 #include "sim/device_memory/ledger.h"
-#include "sim/sim_device/profile.h"
 #include "sim/device_memory/small_pages.h"
+#include "sim/sim_device/addresses.h"
+#include "sim/sim_device/clock.h"
+#include "sim/sim_device/profile.h"
+
+struct sim_device;
+struct sim_pool;
+
+/* The host has synchronised: what it knows to be done is free, and what is above the threshold
+ * goes back to the device. Does nothing where the pool was never opened. */
+void sim_pool_settle(struct sim_device *device);
+
+void sim_pool_close(struct sim_pool *self);
+
+/* The simulated device, from the inside: its parts, and what they call of each other. */
 
 struct sim_device {
     struct ar_device base;

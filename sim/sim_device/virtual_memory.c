@@ -14,17 +14,6 @@
 
 #include "sim/sim_device/state.h"
 
-/* A multiple of the page, above 0. */
-static enum ar_status check_bytes(struct sim_device *self, const char *what, uint64_t bytes)
-{
-    uint64_t page_bytes = self->profile.page_bytes;
-    if (bytes == 0 || bytes % page_bytes)
-        return sim_misuse(self,
-                          "%s of %" PRIu64 " bytes, which is no multiple of the page of %" PRIu64,
-                          what, bytes, page_bytes);
-    return AR_OK;
-}
-
 /* Where a reservation is to lie: where the list says, if there is one. */
 static enum ar_status reserve_place(struct sim_device *self, uint64_t bytes, uint64_t *start)
 {
@@ -48,7 +37,7 @@ static enum ar_status reserve_place(struct sim_device *self, uint64_t bytes, uin
 enum ar_status sim_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t *address)
 {
     struct sim_device *self = sim_of_backing(backing);
-    enum ar_status status = check_bytes(self, "a reservation", bytes);
+    enum ar_status status = memory_check_bytes(&self->memory, "a reservation", bytes);
     if (status != AR_OK)
         return status;
     uint64_t start;
@@ -67,17 +56,10 @@ enum ar_status sim_reserve(struct ar_backing *backing, uint64_t bytes, uint64_t 
 enum ar_status sim_release(struct ar_backing *backing, uint64_t address)
 {
     struct sim_device *self = sim_of_backing(backing);
-    struct memory_segment *range = memory_segment_find(&self->memory, address);
-    if (!range || !range->reserved || range->range.start != address)
-        return sim_misuse(self,
-                          "a release of %" PRIu64 ", where no reserved range starts: it was "
-                          "released before, or never reserved",
-                          address);
-    if (range->mapped_bytes)
-        return sim_misuse(self,
-                          "a release of the range at %" PRIu64 " while %" PRIu64
-                          " bytes of it are mapped; unmap them first",
-                          address, range->mapped_bytes);
+    struct memory_segment *range;
+    enum ar_status status = memory_check_release(&self->memory, address, &range);
+    if (status != AR_OK)
+        return status;
     uint64_t bytes = range->bytes;
     memory_segment_remove(&self->memory, range);
     sim_charge(self, AR_DEVICE_CALL_release, SIM_COST_release, SIM_COST_release, bytes, bytes);
@@ -87,7 +69,7 @@ enum ar_status sim_release(struct ar_backing *backing, uint64_t address)
 enum ar_status sim_create(struct ar_backing *backing, uint64_t bytes, ar_backing_handle *handle)
 {
     struct sim_device *self = sim_of_backing(backing);
-    enum ar_status status = check_bytes(self, "physical memory", bytes);
+    enum ar_status status = memory_check_bytes(&self->memory, "physical memory", bytes);
     if (status == AR_OK)
         status = sim_check_books(self);
     if (status != AR_OK)
@@ -119,12 +101,10 @@ static void physical_settle(struct sim_device *self, struct memory_physical *phy
 enum ar_status sim_destroy(struct ar_backing *backing, ar_backing_handle handle)
 {
     struct sim_device *self = sim_of_backing(backing);
-    struct memory_physical *physical = memory_physical_find(&self->memory, handle);
-    if (!physical)
-        return sim_misuse(self,
-                          "physical memory %" PRIu64 " is given up, but it was given up before, "
-                          "or never made",
-                          handle);
+    struct memory_physical *physical;
+    enum ar_status status = memory_check_destroy(&self->memory, handle, &physical);
+    if (status != AR_OK)
+        return status;
     physical->destroyed = true;
     uint64_t bytes = physical->bytes;
     sim_charge(self, AR_DEVICE_CALL_destroy, SIM_COST_destroy, SIM_COST_destroy, bytes, bytes);
@@ -132,38 +112,12 @@ enum ar_status sim_destroy(struct ar_backing *backing, ar_backing_handle handle)
     return AR_OK;
 }
 
-/* What speaks against mapping the piece there; OK: nothing. */
-static enum ar_status check_map(struct sim_device *self, uint64_t address,
-                                const struct memory_physical *physical,
-                                const struct memory_segment *range)
-{
-    if (address % self->profile.page_bytes)
-        return sim_misuse(self, "a map at %" PRIu64 ", which is not the start of a page", address);
-    if (!range || !range->reserved)
-        return sim_misuse(self, "a map at %" PRIu64 ", which lies in no reserved range", address);
-    if (physical->bytes > range->range.end - address)
-        return sim_misuse(self,
-                          "a map of %" PRIu64 " bytes at %" PRIu64
-                          " reaches beyond the end of its reserved range, %" PRIu64,
-                          physical->bytes, address, range->range.end);
-    const struct range *there = ranges_from(&self->memory.mappings, address);
-    if (there && there->start < address + physical->bytes)
-        return sim_misuse(
-            self, "a map of %" PRIu64 " bytes at %" PRIu64 " overlaps what is mapped at %" PRIu64,
-            physical->bytes, address, there->start);
-    return AR_OK;
-}
-
 enum ar_status sim_map(struct ar_backing *backing, uint64_t address, ar_backing_handle handle)
 {
     struct sim_device *self = sim_of_backing(backing);
-    struct memory_physical *physical = memory_physical_find(&self->memory, handle);
-    if (!physical)
-        return sim_misuse(
-            self, "a map of physical memory %" PRIu64 ", which was given up before, or never made",
-            handle);
-    struct memory_segment *range = memory_segment_find(&self->memory, address);
-    enum ar_status status = check_map(self, address, physical, range);
+    struct memory_physical *physical;
+    struct memory_segment *range;
+    enum ar_status status = memory_check_map(&self->memory, address, handle, &physical, &range);
     if (status != AR_OK)
         return status;
     struct memory_mapping *mapping = calloc(1, sizeof *mapping);
@@ -175,44 +129,24 @@ enum ar_status sim_map(struct ar_backing *backing, uint64_t address, ar_backing_
     return AR_OK;
 }
 
-/* Checks that whole mappings fill the range, and adds up what the call costs: `kind` for the
- * first of them, `more` for the others. */
-static enum ar_status check_run(struct sim_device *self, const char *what, uint64_t address,
-                                uint64_t bytes, enum sim_cost kind, enum sim_cost more,
-                                uint64_t *cost_ns)
+/* The cost of a mapping's part in a call: `kind` for the first of the call, `more` for others. */
+static uint64_t mapping_cost(struct sim_device *self, const struct memory_mapping *mapping,
+                             uint64_t address, enum sim_cost kind, enum sim_cost more)
 {
-    enum ar_status status = check_bytes(self, what, bytes);
-    if (status != AR_OK)
-        return status;
-    if (bytes > UINT64_MAX - address)
-        return sim_misuse(self, "%s at %" PRIu64 " reaches beyond all addresses", what, address);
-    *cost_ns = 0;
-    for (uint64_t at = address; at < address + bytes;) {
-        const struct range *mapping = ranges_from(&self->memory.mappings, at);
-        if (!mapping || mapping->start > at)
-            return sim_misuse(self, "%s at %" PRIu64 ": nothing is mapped at %" PRIu64, what,
-                              address, at);
-        if (mapping->start < at || mapping->end > address + bytes)
-            return sim_misuse(self,
-                              "%s from %" PRIu64 " to %" PRIu64
-                              " takes only a part of what is mapped from %" PRIu64 " to %" PRIu64,
-                              what, address, address + bytes, mapping->start, mapping->end);
-        *cost_ns += sim_cost_now(self, at == address ? kind : more, mapping->end - mapping->start);
-        at = mapping->end;
-    }
-    return AR_OK;
+    const struct range *range = &mapping->range;
+    return sim_cost_now(self, range->start == address ? kind : more, range->end - range->start);
 }
 
 enum ar_status sim_access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct sim_device *self = sim_of_backing(backing);
-    uint64_t cost_ns;
-    enum ar_status status = check_run(self, "an access", address, bytes, SIM_COST_access,
-                                      SIM_COST_access_more, &cost_ns);
+    uint64_t cost_ns = 0;
+    enum ar_status status = memory_check_run(&self->memory, "an access", address, bytes);
     if (status != AR_OK)
         return status;
     for (uint64_t at = address; at < address + bytes;) {
         struct memory_mapping *mapping = memory_mapping_find(&self->memory, at);
+        cost_ns += mapping_cost(self, mapping, address, SIM_COST_access, SIM_COST_access_more);
         mapping->usable = true;
         at = mapping->range.end;
     }
@@ -257,12 +191,12 @@ static enum ar_status check_unused(struct sim_device *self, const struct memory_
 enum ar_status sim_unmap(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct sim_device *self = sim_of_backing(backing);
-    uint64_t cost_ns;
-    enum ar_status status =
-        check_run(self, "an unmap", address, bytes, SIM_COST_unmap, SIM_COST_unmap_more, &cost_ns);
+    uint64_t cost_ns = 0;
+    enum ar_status status = memory_check_run(&self->memory, "an unmap", address, bytes);
     for (uint64_t at = address; status == AR_OK && at < address + bytes;) {
         const struct memory_mapping *mapping = memory_mapping_find(&self->memory, at);
         status = check_unused(self, mapping);
+        cost_ns += mapping_cost(self, mapping, address, SIM_COST_unmap, SIM_COST_unmap_more);
         at = mapping->range.end;
     }
     if (status != AR_OK)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "sim/experiment/arena.h"
+#include "sim/experiment/baseline.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/workload.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "allocators/base/size.h"
-#include "sim/search/capacity.h"
+#include "sim/search/search.h"
 #include "tests/support/experiment_rig.h"
 
 #define UNIT   (2 * AR_MIB)

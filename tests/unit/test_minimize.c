@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "allocators/base/rng.h"
-#include "sim/search/minimize.h"
+#include "sim/search/search.h"
 #include "tests/support/format_rig.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

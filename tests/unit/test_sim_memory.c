@@ -286,7 +286,7 @@ static void misuse_has_a_sentence(void **state)
                     "lies inside segment 0");
     sim_test_misuse(device, ar_backing_segment_free(backing, 77), "where no segment lies");
     assert_int_equal(ar_backing_reserve(backing, 4 * AR_MIB, &range), AR_OK);
-    sim_test_misuse(device, ar_backing_segment_free(backing, range), "give that back with release");
+    sim_test_misuse(device, ar_backing_segment_free(backing, range), "release the range instead");
     sim_test_free(device, address);
     sim_test_misuse(device, ar_backing_segment_free(backing, address), "it was freed before");
     assert_false(device->bad_input);

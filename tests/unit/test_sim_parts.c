@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "allocators/base/rng.h"
-#include "sim/device_memory/hazards.h"
+#include "sim/device_memory/device_memory.h"
 #include "sim/device_memory/ranges.h"
 
 #define SPACE 512

@@ -126,20 +126,21 @@ static void misuse_of_sizes_and_ranges(void **state)
     sim_test_misuse(device, ar_backing_map(backing, range + 16 * AR_MIB, handle),
                     "in no reserved range");
     sim_test_misuse(device, ar_backing_map(backing, range + 14 * AR_MIB, handle), "beyond the end");
-    sim_test_misuse(device, ar_backing_map(backing, range, handle + 1), "never made");
+    sim_test_misuse(device, ar_backing_map(backing, range, handle + 1), "never created");
     uint64_t segment = sim_test_alloc(device, 4 * AR_MIB);
     sim_test_misuse(device, ar_backing_map(backing, segment, handle), "in no reserved range");
     sim_test_misuse(device, ar_backing_release(backing, segment), "no reserved range starts");
     sim_test_misuse(device, ar_backing_release(backing, range + PAGE), "no reserved range starts");
-    sim_test_misuse(device, ar_backing_destroy(backing, 99), "given up before, or never made");
+    sim_test_misuse(device, ar_backing_destroy(backing, 99), "destroyed before, or never created");
     map(device, range + 4 * AR_MIB, handle);
     sim_test_misuse(device, ar_backing_map(backing, range + PAGE, handle),
                     "overlaps what is mapped");
     sim_test_misuse(device, ar_backing_map(backing, range + 6 * AR_MIB, handle), "overlaps what");
     sim_test_misuse(device, ar_backing_release(backing, range), "are mapped; unmap them first");
     assert_int_equal(ar_backing_destroy(backing, handle), AR_OK);
-    sim_test_misuse(device, ar_backing_destroy(backing, handle), "given up before");
-    sim_test_misuse(device, ar_backing_map(backing, range + 8 * AR_MIB, handle), "given up before");
+    sim_test_misuse(device, ar_backing_destroy(backing, handle), "destroyed before");
+    sim_test_misuse(device, ar_backing_map(backing, range + 8 * AR_MIB, handle),
+                    "destroyed before");
     ar_device_close(device);
 }
 

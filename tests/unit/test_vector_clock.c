@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "allocators/base/rng.h"
-#include "sim/sim_device/vector_clock.h"
+#include "sim/sim_device/clock.h"
 
 enum { CLOCKS = 12, STREAMS = 5000, TURNS = 20000 };
 
