@@ -20,13 +20,13 @@ static uint64_t or_one(uint64_t length)
     return length ? length : 1;
 }
 
-/* Elements of so many bytes that an operand holds; 0 where it cannot be used. */
+/* The elements of that size that an operand has; 0 if it cannot be used. */
 static uint64_t held(const struct ar_device_operand *operand, uint64_t unit_bytes)
 {
     return operand->address % unit_bytes ? 0 : operand->bytes / unit_bytes;
 }
 
-/* Elements that the shape names; none: whatever fits. */
+/* The elements of the shape; UINT64_MAX if it has no lengths. */
 static uint64_t named(const struct ar_kernel_op *op)
 {
     bool shaped = op->m || op->n || op->k;
@@ -75,7 +75,7 @@ struct kernel_shape_reduce kernel_shape_reduce(const struct ar_kernel_op *op)
                                                  : (struct kernel_shape_reduce){.row_count = 0};
 }
 
-/* Of `rows` as many as are named, of a table of table_bytes. */
+/* The rows that have a number in in[1], of a table of table_bytes. */
 static struct kernel_shape_rows rows_of(const struct ar_kernel_op *op,
                                         const struct ar_device_operand *rows, uint64_t table_bytes)
 {
@@ -90,13 +90,13 @@ static struct kernel_shape_rows rows_of(const struct ar_kernel_op *op,
                                                     : (struct kernel_shape_rows){.row_count = 0};
 }
 
-/* Rows are moved as bytes, from and to any address. */
+/* Rows are moved as bytes and need no alignment. */
 struct kernel_shape_rows kernel_shape_gather(const struct ar_kernel_op *op)
 {
     return rows_of(op, &op->out, op->in[0].bytes);
 }
 
-/* Single bytes are exchanged in words of 4, which must lie inside the table. */
+/* Single bytes are exchanged in words of 4 bytes, which must lie inside the table. */
 struct kernel_shape_rows kernel_shape_scatter_add(const struct ar_kernel_op *op)
 {
     const struct ar_device_operand *table = &op->out, *rows = &op->in[0];

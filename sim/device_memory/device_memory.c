@@ -9,7 +9,7 @@ struct hazard {
     struct range range;
     uint32_t count;
     struct sim_use *uses;
-    struct sim_use first; /* room for one, which is enough for most */
+    struct sim_use first; /* space for one, which most need */
 };
 
 static void hazard_free(struct hazard *hazard)
@@ -33,7 +33,7 @@ void sim_hazards_close(struct sim_hazards *self)
     }
 }
 
-/* A new entry with room for `count` uses. */
+/* A new entry with `count` uses. */
 static struct hazard *hazard_add(struct sim_hazards *self, uint64_t start, uint64_t end,
                                  const struct sim_use *uses, uint32_t count)
 {
@@ -53,7 +53,7 @@ static struct hazard *hazard_add(struct sim_hazards *self, uint64_t start, uint6
     return hazard;
 }
 
-/* Divides the entry that crosses `address`, if one does. */
+/* Splits the entry that crosses `address`, if there is one. */
 static bool hazards_divide(struct sim_hazards *self, uint64_t address)
 {
     struct hazard *hazard = hazard_from(self, address);
@@ -67,8 +67,7 @@ static bool hazards_divide(struct sim_hazards *self, uint64_t address)
     return false;
 }
 
-/* Adds a use to an entry; a later use of the same stream and mapping takes the place of the
- * earlier one, which it comes after. */
+/* Adds a use to an entry. It replaces the earlier use of the same stream and mapping. */
 static bool hazard_use(struct hazard *hazard, const struct sim_use *use)
 {
     for (uint32_t i = 0; i < hazard->count; i++) {

@@ -21,7 +21,7 @@ void sim_ledger_charge(struct sim_ledger *self, uint64_t unit_bytes)
         self->peak_physical_bytes = self->physical_bytes;
 }
 
-/* Takes off the backlog what was cleaned until now. */
+/* Removes from the backlog what was cleaned until now. */
 static void ledger_clean(struct sim_ledger *self, uint64_t now_ns)
 {
     if (self->backlog_bytes) {

@@ -9,7 +9,7 @@ static uint64_t range_rank(uint64_t start)
     return mixed ^ (mixed >> 31);
 }
 
-/* Divides a tree into what starts below `start` and the rest. */
+/* Splits a tree into the ranges that start below `start` and the rest. */
 static void ranges_split(struct range *tree, uint64_t start, struct range **below,
                          struct range **rest)
 {

@@ -1,9 +1,9 @@
 /* Ranges of numbers that do not overlap, in order of their start: segments, mappings, uses.
  *
- * A treap: a search tree by start, and a heap by a rank that is a hash of the start, so the
- * shape depends on the contents only and every step takes O(log n) on average (Seidel and
- * Aragon, "Randomized search trees", 1996). Nodes are part of the caller's own structs, as
- * their first member, and stay the caller's. */
+ * A treap: a search tree by start, and a heap by a rank, which is a hash of the start. So its shape
+ * depends on the contents only, and every step takes O(log n) on average (Seidel and Aragon,
+ * "Randomized search trees", 1996). Nodes are the first members of the caller's structs, and the
+ * caller owns them. */
 #ifndef SIM_DEVICE_MEMORY_RANGES_H
 #define SIM_DEVICE_MEMORY_RANGES_H
 
@@ -22,14 +22,14 @@ struct ranges {
     size_t count;
 };
 
-/* Puts a range in that overlaps none of those there. */
+/* Adds a range that overlaps no other. */
 void ranges_insert(struct ranges *self, struct range *range);
-/* Takes a range out that is in. */
+/* Removes a range of the tree. */
 void ranges_remove(struct ranges *self, struct range *range);
 
 /* The lowest range that ends above `address`, or NULL. */
 struct range *ranges_from(const struct ranges *self, uint64_t address);
-/* The range that holds `address`, or NULL. */
+/* The range that contains `address`, or NULL. */
 struct range *ranges_find(const struct ranges *self, uint64_t address);
 bool ranges_overlap(const struct ranges *self, uint64_t start, uint64_t end);
 

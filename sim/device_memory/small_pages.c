@@ -14,12 +14,12 @@ static uint32_t slots_of(const struct small_pages *self, uint64_t bytes)
     return (uint32_t)((bytes + self->granule_bytes - 1) / self->granule_bytes);
 }
 
-/* The first free run of at least `wanted` slots; its start, or the number of slots. With
- * `wanted` 0 the whole page is looked at, for its longest run. */
+/* The start of the first free run of at least `wanted` slots, or the number of slots. With `wanted`
+ * 0 the whole page is searched for its longest run. */
 static uint32_t page_scan(const struct small_page *page, uint32_t slots, uint32_t wanted,
                           uint32_t *longest)
 {
-    uint32_t run = 0; /* free slots in a row up to here */
+    uint32_t run = 0; /* free slots up to here */
     *longest = 0;
     for (uint32_t word = 0; word * 64 < slots; word++) {
         uint64_t free_bits = ~page->taken[word];
@@ -92,7 +92,7 @@ struct small_page *small_pages_add(struct small_pages *self, uint64_t address)
         return NULL;
     page->range.start = address;
     page->range.end = address + self->page_bytes;
-    if (page_slots(self) < 64) /* the rest of the only word is not there */
+    if (page_slots(self) < 64) /* the only word has fewer slots */
         page->taken[0] = UINT64_MAX << page_slots(self);
     ranges_insert(&self->pages, &page->range);
     list_insert(self, page);

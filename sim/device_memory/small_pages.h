@@ -1,12 +1,12 @@
-/* Driver allocations below the page size share pages, as the driver's do: a page is charged
- * once, and given back when the last of them leaves.
+/* Driver allocations smaller than a page share pages, as the driver's do: a page is charged once
+ * and released with its last allocation.
  *
  * 1. A page is a row of granules, one bit each.
- * 2. A new allocation goes to the page whose longest free run is the shortest that fits, and
- *    there to the lowest run that fits. No page fits: a new one.
- * How the driver itself chooses is not known; that small ones share pages, and what each
- * costs, is measured. Pages stand in lists by longest free run, so all steps take the same
- * time however many pages there are. */
+ * 2. A new allocation goes to the page whose longest free run is the shortest that is long enough,
+ *    and there to the lowest such run. If there is no such page, a new one is made. It is measured
+ *    that small allocations share pages and what each costs; how the driver chooses the page is not
+ *    known. Pages are in lists by their longest free run, so every step takes the same time for any
+ *    number of pages. */
 #ifndef SIM_DEVICE_MEMORY_SMALL_PAGES_H
 #define SIM_DEVICE_MEMORY_SMALL_PAGES_H
 
@@ -18,8 +18,8 @@
 
 struct small_page {
     struct range range;                /* its addresses */
-    struct small_page *before, *after; /* in the list of its longest run */
-    uint32_t longest;                  /* free slots in a row */
+    struct small_page *before, *after; /* in the list for its longest run */
+    uint32_t longest;                  /* free slots next to each other */
     uint32_t used;                     /* slots */
     uint64_t taken[SMALL_SLOTS / 64];
 };
@@ -31,12 +31,12 @@ struct small_pages {
     uint64_t some[SMALL_SLOTS / 64 + 1]; /* which lists hold a page */
 };
 
-/* A page with room for `bytes`, and where, or NULL. Changes nothing. */
+/* A page with space for `bytes`, and the address there; or NULL. No change. */
 struct small_page *small_pages_room(const struct small_pages *self, uint64_t bytes,
                                     uint64_t *address);
-/* A new, empty page at that address; NULL: no memory. */
+/* A new, empty page at that address. NULL: no host memory. */
 struct small_page *small_pages_add(struct small_pages *self, uint64_t address);
-/* Marks a range of a page as taken, or as free again; then the page is empty or not. */
+/* Marks a range of a page as used, or as free. */
 void small_pages_take(struct small_pages *self, struct small_page *page, uint64_t address,
                       uint64_t bytes);
 void small_pages_leave(struct small_pages *self, struct small_page *page, uint64_t address,

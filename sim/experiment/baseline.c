@@ -15,7 +15,7 @@ struct timeline {
     uint64_t time_ns, opened_ns;
     struct steps steps;
     struct trace_source *source;
-    bool follows, lengths; /* works.h */
+    bool follows, lengths; /* see kernel_ops.h */
     struct kernel_ops kernel_ops;
     struct ar_device_operand *blocks; /* by slot */
     size_t block_count;
@@ -59,7 +59,7 @@ static enum ar_status at_kernel(const struct timeline *timeline, enum ar_status 
                                              timeline->source->info.name);
 }
 
-/* One that runs for a length. */
+/* A kernel without an operation. */
 static enum ar_status timed_kernel(struct timeline *timeline, const struct trace_event *event,
                                    struct ar_error *error)
 {
@@ -82,7 +82,7 @@ static enum ar_status kernel(struct timeline *timeline, const struct trace_event
     return at_kernel(timeline, status, error);
 }
 
-/* Of the blocks: which of them are there. */
+/* Which blocks are live. */
 static enum ar_status pass_blocks(struct timeline *timeline, const struct trace_event *event,
                                   struct ar_error *error)
 {
@@ -151,7 +151,7 @@ static enum ar_status pass_all(struct timeline *timeline, struct trace_source *s
     return status;
 }
 
-/* The arena, where kernels work on blocks. REFUSED: it does not fit. */
+/* The arena, if kernels work on blocks. REFUSED: there is not enough memory. */
 static enum ar_status get_arena(struct timeline *timeline, struct ar_error *error)
 {
     struct ar_device *device = timeline->device;
@@ -242,7 +242,7 @@ void baseline_report(const struct baseline *baseline, struct replay_result *resu
 
 /* ---- arena ---------------------------------------------------------------------------------- */
 
-#define POLICY "first-fit:granule=512" /* what a program's kernels may want of an address */
+#define POLICY "first-fit:granule=512" /* the alignment that kernels may need */
 #define DEVICE "sim:profile=bump"
 
 struct planning {
@@ -250,7 +250,7 @@ struct planning {
     struct trace_source *source;
     struct session session;
     struct ar_policy_block *blocks; /* by slot; granted_bytes 0: none */
-    size_t block_count, room;       /* room: of the offsets */
+    size_t block_count, room;       /* `room`: of the offsets */
 };
 
 static enum ar_status no_memory(struct ar_error *error)

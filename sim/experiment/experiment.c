@@ -1,17 +1,16 @@
-/* The whole of a run as users mean it.
+/* An experiment: all passes of a run.
  *
- * 1. An adaptive workload is played once with the policy and written down; the passes replay
- *    what was written.
- * 2. A pass without a policy finds the byte-weighted median request, for exact metrics.
- * 3. The run itself, on a fresh device with a fresh policy. Rows and samples come from it.
- * 4. The same timeline with an allocator that costs nothing, for the slowdown; not where the
- *    run did not finish.
- * 5. A card runs in real time, so there the run itself reads the clock around every call too: that
- *    costs some 50 ns beside driver calls of microseconds. One pass and the baseline, no more; if
- *    host times are asked for, one pass without clocks for the throughput.
- * 6. Elsewhere, if asked for, host times: one run that reads the clock around every call, and runs that
- *    read it only at their ends, repeated until they have taken long enough together. No other
- *    pass reads the host's clock. */
+ * 1. An adaptive workload is played once with the policy and kept in memory; the passes replay this
+ *    trace.
+ * 2. For exact metrics, a pass without a policy finds the byte-weighted median request.
+ * 3. The run itself, on a new device with a new policy. The observers see this pass.
+ * 4. If the run finished, the baseline: the same timeline with an allocator that costs nothing.
+ * 5. On a card, which runs in real time, the run itself also reads the clock around every call:
+ *    that takes about 50 ns, next to driver calls of microseconds. For host times there is one more
+ *    pass without clocks, for the throughput.
+ * 6. Elsewhere, for host times: one pass that reads the clock around every call, and passes that
+ *    read it only at their ends, repeated until they have taken long enough together. No other pass
+ *    reads the host's clock. */
 #include "sim/experiment/baseline.h"
 #include "sim/replay/latency.h"
 #include "sim/experiment/session.h"
@@ -27,8 +26,9 @@ struct passes {
     const struct experiment *experiment;
     struct trace_source *trace;
     uint64_t unit_bytes;
-    struct ar_device_props *props; /* NULL: known */
-    struct observer latencies;     /* passes on to the experiment's observers nothing else */
+    struct ar_device_props *props; /* NULL: not wanted */
+    * / struct observer
+            latencies; /* passes latencies on to the experiment's observers, and nothing else */
 };
 
 static bool on_card(const struct experiment *experiment)
@@ -36,7 +36,7 @@ static bool on_card(const struct experiment *experiment)
     return strcmp(experiment->device->links[0].name, "cuda") == 0;
 }
 
-/* What one pass is for. */
+/* The purpose of a pass. */
 enum purpose { MEASURE, CLOCK_CALLS, CLOCK_ALL };
 
 static void configure(const struct passes *passes, struct session *session, enum purpose purpose,
@@ -72,7 +72,7 @@ static enum ar_status pass_on_latencies(void *argument, const struct latency *la
     return observer_latencies(experiment->observer, latency, error);
 }
 
-/* One replay with everything fresh. `*took_ns` is host time, for CLOCK_ALL only. */
+/* One replay with a new device and policy. `*took_ns` is host time, for CLOCK_ALL only. */
 static enum ar_status replay_once(const struct passes *passes, enum purpose purpose,
                                   struct replay_result *result, uint64_t *took_ns,
                                   struct ar_error *error)
@@ -167,7 +167,7 @@ static enum ar_status run_passes(struct passes *passes, struct replay_result *re
         status = survey_median(passes->trace, &passes->unit_bytes, error);
     if (status == AR_OK)
         status = replay_once(passes, MEASURE, result, &unused_ns, error);
-    /* The speed of a program that went on without its memory says nothing. */
+    /* The speed of a program that continued without its memory means nothing. */
     if (status == AR_OK && result->passed)
         status = compare_baseline(passes, result, error);
     else if (status == AR_OK)
@@ -190,7 +190,7 @@ enum ar_status experiment_run(const struct experiment *experiment, struct replay
         .latencies = {.latencies = pass_on_latencies, .argument = (void *)(uintptr_t)experiment},
     };
     struct trace_source *owned;
-    /* A generator's own work must not count as the policy's. */
+    /* The time of a generator must not count as the policy's. */
     bool settle = (experiment->measure_time || on_card(experiment)) &&
                   !strcmp(experiment->source->info.format, "generator");
     memset(result, 0, sizeof *result);

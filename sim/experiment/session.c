@@ -11,7 +11,7 @@
 #include "workloads/trace/trace.h"
 #include "workloads/workload.h"
 
-/* Every policy has the option; the registry has checked its text. */
+/* Every policy has the option, and the registry has checked its text. */
 static uint64_t limit_of(const struct ar_spec *policy)
 {
     const struct ar_spec_link *link = &policy->links[policy->link_count - 1];
@@ -61,7 +61,7 @@ enum ar_status session_open(struct session *session, const struct ar_spec *polic
     return status;
 }
 
-/* A program waits for its device before it ends: no policy unmaps what a kernel uses. */
+/* As a program does, wait for the device before the end: no policy may unmap memory in use. */
 static void destroy_policy(struct session *session)
 {
     if (session->policy && !session->device->failed)
@@ -161,7 +161,7 @@ void session_device_end(struct session_device *device)
     device->pairs = NULL;
 }
 
-/* A source that hands on another one's events and keeps them. */
+/* A source that passes on the events of another one and keeps them. */
 struct writer {
     struct trace_source base;
     struct trace_source *inner;

@@ -1,4 +1,5 @@
-/* A device and a policy on it, from their specs: what one replay needs beside the workload. */
+/* A session: a device and a policy on it, from their specs. A replay needs a session and a
+ * trace. */
 #ifndef SIM_EXPERIMENT_SESSION_H
 #define SIM_EXPERIMENT_SESSION_H
 
@@ -23,17 +24,17 @@ enum ar_status session_open(struct session *session, const struct ar_spec *polic
                             struct ar_error *error) AR_STATUS_CHECKED;
 void session_close(struct session *session);
 
-/* Destroys the policy; the device stays. CORRUPT where the policy still holds memory of it then. */
+/* Destroys the policy; the device stays. CORRUPT if the policy leaves memory allocated. */
 enum ar_status session_end(struct session *session, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Shows an offline policy (AR_POLICY_OFFLINE) every lifetime of the trace, once, before the first
- * request; does nothing for others. Where its option `profile` names a workload, a trace or a
- * generator, it sees the lifetimes of that one instead. */
+/* Passes every lifetime of the trace to an offline policy (AR_POLICY_OFFLINE), once, before the
+ * first request; does nothing for other policies. If its option `profile` names a workload, the
+ * lifetimes are those of that workload. */
 enum ar_status session_plan(struct session *session, struct trace_source *trace,
                             enum replay_frees frees, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* A device's spec with another capacity: what it points into is in `text` and `pairs`, the rest
- * stays the original's. */
+/* The spec of a device with another capacity. It uses `text` and `pairs`; the rest is shared with
+ * the original. */
 struct session_device {
     struct ar_spec spec;
     struct ar_spec_link link;
@@ -41,20 +42,19 @@ struct session_device {
     char text[24];
 };
 
-/* With `capacity_bytes` 0 the device has all that the card has, whatever `device` says. */
+/* With `capacity_bytes` 0 the device has the whole card, whatever `device` says. */
 enum ar_status session_device_with(struct session_device *out, const struct ar_spec *device,
                                    uint64_t capacity_bytes,
                                    struct ar_error *error) AR_STATUS_CHECKED;
 void session_device_end(struct session_device *device);
 
-/* An adaptive source, played once with the policy, as a trace in memory: what later passes
- * replay. The caller closes it. The pass stops at the first failure if `experiment` does. */
+/* Plays an adaptive source once with the policy and keeps the trace in memory, for later passes.
+ * The caller closes it. The pass stops at the first failure if `experiment` does. */
 enum ar_status session_write_down(const struct experiment *experiment, struct trace_source **out,
                                   struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The trace that the passes of an experiment replay: written down where its source is adaptive
- * (or where `settle` asks for all of it in memory), else the source itself. `*owned` is what
- * the caller closes, or NULL. */
+/* The trace for the passes of an experiment: a copy in memory if the source is adaptive (or if
+ * `settle` wants one), else the source itself. The caller closes `*owned`, which may be NULL. */
 enum ar_status session_trace(const struct experiment *experiment, bool settle,
                              struct trace_source **trace, struct trace_source **owned,
                              struct ar_error *error) AR_STATUS_CHECKED;

@@ -6,9 +6,9 @@
 #include "allocators/base/array.h"
 #include "allocators/base/hist.h"
 
-#define PARTS 4096 /* into which a bucket is divided, a pass at a time */
+#define PARTS 4096 /* into which a pass divides a bucket */
 
-/* Pulls one event at a time; *event is NULL at the end. */
+/* Reads one event at a time; *event is NULL at the end. */
 struct pull {
     struct trace_source *source;
     const struct trace_event *next, *end;
@@ -47,7 +47,7 @@ static bool is_request(const struct pull *pull, const struct trace_event *event)
            trace_attributes_of(pull->source, event->attributes)->space != TRACE_SPACE_PINNED;
 }
 
-/* The sizes from `least` to `most`, in which the median lies, and what lies below them. */
+/* The sizes from `least` to `most` contain the median; `below_bytes` are in smaller ones. */
 struct search {
     uint64_t least, most;
     uint64_t below_bytes, all_bytes;
@@ -174,7 +174,7 @@ enum ar_status survey_peak_live(struct trace_source *source, uint64_t card_bytes
 struct lives {
     struct ar_policy_lifetime *at;
     size_t count, room;
-    struct by_slot open; /* 1 + index of the life that the slot's block has; 0: none */
+    struct by_slot open; /* 1 + index of the lifetime of the slot's block; 0: none */
     bool at_completion;
 };
 

@@ -1,5 +1,4 @@
-/* The metrics as data: their list, and one run's values. The engine computes them
- * (sim/replay/); nothing prints. */
+/* The metrics as data: their list and the values of one run. The engine computes them. */
 #ifndef SIM_METRICS_METRICS_H
 #define SIM_METRICS_METRICS_H
 
@@ -48,7 +47,7 @@ static inline void metric_set_real(struct metric_values *values, enum metric met
     values->at[metric] = (struct metric_value){.kind = METRIC_REAL, .real = real};
 }
 
-/* part / whole, or null where there is no whole. */
+/* part / whole, or null if whole is 0. */
 static inline void metric_set_ratio(struct metric_values *values, enum metric metric, double part,
                                     double whole)
 {
@@ -58,7 +57,7 @@ static inline void metric_set_ratio(struct metric_values *values, enum metric me
         values->at[metric] = (struct metric_value){.kind = METRIC_NULL};
 }
 
-/* As a number, whatever its kind; `absent` where it is null. */
+/* The value as a number; `absent` if it is null. */
 static inline double metric_number(const struct metric_values *values, enum metric metric,
                                    double absent)
 {

@@ -88,7 +88,8 @@ void tap_report(struct tap *self, struct observer_event event);
 void tap_report_changes(struct tap *self, const struct ar_policy_request *request);
 /* Makes space for one more item in an array. False: no host memory, which is noted. */
 bool tap_grow(struct tap *self, void **items, size_t count, size_t *room, size_t bytes);
-/* In the map of the segments or of the blocks: add one; find one; remove one. False: there is none. */
+/* In the map of the segments or of the blocks: add one; find one; remove one. False: there is
+ * none. */
 void tap_add(struct tap *self, struct ar_map *map, const struct tap_area *area);
 bool tap_find(const struct ar_map *map, uint64_t address, struct tap_area *out);
 bool tap_take(struct ar_map *map, uint64_t address, struct tap_area *out);

@@ -1,26 +1,27 @@
 /* The loop that drives a policy with a workload on a device.
  *
- * 1. Events are pulled in spans. Plain requests and frees (no keys, stream 0, no probes, let go
- *    and complete at once), nearly all events of most traces, are recognised by one comparison
- *    of eight bytes and served by a few instructions, compiled once without and once with exact
- *    metrics. Everything else goes through events.c, and so does every event of a run that is
- *    watched: rows, samples, several streams, adaptive sources, clocks.
- * 2. Requests. Zero bytes, and pinned host memory, are served without the policy. A request
- *    that is not served is counted and the run goes on without that block.
- * 3. Frees. `recorded`: at the let-go the policy is told that the program is done (retire), at
- *    the completion the block is freed. `ordered` and `at-once`: freed at the let-go, the
- *    completion only ends the slot. A trace may hold let-gos without completions: then the
- *    let-go is all that was recorded, in every mode.
- * 4. Streams. In `ordered`, where blocks live on several streams, the device is told which
- *    streams may still use a block when it is let go, and who gets its bytes next. For a policy
- *    that is not stream-ordered the new owner's stream then waits (stall); one that is, is
- *    trusted, and a use that it overtakes is a race. Where all blocks live on one stream nothing
- *    can be overtaken. `recorded` and `at-once` say themselves when a block is free: nothing is
- *    ordered there and no races are looked for.
- * 5. Host time `recorded`: a gap between two recorded times passes whole; the time that the
- *    recorded allocator took is part of it. `open`: an event comes at its own time, counted from
- *    the start of the replay, or at once where that has passed: what the policy takes is made up
- *    for in the next gap that is long enough, and no later event is moved by it. */
+ * 1. Events are read in spans. Plain requests and frees are nearly all events of most traces: they
+ *    have no keys, are on stream 0, are no probes, and free requested and free completed are one
+ *    event. One comparison of eight bytes recognises them, and a shortcut of a few instructions
+ *    serves them. The shortcut is compiled twice: without and with exact metrics. All other events,
+ *    and every event of a watched run (observers, several streams, adaptive workloads, clocks), go
+ *    through events.c.
+ * 2. Requests. Zero bytes and pinned host memory are served without the policy. A request that
+ *    fails is counted, and the run goes on without the block.
+ * 3. Frees. `recorded`: when the free is requested, the policy is told (retire), and when it is
+ *    completed, the block is freed. `ordered` and `at-once`: the block is freed when the free is
+ *    requested, and the completion only ends the slot. If a trace has no completions, blocks are
+ *    freed when the free is requested, in every mode.
+ * 4. Streams. In `ordered`, if blocks live on several streams, the device is told which streams may
+ *    still use a block when it is freed, and which block gets its bytes next. If the policy is not
+ *    stream-ordered, the stream of the new block waits (stall). If it is, the policy is trusted,
+ *    and a use that is not over is a race. If all blocks live on one stream, there is nothing to
+ *    order. `recorded` and `at-once` define when a block is free: nothing is ordered, and races are
+ *    not detected.
+ * 5. Host time. `recorded`: the recorded gap between two events passes on the device's clock; the
+ *    time of the recorded allocator is part of it. `open`: an event comes at its recorded time,
+ *    counted from the start of the replay, or immediately if that time has passed. The next gap
+ *    that is long enough absorbs the policy's time, so later events are not moved. */
 #include "sim/replay.h"
 
 #include <stdlib.h>
@@ -40,7 +41,7 @@
 /* The first eight bytes of a plain event: kind, flags, zero, stream 0. */
 #define PLAIN_ALLOC ((uint64_t)TRACE_ALLOC)
 #define PLAIN_FREE  (TRACE_FREE_COMPLETED | (uint64_t)TRACE_WHOLE << 8)
-/* Plain requests are not empty and at most 2^59 bytes, which one shift tells. */
+/* Plain requests have 1 to 2^59 bytes, which one shift checks. */
 #define PLAIN_BITS 59
 _Static_assert(UINT64_C(1) << PLAIN_BITS < TRACE_BYTES_LIMIT, "plain requests are no bad input");
 
@@ -51,7 +52,7 @@ INLINE uint64_t head_of(const struct trace_event *event)
     return head;
 }
 
-/* The number of the slot, beyond all of them where there are keys: one comparison tells both. */
+/* The number of the slot. With keys it is larger than any slot: one comparison checks both. */
 INLINE uint64_t slot_and_keys(const struct trace_event *event)
 {
     uint64_t number;
@@ -59,7 +60,7 @@ INLINE uint64_t slot_and_keys(const struct trace_event *event)
     return number;
 }
 
-/* State and stream of a slot; stream 0 adds nothing. */
+/* State and stream of a slot in one word; stream 0 adds nothing. */
 INLINE uint64_t slot_life(const struct replay_slot *slot)
 {
     uint64_t life;
@@ -67,7 +68,7 @@ INLINE uint64_t slot_life(const struct replay_slot *slot)
     return life;
 }
 
-/* A call that moved the clock, as seen by the driver's counters. */
+/* A call that moved the clock, according to the driver's counters. */
 static __attribute__((noinline, cold)) void paused(struct replay *run)
 {
     (void)pauses_end(&run->pauses, run->device);
@@ -79,7 +80,7 @@ INLINE void look_for_pause(struct replay *run)
         paused(run);
 }
 
-/* What a shortcut did. OTHER: nothing, the event is not plain after all. */
+/* The result of a shortcut. OTHER: it did nothing, because the event is not plain. */
 enum plain { PLAIN_DONE, PLAIN_OTHER, PLAIN_FAILED, PLAIN_BROKEN };
 
 INLINE enum plain plain_alloc(struct replay *run, const struct trace_event *event,
@@ -129,7 +130,7 @@ INLINE enum plain plain_free(struct replay *run, const struct trace_event *event
     return PLAIN_DONE;
 }
 
-/* A plain event that did not go well: the rest of it. */
+/* The rest of a plain event whose call failed. */
 static __attribute__((noinline, cold)) enum ar_status
 plain_end(struct replay *run, const struct trace_event *event, enum plain what,
           enum ar_status status, struct ar_error *error)
@@ -155,8 +156,8 @@ plain_end(struct replay *run, const struct trace_event *event, enum plain what,
     return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
 }
 
-/* Sets `*done` to the events replayed, less than `count` where the run stops early. Frees are
- * not counted one by one: they are the plain events that are not allocs. */
+/* Sets `*done` to the number of events replayed, less than `count` if the run stops early. Frees
+ * are not counted one by one: they are the plain events that are not requests. */
 INLINE enum ar_status span(struct replay *run, size_t count, size_t *done, const bool counts,
                            struct ar_error *error)
 {
@@ -249,8 +250,8 @@ static enum ar_status all_spans(struct replay *run, struct ar_error *error)
     return AR_OK;
 }
 
-/* A gap that passes may be shorter than was asked for: devices take what launches took since the
- * last one as a part of it, as it is of a recorded gap. Then the rest of it passes. */
+/* A gap may be shorter than requested: a device subtracts the time of the launches since the last
+ * gap, because a recorded gap contains it. Then the rest passes as well. */
 void replay_wait_until(struct ar_device *device, uint64_t time_ns)
 {
     uint64_t now_ns;
@@ -258,7 +259,7 @@ void replay_wait_until(struct ar_device *device, uint64_t time_ns)
         device->ops->advance(device, time_ns - now_ns);
 }
 
-/* What the run is asked for and this trace or device cannot give. */
+/* Settings that this trace or device does not support. */
 static enum ar_status check_config(const struct replay_config *config, struct ar_error *error)
 {
     const struct trace_info *info = &config->source->info;
@@ -294,7 +295,8 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
         .free_requested_ends = info->counted && !info->has_split_frees,
         .hazards = config->frees == REPLAY_ORDERED && info->streams > 1 &&
                    !info->one_block_stream &&
-                   !(config->policy->ops->capabilities & AR_POLICY_OVERLAPS), /* no real memory */
+                   !(config->policy->ops->capabilities &
+                     AR_POLICY_OVERLAPS), /* blocks without real memory */
     };
     exact_begin(&run->exact, config->policy, config->unit_bytes);
     enum ar_status status = check_config(config, error);
@@ -339,7 +341,7 @@ static void end(struct replay *run)
     free(run->uses);
 }
 
-/* What is left to do when the source has come to its end. */
+/* The end of the run, after the last event. */
 static enum ar_status finish(struct replay *run, struct replay_result *result,
                              struct ar_error *error)
 {

@@ -1,5 +1,8 @@
-/* What the engine remembers of blocks: one slot each, found by the slot number of the trace,
- * and for workloads with several streams the streams that a block is used on. */
+/* What each kind of event does, by the rules in engine.c. The loop there has shortcuts for plain
+ * requests and frees. All other events, and every event of a watched run, come through here.
+ *
+ * Blocks are kept in slots, one for each block, found by the slot number in the trace. In workloads
+ * with several streams, a slot has a list of the other streams that use its block. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,12 +90,8 @@ void replay_uses_end(struct replay *run, struct replay_slot *slot, uint32_t stre
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* What each kind of event does: the rules of the engine, as sim/replay/engine.c states them.
- * The loop there has shortcuts for plain requests and frees; everything else, and every event
- * of a run that is watched, comes through here. */
-
-/* After a request that was served: what other parts want to know of it. The block is used only
- * once its stream waits for what used the bytes before. */
+/* After a request was served: what other parts must know. The block is used only after its stream
+ * waits for earlier uses of the bytes. */
 static enum ar_status placed(struct replay *run, const struct trace_event *event,
                              struct replay_slot *slot, struct ar_error *error)
 {
@@ -167,7 +166,7 @@ static enum ar_status policy_told(struct replay *run, const struct trace_event *
     return status;
 }
 
-/* A request of the policy: `run->request` says all but bytes and stream already. */
+/* A request to the policy; `run->request` has all but bytes and stream. */
 static enum ar_status ask(struct replay *run, const struct trace_event *event,
                           struct replay_slot *slot, struct ar_error *error)
 {
@@ -192,7 +191,7 @@ static enum ar_status ask(struct replay *run, const struct trace_event *event,
     return placed(run, event, slot, error);
 }
 
-/* Requests with keys, probes, empty ones and impossible ones. */
+/* Requests with keys, probes, and requests that are empty or invalid. */
 static enum ar_status unusual_request(struct replay *run, const struct trace_event *event,
                                       struct replay_slot *slot, struct ar_error *error)
 {
@@ -217,7 +216,7 @@ static enum ar_status unusual_request(struct replay *run, const struct trace_eve
     return status;
 }
 
-/* Rows and answers, after a request of any kind. */
+/* The row and the answer to an adaptive workload, after a request of any kind. */
 static enum ar_status told(struct replay *run, const struct trace_event *event,
                            struct replay_slot *slot, struct ar_error *error)
 {
@@ -274,7 +273,7 @@ static enum ar_status give_back(struct replay *run, const struct trace_event *ev
         return status;
     if (run->hazards)
         replay_uses_end(run, slot, stream, replay_number(run, event));
-    /* A free in another stream's order: what that stream did so far may have used the block. */
+    /* A free in the order of another stream, whose work so far may have used the block. */
     if (run->hazards && run->stream_ordered && stream != slot->stream)
         status = policy_use(run, event, slot, stream);
     if (UNLIKELY(status != AR_OK))
@@ -285,7 +284,7 @@ static enum ar_status give_back(struct replay *run, const struct trace_event *ev
     return AR_OK;
 }
 
-/* The slot of an event about a block that is there. */
+/* The slot of an event about a block that exists; else NULL. */
 static struct replay_slot *known_slot(struct replay *run, const struct trace_event *event)
 {
     if (UNLIKELY(event->slot >= run->slot_count))
@@ -294,7 +293,7 @@ static struct replay_slot *known_slot(struct replay *run, const struct trace_eve
     return LIKELY(slot->state != SLOT_UNUSED) ? slot : NULL;
 }
 
-/* A slot that is not used has stream 0: the shortcuts in engine.c count on it. */
+/* Unused slots have stream 0: the shortcuts in engine.c depend on it. */
 static void end_slot(struct replay_slot *slot)
 {
     slot->state = SLOT_UNUSED;
@@ -324,7 +323,7 @@ static enum ar_status on_free_requested(struct replay *run, const struct trace_e
         slot->state = SLOT_FREE_REQUESTED;
     }
     if (run->at_completion)
-        return status; /* a block that is empty or failed stays what it is, too */
+        return status; /* the state of an empty or failed block stays as well */
     if (run->free_requested_ends)
         end_slot(slot);
     else

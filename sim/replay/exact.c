@@ -31,7 +31,8 @@ void exact_begin(struct exact *exact, struct ar_policy *policy, uint64_t unit_by
     if (exact->opaque || !unit_bytes)
         return;
     if (policy->ops->capabilities & AR_POLICY_WATCHES_FREE) {
-        /* Holes made before the first request, by a policy that takes memory at birth. */
+        /* Free blocks from before the first request, of a policy that reserves memory at its
+         * creation. */
         exact->watch.unit_bytes = unit_bytes;
         exact->watch.usable_bytes = usable_by_walk(policy, unit_bytes);
         policy->watch = &exact->watch;
@@ -88,14 +89,14 @@ void exact_read(const struct exact *exact, struct exact_state *state)
             state->servable_bytes[effort] = stats.largest_free_block_bytes;
 }
 
-/* Bytes lie far below 2^63, where the conversion of a signed number is one instruction. */
+/* Byte counts are far below 2^63, and the conversion of a signed number is one instruction. */
 static inline double real(uint64_t bytes)
 {
     return (double)(int64_t)bytes;
 }
 
-/* 1 - part / whole; what can be served after giving memory back may exceed what is free now,
- * and then nothing is fragmented. */
+/* 1 - part / whole, and 0 if part is greater: after a release of cached memory more can be served
+ * than is free now. */
 static inline double lacking(uint64_t part, uint64_t whole)
 {
     return part >= whole ? 0 : 1 - real(part) / real(whole);

@@ -1,21 +1,22 @@
-/* The exact metrics of one run: what holds at every event, kept so that an event costs little.
+/* The exact metrics of one run, with little cost for each event.
  *
- * 1. Live and granted bytes and their peaks are counted by the engine, from request to let-go,
- *    so that they mean the same for every policy. Only requests that were served count.
- * 2. A state lasts until the next tick of the clock of the means: the recorded time where the
- *    trace has one, else the bytes of the next request. Before a tick with weight the state is
- *    read from the policy and added to the sums; between ticks nothing is.
- * 3. Whenever the live bytes reach a new strict maximum, the state is kept: at the end that is
- *    the first moment of the greatest live bytes, in one pass.
- * 4. For the unusable-free index a policy with AR_POLICY_WATCHES_FREE keeps the usable bytes
- *    itself; for others each reading walks the policy, as slow as it has ranges. */
+ * 1. The engine counts live and granted bytes and their peaks, from a request to its free request,
+ *    so they mean the same for every policy. Only requests that were served count.
+ * 2. The clock of the means is the recorded time if the trace has one, else the bytes of the
+ *    requests. A state lasts until the next tick of this clock. Before a tick with weight, the
+ *    state is read from the policy and added to the sums.
+ * 3. When the live bytes reach a new maximum, the state is kept. At the end of the run this is the
+ *    state at the first moment of the greatest live bytes.
+ * 4. For the unusable-free index, a policy with AR_POLICY_WATCHES_FREE counts the usable bytes
+ *    itself. Other policies are walked at each reading, which takes time in proportion to their
+ *    ranges. */
 #ifndef SIM_REPLAY_EXACT_H
 #define SIM_REPLAY_EXACT_H
 
 #include "sim/replay.h"
 
-/* What can be read of a policy after an event. Without hole metrics (AR_POLICY_OPAQUE) the
- * fields from `free_bytes` on are 0. */
+/* The state of a policy after an event. If the policy does not report free blocks
+ * (AR_POLICY_OPAQUE), the fields from `free_bytes` on are 0. */
 struct exact_state {
     uint64_t live_bytes, granted_bytes, reserved_bytes, pending_bytes;
     uint64_t free_bytes, stranded_bytes, stranded_by_stream_bytes, largest_free_block_bytes;
@@ -23,9 +24,10 @@ struct exact_state {
     uint64_t usable_bytes;
 };
 
-/* Weighted sums; each set of sums shares its weight. */
+/* Weighted sums, with the weights that they share. */
 struct exact_sums {
-    uint64_t weight, granted_weight, free_weight; /* of all states; of those with such bytes */
+    uint64_t weight, granted_weight,
+        free_weight; /* of all states; of the states with granted bytes; with free bytes */
     double internal, external[AR_POLICY_EFFORT_COUNT], unusable;
     double stranded, stranded_by_stream;
 };
@@ -36,20 +38,20 @@ struct exact {
     uint64_t peak_live_bytes, peak_granted_bytes, peak_reserved_bytes, peak_blocks;
     uint64_t unit_bytes;
     bool opaque, walks;
-    bool one_effort; /* no servable hook: the largest hole at every price, external[0] for all */
+    bool one_effort; /* no servable hook: external[0] holds for every effort */
     struct ar_policy_free_watch watch;
     struct exact_state at_peak; /* valid where peak_live_bytes is not 0 */
     struct exact_sums sums;
 };
 
-/* Begins with a policy that serves nothing yet. Sets its hole watch where it has one. */
+/* Begins with a policy that has no blocks yet. Sets its free-block watch if it supports one. */
 void exact_begin(struct exact *exact, struct ar_policy *policy, uint64_t unit_bytes);
-/* Takes the watch off again. */
+/* Removes the watch. */
 void exact_end(struct exact *exact, struct ar_policy *policy);
 
 void exact_read(const struct exact *exact, struct exact_state *state);
 
-/* The clock of the means moves on by `weight`; before the event that moves it. */
+/* The clock of the means advances by `weight`. Call this before the event that advances it. */
 void exact_tick(struct exact *exact, uint64_t weight);
 
 /* A new strict maximum of the live bytes. */
@@ -58,7 +60,7 @@ void exact_peak(struct exact *exact);
 /* Writes the peaks, ratios, at-peak values and means. */
 void exact_report(const struct exact *exact, struct metric_values *metrics);
 
-/* After a request, served or not: the policy may hold more. */
+/* After a request, served or failed: the policy may have reserved more. */
 static inline void exact_reserved(struct exact *exact)
 {
     uint64_t reserved_bytes = exact->policy->totals.reserved_bytes;

@@ -1,4 +1,4 @@
-/* Requests that were not served, and everything else that is not OK. */
+/* Requests that failed and why, and all other results that are not OK. */
 #include <inttypes.h>
 
 #include "sim/replay/cause.h"
@@ -60,7 +60,7 @@ enum ar_status replay_not_served(struct replay *run, const struct trace_event *e
         return replay_broken(run, event, status, "no host memory for its metadata", error);
     if (status != AR_NO_MEMORY && status != AR_REFUSED)
         return replay_broken(run, event, status, "the request failed", error);
-    /* A misuse that the policy took for a lack of memory must not pass as an outcome. */
+    /* A misuse that the policy reports as a lack of memory must not pass as an outcome. */
     const char *problem = run->device->ops->problem(run->device);
     if (problem[0])
         return replay_broken(run, event, AR_INVALID, "the device refused a call", error);
@@ -81,7 +81,7 @@ void replay_launch_refused(struct replay *run, const struct trace_event *event)
     bool first = !run->failed;
     count_failure(run, event, REPLAY_CAUSE_OUTSIDE);
     if (first)
-        run->first_failed_bytes = 0; /* how many it wanted the device does not say */
+        run->first_failed_bytes = 0; /* the device does not report the size */
 }
 
 void replay_outside_refused(struct replay *run, const struct trace_event *event)
@@ -97,7 +97,7 @@ void replay_driver_failed(struct replay *run, bool in_event)
 {
     run->stop = true;
     if (run->failed)
-        return; /* the first failure is the run's */
+        return; /* the result has the first failure */
     run->failed = true;
     run->cause = REPLAY_CAUSE_DRIVER;
     run->first_failed_event = in_event || !run->span_first ? run->span_first : run->span_first - 1;
@@ -125,13 +125,13 @@ static bool cause_visit(void *argument, const struct ar_policy_range *range)
     return true;
 }
 
-/* Devices without a limit have UINT64_MAX free. */
+/* Devices without a limit have UINT64_MAX bytes free. */
 static uint64_t add(uint64_t left, uint64_t right)
 {
     return left > UINT64_MAX - right ? UINT64_MAX : left + right;
 }
 
-/* What the policy could still obtain if the device had `free_bytes` free. */
+/* The bytes that the policy could still obtain if the device had `free_bytes` free. */
 static uint64_t obtainable(const struct ar_policy *policy, uint64_t free_bytes,
                            uint64_t limit_bytes)
 {
@@ -153,7 +153,7 @@ static void fill(struct cause_ladder *ladder, const struct ar_policy *policy,
     uint64_t held_bytes = walk->same_bytes + walk->other_bytes + walk->pending_bytes;
     ladder->obtainable_bytes = obtainable(policy, free_bytes, limit_bytes);
     if (ladder->obtainable_bytes >= bytes) {
-        /* A rule of its own keeps the policy from it, so more of it would not help either. */
+        /* A rule of the policy prevents its use, so more of it would not help either. */
         *ladder = (struct cause_ladder){
             .same_bytes = walk->same_bytes,
             .other_bytes = walk->same_bytes + walk->other_bytes,

@@ -1,6 +1,6 @@
-/* Kernels that work on blocks: the keys of k events become calls of `work` on a device that has
- * memory, and lengths on one that only knows how long they take. Blocks are found by id; what they
- * are is up to the caller, who gives each a number. */
+/* Kernels with an operation on blocks (`op=` in FORMAT.md). On a device that has memory, the keys
+ * of a k event become a call of `kernel_op`; on a device that only knows how long an operation
+ * takes, a length. Blocks are found by id, and the caller gives each a number of its own. */
 #ifndef SIM_REPLAY_KERNEL_OPS_H
 #define SIM_REPLAY_KERNEL_OPS_H
 
@@ -19,41 +19,41 @@ struct kernel_ops_entry {
 struct kernel_ops {
     struct ar_device *device;
     struct trace_source *source;
-    struct kernel_ops_entry *entries; /* by index of the keys: each is read once */
+    struct kernel_ops_entry *entries; /* by index of the keys, each read once */
     size_t entry_count;
-    struct ar_map blocks; /* the caller's number of each block that is there */
+    struct ar_map blocks; /* from the id of a live block to the caller's number */
     uint64_t next_id;
-    /* Where the block with that number lies now; bytes 0: nowhere. */
+    /* The address of the block with that number; bytes 0: it has none. */
     void (*place)(const void *argument, uint64_t number, struct ar_device_operand *out);
     const void *argument;
 };
 
-/* Whether kernels of a run on this device can do work. */
+/* Whether this device runs kernel ops. */
 static inline bool kernel_ops_wanted(const struct ar_device *device)
 {
     return device->ops->kernel_op != NULL;
 }
 
-/* Whether kernel_ops_length has anything to say on this device. */
+/* Whether kernel_ops_length can change the length of kernels on this device. */
 static inline bool kernel_ops_lengths(const struct ar_device *device)
 {
     return device->ops->prepare != NULL || device->ops->kernel_op_ns != NULL;
 }
 
-/* A k event on a device that cannot do its work: the host does what it does for it first, and `*ns`
- * is the kernel's length, the event's own where the device knows none. INVALID with a sentence: keys
- * that cannot be, or, where the length is asked for, a block that is not live. HOST_MEMORY. */
+/* For a k event on a device without memory: the host's time to prepare the operation passes, and
+ * `*ns` is the length of the kernel, that of the event if the device knows none. INVALID with a
+ * sentence: impossible keys, or, if the length is needed, a block that is not live. HOST_MEMORY. */
 enum ar_status kernel_ops_length(struct kernel_ops *kernel_ops, const struct trace_event *event,
                                  uint64_t *ns, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* A request: `number` is the caller's. HOST_MEMORY. */
+/* A request, with the caller's number for its block. HOST_MEMORY. */
 enum ar_status kernel_ops_born(struct kernel_ops *kernel_ops, uint64_t id,
                                uint64_t number) AR_STATUS_CHECKED;
 void kernel_ops_gone(struct kernel_ops *kernel_ops, uint64_t id);
 
-/* A k event: queues its work, or a kernel of its length where it has none or the device does not
- * know how (UNSUPPORTED). INVALID with a sentence: keys that cannot be, or a block that is not
- * live. Others are the device's. */
+/* Queues the kernel of a k event: its operation, or a kernel of its length if it has none or the
+ * device does not support it. INVALID with a sentence: impossible keys, or a block that is not
+ * live. Other statuses come from the device. */
 enum ar_status kernel_ops_kernel(struct kernel_ops *kernel_ops, const struct trace_event *event,
                                  struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -56,7 +56,7 @@ void latency_end(struct latency *latency)
     latency->passed_ns = passed_ns > latency->clock_ns ? passed_ns - latency->clock_ns : 0;
 }
 
-/* The policy's own part of the call, and all of it. */
+/* The policy's own time in the call, and the time of the call. */
 static void add(const struct latency *latency, const struct ar_device *device, uint64_t pause_ns,
                 struct ar_hist *own, struct ar_hist *total, uint64_t *total_ns)
 {
@@ -65,7 +65,8 @@ static void add(const struct latency *latency, const struct ar_device *device, u
     if (latency->modelled) {
         *total_ns += pause_ns;
     } else {
-        /* Of each two readings of the device's one lies outside of what it measured with them. */
+        /* Of two readings of the clock in the device, one is outside of the time that it
+         * measured. */
         uint64_t pairs = (device->counters.clock_readings - latency->begun_readings) / 2;
         uint64_t spent_ns =
             pauses_spent_ns(device) - latency->begun_spent_ns + pairs * latency->clock_ns;
@@ -112,7 +113,7 @@ static void report_steps(struct metric_values *metrics, const struct ar_hist *hi
 
 void latency_report(const struct latency *latency, struct metric_values *metrics)
 {
-    /* The five figures of each stand side by side in metrics.def. */
+    /* The five figures of each are neighbours in metrics.def. */
     report(metrics, &latency->alloc, METRIC_alloc_ns_p50);
     report(metrics, &latency->free, METRIC_free_ns_p50);
     report(metrics, &latency->alloc_total, METRIC_alloc_total_ns_p50);

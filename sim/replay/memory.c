@@ -1,12 +1,13 @@
-/* What the engine does to blocks on a device that has memory.
+/* What the engine does with the contents of blocks.
  *
- * 1. Kernels that say what they do (FORMAT.md) do it; others run for their length.
- * 2. Under `verify` kernels only take time, and at most VERIFY_KERNEL_NS of it: work would
- *    overwrite what is verified, and how long others run says nothing of contents.
- * 3. A device without memory may know how long they take: kernels then run for that.
- * 4. A trace without any kernel touches each block once when it is given, on its stream, so that
- *    its pages are really used. One with kernels does not: their recorded lengths contain what they
- *    did to memory. */
+ * 1. On a device that has memory, kernels with an operation (`op=` in FORMAT.md) perform it. Other
+ *    kernels run for their length.
+ * 2. Under `verify` kernels only take time, at most VERIFY_KERNEL_NS: an operation would overwrite
+ *    the pattern, and longer kernels do not show more about contents.
+ * 3. A device without memory may know how long operations take. Then kernels run for this time.
+ * 4. If a trace has no kernels at all, each block is touched once on its stream when it is served,
+ *    so that its pages are really used. If it has kernels, blocks are not touched: the recorded
+ *    lengths of the kernels include their memory accesses. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,8 @@ enum ar_status replay_memory_open(struct replay *run, struct ar_error *error)
         .device = run->device, .source = config->source, .place = place, .argument = run};
     run->lengths = kernel_ops_lengths(run->device);
     run->follows = ops->kernel_op_ns && !(info->counted && !info->kernels);
-    bool overlaps = run->policy->ops->capabilities & AR_POLICY_OVERLAPS; /* no memory */
+    bool overlaps =
+        run->policy->ops->capabilities & AR_POLICY_OVERLAPS; /* blocks without real memory */
     if (overlaps && config->verify)
         return ar_error_set(
             error, AR_UNSUPPORTED,
@@ -144,7 +146,7 @@ static const char *const type_names[] = {
 };
 #define TYPE_COUNT (sizeof type_names / sizeof *type_names)
 
-/* The index of a name in a list, or a sentence that lists them. */
+/* The index of a name in a list, or an error that lists the names. */
 static enum ar_status find(const char *key, const char *value, const char *const *names,
                            size_t count, unsigned *index, struct ar_error *error)
 {
@@ -180,7 +182,7 @@ static enum ar_status read_entry(struct kernel_ops *kernel_ops, uint32_t index,
     return AR_OK;
 }
 
-/* The entry of a set of keys, read when it is first seen. */
+/* The entry of a set of keys, read at its first use. */
 static enum ar_status entry_of(struct kernel_ops *kernel_ops, uint32_t index,
                                struct kernel_ops_entry **out, struct ar_error *error)
 {
@@ -212,7 +214,7 @@ static enum ar_status operand(const struct kernel_ops *kernel_ops, struct trace_
     return AR_OK;
 }
 
-/* What the keys say without the blocks. */
+/* The part of an operation that does not depend on the blocks. */
 static struct ar_kernel_op work_of(const struct kernel_ops_entry *entry, uint32_t stream)
 {
     const struct trace_kernel_op *keys = &entry->keys;
@@ -227,7 +229,7 @@ static struct ar_kernel_op work_of(const struct kernel_ops_entry *entry, uint32_
     };
 }
 
-/* And with them; `*out_id` is that of the block that it writes. */
+/* The operands; `*out_id` is the id of the block that the operation writes. */
 static enum ar_status whole_work(const struct kernel_ops *kernel_ops,
                                  const struct trace_event *event,
                                  const struct kernel_ops_entry *entry,
@@ -254,7 +256,7 @@ static enum ar_status launch(struct kernel_ops *kernel_ops, const struct trace_e
         return status;
     if (!kernel_op.out.bytes)
         return AR_UNSUPPORTED;
-    /* Numbers that name rows must be spread; the pattern of the block is. */
+    /* Numbers of rows must be spread; the pattern of the block is. */
     if (kernel_op.kind == AR_KERNEL_OP_set && kernel_op.type == AR_DEVICE_I64 && ops->fill)
         return ops->fill(kernel_ops->device, kernel_op.out.address, kernel_op.out.bytes, out_id,
                          kernel_op.stream);

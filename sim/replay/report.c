@@ -1,4 +1,5 @@
-/* The end of a run: what can be checked cheaply of the policy, and the figures. */
+/* The end of a run: the final check of the policy, the figures, and the names of modes and
+ * causes. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -7,7 +8,7 @@
 #include "sim/replay/run.h"
 #include "sim/replay/timing.h"
 
-/* Of the blocks in one state: how many, and how many bytes were asked for. */
+/* Number and requested bytes of the blocks in one state. */
 static void count_blocks(const struct replay *run, enum replay_slot_state state, uint64_t *blocks,
                          uint64_t *bytes)
 {
@@ -20,14 +21,14 @@ static void count_blocks(const struct replay *run, enum replay_slot_state state,
     }
 }
 
-/* In `recorded`, a block that is let go and not complete may count or not: that depends on
- * whether the policy looks at retire. */
+/* In `recorded`, a pending block may count as live or not: that depends on whether the policy
+ * handles retire. */
 enum ar_status replay_check_end(const struct replay *run, struct ar_error *error)
 {
     const char *name = run->config->source->info.name;
     const struct ar_policy_totals *totals = &run->policy->totals;
     const char *problem = run->device->ops->problem(run->device);
-    if (run->device->failed) /* in the midst of something, so nothing need be even */
+    if (run->device->failed) /* it failed within a call, so the counts may differ */
         return AR_OK;
     if (problem[0])
         return ar_error_set(error, AR_CORRUPT, "%s: policy %s used the device wrongly: %s", name,
@@ -119,14 +120,14 @@ enum ar_status replay_report(struct replay *run, struct replay_result *result,
     result->begun_ns = run->steps->begun_ns;
     result->steps = run->steps->count;
     result->step_end_ns = run->steps->end_ns;
-    run->steps->end_ns = NULL; /* the result's now */
+    run->steps->end_ns = NULL; /* owned by the result now */
     return AR_OK;
 }
 
 /* ---- names and modes ------------------------------------------------------------------------ */
 
-/* The names of the engine's modes and causes, as options, tables and records spell them, and
- * which modes a recording can be replayed in. */
+/* The names of modes and causes, as options, tables and records spell them, and the modes that a
+ * recording can be replayed in. */
 
 const char *replay_frees_name(enum replay_frees frees)
 {

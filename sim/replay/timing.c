@@ -75,7 +75,7 @@ uint64_t steps_steady_ns(const uint64_t *end_ns, uint64_t count, uint64_t begun_
     return end_ns[count - 1] - (count / 2 ? end_ns[count / 2 - 1] : begun_ns);
 }
 
-/* The median of the steady steps' values, of an even number of them the lower one. */
+/* The median of the values of steady steps, the lower one of two. */
 static void report_median(uint64_t *values, uint64_t count, struct metric_values *metrics,
                           enum metric metric)
 {

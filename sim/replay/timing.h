@@ -1,6 +1,7 @@
-/* Steps: when each one ended and how many driver calls had been made by then. The first step
- * and the steady state are told apart: of n steps the first n / 2, rounded down, are left out
- * of the steady figures, the rest is in. */
+/* Times of a run: steps, pauses, and the memory that the card reports.
+ *
+ * Steps: the end of each and the driver calls made until then. The steady figures leave out the
+ * first n / 2 of n steps, rounded down. */
 #ifndef SIM_REPLAY_TIMING_H
 #define SIM_REPLAY_TIMING_H
 
@@ -11,7 +12,7 @@
 struct steps {
     uint64_t begun_mark; /* before the first event */
     uint64_t *end_marks; /* at each step's end */
-    uint64_t begun_ns;   /* these two are known after steps_settle */
+    uint64_t begun_ns;   /* begun_ns and end_ns are valid after steps_settle */
     uint64_t *end_ns;
     uint64_t *driver_calls;
     uint64_t *pause_ns; /* the longest alloc or free of each step */
@@ -20,39 +21,39 @@ struct steps {
 
 /* Calls to the driver's memory functions: all kinds but events. */
 uint64_t steps_driver_calls(const struct ar_device *device);
-/* Waits for what was asked for so far and returns when it was done, the host's own time among it. */
+/* Waits for all work so far and returns the time of its end, host time included. */
 uint64_t steps_now_ns(struct ar_device *device);
 
 void steps_begin(struct steps *steps, struct ar_device *device);
 enum ar_status steps_end_one(struct steps *steps, struct ar_device *device, uint64_t pause_ns,
                              struct ar_error *error) AR_STATUS_CHECKED;
-/* Waits for the work of all steps and finds out when each ended. */
+/* Waits for the work of all steps and reads the times of their ends. */
 void steps_settle(struct steps *steps, struct ar_device *device);
-/* Settles. Writes the figures of time and driver calls, and, `with_pauses`, of pauses; those that
- * need a baseline are not here. */
+/* Settles. Writes the figures of time and driver calls and, if `with_pauses`, of pauses. The
+ * figures that need a baseline are in sim/experiment/baseline.h. */
 enum ar_status steps_report(struct steps *steps, struct ar_device *device, bool with_pauses,
                             struct metric_values *metrics,
                             struct ar_error *error) AR_STATUS_CHECKED;
-/* Time of the second half of `count` steps; 0 where there are none. */
+/* Time of the second half of `count` steps; 0 if there are none. */
 uint64_t steps_steady_ns(const uint64_t *end_ns, uint64_t count, uint64_t begun_ns);
 void steps_close(struct steps *steps);
 
-/* How long the program stands still in each alloc and free, on the device's clock: driver time
- * and waits, and on a card the policy's own time too. Exact where the clock is virtual.
+/* Pauses: how long the program waits in each alloc and free, on the device's clock: driver time and
+ * waits, and on a card the policy's own time too. Exact if the clock is virtual.
  *
- * 1. The longest one is kept, of the run and of the step at hand.
- * 2. On a virtual clock only the driver moves it within a call, and its counters tell whether it
- *    did: a call that asked nothing of the driver costs the engine one comparison.
- * 3. In the open loop the response time of an alloc counts from the moment at which the trace
- *    asks, so that a request that comes late because of an earlier one is charged with that
- *    (Gil Tene's "coordinated omission" does not happen). */
+ * 1. The longest pause of the run and of the present step is kept.
+ * 2. Within a call only the driver advances a virtual clock, and its counters show it: a call
+ *    without a driver call costs the engine one comparison.
+ * 3. In the open loop the response time of a request counts from its recorded time. So a request
+ *    that is late because of an earlier one is charged with the delay (this avoids Gil Tene's
+ *    "coordinated omission"). */
 
 struct pauses {
-    uint64_t now_ns;           /* of the device's clock before the call */
+    uint64_t now_ns;           /* on the device's clock, before the call */
     uint64_t seen_ns;          /* driver and stall time by then */
     uint64_t step_ns;          /* the longest pause since the last step ended */
     uint64_t longest_ns;       /* in the run */
-    struct ar_hist *responses; /* of allocs, open loop only; else NULL */
+    struct ar_hist *responses; /* of requests, in the open loop; else NULL */
 };
 
 /* Driver and stall time so far. */
@@ -61,34 +62,35 @@ static inline uint64_t pauses_spent_ns(const struct ar_device *device)
     return device->counters.driver_ns + device->counters.stall_ns;
 }
 
-/* With `open` response times are kept. HOST_MEMORY. */
+/* If `open`, response times are kept. HOST_MEMORY. */
 enum ar_status pauses_open(struct pauses *pauses, struct ar_device *device,
                            bool open) AR_STATUS_CHECKED;
 void pauses_close(struct pauses *pauses);
 
-/* Before a call, and after anything else that may have moved the clock. */
+/* Before a call, and after anything else that may advance the clock. */
 void pauses_begin(struct pauses *pauses, struct ar_device *device);
 /* After the call; returns the pause. */
 uint64_t pauses_end(struct pauses *pauses, struct ar_device *device);
-/* After an alloc that the trace wanted at `wanted_ns`. */
+/* After an alloc whose recorded time is `wanted_ns`. */
 void pauses_respond(struct pauses *pauses, struct ar_device *device, uint64_t wanted_ns);
 
-/* The longest pause of the step that ends here. */
+/* Returns the longest pause of the step that ends here. */
 uint64_t pauses_end_step(struct pauses *pauses);
 
 void pauses_report(const struct pauses *pauses, struct metric_values *metrics);
 
-/* What the card itself says that the process holds, beside what the device charges: the rest is
- * outside (context, libraries, kernels). Asking is slow and part of no call: it is done in the
- * first steps, at the end of a step that reached a new peak, and at the end of the run. */
+/* The memory that the card reports for the process, in addition to what the device charges: the
+ * difference is outside of the pool (context, libraries, kernels). The query is slow and belongs to
+ * no call. It is made in the first steps, at the end of each step with a new peak, and at the end
+ * of the run. */
 
 struct card {
     uint64_t peak_bytes, peak_outside_bytes;
-    uint64_t seen_bytes; /* the highest peak of charged bytes when it was asked */
+    uint64_t seen_bytes; /* the highest charged bytes at a query */
     uint64_t steps;
 };
 
-/* The end of a step; does nothing on a device without card_bytes. */
+/* The end of a step. Does nothing on a device without card_bytes. */
 void card_end_step(struct card *card, struct ar_device *device);
 /* The end of the run. Writes both metrics, or leaves them null. */
 void card_report(struct card *card, struct ar_device *device, struct metric_values *metrics);

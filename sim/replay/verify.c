@@ -6,9 +6,9 @@
 #include "sim/replay/run.h"
 #include "workloads/trace/check.h"
 
-#define REMEMBERED 65536u            /* blocks given latest; a power of two */
-#define DELAY_NS   UINT64_C(200000)  /* long against a launch, and against a policy */
-#define OWN_EVENT  TRACE_EVENT_LIMIT /* a number that no trace has */
+#define REMEMBERED 65536u            /* the latest blocks; a power of two */
+#define DELAY_NS   UINT64_C(200000)  /* much longer than a launch or a policy's call */
+#define OWN_EVENT  TRACE_EVENT_LIMIT /* not used by any trace */
 
 struct given {
     uint64_t id, event, address, bytes;
@@ -17,7 +17,7 @@ struct given {
 
 struct verify {
     bool several;
-    uint64_t count; /* given so far; the place of the next is count % REMEMBERED */
+    uint64_t count; /* served so far; the next goes to count % REMEMBERED */
     struct given given[REMEMBERED];
 };
 
@@ -66,7 +66,7 @@ static enum ar_status read_on(struct replay *run, const struct replay_slot *slot
                                stream);
 }
 
-/* On the streams that use it, then on its own: that one's delay holds no other up. */
+/* On the streams that use it, then on its own, whose delay then holds up no other stream. */
 static enum ar_status read_everywhere(struct replay *run, const struct replay_slot *slot,
                                       uint64_t id, uint32_t stream)
 {
@@ -101,7 +101,7 @@ static const struct given *find_given(const struct verify *verify, uint64_t id)
     return NULL;
 }
 
-/* The first one that was given the byte after the block was. */
+/* The first block that got the byte after `block`. */
 static const struct given *find_other(const struct verify *verify, const struct given *block,
                                       uint64_t address)
 {
@@ -116,8 +116,8 @@ static const struct given *find_other(const struct verify *verify, const struct 
     return found;
 }
 
-/* Blocks live at the end, found by slot: their ids are in what is remembered, or, of those that
- * were given too long ago, in the trace. */
+/* Blocks that are live at the end, by slot. Their ids are remembered or, for old blocks, in the
+ * trace. */
 static enum ar_status read_left(struct replay *run, struct ar_error *error)
 {
     const struct trace_event *events;

@@ -1,13 +1,13 @@
 /* The smallest capacities at which a workload passes.
  *
- * 1. The workload is written down where it is adaptive; its peak of live bytes is counted.
- * 2. Every point of the grid is tried: a replay without metrics that stops at its first
- *    failure. Points do not depend on each other, so any number of workers may try them, each
- *    with a device, a policy and a copy of the trace of its own; results are kept by point.
- * 3. Between neighbours on the grid of which one passes and one fails, the edge is found to
- *    2 MiB by halving. Edges do not depend on each other either. So are those above which no run
- *    flushes, and none retries.
- * 4. The grid ends where the card does. */
+ * 1. If the workload is adaptive, it is played once and kept; its peak of live bytes is computed.
+ * 2. Each point of the grid is a replay without metrics that stops at its first failure. Points are
+ *    independent, so several workers try them, each with a device, a policy and a copy of the trace
+ *    of its own. Results are kept by point.
+ * 3. Between two neighbours on the grid, of which one passes and one fails, bisection finds the
+ *    edge to 2 MiB. The edges above which no run flushes, and no run retries, are found the same
+ *    way.
+ * 4. The grid ends at the card's memory. */
 #include "sim/search/search.h"
 
 #include <pthread.h>
@@ -23,15 +23,16 @@
 
 #define UNIT_BYTES (2 * AR_MIB)
 
-/* What a replay at one capacity shows, as bits. */
+/* The result of a replay at one capacity, as bits. */
 enum { PASSES = 1, NO_FLUSH = 2, NO_RETRY = 4 };
 
-/* A piece of work: try one point, or (with low < high) halve between two of which one shows a bit. */
+/* A task: try one point, or (with low < high) bisect between two points of which one shows a
+ * bit. */
 struct task {
     uint64_t low_bytes, high_bytes;
     unsigned bit;
-    bool low_shows; /* known; of an edge */
-    unsigned shows; /* found; of a point */
+    bool low_shows; /* of an edge; given */
+    unsigned shows; /* of a point; the result */
     uint64_t runs;
 };
 
@@ -41,11 +42,11 @@ struct search {
     uint64_t *grid_bytes;
     unsigned *shows;
     size_t count;
-    /* Work that is being done. */
+    /* The tasks and their state. */
     pthread_mutex_t lock;
     struct task *tasks;
     size_t task_count, next;
-    size_t failed; /* the lowest task that could not be done; task_count: none */
+    size_t failed; /* the lowest task that failed; task_count: none */
     enum ar_status status;
     struct ar_error error;
 };
@@ -132,7 +133,8 @@ static void *work(void *argument)
         enum ar_status status = do_task(search, worker->trace, &search->tasks[index], &error);
         pthread_mutex_lock(&search->lock);
         if (status != AR_OK && index < search->failed) {
-            search->failed = index; /* of several, the same one whoever was first */
+            search->failed =
+                index; /* of several, the lowest, so the result does not depend on timing */
             search->status = status;
             search->error = error;
         }
@@ -141,7 +143,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* A copy of the trace for each worker but the first, which takes the trace itself. */
+/* A copy of the trace for each worker but the first, which uses the trace itself. */
 static enum ar_status hire(struct search *search, struct worker *workers, unsigned count,
                            struct ar_error *error)
 {
@@ -159,7 +161,7 @@ static enum ar_status hire(struct search *search, struct worker *workers, unsign
     return status;
 }
 
-/* Does all tasks with the workers. A thread that cannot be made is work for the others. */
+/* Runs all tasks with the workers. If a thread cannot be made, the others do its tasks. */
 static enum ar_status do_tasks(struct search *search, struct worker *workers, unsigned count,
                                struct task *tasks, size_t task_count, struct ar_error *error)
 {
@@ -183,7 +185,7 @@ static uint64_t grid_step(uint64_t start_bytes, uint64_t per_mille)
     return step_bytes > UNIT_BYTES ? step_bytes : UNIT_BYTES;
 }
 
-/* Writes the grid into `grid_bytes`, or only counts where that is NULL. */
+/* Writes the grid to `grid_bytes`, or only counts its points if that is NULL. */
 static size_t make_grid(uint64_t start_bytes, uint64_t most_bytes, uint64_t *grid_bytes)
 {
     size_t count = 0;
@@ -201,7 +203,7 @@ static size_t make_grid(uint64_t start_bytes, uint64_t most_bytes, uint64_t *gri
     return count;
 }
 
-/* The most that the card has; the capacity that the user gave does not count. */
+/* The memory of the card; the capacity in the user's spec does not count. */
 static enum ar_status most_capacity(const struct experiment *experiment, uint64_t *bytes,
                                     struct ar_error *error)
 {
@@ -236,7 +238,7 @@ static enum ar_status try_grid(struct search *search, struct worker *workers, un
     return status;
 }
 
-/* What the edges, from low to high, say of all. */
+/* The results of the edges, from low to high. */
 static enum ar_status conclude(const struct search *search, const struct task *edges, size_t count,
                                struct capacity_result *result, struct ar_error *error)
 {
@@ -264,8 +266,8 @@ static enum ar_status conclude(const struct search *search, const struct task *e
     return AR_OK;
 }
 
-/* The edge above which all of the grid shows the bit. False: there is none, and *bytes is what all or
- * nothing of the grid says. */
+/* The edge above which the whole grid shows the bit. False: there is none, and *bytes is the value
+ * for all or nothing of the grid. */
 static bool last_edge(const struct search *search, unsigned bit, struct task *edge, uint64_t *bytes)
 {
     size_t first = search->count;

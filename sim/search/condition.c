@@ -1,4 +1,4 @@
-/* Whether a trace still shows something. */
+/* Conditions on a trace. */
 #include "sim/search/search.h"
 
 #include <stdio.h>
@@ -75,7 +75,7 @@ static enum ar_status parse_value(const char *text, double *value, struct ar_err
     return AR_OK;
 }
 
-/* Whether a text is a policy as it can be created. */
+/* Whether a text is the spec of a policy. */
 static bool is_policy(const char *text, struct ar_spec *out, struct ar_error *error)
 {
     const struct ar_policy_ops *ops;
@@ -87,7 +87,7 @@ static bool is_policy(const char *text, struct ar_spec *out, struct ar_error *er
     return false;
 }
 
-/* A spec may hold commas: the one in between is the first with a policy on both sides. */
+/* A spec may contain commas: the separator is the first comma with a policy on both sides. */
 static enum ar_status parse_policies(const char *inside, struct condition *out,
                                      struct ar_error *error)
 {
@@ -156,7 +156,7 @@ struct place {
     int64_t segment, offset;
 };
 
-/* Where one run put its blocks, or whether another puts them there, too. */
+/* The placements of one run, or the comparison of another run with them. */
 struct places {
     struct place *items;
     size_t count, capacity, at;

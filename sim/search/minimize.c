@@ -1,18 +1,18 @@
-/* The smallest trace that still shows something.
+/* The smallest trace that still shows a condition.
  *
- * 1. Notes say what a recorded allocator did and what kernels work on says nothing to a simulated
- *    device: both are left out.
- * 2. Steps, then blocks, then single events are taken away by ddmin: in halves, quarters and so on
- *    down to single ones, as long as the condition is still shown. A step goes with the blocks that
- *    it makes; a block goes with its let-go, completion and uses; a wait whose event is
- *    recorded nowhere before goes by itself. So every candidate is a trace.
- * 3. Sizes become rounder: the fewest leading binary digits that still show it, of all
- *    blocks of a size together, else of each.
- * 4. All of it again until a round takes nothing away any more. Then no block and no event can be
- *    taken away alone.
+ * 1. Notes and operations of kernels have no effect on a simulated device: they are left out.
+ * 2. ddmin removes steps, then blocks, then single events: in halves, quarters and so on down to
+ *    single ones, as long as the condition holds. A step is removed with the blocks that it
+ *    requests, a block with its frees and uses, and a wait without an earlier record of its event
+ *    alone. So every candidate is a valid trace.
+ * 3. Sizes become rounder: the fewest leading binary digits for which the condition holds, for all
+ *    blocks of a size together, else for each.
+ * 4. This is repeated until a round removes nothing. Then no block and no event can be removed
+ *    alone.
  *
  * Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE
- * Transactions on Software Engineering 28(2), 2002; of its two steps the reduction to complements. */
+ * Transactions on Software Engineering 28(2), 2002; of its two steps the reduction to
+ * complements. */
 #include "sim/search/search.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 #include "workloads/trace/check.h"
 #include "workloads/trace/trace.h"
 
-enum { KEPT, TRIED, GONE }; /* what became of an event, or of a block */
+enum { KEPT, TRIED, GONE }; /* the state of an event or a block */
 
 struct item {
     struct trace_event event;
@@ -41,7 +41,7 @@ struct block {
 
 enum phase { STEPS, BLOCKS, EVENTS };
 
-struct unit { /* items that are taken away together */
+struct unit { /* items that are removed together */
     size_t begin, end;
 };
 
@@ -101,7 +101,7 @@ static enum ar_status append_item(struct search *s, struct trace_memory *memory,
     return trace_memory_append(memory, &event, item->keys, item->text, error);
 }
 
-/* The trace of what is kept. INVALID where it cannot be one. */
+/* The trace of the kept events. INVALID if it is not a valid trace. */
 static enum ar_status make_candidate(struct search *s, struct trace_source **out,
                                      struct ar_error *error)
 {
@@ -120,7 +120,7 @@ static enum ar_status make_candidate(struct search *s, struct trace_source **out
     return trace_memory_open(memory, out, error);
 }
 
-/* Whether what is kept shows the condition. */
+/* Whether the kept events show the condition. */
 static enum ar_status try_candidate(struct search *s, bool *holds, struct ar_error *error)
 {
     struct trace_source *source = NULL;
@@ -129,7 +129,7 @@ static enum ar_status try_candidate(struct search *s, bool *holds, struct ar_err
     *holds = false;
     s->result->candidates++;
     if (status == AR_INVALID)
-        return AR_OK; /* such as a sum of sizes past its bound: none to keep */
+        return AR_OK; /* for example a sum of sizes beyond its limit: not a candidate */
     if (status)
         return status;
     experiment.source = source;
@@ -140,7 +140,7 @@ static enum ar_status try_candidate(struct search *s, bool *holds, struct ar_err
 
 /* ---- taking away ------------------------------------------------------------------------- */
 
-/* Moves what a unit takes away from one state to another. */
+/* Changes the state of the items of a unit. */
 static void move(struct search *s, struct unit unit, uint8_t from, uint8_t to)
 {
     for (size_t i = unit.begin; i < unit.end; i++) {
@@ -167,7 +167,7 @@ static enum ar_status try_without(struct search *s, const struct unit *units, si
     return status;
 }
 
-/* Takes away what it can of the units, in parts of `size`, over and over at size 1. */
+/* Removes as many units as possible, in parts of `size`; repeats at size 1. */
 static enum ar_status take_away(struct search *s, struct unit *units, size_t count,
                                 struct ar_error *error)
 {
@@ -198,7 +198,7 @@ static enum ar_status take_away(struct search *s, struct unit *units, size_t cou
     return status;
 }
 
-/* Whether the item is there, and goes with a unit of this phase that holds it. */
+/* Whether the item is kept and belongs to a unit of this phase that contains it. */
 static bool goes(const struct search *s, const struct item *item)
 {
     if (is_request(item))
@@ -210,7 +210,7 @@ static bool goes(const struct search *s, const struct item *item)
     return s->phase != BLOCKS;
 }
 
-/* The units of a phase among what is kept. */
+/* The units of a phase among the kept items. */
 static size_t find_units(const struct search *s, struct unit *units)
 {
     size_t count = 0, begin = 0;
@@ -251,7 +251,7 @@ static unsigned bits_of(uint64_t number)
     return bits;
 }
 
-/* How many binary digits lie between the first and the last 1, both included. */
+/* The number of binary digits from the first to the last 1. */
 static unsigned digits_of(uint64_t bytes)
 {
     while (bytes && !(bytes & 1))
@@ -259,7 +259,7 @@ static unsigned digits_of(uint64_t bytes)
     return bits_of(bytes);
 }
 
-/* Blocks of `old` bytes, all of them or one, get `new`. */
+/* Changes blocks of `old` bytes, all of them or one, to `new`. */
 static void set_size(struct search *s, const struct block *only, uint64_t old, uint64_t new)
 {
     for (size_t i = 0; i < s->block_count; i++)
@@ -268,7 +268,7 @@ static void set_size(struct search *s, const struct block *only, uint64_t old, u
             s->blocks[i].bytes = new;
 }
 
-/* Marks the blocks of a size, so that they can be told from others that have the new one. */
+/* Marks the blocks of a size, to tell them from others that have the new size. */
 static enum ar_status try_size(struct search *s, struct block *only, uint64_t old, uint64_t new,
                                bool *taken, struct ar_error *error)
 {
@@ -286,7 +286,7 @@ static enum ar_status try_size(struct search *s, struct block *only, uint64_t ol
     return status;
 }
 
-/* The roundest size near `bytes` that still shows it; `only` one block, or all of that size. */
+/* The roundest size near `bytes` for which the condition holds; for block `only`, or for all. */
 static enum ar_status round_size(struct search *s, struct block *only, uint64_t bytes, bool *taken,
                                  struct ar_error *error)
 {

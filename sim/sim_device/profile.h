@@ -117,7 +117,8 @@ struct sim_profile {
     uint64_t first_address;
     /* How long the host that it was measured on took to read its clock, 10^-12 s; 0: not stated. */
     uint64_t host_clock_ps;
-    /* Timed kernels are at least so long: shorter ones go with the next. 0: not stated, a launch. */
+    /* Timed kernels are at least so long: shorter ones go with the next. 0: not stated, a
+     * launch. */
     uint64_t kernel_least_ns;
     uint64_t cleaning_bytes_per_us; /* freed memory is cleaned at this rate; 0: at once */
     uint64_t cleaning_wait_bytes[SIM_COST_COUNT]; /* requests from this size on wait for all
@@ -151,10 +152,10 @@ enum ar_status sim_profile_read(const char *const *lines, const char *where,
 enum ar_status sim_profile_load(const char *path, struct sim_profile *out,
                                 struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Brings the costs to a host whose clock takes so long to read: driver calls are code of the host and
- * take as much longer. First uses (of the pool, of products) stay, files and the card decide them; so do works.
- * The profile has to state its own clock; `where` names it in errors. INVALID: a cost would be more than
- * a profile can state; what it holds then is not to be used. */
+/* Brings the costs to a host whose clock takes so long to read: driver calls are code of the host
+ * and take as much longer. First uses (of the pool, of products) stay, files and the card decide
+ * them; so do works. The profile has to state its own clock; `where` names it in errors. INVALID: a
+ * cost would be more than a profile can state; what it holds then is not to be used. */
 enum ar_status sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps, const char *where,
                                    struct ar_error *error) AR_STATUS_CHECKED;
 
@@ -172,15 +173,16 @@ uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t
 uint64_t sim_profile_kernel_op(struct sim_profile *self, enum sim_kernel_op op, uint64_t size);
 bool sim_profile_has_kernel_ops(const struct sim_profile *self);
 /* The kind whose calls keep this one's part of the driver in the host's caches, and which rests are
- * kept by: alloc for alloc_held, access for access_more. Small allocations and frees stand apart. */
+ * kept by: alloc for alloc_held, access for access_more. Small allocations and frees stand
+ * apart. */
 enum sim_cost sim_cost_rested(enum sim_cost cost);
 /* Nanoseconds that are added to a call of the kind when the last one ended `rest_ns` ago; on a
  * straight line in log(rest), nothing up to the first point, no more beyond the last. UINT64_MAX:
  * there was none. */
 uint64_t sim_profile_rest(const struct sim_profile *self, enum sim_cost cost, uint64_t rest_ns);
-/* All that is added to it, a kind that rests are kept by: for its own rest, or what the last call of
- * the kind left to pay again of the `carried_ns` that were added to that one; the greater of both. It
- * is what the next one is asked with. */
+/* All that is added to it, a kind that rests are kept by: for its own rest, or what the last call
+ * of the kind left to pay again of the `carried_ns` that were added to that one; the greater of
+ * both. It is what the next one is asked with. */
 static inline uint64_t sim_profile_added(const struct sim_profile *self, enum sim_cost kind,
                                          uint64_t rest_ns, uint64_t carried_ns)
 {

@@ -1,14 +1,13 @@
 /* Driver allocations, as cuMemAlloc and cuMemFree.
  *
  * 1. From a page on, sizes are rounded up to whole pages; smaller ones share pages.
- * 2. An allocation is cheap (`alloc`) where it takes as many pages as the last free gave back
- *    and nothing took since: the driver still has them at hand. Else it is `alloc_held`. This
- *    is how the costs were measured: one allocation made and freed over and over, and forty
- *    held at once.
- * 3. A free waits for all work on the device, unless the profile says that it does not. It costs `free` where it frees the segment made
- *    last, else `free_held`: the same two measurements.
- * 4. A small one in a page that is held costs `alloc_shared` and `free_shared`; the one that
- *    makes the page, or gives it back, costs as a page does. */
+ * 2. An allocation is cheap (`alloc`) where it takes as many pages as the last free gave back and
+ *    nothing took since: the driver still has them at hand. Else it is `alloc_held`. This is how
+ *    the costs were measured: one allocation made and freed over and over, and forty held at once.
+ * 3. A free waits for all work on the device, unless the profile says that it does not. It costs
+ *    `free` where it frees the segment made last, else `free_held`: the same two measurements.
+ * 4. A small one in a page that is held costs `alloc_shared` and `free_shared`; the one that makes
+ *    the page, or gives it back, costs as a page does. */
 #include <inttypes.h>
 #include <stdlib.h>
 

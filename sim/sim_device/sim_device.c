@@ -325,7 +325,8 @@ static void sim_wait(struct ar_backing *backing, struct ar_backing_ticket ticket
     sim_pool_settle(self);
 }
 
-/* The wait is the stream's; the host only asks for it, which takes as long as recording an event. */
+/* The wait is the stream's; the host only asks for it, which takes as long as recording an
+ * event. */
 static void sim_order(struct ar_backing *backing, uint32_t stream, struct ar_backing_ticket ticket)
 {
     struct sim_device *self = sim_of_backing(backing);
