@@ -27,8 +27,7 @@ struct passes {
     struct trace_source *trace;
     uint64_t unit_bytes;
     struct ar_device_props *props; /* NULL: not wanted */
-    * / struct observer
-            latencies; /* passes latencies on to the experiment's observers, and nothing else */
+    struct observer latencies;     /* passes latencies on to the experiment's observers */
 };
 
 static bool on_card(const struct experiment *experiment)

@@ -97,8 +97,8 @@ static inline uint64_t replay_number(const struct replay *run, const struct trac
     return run->span_first + (uint64_t)(event - run->span);
 }
 
-/* The clock of the means advances. */ * /
-    static inline void replay_tick(struct replay *run, uint64_t weight)
+/* The clock of the means advances. */
+static inline void replay_tick(struct replay *run, uint64_t weight)
 {
     run->weight = weight;
     if (weight && run->is_exact)

@@ -8,13 +8,13 @@
 
 #include "allocators/base/size.h"
 
-#define ADDRESS_END (UINT64_C(1) << 60) /* no segment reaches beyond */
+#define ADDRESS_END (UINT64_C(1) << 60) /* end of all addresses */
 #define RANDOM_END  (UINT64_C(1) << 47)
 #define DRAWS_MOST  10000
 
 static const char address_header[] = "ordinal,bytes,address";
 
-/* Three whole numbers between commas. */
+/* Three whole numbers, separated by commas. */
 static bool row_parse(char *line, uint64_t *ordinal, struct sim_address_row *row)
 {
     line[strcspn(line, "\r\n")] = '\0';
@@ -27,7 +27,7 @@ static bool row_parse(char *line, uint64_t *ordinal, struct sim_address_row *row
            ar_count_parse(words[2], &row->address, NULL) == AR_OK;
 }
 
-/* Returns what is wrong with a row, or NULL. */
+/* Returns the error of a row, or NULL. */
 static const char *row_check(const struct sim_addresses *self, const struct sim_address_row *row,
                              uint64_t granule_bytes)
 {

@@ -13,9 +13,9 @@
 
 struct pool_pages {
     uint64_t row_address;
-    uint32_t *needed_bytes; /* by page: used or pending; freed by the owner */
-    uint64_t room;          /* pages that fit */
-    uint64_t needed;        /* pages of which some bytes are */
+    uint32_t *needed_bytes; /* by page: used or pending; the owner frees it */
+    uint64_t room;          /* pages in the array */
+    uint64_t needed;        /* pages with used or pending bytes */
 };
 
 /* Makes space for pages up to the address `end`. False: no host memory. */
@@ -35,7 +35,7 @@ static bool pool_pages_reserve(struct pool_pages *self, uint64_t end)
     return true;
 }
 
-/* The part of a piece that lies in the page at its `offset` in the row. */
+/* The part of a piece in the page at its `offset` in the row. */
 static uint32_t part_in_page(uint64_t offset, uint64_t end)
 {
     uint64_t page_end = (offset / POOL_PAGE_BYTES + 1) * POOL_PAGE_BYTES;
@@ -79,28 +79,29 @@ static void pool_pages_leave(struct pool_pages *self, const struct ar_span *piec
 
 /* ---- pool ----------------------------------------------------------------------------------- */
 
-/* A model of the driver's stream-ordered pool. The driver does not tell how its pool works; these
- * rules were inferred from recordings of what it held (tests/golden/data/async), and the names of
- * the ways of reuse are those of its documentation.
+/* A model of the driver's stream-ordered pool. The driver does not document how its pool works;
+ * these rules are inferred from recordings of its reserved bytes (tests/golden/data/async). The
+ * names of the ways of reuse are those of its documentation.
  *
  * 1. The pool has a long row of addresses. Blocks are cut from it in steps of 512 bytes, best fit,
- *    lowest address among equals; the row's end, which was never used, is the largest hole.
- * 2. A freed block goes to the list of the stream that freed it and merges with neighbours there.
- *    It is pending until the host has found the stream's work up to the free done.
- * 3. An allocation takes the first of these that has a fit: its own stream's list (stream order);
- *    what all streams freed and is found done when looked at now (opportunistic), with all that
- *    was free before, in one; a hole in another stream's list that events order before this
- *    stream's work (event dependencies); the end of the row.
- * 4. Memory comes in pages of 32 MiB, which the pool can move under any of its addresses. A page
- *    is needed while a byte of it is used or pending; new ones are asked for only when more are
- *    needed than there are.
- * 5. Where the device, or the pool's maximum, has no page: the best fit in another stream's list,
- *    and the stream waits for that one's work (internal dependencies). Else the call is refused.
+ *    lowest address among equals. The unused end of the row is the largest free block.
+ * 2. A freed block goes to the list of the stream that freed it and merges with its neighbours
+ *    there. It is pending until the host knows that the stream's work before the free is done.
+ * 3. An allocation uses the first of these that has a fit: the list of its own stream (stream
+ *    order); all free memory, with the blocks of all streams that are done when the pool looks now
+ *    (opportunistic); a free block in another stream's list that events order before this stream's
+ *    work (event dependencies); the end of the row.
+ * 4. Memory comes in pages of 32 MiB, which the pool can move to any of its addresses. A page is
+ *    needed while a byte of it is used or pending. New pages are obtained only if more are needed
+ *    than there are.
+ * 5. If the device, or the pool's maximum, allows no page: the best fit in another stream's list,
+ *    and the stream waits for that stream's work (internal dependencies). Else the call is refused.
  * 6. When the host synchronises with a stream, the device or an event, pages that are not needed
- *    go back while more than the threshold is reserved; a trim does the same with its own bound.
+ *    are released while more than the threshold is reserved. A trim does the same with its own
+ *    bound.
  *
- * Free ranges are kept by the heap that policies build on; a list of it is what is free (0) or
- * pending on a stream (its number + 1). */
+ * Free ranges are kept by the heap that policies use; a list of it holds free memory (0) or the
+ * pending memory of a stream (its number + 1). */
 
 #define UNIT_BYTES UINT64_C(512)
 #define ROW_LEAST  (UINT64_C(1) << 40)
@@ -108,13 +109,13 @@ static void pool_pages_leave(struct pool_pages *self, const struct ar_span *piec
 #define LIST_FREE  0u
 #define NO_PIECE   0u
 #define NO_LIST    AR_MOST_TREE_NONE
-#define FEW_LISTS  64u /* so many are looked at one by one */
+#define FEW_LISTS  64u /* up to this number, lists are searched one by one */
 
-/* A pending hole: its last free. By piece of the heap; record 0 is none. */
+/* A pending range: its last free. Indexed by piece of the heap; record 0 is none. */
 struct pending {
     struct ar_backing_ticket ticket;
     uint64_t sequence, time_ns;
-    uint32_t older, newer; /* in the order of their frees, of one list */
+    uint32_t older, newer; /* in the order of the frees in one list */
 };
 
 struct queue {
@@ -130,7 +131,7 @@ struct pool_block {
 struct sim_pool {
     struct sim_device *device;
     struct ar_backing_pool settings;
-    struct ar_backing row; /* what the heap takes the row of addresses from */
+    struct ar_backing row; /* the heap obtains the row of addresses from it */
     struct ar_policy books;
     struct ar_host host;
     struct heap heap;
@@ -139,13 +140,13 @@ struct sim_pool {
     uint32_t pending_room;
     struct queue *queues; /* by list */
     uint32_t queue_count;
-    struct ar_most_tree largest; /* by list: its largest pending hole; no room: few lists */
+    struct ar_most_tree largest; /* by list: its largest pending range; empty: few lists */
     struct ranges blocks;
     struct pool_pages pages;
     uint64_t held_pages;
     uint64_t used_bytes;
-    bool begun;   /* it has given out memory */
-    bool settled; /* what is pending is what the last settling left */
+    bool begun;   /* it has served a request */
+    bool settled; /* the pending frees are those that the last settling left */
 };
 
 /* ---- opening and closing -------------------------------------------------------------------- */
@@ -166,7 +167,7 @@ static enum ar_status row_free(struct ar_backing *backing, uint64_t address)
     return AR_OK;
 }
 
-/* The row of addresses: four times what the device has, so that its holes never fill it. */
+/* The row of addresses: four times the device's memory, so that free ranges never fill it. */
 static enum ar_status row_open(struct sim_pool *self)
 {
     struct sim_device *device = self->device;
@@ -240,14 +241,14 @@ static const struct ar_span *piece_at(const struct sim_pool *self, uint32_t piec
     return &self->heap.spans.at[piece];
 }
 
-/* After every change of a list but the free one. */
+/* Updates a list after a change, except the free one. */
 static inline void list_changed(struct sim_pool *self, uint32_t list)
 {
     if (self->largest.room)
         ar_most_tree_set(&self->largest, list, heap_largest(&self->heap, list));
 }
 
-/* What is kept for each list of the heap. */
+/* The state of each list of the heap. */
 static bool lists_cover(struct sim_pool *self)
 {
     uint32_t count = self->heap.list_room;
@@ -265,7 +266,7 @@ static bool lists_cover(struct sim_pool *self)
     return true;
 }
 
-/* Room for all that one call can add. */
+/* Makes space for everything that one call can add. */
 static bool reserve(struct sim_pool *self, uint32_t stream)
 {
     if (heap_reserve(&self->heap, 2, stream + 1) != AR_OK)
@@ -297,7 +298,7 @@ static void pages_give_back(struct sim_pool *self, uint64_t keep_bytes)
     sim_show_memory(device);
 }
 
-/* Gets `count` pages of the device. */
+/* Obtains `count` pages from the device. */
 static bool pages_get(struct sim_pool *self, uint64_t count)
 {
     struct sim_device *device = self->device;
@@ -315,8 +316,8 @@ static bool pages_get(struct sim_pool *self, uint64_t count)
 
 /* ---- what is pending ------------------------------------------------------------------------ */
 
-/* The first list from `list` on, other than `own`, with something pending, and where they are many
- * with a hole of `bytes`; NO_LIST. */
+/* The first list from `list` on, other than `own`, with a pending range, and, if there are many
+ * lists, with one of `bytes`; or NO_LIST. */
 static uint32_t next_pending(const struct sim_pool *self, uint32_t list, uint32_t own,
                              uint64_t bytes)
 {
@@ -360,7 +361,7 @@ static void pending_remove(struct sim_pool *self, uint32_t piece, uint32_t list)
         queue->newest = gone->older;
 }
 
-/* `rest` is what is left of the pending hole `piece`, and keeps its place in the queue. */
+/* `rest` remains of the pending range `piece`, and keeps its position in the queue. */
 static void pending_replace(struct sim_pool *self, uint32_t piece, uint32_t rest, uint32_t list)
 {
     struct queue *queue = &self->queues[list];
@@ -376,7 +377,7 @@ static void pending_replace(struct sim_pool *self, uint32_t piece, uint32_t rest
         queue->newest = rest;
 }
 
-/* The oldest pending hole of a list is free now. */
+/* The oldest pending range of a list becomes free. */
 static void complete_oldest(struct sim_pool *self, uint32_t list)
 {
     uint32_t piece = self->queues[list].oldest;
@@ -387,8 +388,8 @@ static void complete_oldest(struct sim_pool *self, uint32_t list)
     (void)heap_give(&self->heap, piece, LIST_FREE);
 }
 
-/* Frees what is done of a list: as far as the host knows, or, with `look`, as it finds out now. Frees
- * of a stream are done in their order, so it is enough to look at the oldest. */
+/* Frees the ranges of a list that are done: as far as the host knows, or, with `look`, as it finds
+ * out now. The frees of a stream are done in order, so only the oldest needs a look. */
 static void complete_list(struct sim_pool *self, uint32_t list, bool look)
 {
     struct sim_clock *clock = &self->device->clock;
@@ -427,7 +428,7 @@ void sim_pool_settle(struct sim_device *device)
 
 /* ---- allocation ----------------------------------------------------------------------------- */
 
-/* Cuts a block off a pending hole that is in `list`. Its pages stay needed. */
+/* Cuts a block from a pending range in `list`. Its pages stay needed. */
 static uint32_t cut_pending(struct sim_pool *self, uint32_t piece, uint64_t bytes, uint32_t list)
 {
     heap_remove(&self->heap, piece);
@@ -447,7 +448,7 @@ static uint32_t take_own(struct sim_pool *self, uint64_t bytes, uint32_t stream)
     return piece ? cut_pending(self, piece, bytes, stream + 1) : NO_PIECE;
 }
 
-/* The best fit in other streams' lists that events order before `stream`; of all where `any`. */
+/* The best fit in the lists of other streams that events order before `stream`; of all if `any`. */
 static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t stream, bool any)
 {
     const struct sim_clock *clock = &self->device->clock;
@@ -468,7 +469,7 @@ static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t stre
     return NO_PIECE;
 }
 
-/* Cuts a block out of what is free and finds the pages for it. */
+/* Cuts a block from the free memory and obtains the pages for it. */
 static uint32_t take_free(struct sim_pool *self, uint64_t bytes, uint64_t *got_bytes,
                           enum ar_status *status)
 {
@@ -495,10 +496,10 @@ static uint32_t take_free(struct sim_pool *self, uint64_t bytes, uint64_t *got_b
     return NO_PIECE;
 }
 
-/* What an allocation met on its way. */
+/* What happened during an allocation. */
 struct met {
-    uint64_t got_bytes; /* of the device */
-    bool others_pend;   /* other streams' frees that are not done were looked at */
+    uint64_t got_bytes;   /* obtained from the device */
+    bool others_pend; /* it looked at pending frees of other streams */
 };
 
 /* Rules 3 to 5. */

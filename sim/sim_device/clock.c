@@ -10,12 +10,12 @@
 
 union entries {
     uint64_t sequences[FAN_OUT];        /* on level 1 */
-    struct vector_node *below[FAN_OUT]; /* on higher ones; NULL: none is set there */
+    struct vector_node *below[FAN_OUT]; /* on higher levels; NULL: none is set */
 };
 
 struct vector_node {
     uint32_t holders;
-    bool learned; /* all at and below it */
+    bool learned; /* all of it and below it */
     union entries is;
 };
 
@@ -55,13 +55,13 @@ void vector_clock_drop(struct vector_clock *self)
     *self = (struct vector_clock){.root = NULL};
 }
 
-/* Which child of a node on that level the stream is below. */
+/* The index of the child of a node on that level that contains the stream. */
 static uint32_t place_of(uint32_t stream, uint32_t height)
 {
     return stream >> FAN_OUT_BITS * (height - 1) & (FAN_OUT - 1);
 }
 
-/* How high a tree must be to hold the stream. */
+/* The height of a tree that can hold the stream. */
 static uint32_t height_for(uint32_t stream)
 {
     uint32_t height = 1;
@@ -80,7 +80,7 @@ uint64_t vector_clock_at(const struct vector_clock *self, uint32_t stream)
     return node ? node->is.sequences[place_of(stream, 1)] : 0;
 }
 
-/* Puts levels on top until there are `height`. */
+/* Adds levels until there are `height`. */
 static bool grow_to(struct vector_clock *self, uint32_t height)
 {
     for (; self->height < height; self->height++) {
@@ -96,8 +96,8 @@ static bool grow_to(struct vector_clock *self, uint32_t height)
     return true;
 }
 
-/* Makes the node that `link` names one that only this clock holds, provided that its parent is.
- * NULL: no memory. */
+/* Makes sure that only this clock holds the node of `link`, if that is true of its parent. NULL: no
+ * host memory. */
 static struct vector_node *node_own(struct vector_node **link, uint32_t height)
 {
     struct vector_node *node = *link;
@@ -126,7 +126,7 @@ bool vector_clock_raise(struct vector_clock *self, uint32_t stream, uint64_t seq
     for (uint32_t height = self->height; height; height--) {
         struct vector_node *node = node_own(link, height);
         if (!node)
-            return false; /* what was made says the same as before */
+            return false; /* the new nodes say the same as before */
         node->learned = false;
         if (height > 1)
             link = &node->is.below[place_of(stream, height)];
@@ -136,8 +136,8 @@ bool vector_clock_raise(struct vector_clock *self, uint32_t stream, uint64_t seq
     return true;
 }
 
-/* The higher of two nodes on one level, each of which may be NULL, for a new holder. Without
- * memory it clears `enough`, and what it returns is to be dropped. */
+/* The higher of two nodes on one level, each of which may be NULL, for a new holder. Without host
+ * memory it clears `enough`, and the caller drops the result. */
 static struct vector_node *node_higher(struct vector_node *a, struct vector_node *b,
                                        uint32_t height, bool *enough)
 {
@@ -213,11 +213,11 @@ void vector_clock_learn(struct vector_clock *self, vector_clock_visit *visit, vo
 
 /* ---- the clock ------------------------------------------------------------------------------ */
 
-/* The most fences per stream that are remembered one by one. Of older ones, those whose time
- * has passed are taken together: a poll of any of them then tells of all of them. */
+/* The most fences of a stream that are remembered one by one. Older fences whose time has passed
+ * are joined: a poll of any of them then marks all of them as done. */
 #define MARKS_MOST 4096u
 
-/* How many events there are at least before any is forgotten. */
+/* The least number of events before any is removed. */
 #define EVENTS_LEAST 1024u
 
 struct sim_event {
@@ -232,7 +232,7 @@ void sim_clock_open(struct sim_clock *self, uint32_t launch_queue)
     self->events_bound = EVENTS_LEAST;
 }
 
-/* Forgets the first `count` fences. */
+/* Removes the first `count` fences. */
 static void marks_drop(struct sim_stream *stream, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -260,7 +260,7 @@ void sim_clock_close(struct sim_clock *self)
     }
 }
 
-/* The stream of that ordinal, made if it is new; NULL where that is not possible. */
+/* The stream of that ordinal, created if it is new; NULL: not possible. */
 static struct sim_stream *clock_stream(struct sim_clock *self, uint32_t ordinal)
 {
     if (ordinal < self->stream_count)
@@ -285,7 +285,7 @@ static struct sim_stream *clock_stream(struct sim_clock *self, uint32_t ordinal)
     return &self->streams[ordinal];
 }
 
-/* The first kernel of a stream: makes its queue. Apart, so that all others need no frame. */
+/* The first kernel of a stream creates its queue. Not inlined, so other kernels need no frame. */
 static __attribute__((noinline)) void clock_first_launch(struct sim_clock *self, uint32_t ordinal,
                                                          uint64_t nanoseconds)
 {
@@ -305,7 +305,7 @@ void sim_clock_kernel(struct sim_clock *self, uint32_t ordinal, uint64_t nanosec
     }
     uint64_t *slot = stream->ends + stream->next;
     uint64_t now_ns = self->now_ns;
-    if (*slot > now_ns) /* the queue is full of launches that are not done */
+    if (*slot > now_ns) /* the queue is full */
         self->now_ns = now_ns = *slot;
     uint64_t end_ns = (stream->tail_ns > now_ns ? stream->tail_ns : now_ns) + nanoseconds;
     *slot = stream->tail_ns = end_ns;
@@ -316,7 +316,7 @@ void sim_clock_kernel(struct sim_clock *self, uint32_t ordinal, uint64_t nanosec
         self->latest_ns = end_ns;
 }
 
-/* The stream's work so far. */
+/* The present moment of a stream's work. */
 static struct sim_moment clock_moment(const struct sim_stream *stream, uint32_t ordinal)
 {
     return (struct sim_moment){.stream = ordinal,
@@ -325,8 +325,8 @@ static struct sim_moment clock_moment(const struct sim_stream *stream, uint32_t 
                                .clock = vector_clock_copy(&stream->clock)};
 }
 
-/* Forgets the events that the host has found past. What they came after is known too: it
- * became known with them, or with later work of the same stream. */
+/* Removes the events that the host knows to be past. What comes before them is known too: it became
+ * known with them, or with later work of the same stream. */
 static void events_bound(struct sim_clock *self)
 {
     if (self->events.count < self->events_bound)
@@ -398,7 +398,7 @@ static void know(void *argument, uint32_t stream, uint64_t sequence)
     self->learned_stream = stream;
 }
 
-/* The host has found a moment past, and so all that it came after. */
+/* The host knows that a moment is past, with all that comes before it. */
 static void clock_learn(struct sim_clock *self, uint32_t stream, uint64_t sequence,
                         struct vector_clock *clock)
 {
@@ -424,7 +424,7 @@ uint64_t sim_clock_sync(struct sim_clock *self, uint32_t ordinal)
     return self->now_ns - before_ns;
 }
 
-/* Makes room for one more: at the front, where as many are gone as are left, else by growing. */
+/* Makes space for one more: by a move if half of it is free, else by growing. */
 static bool marks_grow(struct sim_stream *stream)
 {
     if (stream->mark_first + stream->mark_count < stream->mark_room)
@@ -444,7 +444,7 @@ static bool marks_grow(struct sim_stream *stream)
     return true;
 }
 
-/* Rule for many fences that nobody polls: see MARKS_MOST. */
+/* Joins fences if many are not polled: see MARKS_MOST. */
 static void marks_bound(const struct sim_clock *self, struct sim_stream *stream)
 {
     if (stream->mark_count < MARKS_MOST)
@@ -457,7 +457,7 @@ static void marks_bound(const struct sim_clock *self, struct sim_stream *stream)
         marks_drop(stream, past);
 }
 
-/* Whether the last fence stands for all that is queued. */
+/* Whether the last fence covers all queued work. */
 static bool stream_is_fenced(const struct sim_stream *stream)
 {
     if (!stream->mark_count)
@@ -487,12 +487,12 @@ struct ar_backing_ticket sim_clock_fence(struct sim_clock *self, uint32_t ordina
         }
         stream->marks[stream->mark_first + stream->mark_count++] = clock_moment(stream, ordinal);
     }
-    /* Numbers from 1, so that 0 is a fence of nothing. */
+    /* Numbers begin at 1; 0 is a fence of nothing. */
     return (struct ar_backing_ticket){.stream = ordinal,
                                       .value = stream->marks_gone + stream->mark_count};
 }
 
-/* The fence's moment, or NULL where it was found done long ago. */
+/* The moment of the fence, or NULL if it was found done earlier. */
 static struct sim_moment *clock_mark(struct sim_clock *self, struct ar_backing_ticket ticket)
 {
     if (ticket.stream >= self->stream_count)

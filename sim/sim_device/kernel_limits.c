@@ -2,7 +2,7 @@
 
 #include "sim/kernel_shape.h"
 
-#define STRIP_COLUMNS 32u /* that a block of threads sums side by side */
+#define STRIP_COLUMNS 32u /* summed together by a block of threads */
 
 static uint64_t plus(uint64_t a, uint64_t b)
 {
@@ -101,7 +101,7 @@ static unsigned scatter_add(const struct ar_kernel_op *op, struct sim_kernel_lim
                SIM_KERNEL_OP_scatter_rows, shape.row_count);
 }
 
-/* The same work on operands of the same sizes that are aligned to everything. */
+/* The same operation on operands of the same sizes with full alignment. */
 static struct ar_kernel_op anywhere(const struct ar_kernel_op *op)
 {
     struct ar_kernel_op same = *op;

@@ -51,7 +51,7 @@ const char *sim_curve_add(struct sim_curve *self, uint64_t bytes, uint64_t ns)
     return NULL;
 }
 
-/* The line through the points `at` and `at` + 1, at `bytes`. */
+/* The line through the points `at` and `at` + 1, evaluated at `bytes`. */
 static uint64_t curve_line(const struct sim_curve *curve, uint32_t at, uint64_t bytes)
 {
     double share = (ar_rng_log2((double)bytes) - curve->log_bytes[at]) /
@@ -81,7 +81,7 @@ static uint64_t curve_ns(struct sim_curve *curve, uint64_t bytes)
     return curve->last_ns;
 }
 
-/* The kind itself, or the one that stands in for it where the profile has no points of it. */
+/* The kind itself, or its substitute if the profile has no points of it. */
 static enum sim_cost cost_known(const struct sim_profile *self, enum sim_cost cost)
 {
     return self->costs[cost].count ? cost : stand_ins[cost];
@@ -153,7 +153,7 @@ uint64_t sim_profile_rest(const struct sim_profile *self, enum sim_cost cost, ui
     return (uint64_t)(from_ns + share * (to_ns - from_ns) + 0.5);
 }
 
-/* False: a cost would be more than a profile can state. */
+/* False: a cost would exceed the limit of profiles. */
 static bool curve_scale(struct sim_curve *curve, double factor)
 {
     struct sim_curve scaled = {.count = 0};
@@ -200,8 +200,8 @@ uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* A profile's text, read and written. sim/README.md describes the format: lines `key: value`, and
- * what is unknown is refused with its line, so that a slip in a file shows. */
+/* Reads and writes the text of a profile. sim/README.md describes the format: lines `key: value`.
+ * Unknown keys are refused with their line, so that typing errors are found. */
 
 #define PROFILE_FIRST_LINE "# allocrig-profile 1"
 #define PROFILE_LINE_MOST  512
@@ -218,7 +218,7 @@ static const char *const kernel_op_names[] = {
 #undef X
 };
 
-/* Lines that hold a text, up to the room that it has. */
+/* Lines with a text of at most this size. */
 static const struct {
     const char *key;
     size_t offset, room;
@@ -231,7 +231,7 @@ static const struct {
 #undef TEXT
 };
 
-/* Lines that hold one number; some are written only where it is stated. */
+/* Lines with one number; some are written only if it is not 0. */
 static const struct {
     const char *key;
     size_t offset;
@@ -273,7 +273,7 @@ static bool read_number(char **rest, uint64_t *out)
     return word && ar_count_parse(word, out, NULL) == AR_OK && *out < SIM_PROFILE_NUMBERS;
 }
 
-/* A line that holds one text or number. False: the key is none of those. */
+/* A line with one text or number. False: the key is none of these. */
 static bool read_field(struct sim_profile *out, const char *key, char *rest, const char **wrong)
 {
     for (size_t i = 0; i < COUNT_OF(text_fields); i++) {
@@ -282,7 +282,7 @@ static bool read_field(struct sim_profile *out, const char *key, char *rest, con
         if (strlen(rest) >= text_fields[i].room || !*rest)
             *wrong = text_fields[i].room == sizeof out->name ? "it has 1 to 63 letters"
                                                              : "it has 1 to 255 letters";
-        else /* a later line takes the place of an earlier one, all of it */
+        else /* a later line replaces an earlier one */
             strncpy((char *)out + text_fields[i].offset, rest, text_fields[i].room);
         return true;
     }
@@ -334,7 +334,7 @@ static const char *read_per_kind(struct sim_profile *out, uint64_t *per_kind, in
     return NULL;
 }
 
-/* `work: KIND SIZE NS`. One that takes no time is none: 0 would be its event's own length. */
+/* `work: KIND SIZE NS`. The time is at least 1: 0 would mean the length of the event. */
 static const char *read_work(struct sim_profile *out, char *rest)
 {
     uint64_t size, ns;
@@ -347,7 +347,7 @@ static const char *read_work(struct sim_profile *out, char *rest)
     return sim_curve_add(&out->kernel_ops[kind], size, ns);
 }
 
-/* One `key: value` line. Returns what is wrong, or NULL. */
+/* One `key: value` line. Returns the error, or NULL. */
 static const char *read_pair(struct sim_profile *out, const char *key, char *rest)
 {
     const char *wrong = NULL;
@@ -385,7 +385,7 @@ static const char *read_pair(struct sim_profile *out, const char *key, char *res
     return read_per_kind(out, per_kind, kind, rest);
 }
 
-/* Reads one line, which it takes apart. Returns what is wrong, or NULL. */
+/* Reads one line, which it changes. Returns the error, or NULL. */
 static const char *read_line(struct sim_profile *out, char *line)
 {
     size_t length = strlen(line);
@@ -401,10 +401,10 @@ static const char *read_line(struct sim_profile *out, char *line)
     return read_pair(out, line, colon + 2);
 }
 
-/* Those who map page by page would take forever with more; 256 GiB in pages of 4 KiB. */
+/* More pages would take policies that map page by page forever; 256 GiB in pages of 4 KiB. */
 #define PAGES_MOST (UINT64_C(1) << 26)
 
-/* What the whole of it must fulfil. */
+/* Checks of the whole profile. */
 static enum ar_status profile_check(const struct sim_profile *out, const char *where,
                                     struct ar_error *error)
 {
@@ -442,7 +442,7 @@ static enum ar_status line_wrong(const char *where, size_t number, const char *w
     return ar_error_set(error, AR_FORMAT, "%s, line %zu: %s", where, number, wrong);
 }
 
-/* Before the first line: a driver free waits where nothing else is said. */
+/* The default: a driver free waits. */
 static void profile_begin(struct sim_profile *out)
 {
     memset(out, 0, sizeof *out);

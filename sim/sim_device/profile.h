@@ -1,13 +1,13 @@
-/* What a card costs: capacity, granularity, and the time of each driver call, from a profile.
+/* A profile of a card: capacity, granularity, and the time of each driver call.
  *
- * A profile is text (sim/README.md describes the format), built in or in a file. A call's cost
- * is known at some sizes; between two of them it lies on a straight line in log(bytes) and
- * log(time), beyond the last the last line goes on, below the first it stays.
+ * A profile is text (sim/README.md describes the format), built in or in a file. The cost of a call
+ * is known at some sizes. Between two of them it is on a straight line in log(bytes) and log(time);
+ * above the last the last line continues, below the first it is constant.
  *
- * These are costs of a call that comes just after another of its kind. The longer the last one is
- * ago, the more of the driver has left the host's caches: the profile says what that adds, which
- * does not depend on the size, and how much of it the next call of the kind pays again: one call
- * does not bring all of the driver back. */
+ * These are costs of a call soon after another of its kind. The longer the pause since the last
+ * call, the less of the driver is in the host's caches. The profile states what that adds, which
+ * does not depend on the size, and which part of it the next call of the kind pays again, because
+ * one call does not load all of the driver. */
 #ifndef SIM_SIM_DEVICE_PROFILE_H
 #define SIM_SIM_DEVICE_PROFILE_H
 
@@ -18,9 +18,9 @@
 
 #include "allocators/base/status.h"
 
-/* Every kind of cost: name, the kind that stands in where a profile has no points of it (itself:
- * none, and it is free), what. `held`: beyond what the driver caches; `shared`: of a small
- * allocation in a page that others hold; `more`: each further one in the same call. */
+/* Every kind of cost: name, its substitute if a profile has no points of it (itself: none, the call
+ * is free), description. `held`: beyond what the driver caches; `shared`: of a small allocation in
+ * a page that exists; `more`: each further mapping in the same call. */
 #define SIM_COSTS(X)                                                                               \
     X(alloc, alloc, "driver allocation of a size that was just freed")                             \
     X(alloc_held, alloc_held, "driver allocation of new memory")                                   \
@@ -63,7 +63,7 @@ enum sim_cost {
         SIM_COST_COUNT
 };
 
-/* What bounds kernels whose work is known (work_limits.h): name, the size by which it goes. */
+/* The limits of kernel ops (kernel_limits.h): name, and the size that it depends on. */
 #define SIM_KERNEL_OPS(X)                                                                          \
     X(matmul_f32, "operations of a product, 2 m n k")                                              \
     X(matmul_tf32, "operations")                                                                   \
@@ -95,94 +95,92 @@ enum sim_kernel_op {
 
 #define SIM_COST_POINTS 32
 
-/* All numbers of a profile are below it. */
+/* All numbers of a profile are below this. */
 #define SIM_PROFILE_NUMBERS (UINT64_C(1) << 60)
 
 struct sim_curve {
     uint32_t count;
     uint64_t bytes[SIM_COST_POINTS], ns[SIM_COST_POINTS];
     double log_bytes[SIM_COST_POINTS], log_ns[SIM_COST_POINTS];
-    uint64_t last_bytes, last_ns; /* the last one asked for */
+    uint64_t last_bytes, last_ns; /* the last result */
 };
 
 struct sim_profile {
     char name[64];
-    /* Where it was measured, for readers; "" where that is not said. */
+    /* Where it was measured, for readers; "": not stated. */
     char card[256], driver[256], hypervisor[256], source[256];
     uint64_t total_bytes;   /* of the card; 0: without limit */
-    uint64_t usable_bytes;  /* of it, for one process */
-    uint64_t context_bytes; /* that the process holds before its first allocation; for readers */
+    uint64_t usable_bytes;  /* of this, for one process */
+    uint64_t context_bytes; /* of the process before its first allocation; for readers */
     uint64_t page_bytes;    /* of physical memory; 0: charged to the byte, no virtual memory */
     uint64_t granule_bytes; /* driver allocations start at multiples of it */
     uint64_t first_address;
-    /* How long the host that it was measured on took to read its clock, 10^-12 s; 0: not stated. */
+    /* The time of a clock reading on the measured host, 10^-12 s; 0: not stated. */
     uint64_t host_clock_ps;
-    /* Timed kernels are at least so long: shorter ones go with the next. 0: not stated, a
-     * launch. */
+    /* The shortest timed kernel: shorter ones join the next one. 0: not stated, a launch. */
     uint64_t kernel_least_ns;
-    uint64_t cleaning_bytes_per_us; /* freed memory is cleaned at this rate; 0: at once */
+    uint64_t cleaning_bytes_per_us;               /* rate of cleaning freed memory; 0: immediate */
     uint64_t cleaning_wait_bytes[SIM_COST_COUNT]; /* requests from this size on wait for all
-                                                     of it; 0: none does */
+                                                     of it; 0: none */
     uint64_t waits;                        /* kinds that wait for all work on the device, a bit
-                                              each by enum sim_cost: of the calls, not their forms
-                                              (free stands for free_held and free_shared) */
-    uint64_t busy_percent[SIM_COST_COUNT]; /* cost on a busy card; 0 is taken as 100 */
-    uint64_t rest_again_percent[SIM_COST_COUNT]; /* 0 to 100, of what was added to the last call
+                                              for each enum sim_cost: calls, not their forms
+                                              (free includes free_held and free_shared) */
+    uint64_t busy_percent[SIM_COST_COUNT]; /* cost on a busy card; 0 means 100 */
+    uint64_t rest_again_percent[SIM_COST_COUNT]; /* 0 to 100, of the addition to the last call
                                                     of the kind: added to this one */
     struct sim_curve costs[SIM_COST_COUNT];
-    struct sim_curve busy_costs[SIM_COST_COUNT]; /* on a busy card; in place of the percentage */
+    struct sim_curve busy_costs[SIM_COST_COUNT]; /* on a busy card; replaces the percentage */
     struct sim_curve rest_costs[SIM_COST_COUNT]; /* added after a rest; `bytes` is the rest in ns */
     struct sim_curve
-        kernel_ops[SIM_KERNEL_OP_COUNT]; /* on the card; `bytes` is the size, whatever it counts */
+        kernel_ops[SIM_KERNEL_OP_COUNT]; /* on the card; `bytes` is the size of the limit */
 };
 
 #define SIM_PROFILE_ROOM(field) sizeof(((struct sim_profile *)0)->field)
 
-/* The lines of the built-in profile of that name, or NULL; and the names of the first `most` of
- * all, and how many those are. */
+/* The lines of the built-in profile of that name, or NULL; and the names of the first `most`
+ * built-in profiles, and the number of all. */
 const char *const *sim_profile_builtin(const char *name);
 size_t sim_profile_names(const char **names, size_t most);
 #define SIM_PROFILES_MOST 16
 
-/* Reads a profile from its lines (NULL-ended). `where` names it in errors. FORMAT with the
- * line's number. */
+/* Reads a profile from its lines (NULL-ended). `where` names it in errors. FORMAT, with the line
+ * number. */
 enum ar_status sim_profile_read(const char *const *lines, const char *where,
                                 struct sim_profile *out, struct ar_error *error) AR_STATUS_CHECKED;
 /* The same from a file. IO or FORMAT. */
 enum ar_status sim_profile_load(const char *path, struct sim_profile *out,
                                 struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Brings the costs to a host whose clock takes so long to read: driver calls are code of the host
- * and take as much longer. First uses (of the pool, of products) stay, files and the card decide
- * them; so do works. The profile has to state its own clock; `where` names it in errors. INVALID: a
- * cost would be more than a profile can state; what it holds then is not to be used. */
+/* Scales the costs to a host whose clock takes that long to read: driver calls are code of the host
+ * and scale with it. First uses (of the pool, of products) stay, because files and the card decide
+ * them; so do kernel ops. The profile must state its own clock; `where` names it in errors.
+ * INVALID: a cost would exceed the limit of profiles; the profile must not be used then. */
 enum ar_status sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps, const char *where,
                                    struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Writes it as text that reads as the same profile. */
+/* Writes a text from which the same profile is read. */
 void sim_profile_write(const struct sim_profile *self, FILE *file);
 
-/* One more point. Returns what is wrong with it, or NULL. */
+/* Adds a point. Returns the error, or NULL. */
 const char *sim_curve_add(struct sim_curve *self, uint64_t bytes, uint64_t ns);
 
-/* Nanoseconds of a call of that size. On a busy card it is the busy curve's; where there is only
- * a percentage, what that adds is taken of the cost at one page: it was measured there, and is
- * time per call, not per byte. */
+/* Nanoseconds of a call of that size. On a busy card the busy curve applies. If there is only a
+ * percentage, it is applied to the cost at one page: it was measured there, and is time per call,
+ * not per byte. */
 uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t bytes, bool busy);
-/* Nanoseconds on the card of a work of that size, as far as this bounds it. 0: no points. */
+/* Nanoseconds of an operation of that size, in this limit. 0: no points. */
 uint64_t sim_profile_kernel_op(struct sim_profile *self, enum sim_kernel_op op, uint64_t size);
 bool sim_profile_has_kernel_ops(const struct sim_profile *self);
-/* The kind whose calls keep this one's part of the driver in the host's caches, and which rests are
- * kept by: alloc for alloc_held, access for access_more. Small allocations and frees stand
+/* The kind whose rests count for this kind, because its calls keep the same part of the driver in
+ * the host's caches: alloc for alloc_held, access for access_more. Small allocations and frees are
  * apart. */
 enum sim_cost sim_cost_rested(enum sim_cost cost);
-/* Nanoseconds that are added to a call of the kind when the last one ended `rest_ns` ago; on a
- * straight line in log(rest), nothing up to the first point, no more beyond the last. UINT64_MAX:
- * there was none. */
+/* Nanoseconds that a rest of `rest_ns` since the last call adds, on a straight line in log(rest):
+ * nothing up to the first point, constant above the last. UINT64_MAX: there was no call. */
 uint64_t sim_profile_rest(const struct sim_profile *self, enum sim_cost cost, uint64_t rest_ns);
-/* All that is added to it, a kind that rests are kept by: for its own rest, or what the last call
- * of the kind left to pay again of the `carried_ns` that were added to that one; the greater of
- * both. It is what the next one is asked with. */
+/* The whole addition to a call of a kind that has rests: the greater of the addition for its own
+ * rest and the part of `carried_ns`, the addition to the last call, that is paid again. The result
+ * is the next `carried_ns`. */
 static inline uint64_t sim_profile_added(const struct sim_profile *self, enum sim_cost kind,
                                          uint64_t rest_ns, uint64_t carried_ns)
 {
@@ -194,7 +192,7 @@ static inline uint64_t sim_profile_added(const struct sim_profile *self, enum si
     return again_ns > ns ? again_ns : ns;
 }
 
-/* Nanoseconds of the cheapest call of the kind: of one that is refused. */
+/* Nanoseconds of the cheapest call of the kind: the cost of a refused one. */
 uint64_t sim_profile_least(const struct sim_profile *self, enum sim_cost cost);
 
 #endif

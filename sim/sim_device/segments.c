@@ -1,13 +1,14 @@
 /* Driver allocations, as cuMemAlloc and cuMemFree.
  *
  * 1. From a page on, sizes are rounded up to whole pages; smaller ones share pages.
- * 2. An allocation is cheap (`alloc`) where it takes as many pages as the last free gave back and
- *    nothing took since: the driver still has them at hand. Else it is `alloc_held`. This is how
- *    the costs were measured: one allocation made and freed over and over, and forty held at once.
+ * 2. An allocation costs `alloc` if it needs as many pages as the last free released and no other
+ *    allocation came between: the driver has them cached. Else it costs `alloc_held`. The costs
+ *    were measured this way: one block allocated and freed repeatedly, and forty allocated
+ *    together.
  * 3. A free waits for all work on the device, unless the profile says that it does not. It costs
- *    `free` where it frees the segment made last, else `free_held`: the same two measurements.
- * 4. A small one in a page that is held costs `alloc_shared` and `free_shared`; the one that makes
- *    the page, or gives it back, costs as a page does. */
+ *    `free` if it frees the latest segment, else `free_held`: the same two measurements.
+ * 4. A small allocation in an existing page costs `alloc_shared` and `free_shared`. The one that
+ *    adds the page, or releases it, costs as a page does. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -24,12 +25,12 @@ struct memory_segment *sim_segment_add(struct sim_device *self, uint64_t address
     return segment;
 }
 
-/* Where a segment is to lie, and what has to be charged for it. */
+/* The address of a new segment, and its charge. */
 struct place {
     uint64_t address, end;
-    uint64_t charge_bytes; /* 0: it shares a page that is there */
+    uint64_t charge_bytes; /* 0: it shares an existing page */
     bool small;
-    struct small_page *page; /* that it shares */
+    struct small_page *page; /* the shared page */
 };
 
 static bool place_is_taken(const struct sim_device *self, const struct place *place)
@@ -39,8 +40,8 @@ static bool place_is_taken(const struct sim_device *self, const struct place *pl
     return !place->small && ranges_overlap(&self->small.pages, place->address, place->end);
 }
 
-/* Whether the request finds no memory and so has no row in a list, which holds the segments that
- * were made. Only a small one may find room where there is no page left: then its row says so. */
+/* Whether the request will be refused and so has no row in the list, which has only segments that
+ * were allocated. A small one may still be served when no page is left: then its row shows it. */
 static bool place_has_no_row(const struct sim_device *self, uint64_t bytes,
                              const struct place *place)
 {
@@ -54,7 +55,7 @@ static bool place_has_no_row(const struct sim_device *self, uint64_t bytes,
            ranges_overlap(&self->memory.segments, row->address, row->address + bytes);
 }
 
-/* A recorded address, if there are any. OK with `found` false: there are none. */
+/* The recorded address, if there is a list. OK with `found` false: there is none. */
 static enum ar_status place_recorded(struct sim_device *self, uint64_t bytes, struct place *place,
                                      bool *found)
 {
@@ -85,7 +86,7 @@ static enum ar_status place_recorded(struct sim_device *self, uint64_t bytes, st
     return AR_OK;
 }
 
-/* Chooses the address; the room was found to be there. */
+/* Chooses the address, after the check that there is memory. */
 static enum ar_status place_new(struct sim_device *self, uint64_t bytes, struct place *place)
 {
     if (place->page)
@@ -97,7 +98,7 @@ static enum ar_status place_new(struct sim_device *self, uint64_t bytes, struct 
     return status;
 }
 
-/* Enters the segment in all books. */
+/* Adds the segment to the bookkeeping. */
 static enum ar_status place_take(struct sim_device *self, uint64_t bytes, const struct place *place)
 {
     struct small_page *page = place->page;

@@ -1,5 +1,5 @@
-/* The simulated device put together: opening, its hooks that are one step, and the books that
- * all calls keep. The parts say how each works; sim/README.md says what it models. */
+/* The simulated device: opening, hooks of one step, and the charging and counting of all calls. The
+ * other files have the parts; sim/README.md says what the device models. */
 #include "sim/sim_device/sim_device.h"
 
 #include <inttypes.h>
@@ -125,7 +125,7 @@ void sim_show_memory(struct sim_device *self)
     counters->others_bytes = self->ledger.others_bytes;
 }
 
-/* Frees every node of a tree; each struct starts with its range. */
+/* Frees every node of a tree, whose structs begin with their range. */
 static void free_all(struct ranges *ranges)
 {
     while (ranges->root) {
@@ -168,15 +168,15 @@ static enum ar_status sim_outside(struct ar_device *device, uint64_t bytes)
     return AR_OK;
 }
 
-/* The host spends time on the program's own doing. */
+/* The host spends time on the program's own actions. */
 static inline void program_takes(struct sim_device *self, uint64_t ns)
 {
     self->clock.now_ns += ns;
     self->program_ns += ns;
 }
 
-/* What the program did itself, launches for one, is part of the recorded gaps: it was done in them.
- * What does not fit into the next gap is made up for in later ones. */
+/* Recorded gaps contain the time of the program's own actions, such as launches. What exceeds the
+ * next gap is subtracted from later ones. */
 static void sim_advance(struct ar_device *device, uint64_t nanoseconds)
 {
     struct sim_device *self = sim_of(device);
@@ -195,7 +195,7 @@ static uint64_t sim_idle_at(struct ar_device *device)
     return sim_clock_idle_at(&sim_of(device)->clock);
 }
 
-/* A mark is its own time: what is queued has an end already. */
+/* A mark is its time: the end of queued work is known. */
 static uint64_t sim_mark(struct ar_device *device)
 {
     struct sim_device *self = sim_of(device);
@@ -216,15 +216,15 @@ static void sim_kernel(struct ar_device *device, uint32_t stream, uint64_t nanos
     uint64_t ns = sim_clock_busy(&self->clock) ? self->launch_busy_ns : self->launch_ns;
     uint64_t least_ns = self->profile.kernel_least_ns ? self->profile.kernel_least_ns : ns;
     self->owed_ns += nanoseconds;
-    if (self->owed_ns >= least_ns) { /* shorter ones go with the next, as on the real device */
+    if (self->owed_ns >= least_ns) { /* shorter ones join the next, as on the CUDA device */
         self->owed_ns = 0;
         program_takes(self, ns);
     }
     sim_clock_kernel(&self->clock, stream, nanoseconds);
 }
 
-/* A library of matrix products loads itself with the first one of all, and its kernels with the
- * first of each type and order of lengths, by which it chooses among them. */
+/* A library of matrix products loads with the first product, and its kernels with the first product
+ * of each type and order of lengths. */
 static void sim_prepare(struct ar_device *device, const struct ar_kernel_op *op)
 {
     struct sim_device *self = sim_of(device);
@@ -292,7 +292,7 @@ static const char *sim_problem(struct ar_device *device)
     return sim_of(device)->problem;
 }
 
-/* What the host knows already is not asked of the driver: it is counted. */
+/* If the host knows already, there is no driver call: it is only counted. */
 static struct ar_backing_ticket sim_fence(struct ar_backing *backing, uint32_t stream)
 {
     struct sim_device *self = sim_of_backing(backing);
@@ -313,7 +313,7 @@ static bool sim_done(struct ar_backing *backing, struct ar_backing_ticket ticket
     return sim_clock_done(&self->clock, ticket);
 }
 
-/* All of it is a wait, also what asking takes. */
+/* All of it is a wait, also the time of the call. */
 static void sim_wait(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct sim_device *self = sim_of_backing(backing);
@@ -325,8 +325,7 @@ static void sim_wait(struct ar_backing *backing, struct ar_backing_ticket ticket
     sim_pool_settle(self);
 }
 
-/* The wait is the stream's; the host only asks for it, which takes as long as recording an
- * event. */
+/* The stream waits. The host's call takes as long as recording an event. */
 static void sim_order(struct ar_backing *backing, uint32_t stream, struct ar_backing_ticket ticket)
 {
     struct sim_device *self = sim_of_backing(backing);
@@ -427,7 +426,7 @@ static bool option_given(const struct ar_spec_link *link, const char *name)
     return false;
 }
 
-/* What is wrong with a capacity that was asked for; OK: nothing. */
+/* Checks a capacity in the spec. */
 static enum ar_status capacity_check(const struct sim_profile *profile, uint64_t capacity_bytes,
                                      uint64_t unit_bytes, struct ar_error *error)
 {
@@ -444,7 +443,7 @@ static enum ar_status capacity_check(const struct sim_profile *profile, uint64_t
     return AR_OK;
 }
 
-/* Capacity, if it was given, and what others hold, in whole units. */
+/* The capacity in the spec, and the memory of other processes, in whole units. */
 static enum ar_status ledger_open(struct sim_device *self, const struct sim_options *options,
                                   bool given, struct ar_error *error)
 {
@@ -461,7 +460,7 @@ static enum ar_status ledger_open(struct sim_device *self, const struct sim_opti
     }
     if (!given)
         capacity_bytes = profile->total_bytes ? profile->usable_bytes : UINT64_MAX;
-    /* A capacity that was asked for stands for a smaller card. */
+    /* A capacity in the spec means a smaller card. */
     self->base.props.total_bytes =
         given || !profile->total_bytes ? capacity_bytes : profile->total_bytes;
     self->base.props.capacity_bytes = capacity_bytes;
@@ -477,7 +476,7 @@ static enum ar_status ledger_open(struct sim_device *self, const struct sim_opti
     return AR_OK;
 }
 
-/* What the program's own doing takes, of no size. */
+/* The costs of the program's own actions, which have no size. */
 static void program_open(struct sim_device *self)
 {
     self->launch_ns = sim_profile_cost(&self->profile, SIM_COST_launch, 1, false);
@@ -512,8 +511,8 @@ static void sim_describe(struct sim_device *self)
         .ops = profile->page_bytes ? &sim_virtual_ops : &sim_plain_ops,
         .granule_bytes = profile->granule_bytes,
         .page_bytes = profile->page_bytes,
-        /* On a card neighbours in address are a coincidence, as in shipped TensorFlow, which
-         * does not merge them; where memory is charged to the byte they are the rule. */
+        /* On a card, neighbouring addresses are a coincidence: shipped TensorFlow does not merge
+         * such segments. If memory is charged to the byte, they are the rule. */
         .adjacent = profile->page_bytes == 0,
     };
     self->small.granule_bytes = profile->granule_bytes;
@@ -522,7 +521,7 @@ static void sim_describe(struct sim_device *self)
     sim_show_memory(self);
 }
 
-/* Another host than that of the profile. */
+/* A host other than that of the profile. */
 static enum ar_status host_open(struct sim_device *self, const struct sim_options *options,
                                 bool given, struct ar_error *error)
 {
@@ -538,14 +537,14 @@ static enum ar_status host_open(struct sim_device *self, const struct sim_option
             self->profile.name);
     enum ar_status status = sim_profile_at_host(&self->profile, 1000 * options->host_clock_ns,
                                                 self->profile.name, error);
-    /* Results tell the two hosts apart. */
+    /* Results show which host it is. */
     size_t used = strlen(self->profile.name);
     snprintf(self->profile.name + used, sizeof self->profile.name - used, "@%" PRIu64 "ns",
              options->host_clock_ns);
     return ar_error_prefix(error, status, "device sim, option host_clock_ns");
 }
 
-/* A list of reserved ranges, if one was given. They are whole pages. */
+/* The list of reserved ranges, if there is one. They are whole pages. */
 static enum ar_status ranges_open(struct sim_device *self, const char *path, struct ar_error *error)
 {
     if (!path)

@@ -1,4 +1,4 @@
-/* The simulated device, from the outside: `sim:profile=h100,...` in a table of kinds. */
+/* The simulated device, `sim:profile=h100,...`, as a kind of device. */
 #ifndef SIM_SIM_DEVICE_SIM_DEVICE_H
 #define SIM_SIM_DEVICE_SIM_DEVICE_H
 

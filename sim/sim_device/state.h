@@ -1,5 +1,4 @@
-/* The driver's stream-ordered pool (cuMemAllocAsync), as a model: what it knows and what it does
- * not is told in sim/README.md. */
+/* The state of the simulated device, and the functions that its files share. */
 #ifndef SIM_SIM_DEVICE_STATE_H
 #define SIM_SIM_DEVICE_STATE_H
 
@@ -18,13 +17,11 @@
 struct sim_device;
 struct sim_pool;
 
-/* The host has synchronised: what it knows to be done is free, and what is above the threshold
- * goes back to the device. Does nothing where the pool was never opened. */
+/* async_pool.c: the host has synchronised. Pending frees that are done become free, and memory
+ * above the threshold is released to the device. Does nothing if the pool was never opened. */
 void sim_pool_settle(struct sim_device *device);
 
 void sim_pool_close(struct sim_pool *self);
-
-/* The simulated device, from the inside: its parts, and what they call of each other. */
 
 struct sim_device {
     struct ar_device base;
@@ -33,22 +30,21 @@ struct sim_device {
     struct sim_clock clock;
     struct sim_ledger ledger;
     struct sim_addresses addresses;
-    struct sim_addresses ranges; /* of reserved ranges, where a list of them was given */
+    struct sim_addresses ranges; /* of reserved ranges, if a list was given */
     struct small_pages small;
     struct device_memory memory;
     struct sim_pool *pool; /* NULL: never opened */
-    uint64_t cached_bytes; /* freed last and not taken since: what the driver caches; 0: none */
-    uint64_t last_made;    /* ordinal of the segment made last + 1; 0: it is gone */
-    uint64_t waited_ns;    /* by the call that is being made */
-    uint64_t
-        ended_ns[SIM_COST_COUNT]; /* of the last call, by what rests are kept by, + 1; 0: none */
-    uint64_t carried_ns[SIM_COST_COUNT]; /* that were added to it for a rest */
-    struct ar_device_ops ops;            /* without the hooks that the profile has no use for */
+    uint64_t cached_bytes; /* freed last and not reused: cached by the driver; 0: none */
+    uint64_t last_made;    /* 1 + ordinal of the latest segment; 0: freed */
+    uint64_t waited_ns;    /* in the present call */
+    uint64_t ended_ns[SIM_COST_COUNT]; /* 1 + end of the last call, by the kind of rests; 0: none */
+    uint64_t carried_ns[SIM_COST_COUNT]; /* the addition to it for a rest */
+    struct ar_device_ops ops;            /* without the hooks that the profile does not need */
     uint64_t launch_ns, launch_busy_ns;  /* host time of a kernel's launch */
-    uint64_t request_ns, mark_ns, record_ns, wait_ns; /* of what else the program does */
-    uint64_t program_ns;    /* that all this took and no gap made up for */
-    uint64_t owed_ns;       /* of kernels since the last launch that was charged */
-    uint64_t products_seen; /* a bit for each type and order of lengths */
+    uint64_t request_ns, mark_ns, record_ns, wait_ns; /* of the program's other actions */
+    uint64_t program_ns;                              /* their time that no gap has absorbed yet */
+    uint64_t owed_ns;                                 /* of kernels since the last charged launch */
+    uint64_t products_seen;                           /* a bit for each type and order of lengths */
     char problem[512];
     char race[512];
 };
@@ -58,35 +54,35 @@ static inline struct sim_device *sim_of_backing(struct ar_backing *backing)
     return (struct sim_device *)((char *)backing - offsetof(struct sim_device, backing));
 }
 
-/* Writes the sentence for an INVALID and returns that. */
+/* Writes a sentence to `problem` and returns INVALID. */
 enum ar_status sim_misuse(struct sim_device *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* OK while nothing was lost in calls that cannot fail (kernels, uses): asked for at each call
- * that makes memory. Else HOST_MEMORY, or INVALID with a sentence. */
+/* HOST_MEMORY, or INVALID with a sentence, if something was lost in calls that cannot fail
+ * (kernels, uses). Checked at each call that allocates. */
 enum ar_status sim_check_books(struct sim_device *self);
 
-/* Counts a call of the kind `cost` and lets the host spend `ns`, and what rests of the kind
- * add. `bytes` is what it is about. */
+/* Counts a call of the kind `cost` about `bytes`. The host spends `ns`, and the addition for a rest
+ * of the kind. */
 void sim_call(struct sim_device *self, enum ar_device_call call, enum sim_cost cost, uint64_t bytes,
               uint64_t ns);
-/* Its cost at that size and now, just after another of its kind. */
+/* The cost at that size and now, without a rest. */
 uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes);
-/* The host waits for all work where the profile says that such a call does. Its cost is that of
- * a busy card then, if the card was: ask for it first. */
+/* The host waits for all work if the profile says that such a call does. Get the cost of the call
+ * first: it is that of a busy card if the card was busy. */
 void sim_await_work(struct sim_device *self, enum sim_cost call);
 /* All three: a call of the kind `cost` about `bytes`, charged as one of `cost_bytes`. */
 void sim_charge(struct sim_device *self, enum ar_device_call call, enum sim_cost waits,
                 enum sim_cost cost, uint64_t bytes, uint64_t cost_bytes);
-/* Counts a call that found no memory and returns REFUSED. That is no misuse: `problem` stays
- * as it was. */
+/* Counts a call that found no memory and returns REFUSED. This is no misuse: `problem` is
+ * unchanged. */
 enum ar_status sim_refuse(struct sim_device *self, enum ar_device_call call, enum sim_cost cost);
-/* The host waits for memory to be cleaned, as the ledger says. */
+/* The host waits for the cleaning that the ledger requires. */
 void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_cost cost);
-/* The ledger's figures go into the counters. */
+/* Copies the ledger's figures to the counters. */
 void sim_show_memory(struct sim_device *self);
 
-/* A new segment in the tree, with the next ordinal; NULL: no memory. */
+/* Adds a segment with the next ordinal; NULL: no host memory. */
 struct memory_segment *sim_segment_add(struct sim_device *self, uint64_t address, uint64_t end,
                                        uint64_t bytes, bool reserved);
 

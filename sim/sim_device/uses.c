@@ -1,14 +1,13 @@
-/* Who uses which memory, and races.
+/* Uses of memory by streams, and races.
  *
- * 1. `used` records, for the memory behind a range, the stream's work so far.
- * 2. `handed_out` looks at all such uses by other streams. One is harmless where it comes
- *    before all future work of the new owner: through events and waits, or because the host
- *    has found it done. That its time has passed does not make it so: on a slower card it
- *    would not have.
- * 3. What is left makes the new owner wait, or is a race. Either way the old uses are
- *    forgotten: the new owner's use comes after them.
- * 4. A stream that owns a block counts as using it even if no kernel of it was seen: the
- *    recordings do not hold copies, and some hold no kernels at all. */
+ * 1. `used` records the stream's work so far as a use of the memory behind a range.
+ * 2. `handed_out` checks all such uses by other streams. A use is harmless if it comes before all
+ *    future work of the new owner: through events and waits, or because the host knows that it is
+ *    done. That its time has passed is not enough: on a slower card it would not have.
+ * 3. For other uses the new owner waits, or there is a race. Either way the old uses are removed:
+ *    the use of the new owner comes after them.
+ * 4. A stream that owns a block counts as using it even without a kernel: recordings do not contain
+ *    copies, and some contain no kernels at all. */
 #include <inttypes.h>
 #include <stdio.h>
 

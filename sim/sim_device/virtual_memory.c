@@ -1,20 +1,20 @@
 /* Virtual memory, as cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess, cuMemUnmap.
- * Stricter than the driver: every misuse is refused with a sentence.
+ * Stricter than the driver: every misuse is refused with a sentence (sim/device_memory/misuse.c).
  *
- * 1. A physical piece is charged once, however often it is mapped, until it is given up and
- *    mapped nowhere.
- * 2. A mapping is all of a piece, inside one reserved range, over nothing else. Access and
- *    unmap take whole mappings, without gaps, and cost the sum over them (measured: 512 pages
- *    in one call cost 512 times one page); a profile may tell the first from the others.
- * 3. An unmap is refused while work that uses the pages may still run: uses that went
- *    through the mapping and that the host has not found to be done. Uses are known where the
- *    engine reports them (`used`); for what is not reported, the policy answers. */
+ * 1. Physical memory is charged once, however often it is mapped, until it is destroyed and mapped
+ *    nowhere.
+ * 2. A mapping is the whole of a physical memory, inside one reserved range, over no other mapping.
+ *    Access and unmap take whole mappings, without gaps, and cost the sum over them (measured: 512
+ *    pages in one call cost 512 times one page); a profile may have another cost for the first one.
+ * 3. An unmap is refused while work that uses the pages may still run: uses through this mapping
+ *    that the host does not know to be done. Only uses that the engine reports (`used`) are known;
+ *    the policy is responsible for others. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "sim/sim_device/state.h"
 
-/* Where a reservation is to lie: where the list says, if there is one. */
+/* The address of a reservation: that of the list, if there is one. */
 static enum ar_status reserve_place(struct sim_device *self, uint64_t bytes, uint64_t *start)
 {
     struct sim_addresses *list = &self->ranges;
@@ -88,7 +88,7 @@ enum ar_status sim_create(struct ar_backing *backing, uint64_t bytes, ar_backing
     return AR_OK;
 }
 
-/* Gives memory back that is given up and mapped nowhere. */
+/* Releases physical memory that is destroyed and mapped nowhere. */
 static void physical_settle(struct sim_device *self, struct memory_physical *physical)
 {
     uint64_t bytes = physical->bytes;
@@ -161,7 +161,7 @@ struct pending_use {
     struct sim_use use;
 };
 
-/* Stops at a use through this mapping that the host has not found to be done. */
+/* Stops at a use through this mapping that the host does not know to be done. */
 static bool use_is_past(void *argument, const struct sim_use *use, uint64_t start, uint64_t end)
 {
     struct pending_use *pending = argument;
