@@ -138,7 +138,7 @@ enum ar_status cuda_segment_free(struct ar_backing *backing, uint64_t address)
                                                    : segment->range.end - segment->range.start;
     memory_segment_remove(&self->memory, segment);
     ar_device_count(&self->base, AR_DEVICE_CALL_free, bytes, ended_ns - begun_ns, waited_ns, false);
-    sim_ledger_give_back(&self->ledger, back_bytes, 0);
+    sim_ledger_release(&self->ledger, back_bytes, 0);
     cuda_pool_charge(self);
     cuda_show_memory(self);
     return AR_OK;

@@ -98,7 +98,7 @@ static void physical_settle(struct cuda_device *self, struct memory_physical *ph
     uint64_t bytes = physical->bytes;
     if (!memory_physical_settle(&self->memory, physical))
         return;
-    sim_ledger_give_back(&self->ledger, bytes, 0);
+    sim_ledger_release(&self->ledger, bytes, 0);
     cuda_show_memory(self);
 }
 

@@ -36,7 +36,7 @@ static void ledger_clean(struct sim_ledger *self, uint64_t now_ns)
     self->cleaned_at_ns = now_ns;
 }
 
-void sim_ledger_give_back(struct sim_ledger *self, uint64_t unit_bytes, uint64_t now_ns)
+void sim_ledger_release(struct sim_ledger *self, uint64_t unit_bytes, uint64_t now_ns)
 {
     self->physical_bytes -= unit_bytes;
     if (!self->cleaning_bytes_per_us)

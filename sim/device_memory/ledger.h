@@ -25,7 +25,7 @@ uint64_t sim_ledger_units(const struct sim_ledger *self, uint64_t bytes);
 uint64_t sim_ledger_free(const struct sim_ledger *self);
 
 void sim_ledger_charge(struct sim_ledger *self, uint64_t unit_bytes);
-void sim_ledger_give_back(struct sim_ledger *self, uint64_t unit_bytes, uint64_t now_ns);
+void sim_ledger_release(struct sim_ledger *self, uint64_t unit_bytes, uint64_t now_ns);
 
 /* How long a request for that many bytes, which is about to be charged, waits for cleaning. From
  * `all_from_bytes` on it waits for all of the backlog; 0: never for all. */

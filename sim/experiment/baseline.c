@@ -46,7 +46,7 @@ static enum ar_status request(struct timeline *timeline, const struct trace_even
         .address = timeline->arena_address +
                    (wants && timeline->has_kernel_ops ? timeline->arena.offsets[event->id] : 0),
         .bytes = wants ? event->value : 0};
-    if (kernel_ops_born(&timeline->kernel_ops, event->id, event->slot) != AR_OK)
+    if (kernel_ops_requested(&timeline->kernel_ops, event->id, event->slot) != AR_OK)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a baseline");
     return AR_OK;
 }
@@ -92,7 +92,7 @@ static enum ar_status pass_blocks(struct timeline *timeline, const struct trace_
         return request(timeline, event, error);
     case TRACE_FREE_REQUESTED:
     case TRACE_FREE_COMPLETED:
-        kernel_ops_gone(&timeline->kernel_ops, event->id);
+        kernel_ops_freed(&timeline->kernel_ops, event->id);
         return AR_OK;
     default:
         return AR_OK;

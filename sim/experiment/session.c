@@ -81,7 +81,7 @@ enum ar_status session_end(struct session *session, struct ar_error *error)
         return status;
     return ar_error_set(error, AR_CORRUPT,
                         "policy %s still holds %" PRIu64
-                        " bytes of the device after its destroy(), which has to give back all "
+                        " bytes of the device after its destroy(), which must release all "
                         "segments and mappings",
                         name, left);
 }

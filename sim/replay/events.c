@@ -113,9 +113,9 @@ static struct latency_place place_of(const struct replay *run)
 }
 
 /* What follows a call to the policy: the report, and the program's own time around the call. */
-static void followed(struct replay *run, const struct trace_event *event,
-                     enum observer_policy_kind kind, enum ar_status status,
-                     const struct replay_slot *slot, uint32_t stream)
+static void after_call(struct replay *run, const struct trace_event *event,
+                       enum observer_policy_kind kind, enum ar_status status,
+                       const struct replay_slot *slot, uint32_t stream)
 {
     if (run->wants_calls)
         replay_called(run, event, kind, status, &slot->block, stream);
@@ -123,8 +123,8 @@ static void followed(struct replay *run, const struct trace_event *event,
         run->device->ops->requested(run->device);
 }
 
-static enum ar_status policy_asked(struct replay *run, const struct trace_event *event,
-                                   struct replay_slot *slot)
+static enum ar_status call_alloc(struct replay *run, const struct trace_event *event,
+                                 struct replay_slot *slot)
 {
     enum ar_status status;
     pauses_begin(&run->pauses, run->device);
@@ -139,15 +139,15 @@ static enum ar_status policy_asked(struct replay *run, const struct trace_event 
         latency_add_alloc(run->latency, run->device, pause_ns, place_of(run));
     }
     if (UNLIKELY(run->follow_up)) {
-        followed(run, event, OBSERVER_POLICY_ALLOC, status, slot, event->stream);
+        after_call(run, event, OBSERVER_POLICY_ALLOC, status, slot, event->stream);
         if (run->pauses.responses)
             pauses_respond(&run->pauses, run->device, run->opened_ns + run->time_ns);
     }
     return status;
 }
 
-static enum ar_status policy_told(struct replay *run, const struct trace_event *event,
-                                  struct replay_slot *slot, uint32_t stream)
+static enum ar_status call_free(struct replay *run, const struct trace_event *event,
+                                struct replay_slot *slot, uint32_t stream)
 {
     enum ar_status status;
     pauses_begin(&run->pauses, run->device);
@@ -162,7 +162,7 @@ static enum ar_status policy_told(struct replay *run, const struct trace_event *
         latency_add_free(run->latency, run->device, pause_ns);
     }
     if (UNLIKELY(run->follow_up))
-        followed(run, event, OBSERVER_POLICY_FREE, status, slot, stream);
+        after_call(run, event, OBSERVER_POLICY_FREE, status, slot, stream);
     return status;
 }
 
@@ -174,7 +174,7 @@ static enum ar_status ask(struct replay *run, const struct trace_event *event,
         replay_tick(run, event->value);
     run->request.bytes = event->value;
     run->request.stream = event->stream;
-    enum ar_status status = policy_asked(run, event, slot);
+    enum ar_status status = call_alloc(run, event, slot);
     if (UNLIKELY(status != AR_OK))
         status = replay_ask_again(run, event, &slot->block, status);
     run->request.stream = 0;
@@ -217,8 +217,8 @@ static enum ar_status unusual_request(struct replay *run, const struct trace_eve
 }
 
 /* The row and the answer to an adaptive workload, after a request of any kind. */
-static enum ar_status told(struct replay *run, const struct trace_event *event,
-                           struct replay_slot *slot, struct ar_error *error)
+static enum ar_status report_request(struct replay *run, const struct trace_event *event,
+                                     struct replay_slot *slot, struct ar_error *error)
 {
     if (slot->state == SLOT_FAILED)
         slot->segment = slot->offset = -1;
@@ -252,7 +252,7 @@ static enum ar_status on_request(struct replay *run, const struct trace_event *e
     if (status == AR_OK)
         status = replay_memory_request(run, event, error);
     if (status == AR_OK)
-        status = told(run, event, slot, error);
+        status = report_request(run, event, slot, error);
     return status;
 }
 
@@ -265,8 +265,8 @@ static enum ar_status policy_use(struct replay *run, const struct trace_event *e
     return status;
 }
 
-static enum ar_status give_back(struct replay *run, const struct trace_event *event,
-                                struct replay_slot *slot, uint32_t stream, struct ar_error *error)
+static enum ar_status free_block(struct replay *run, const struct trace_event *event,
+                                 struct replay_slot *slot, uint32_t stream, struct ar_error *error)
 {
     enum ar_status status = replay_memory_free_requested(run, event, slot, stream, error);
     if (UNLIKELY(status != AR_OK))
@@ -278,7 +278,7 @@ static enum ar_status give_back(struct replay *run, const struct trace_event *ev
         status = policy_use(run, event, slot, stream);
     if (UNLIKELY(status != AR_OK))
         return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
-    status = policy_told(run, event, slot, stream);
+    status = call_free(run, event, slot, stream);
     if (UNLIKELY(status != AR_OK))
         return replay_broken(run, event, status, REPLAY_FREE_FAILED, error);
     return AR_OK;
@@ -305,10 +305,10 @@ static enum ar_status on_free_requested(struct replay *run, const struct trace_e
 {
     struct replay_slot *slot = known_slot(run, event);
     if (UNLIKELY(!slot || slot->state == SLOT_FREE_REQUESTED))
-        return replay_bad_input(run, event, "let go, but not live", error);
+        return replay_bad_input(run, event, "free requested, but not live", error);
     enum ar_status status = AR_OK;
     run->frees += slot->state != SLOT_FAILED;
-    kernel_ops_gone(&run->kernel_ops, event->id);
+    kernel_ops_freed(&run->kernel_ops, event->id);
     if (LIKELY(slot->state == SLOT_LIVE)) {
         if (run->counts)
             exact_free_requested(&run->exact, &slot->block);
@@ -318,7 +318,7 @@ static enum ar_status on_free_requested(struct replay *run, const struct trace_e
                 replay_called(run, event, OBSERVER_POLICY_RETIRE, AR_OK, &slot->block, 0);
         } else {
             uint32_t stream = event->stream == TRACE_NO_STREAM ? slot->stream : event->stream;
-            status = give_back(run, event, slot, stream, error);
+            status = free_block(run, event, slot, stream, error);
         }
         slot->state = SLOT_FREE_REQUESTED;
     }
@@ -343,20 +343,20 @@ static enum ar_status on_free(struct replay *run, const struct trace_event *even
     enum ar_status status = AR_OK;
     if (LIKELY(whole)) {
         if (UNLIKELY(slot->state == SLOT_FREE_REQUESTED))
-            return replay_bad_input(run, event, "freed whole, but let go before", error);
+            return replay_bad_input(run, event, "freed, but its free was requested before", error);
         run->frees += slot->state != SLOT_FAILED;
-        kernel_ops_gone(&run->kernel_ops, event->id);
+        kernel_ops_freed(&run->kernel_ops, event->id);
         if (LIKELY(slot->state == SLOT_LIVE)) {
             if (run->counts)
                 exact_free_requested(&run->exact, &slot->block);
-            status = give_back(run, event, slot, slot->stream, error);
+            status = free_block(run, event, slot, slot->stream, error);
         }
     } else {
         if (UNLIKELY(slot->state == SLOT_LIVE))
-            return replay_bad_input(run, event, "complete, but not let go", error);
+            return replay_bad_input(run, event, "free completed, but not requested", error);
         row = run->at_completion;
         if (row && slot->state == SLOT_FREE_REQUESTED)
-            status = give_back(run, event, slot, slot->stream, error);
+            status = free_block(run, event, slot, slot->stream, error);
     }
     end_slot(slot);
     if (run->wants_rows && row && status == AR_OK)
@@ -419,7 +419,7 @@ static enum ar_status on_trim(struct replay *run, const struct trace_event *even
     if (run->wants_calls && run->policy->ops->trim)
         replay_called(run, event, OBSERVER_POLICY_TRIM, status, NULL, 0);
     if (status != AR_OK && status != AR_UNSUPPORTED)
-        return replay_broken(run, event, status, "it could not give back its cache", error);
+        return replay_broken(run, event, status, "it could not release its cache", error);
     return AR_OK;
 }
 

@@ -47,9 +47,9 @@ enum ar_status kernel_ops_length(struct kernel_ops *kernel_ops, const struct tra
                                  uint64_t *ns, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* A request, with the caller's number for its block. HOST_MEMORY. */
-enum ar_status kernel_ops_born(struct kernel_ops *kernel_ops, uint64_t id,
-                               uint64_t number) AR_STATUS_CHECKED;
-void kernel_ops_gone(struct kernel_ops *kernel_ops, uint64_t id);
+enum ar_status kernel_ops_requested(struct kernel_ops *kernel_ops, uint64_t id,
+                                    uint64_t number) AR_STATUS_CHECKED;
+void kernel_ops_freed(struct kernel_ops *kernel_ops, uint64_t id);
 
 /* Queues the kernel of a k event: its operation, or a kernel of its length if it has none or the
  * device does not support it. INVALID with a sentence: impossible keys, or a block that is not

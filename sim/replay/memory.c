@@ -95,7 +95,7 @@ enum ar_status replay_memory_free_requested(struct replay *run, const struct tra
 enum ar_status replay_memory_request(struct replay *run, const struct trace_event *event,
                                      struct ar_error *error)
 {
-    if (run->follows && kernel_ops_born(&run->kernel_ops, event->id, event->slot) != AR_OK)
+    if (run->follows && kernel_ops_requested(&run->kernel_ops, event->id, event->slot) != AR_OK)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
     return AR_OK;
 }
@@ -208,7 +208,8 @@ static enum ar_status operand(const struct kernel_ops *kernel_ops, struct trace_
     uint64_t number;
     if (!trace_kernel_op_id(reference, kernel_ops->next_id, id) ||
         !ar_map_get(&kernel_ops->blocks, *id, &number))
-        return ar_error_set(error, AR_INVALID, "it works on block %s%" PRIu64 ", which is not live",
+        return ar_error_set(error, AR_INVALID,
+                            "its operand is block %s%" PRIu64 ", which is not live",
                             reference.back ? "~" : "", reference.number);
     kernel_ops->place(kernel_ops->argument, number, out);
     return AR_OK;
@@ -263,13 +264,13 @@ static enum ar_status launch(struct kernel_ops *kernel_ops, const struct trace_e
     return ops->kernel_op(kernel_ops->device, &kernel_op);
 }
 
-enum ar_status kernel_ops_born(struct kernel_ops *kernel_ops, uint64_t id, uint64_t number)
+enum ar_status kernel_ops_requested(struct kernel_ops *kernel_ops, uint64_t id, uint64_t number)
 {
     kernel_ops->next_id = id + 1;
     return ar_map_put(&kernel_ops->blocks, id, number);
 }
 
-void kernel_ops_gone(struct kernel_ops *kernel_ops, uint64_t id)
+void kernel_ops_freed(struct kernel_ops *kernel_ops, uint64_t id)
 {
     ar_map_remove(&kernel_ops->blocks, id);
 }

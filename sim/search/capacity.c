@@ -121,7 +121,7 @@ static enum ar_status do_task(const struct search *search, struct trace_source *
     return AR_OK;
 }
 
-static void *work(void *argument)
+static void *run_tasks(void *argument)
 {
     struct worker *worker = argument;
     struct search *search = worker->search;
@@ -169,9 +169,10 @@ static enum ar_status do_tasks(struct search *search, struct worker *workers, un
     search->tasks = tasks;
     search->task_count = search->failed = task_count;
     search->next = 0;
-    while (made < count && pthread_create(&workers[made].thread, NULL, work, &workers[made]) == 0)
+    while (made < count &&
+           pthread_create(&workers[made].thread, NULL, run_tasks, &workers[made]) == 0)
         made++;
-    work(&workers[0]);
+    run_tasks(&workers[0]);
     for (unsigned i = 1; i < made; i++)
         pthread_join(workers[i].thread, NULL);
     if (search->status != AR_OK)

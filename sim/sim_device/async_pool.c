@@ -292,8 +292,8 @@ static void pages_give_back(struct sim_pool *self, uint64_t keep_bytes)
         keep = self->pages.needed;
     if (self->held_pages <= keep)
         return;
-    sim_ledger_give_back(&device->ledger, (self->held_pages - keep) * POOL_PAGE_BYTES,
-                         device->clock.now_ns);
+    sim_ledger_release(&device->ledger, (self->held_pages - keep) * POOL_PAGE_BYTES,
+                       device->clock.now_ns);
     self->held_pages = keep;
     sim_show_memory(device);
 }
@@ -498,8 +498,8 @@ static uint32_t take_free(struct sim_pool *self, uint64_t bytes, uint64_t *got_b
 
 /* What happened during an allocation. */
 struct met {
-    uint64_t got_bytes;   /* obtained from the device */
-    bool others_pend; /* it looked at pending frees of other streams */
+    uint64_t got_bytes; /* obtained from the device */
+    bool others_pend;   /* it looked at pending frees of other streams */
 };
 
 /* Rules 3 to 5. */
@@ -532,7 +532,7 @@ enum ar_status sim_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint32
     static const struct ar_backing_pool as_the_driver = {
         .follow_events = true, .opportunistic = true, .internal = true};
     struct sim_device *device = sim_of_backing(backing);
-    enum ar_status status = sim_check_books(device);
+    enum ar_status status = sim_check_complete(device);
     if (status == AR_OK && !device->pool)
         status = sim_pool_open(backing, &as_the_driver);
     if (status != AR_OK)

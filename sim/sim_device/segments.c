@@ -131,7 +131,7 @@ enum ar_status sim_segment_alloc(struct ar_backing *backing, uint64_t bytes, uin
     struct sim_device *self = sim_of_backing(backing);
     if (bytes == 0)
         return sim_misuse(self, "a driver allocation of no bytes");
-    enum ar_status status = sim_check_books(self);
+    enum ar_status status = sim_check_complete(self);
     if (status != AR_OK)
         return status;
     struct place place = {.small = bytes < self->profile.page_bytes,
@@ -193,7 +193,7 @@ enum ar_status sim_segment_free(struct ar_backing *backing, uint64_t address)
     sim_charge(self, AR_DEVICE_CALL_free, SIM_COST_free, kind, bytes, cost_bytes);
     if (back_bytes) {
         self->cached_bytes = back_bytes;
-        sim_ledger_give_back(&self->ledger, back_bytes, self->clock.now_ns);
+        sim_ledger_release(&self->ledger, back_bytes, self->clock.now_ns);
         sim_show_memory(self);
     }
     return AR_OK;

@@ -54,7 +54,7 @@ enum ar_status sim_misuse(struct sim_device *self, const char *format, ...)
     return AR_INVALID;
 }
 
-enum ar_status sim_check_books(struct sim_device *self)
+enum ar_status sim_check_complete(struct sim_device *self)
 {
     if (self->clock.failed)
         return sim_misuse(self,

@@ -60,7 +60,7 @@ enum ar_status sim_misuse(struct sim_device *self, const char *format, ...)
 
 /* HOST_MEMORY, or INVALID with a sentence, if something was lost in calls that cannot fail
  * (kernels, uses). Checked at each call that allocates. */
-enum ar_status sim_check_books(struct sim_device *self);
+enum ar_status sim_check_complete(struct sim_device *self);
 
 /* Counts a call of the kind `cost` about `bytes`. The host spends `ns`, and the addition for a rest
  * of the kind. */

@@ -41,7 +41,7 @@ static void report_race(struct hand_out *hand_out, const struct sim_use *use, ui
     if (!self->race[0])
         snprintf(self->race, sizeof self->race,
                  "event %" PRIu64 ": the block at %" PRIu64 " on stream %" PRIu32 " got %" PRIu64
-                 " bytes that stream %" PRIu32 " may still use: they were let go at event %" PRIu64
+                 " bytes that stream %" PRIu32 " may still use: they were freed at event %" PRIu64
                  " and nothing since makes stream %" PRIu32 " wait for it",
                  hand_out->event, hand_out->address, hand_out->stream, bytes, use->stream,
                  use->event, hand_out->stream);

@@ -71,7 +71,7 @@ enum ar_status sim_create(struct ar_backing *backing, uint64_t bytes, ar_backing
     struct sim_device *self = sim_of_backing(backing);
     enum ar_status status = memory_check_bytes(&self->memory, "physical memory", bytes);
     if (status == AR_OK)
-        status = sim_check_books(self);
+        status = sim_check_complete(self);
     if (status != AR_OK)
         return status;
     if (bytes > sim_ledger_free(&self->ledger))
@@ -94,7 +94,7 @@ static void physical_settle(struct sim_device *self, struct memory_physical *phy
     uint64_t bytes = physical->bytes;
     if (!memory_physical_settle(&self->memory, physical))
         return;
-    sim_ledger_give_back(&self->ledger, bytes, self->clock.now_ns);
+    sim_ledger_release(&self->ledger, bytes, self->clock.now_ns);
     sim_show_memory(self);
 }
 
@@ -183,7 +183,7 @@ static enum ar_status check_unused(struct sim_device *self, const struct memory_
         return AR_OK;
     return sim_misuse(self,
                       "an unmap of %" PRIu64 " while work of stream %" PRIu32
-                      " may still use it (the block was let go at event %" PRIu64
+                      " may still use it (the block was freed at event %" PRIu64
                       "); wait for that work first",
                       mapping->range.start, pending.use.stream, pending.use.event);
 }

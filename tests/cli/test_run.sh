@@ -54,7 +54,7 @@ without=$(of_works ./tests/support/card.profile device_time_ns) with=$(of_works 
 check works_take_their_time [ $((with - without)) -gt 6000000 -a $((with - without)) -lt 7000000 ]
 check the_baseline_takes_it_too awk -v s="$(of_works "$tmp/works.profile" slowdown)" 'BEGIN { exit !(s >= 1 && s < 1.2) }'
 printf '# allocrig-trace 1\na,0,4096\nf,0\nk,0,10,op=set,out=0\n' >"$tmp/dead_work.trace"
-refuses work_on_what_is_gone 2 'event 2: it works on block 0, which is not live' run -p growth -w "$tmp/dead_work.trace" -d "sim:profile=$tmp/works.profile"
+refuses work_on_what_is_gone 2 'event 2: its operand is block 0, which is not live' run -p growth -w "$tmp/dead_work.trace" -d "sim:profile=$tmp/works.profile"
 { cat tests/support/card.profile && echo 'work: set 64 0'; } >"$tmp/no_time.profile"
 refuses a_work_of_no_time 2 'no_time.profile, line [0-9]+: a work is KIND SIZE NANOSECONDS, which are at least 1' run -p growth -w order_flip -d "sim:profile=$tmp/no_time.profile"
 

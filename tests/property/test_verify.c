@@ -309,8 +309,8 @@ static void keys_that_cannot_be_stop_the_run(void **state)
         {"a,0,8 k,0,5,op=dance,out=0", "event 1: op=dance is not known; there are matmul, "},
         {"a,0,8 k,0,5,op=set,out=0,type=f8", "event 1: type=f8 is not known; there are f32, "},
         {"a,0,8 k,0,5,op=set", "event 1: op=set: it has no output"},
-        {"a,0,8 k,0,5,op=set,out=1", "event 1: it works on block 1, which is not live"},
-        {"a,0,8 f,0 k,0,5,op=set,out=~1", "event 2: it works on block ~1, which is not live"},
+        {"a,0,8 k,0,5,op=set,out=1", "event 1: its operand is block 1, which is not live"},
+        {"a,0,8 f,0 k,0,5,op=set,out=~1", "event 2: its operand is block ~1, which is not live"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -142,8 +142,8 @@ static void impossible_events_are_bad_input(void **state)
         expect_bad((struct trace_event[]){alloc, free_requested, free_requested}, 3, careful,
                    "event 2");
         expect_bad((struct trace_event[]){alloc, free_requested, whole}, 3, careful,
-                   "let go before");
-        expect_bad((struct trace_event[]){alloc, complete}, 2, careful, "not let go");
+                   "its free was requested before");
+        expect_bad((struct trace_event[]){alloc, complete}, 2, careful, "but not requested");
         expect_bad(&enormous, 1, careful, "2^60 bytes or more");
         expect_bad(&far, 1, careful, "out of range");
         expect_bad(&unknown, 1, careful, "not a kind of event");

@@ -176,7 +176,7 @@ static void a_race_is_caught(void **state)
     const char *text = device->ops->race_text(device);
     assert_non_null(strstr(text, "event 4:"));
     assert_non_null(strstr(text, "512 bytes that stream 0 may still use"));
-    assert_non_null(strstr(text, "let go at event 2"));
+    assert_non_null(strstr(text, "freed at event 2"));
     device->ops->handed_out(device, address, AR_MIB - 512, A, false, 5);
     assert_int_equal(device->counters.races, 1);
     assert_int_equal(device->counters.stall_ns, 0);

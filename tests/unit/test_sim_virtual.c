@@ -183,7 +183,7 @@ static void unmap_under_pending_work(void **state)
     struct ar_backing_ticket ticket = ar_backing_fence(backing, 1);
     sim_test_misuse(device, ar_backing_unmap(backing, range, 4 * AR_MIB),
                     "stream 1 may still use it");
-    sim_test_misuse(device, ar_backing_unmap(backing, range, 4 * AR_MIB), "let go at event 42");
+    sim_test_misuse(device, ar_backing_unmap(backing, range, 4 * AR_MIB), "freed at event 42");
     /* Time that passes is not enough: nobody has looked. */
     device->ops->advance(device, 6000000);
     sim_test_misuse(device, ar_backing_unmap(backing, range, 4 * AR_MIB), "may still use it");

@@ -236,10 +236,10 @@ static void a_block_must_be_live(void **state)
                                           "k,0,70,op=set,out=0\n"));
     assert_int_equal(experiment_run(&rig.experiment, &rig.result, &rig.props, &rig.error),
                      AR_INVALID);
-    assert_non_null(strstr(rig.error.text, "event 2: it works on block 0, which is not live"));
+    assert_non_null(strstr(rig.error.text, "event 2: its operand is block 0, which is not live"));
     assert_int_equal(baseline_run(&rig.device, rig.source, REPLAY_HOST_NONE, &baseline, &rig.error),
                      AR_INVALID);
-    assert_non_null(strstr(rig.error.text, "baseline, a kernel: it works on block 0"));
+    assert_non_null(strstr(rig.error.text, "baseline, a kernel: its operand is block 0"));
     experiment_rig_close(&rig);
     unlink(card.path);
 }
