@@ -10,7 +10,7 @@
 #include "bench/report/result_writers.h"
 #include "bench/suite/run.h"
 #include "sim/observer.h"
-#include "sim/search/capacity.h"
+#include "sim/search/search.h"
 #include "workloads/formats/formats.h"
 #include "workloads/workload.h"
 

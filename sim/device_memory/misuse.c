@@ -75,7 +75,7 @@ enum ar_status memory_check_release(const struct device_memory *self, uint64_t a
     return AR_OK;
 }
 
-enum ar_status memory_check_destroy(const struct device_memory *self, backing_handle handle,
+enum ar_status memory_check_destroy(const struct device_memory *self, ar_backing_handle handle,
                                     struct memory_physical **physical)
 {
     *physical = memory_physical_find(self, handle);
@@ -88,7 +88,7 @@ enum ar_status memory_check_destroy(const struct device_memory *self, backing_ha
 }
 
 enum ar_status memory_check_map(const struct device_memory *self, uint64_t address,
-                                backing_handle handle, struct memory_physical **physical,
+                                ar_backing_handle handle, struct memory_physical **physical,
                                 struct memory_segment **range)
 {
     *physical = memory_physical_find(self, handle);
