@@ -1,6 +1,6 @@
-/* Recordings of real allocators on a real card, event by event: the policy that bears an
- * allocator's name must put every block at the same place in the same segment, with the same
- * granted and reserved bytes. One test is one recording in tests/golden/data/oracles. */
+/* Recordings of real allocators on a real card, event by event: the policy with the name of an
+ * allocator must place every block at the same offset of the same segment, with the same granted
+ * and reserved bytes. Each test is one recording in tests/golden/data/oracles. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static void open_oracle(struct oracle *oracle, const char *path)
     assert_int_equal(fclose(out), 0);
 }
 
-/* Compares a row of the replay with the line read, and reads the next one. */
+/* Compares a row of the replay with a line, and reads the next line. */
 static enum ar_status compare(void *argument, const struct replay_row *row, struct ar_error *error)
 {
     struct oracle *oracle = argument;

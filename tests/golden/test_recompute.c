@@ -1,8 +1,8 @@
-/* Every figure of the exact class against a slow, independent recomputation from the series.
+/* Every exact figure, compared with a slow, independent computation from the series.
  *
- * For each policy and each of several workloads: one experiment as users run it; then a replay
- * that is watched, with a sample after every event. The sample is held against a walk of the
- * policy, and the metrics are computed again from the samples, in the plainest way. */
+ * For each policy and each of several workloads: one experiment as users run it; then a replay with
+ * a sample after every event. The sample is compared with a walk of the policy, and the metrics are
+ * computed again from the samples, in the simplest way. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static void check_by_walk(const struct series *series, const struct replay_sampl
     uint64_t headers_bytes = strcmp(policy->ops->name, "tlsf") ? 0 : walked.ranges * 24 + 24;
     uint64_t all_bytes = walked.used_bytes + walked.pending_bytes + walked.free_block_bytes;
     assert_in_range(sample->reserved_bytes, all_bytes, all_bytes + headers_bytes);
-    /* A policy with pools or classes may not be able to hand all of a hole out at once. */
+    /* A policy with pools or classes may be unable to serve all of a free block at once. */
     assert_true(sample->largest_free_block_bytes <= walked.largest_bytes);
     if (takes_any_free_block(policy->ops->name))
         assert_int_equal(sample->largest_free_block_bytes, walked.largest_bytes);
@@ -107,7 +107,7 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Half of all bytes asked for come in requests of at most this size. */
+/* Half of all requested bytes are in requests of at most this size. */
 static uint64_t plain_median(struct trace_source *source)
 {
     const struct trace_event *events;
@@ -136,7 +136,7 @@ static long double lacking(uint64_t part, uint64_t whole)
     return part > whole ? 0 : 1 - (long double)part / (long double)whole;
 }
 
-/* One figure of a sample, or -1 where there are no bytes behind it. */
+/* One figure of a sample, or -1 if there are no bytes to divide by. */
 typedef long double figure(const struct replay_sample *sample);
 
 static long double internal(const struct replay_sample *sample)
@@ -300,7 +300,7 @@ static void recompute(const char *policy, const char *device, const char *worklo
     experiment_rig_run(&rig);
     watch(&rig, &series, &watched);
     check_all(&series, &rig.result.metrics);
-    /* Watching changes nothing. */
+    /* An observer changes nothing. */
     for (int i = 0; i < METRIC_COUNT; i++) {
         enum metric metric = (enum metric)i;
         if (metric == METRIC_slowdown || metric == METRIC_steady_slowdown)

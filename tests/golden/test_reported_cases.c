@@ -1,7 +1,8 @@
-/* What people reported in exact bytes, and small programs whose answer is arithmetic, through the whole
- * machine. Origins: EnzymeAD/Reactant.jl (its FAQ), pytorch/pytorch#159674, cupy/cupy#7678 and PR 1256,
- * tinygrad/tinygrad#2175, httomo#667, jax-ml/jax#788, microsoft/onnxruntime PR 15983, pytorch/pytorch PR
- * 136174; the fragmentation measures of the Linux kernel; Berger and others (Hoard, ASPLOS 2000). */
+/* Reports with exact byte counts, and small programs with a known answer. Origins:
+ * EnzymeAD/Reactant.jl (its FAQ), pytorch/pytorch#159674, cupy/cupy#7678 and PR 1256,
+ * tinygrad/tinygrad#2175, httomo#667, jax-ml/jax#788, microsoft/onnxruntime PR 15983,
+ * pytorch/pytorch PR 136174; the fragmentation measures of the Linux kernel; Berger and others
+ * (Hoard, ASPLOS 2000). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,8 +66,8 @@ static const struct seen *fails(const char *policy, const char *device, const ch
     return seen;
 }
 
-/* Four results of 4 GB that nobody has let go of under a limit of 18,995,773,440: 2,995,773,440 are left in
- * one piece, and the fifth is a matter of capacity. Let go in time, it is served. */
+/* Four results of 4 GB stay live under a limit of 18,995,773,440: 2,995,773,440 bytes remain in one
+ * range, and the fifth request fails for capacity. If they are freed in time, it is served. */
 static void late_frees_are_no_fragmentation(void **state)
 {
     (void)state;
@@ -87,7 +88,8 @@ static void late_frees_are_no_fragmentation(void **state)
     }
 }
 
-/* 60 GiB let go, 70 asked of 79, which is what this card of 80 has: whoever keeps the 60 cannot. JAX's growth keeps its regions. */
+/* 60 GiB freed, then a request of 70 of the 79 of this card of 80 GiB: a policy that keeps the 60
+ * cannot serve it. JAX's growth keeps its regions. */
 static void what_is_kept_makes_room(void **state)
 {
     (void)state;
@@ -103,7 +105,7 @@ static void what_is_kept_makes_room(void **state)
     assert_int_equal(seen->at[1].live_bytes, 0);
 }
 
-/* 512 MiB let go, 768 asked under a limit of 1 GiB; and 30 %, 30 %, the second let go, 60 %. */
+/* 512 MiB freed, 768 requested under a limit of 1 GiB; and 30 %, 30 %, the second freed, 60 %. */
 static void cupy_frees_before_it_counts(void **state)
 {
     (void)state;
@@ -112,7 +114,7 @@ static void cupy_frees_before_it_counts(void **state)
     passes("torch", CARD ",capacity=1000MiB", "a,0,314572800 a,1,314572800 f,1 a,2,629145600");
 }
 
-/* A, B and A again on 8 GiB: each keeps 1, A works on 4 beside that. 3 of 8 GiB are live where the last
+/* A, B and A again on 8 GiB: each keeps 1 GiB, and A uses 4 more. 3 of 8 GiB are live when the last
  * request fails. */
 static void an_output_stays_in_the_giant(void **state)
 {
@@ -126,9 +128,9 @@ static void an_output_stays_in_the_giant(void **state)
     assert_int_equal(seen->at[4].largest_free_block_bytes, 2 * AR_GIB);
 }
 
-/* 2 GiB of parameters in 400 tensors, made after a first giant of 5,520,758,552 bytes was let go: with growing
- * regions they lie inside of its region, and the next giant does not fit into 8 GiB any more; one range
- * holds both in no more than the live peak and a page (jax-ml/jax#788). */
+/* 2 GiB of parameters in 400 tensors, made after a first giant of 5,520,758,552 bytes was let go:
+ * with growing regions they lie inside of its region, and the next giant does not fit into 8 GiB
+ * any more; one range holds both in no more than the live peak and a page (jax-ml/jax#788). */
 static void parameters_lie_in_the_giant(void **state)
 {
     (void)state;
@@ -165,8 +167,9 @@ static void doubling_holds_twice_as_much(void **state)
     free(events);
 }
 
-/* 1024 MiB cached, 500 asked, nothing above 400 is split: 500 and 20 to spare are less than 1024, so that a
- * segment is added. More to spare, and it is reused (pytorch/pytorch PR 136174). */
+/* 1024 MiB cached, 500 requested, nothing above 400 is split: 500 with a rest of at most 20 is less
+ * than 1024, so a segment is added. With a larger allowed rest it is reused (pytorch/pytorch PR
+ * 136174). */
 static void an_unsplit_giant_serves_nothing(void **state)
 {
     (void)state;
@@ -194,8 +197,8 @@ static void the_driver_rounds_up(void **state)
     free(events);
 }
 
-/* 512 MiB in blocks of 8, every second one freed: half is free, and the largest hole is 1 / 32 of that:
- * external fragmentation 1 - 2 * 8 / 512. No hole serves 16. */
+/* 512 MiB in blocks of 8, every second one freed: half is free, and the largest free block is 1 /
+ * 32 of it: external fragmentation 1 - 2 * 8 / 512. No free block serves 16. */
 static void a_checkerboard_in_numbers(void **state)
 {
     (void)state;
@@ -213,8 +216,8 @@ static void a_checkerboard_in_numbers(void **state)
     }
 }
 
-/* One of P streams allocates, the next one frees, and so on: a cache for each stream comes to P blocks, a
- * shared one needs one. */
+/* One of P streams allocates, the next one frees, and so on: a cache for each stream comes to P
+ * blocks, a shared one needs one. */
 static void a_cache_for_each_stream_multiplies(void **state)
 {
     (void)state;
@@ -233,8 +236,8 @@ static void a_cache_for_each_stream_multiplies(void **state)
     }
 }
 
-/* 1,024 blocks of 64 KiB fill 32 segments of 2 MiB. One block that lives on in each keeps all of them
- * when the cache is released, one in every second half of them; ideal are 64 KiB each. */
+/* 1,024 blocks of 64 KiB fill 32 segments of 2 MiB. One block that lives on in each keeps all of
+ * them when the cache is released, one in every second half of them; ideal are 64 KiB each. */
 static void one_small_block_pins_a_segment(void **state)
 {
     (void)state;

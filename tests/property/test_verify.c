@@ -1,5 +1,5 @@
-/* The engine's order of streams and every policy's, on a device that runs as late as it may, with
- * the contents of all blocks verified; and that this finds what is planted. */
+/* The order of streams by the engine and by every policy, on a device that runs as late as allowed,
+ * with verified contents; and that planted errors are found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ struct outcome {
     uint64_t races;
 };
 
-/* Replays `source` with a policy that is made already. */
+/* Replays `source` with an existing policy. */
 static void replay(struct session *session, struct trace_source *source, enum replay_frees frees,
                    bool verify, struct outcome *out)
 {
@@ -79,8 +79,8 @@ static struct trace_source *open(const char *workload)
     return source;
 }
 
-/* Two streams, blocks made on one, used on the other and let go on either, with and without the
- * other waited for; and the same bytes wanted again at once. */
+/* Two streams: blocks allocated on one, used on the other and freed on either, with and without a
+ * wait for the other; and the same bytes requested again immediately. */
 static const char *const streams[] = {
     "a,0,4096 k,0,9 u,0,1 k,1,9 r,0 a,1,4096 a,2,4096,1 r,1 r,2 a,3,4096,1 a,4,4096",
     "a,0,4096,1 a,1,8192 u,0,0 r,0 r,1,1 a,2,8192,1 a,3,4096 u,3,1 r,3,1 a,4,4096 r,2 r,4",
@@ -158,8 +158,8 @@ static void no_policy_on_one_stream(void **state)
 
 /* ---- what is planted ---- */
 
-/* Blocks of one size from one segment; the one freed last is given out first. It says that it is
- * stream-ordered and looks at no stream. */
+/* Blocks of one size from one segment; the latest free one is served first. It claims to be
+ * stream-ordered and ignores streams. */
 struct hasty {
     struct ar_policy base;
     struct ar_backing *backing;
@@ -240,7 +240,7 @@ static void a_planted_race_is_found(void **state)
         assert_non_null(strstr(outcome.error.text, "policy hasty: block 0 of event 0, stream "));
         assert_non_null(strstr(outcome.error.text, "byte 0 is 0x01, where 0x00 was written"));
         assert_non_null(strstr(outcome.error.text, "Block 1 of event "));
-        /* The same policy where the engine orders streams. */
+        /* The same policy if the engine orders the streams. */
         run_hasty(races[i], true, &outcome);
         if (outcome.status != AR_OK)
             fail_msg("%s: %s", races[i], outcome.error.text);

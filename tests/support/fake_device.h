@@ -1,5 +1,5 @@
-/* A device for tests of the engine alone: memory from a fake backing, one clock that kernels
- * and recorded time move on, and a record of what it was told. Nothing waits for anything. */
+/* A device for tests of the engine alone: memory from a fake backing, one clock that kernels and
+ * recorded time advance, and a record of its calls. Nothing waits for anything. */
 #ifndef TESTS_SUPPORT_FAKE_DEVICE_H
 #define TESTS_SUPPORT_FAKE_DEVICE_H
 

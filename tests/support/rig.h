@@ -23,14 +23,14 @@ struct rig {
     unsigned row_count, sample_count;
 };
 
-/* The policy of a spec over a device of `cap_bytes`, and a tiny trace. Rows and samples are
- * asked for, metrics are exact. Fails the test where something is wrong. */
+/* The policy of a spec over a device of `cap_bytes`, and a tiny trace. Rows and samples are kept,
+ * metrics are exact. Fails the test if something is wrong. */
 void rig_open(struct rig *rig, const char *policy, uint64_t cap_bytes, const char *events);
 /* The replay must be OK. */
 void rig_run(struct rig *rig);
 void rig_close(struct rig *rig);
 
-/* A metric, -1 where it is null. */
+/* A metric, -1 if it is null. */
 double rig_metric(const struct rig *rig, enum metric metric);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "sim/device.h"
 
-/* Opens it. Where the spec names no profile it is the tests' own card, whose figures stay:
- * tests/support/card.profile. */
+/* Opens it. If the spec has no profile, the profile is the tests' own card, whose figures do not
+ * change: tests/support/card.profile. */
 struct ar_device *sim_test_open(const char *spec);
 
 /* A driver allocation that must succeed. */
@@ -13,7 +13,7 @@ uint64_t sim_test_alloc(struct ar_device *device, uint64_t bytes);
 /* A driver free that must succeed. */
 void sim_test_free(struct ar_device *device, uint64_t address);
 
-/* The device must have refused the last call as misuse, with this in the sentence. */
+/* The device must have refused the last call as misuse, with these words in the sentence. */
 void sim_test_misuse(struct ar_device *device, enum ar_status status, const char *words);
 
 #endif

@@ -1,4 +1,4 @@
-/* The search for capacities against brute force: every multiple of 2 MiB tried. */
+/* The search for capacities, compared with brute force: every multiple of 2 MiB. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -80,7 +80,7 @@ static void the_search_finds_what_brute_force_finds(void **state)
             gaps += compare(policies[i], workload);
         }
     print_message("%zu gaps\n", gaps);
-    assert_true(gaps > 0); /* passing is not monotone, and the test has seen it */
+    assert_true(gaps > 0); /* passing is not monotone, and the test has a case of it */
 }
 
 static void capacity_of(const char *policy, const char *workload, unsigned jobs,

@@ -1,5 +1,5 @@
-/* The ladder of causes, step by step, on a policy and a device of which only the numbers are
- * there; and that the quick answer is the ladder's. */
+/* The ladder of causes, step by step, on a policy and a device that only have numbers; and that the
+ * quick answer is the same. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -92,7 +92,7 @@ static void a_policy_at_its_limit_gets_nothing_of_others(void **state)
     fake_device_close(device);
 }
 
-/* What the device has would do, and the policy does not take it: it is not counted. */
+/* The device has enough free memory, but the policy does not use it: it is not counted. */
 static void a_rule_of_the_policys_own_is_capacity(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Experiments: the passes around a run, and what they find beforehand. */
+/* Experiments: the passes of a run, and what they find before it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -123,7 +123,7 @@ static enum ar_status count_row(void *argument, const struct replay_row *row,
     return AR_OK;
 }
 
-/* Robson's program asks where its blocks went; the passes replay what it asked for. */
+/* Robson's program depends on the addresses of its blocks; the passes replay its requests. */
 static void an_adaptive_workload_is_written_down(void **state)
 {
     (void)state;
@@ -225,7 +225,7 @@ static void first_and_steady_steps_are_timed_apart(void **state)
 {
     (void)state;
     struct experiment_rig rig;
-    /* Only the first step asks the driver: of four steps the last two are steady. */
+    /* Only the first step calls the driver: of four steps the last two are steady. */
     experiment_rig_over(&rig, "torch", "sim",
                         tiny_trace("a,0,4000000 f,0 m,step a,1,4000000 f,1 m,step "
                                    "a,2,4000000 f,2 m,step a,3,4000000 f,3 m,step"));
@@ -251,7 +251,7 @@ static void in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it(void **s
     assert_true(figure(&rig, METRIC_alloc_response_ns_max) == 2 * pause);
     assert_true(figure(&rig, METRIC_device_time_ns) == 10 + 2 * pause);
     experiment_rig_close(&rig);
-    /* The first call is done with before the second is wanted. */
+    /* The first call ends before the time of the second. */
     experiment_rig_over(&rig, "direct", "sim",
                         tiny_trace("t,10 a,0,4000000 t,9000000 a,1,4000000"));
     rig.experiment.host = REPLAY_HOST_OPEN;

@@ -1,5 +1,5 @@
-/* Launches written down and launched again, against a device that logs them; and what the engine
- * adds, on a simulated device where the answer is known. */
+/* Launches that are recorded and repeated, on a device that logs them; and the time that the engine
+ * adds, on a simulated device with a known answer. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,12 +15,12 @@
 
 #define LOG_MOST 64
 
-/* A fake device with work. Listeners are not called by it, so the argument leads to the log. */
+/* A fake device with kernel ops. It does not call its observer, whose argument is the log. */
 struct logging {
     struct fake_device *device;
     struct ar_device_ops ops;
     struct ar_kernel_op log[LOG_MOST];
-    size_t count, refused_from; /* works from this number (from 1) on are refused; 0: none */
+    size_t count, refused_from; /* operations from this number (from 1) on are refused; 0: none */
 };
 
 static enum ar_status log_work(struct ar_device *base, const struct ar_kernel_op *op)
@@ -55,7 +55,7 @@ static struct ar_kernel_op work_on(uint64_t out, uint64_t in)
                                  .in = {{in, 4096}, {0, 0}}};
 }
 
-/* Two works that share a block, one far away; events, a wait and marks between. */
+/* Two operations that share a block, and one apart; events, a wait and marks between them. */
 static void launch_some(struct ar_device *device)
 {
     struct ar_kernel_op kernel_ops[] = {work_on(100 * AR_MIB + 512, 100 * AR_MIB + 512 + 4096),
@@ -142,7 +142,7 @@ static void what_is_refused_ends_with_a_sentence(void **state)
     logging->refused_from = 0;
     assert_int_equal(launches_end(&recorder, device, &error), AR_OK);
     assert_int_equal(launches.kernel_op_count, 3);
-    /* Room for one of two extents: what was got is given back. */
+    /* Memory for one of two extents: it is released. */
     assert_int_equal(launches_fix(&launches, device, &error), AR_NO_MEMORY);
     assert_non_null(strstr(error.text, "hand-written loop"));
     logging->refused_from = logging->count + 2;
@@ -176,7 +176,8 @@ static enum ar_status measure(const char *policy, const char *workload,
     return status;
 }
 
-/* A simulated policy takes no host time; one that makes no driver calls in its steps adds nothing. */
+/* A simulated policy takes no host time; one that makes no driver calls in its steps adds
+ * nothing. */
 static void a_policy_that_makes_no_calls_adds_nothing(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Host time of calls: whose it is. */
+/* Host time of calls: the policy's, the driver's, the clock's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void what_the_device_measured_is_not_the_policys(void **state)
     }
 }
 
-/* Where the driver is modelled its time never was on the host's clock. */
+/* The time of a simulated driver was never on the host's clock. */
 static void modelled_time_is_added_to_the_total(void **state)
 {
     struct ar_device simulated = {.props.kind = "sim"};

@@ -1,5 +1,5 @@
-/* The smallest trace that still shows something: known answers, 1-minimality checked from outside,
- * and conditions as they are read. */
+/* The smallest trace for which a condition holds: known answers, an independent check of
+ * 1-minimality, and the parsing of conditions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,8 +75,8 @@ static char *smallest(void *rig, struct setting *setting, const char *text,
     return printed;
 }
 
-/* Forty megabytes, twenty behind them that stay, and the forty are given back: sixty are free, and
- * not in one piece. All else is noise. */
+/* Forty megabytes, then twenty that stay, and the forty are freed: sixty are free, but not
+ * contiguous. The rest is noise. */
 static const char fragmented[] = HEAD "a,0,500,tag=noise\n"
                                       "a,1,41943040\n"
                                       "t,5\n"
@@ -119,7 +119,7 @@ static void answers_are_known(void **state)
         {"allocs<=3", "first-fit", SMALL_CARD, HEAD "a,0,1000\nf,0\n", ""},
         {"frees>1", "first-fit", SMALL_CARD, HEAD "a,0,1\nf,0\na,1,3\nf,1\na,2,4\nr,2\nf,2\n",
          "a,0,2\nf,0\na,1,4\nf,1\n"},
-        /* the lower hole is large enough, the upper fits; nothing need lie above that */
+        /* the lower free block is large enough, the upper fits; nothing needs to be above */
         {"differs(first-fit,best-fit)", "null", SMALL_CARD,
          HEAD "a,0,9\na,1,4096\na,2,16\na,3,1024\na,4,16\nf,1\nf,3\na,5,1000\nf,0\n",
          "a,0,4096\na,1,16\na,2,1024\nf,0\nf,2\na,3,512\n"},
@@ -169,7 +169,7 @@ static void what_is_not_shown_is_not_minimized(void **state)
     unset(&setting);
 }
 
-/* A copy of the trace without one event, and, where that is a request, without its block. */
+/* A copy of the trace without one event and, if it is a request, without its block. */
 static struct trace_source *copy_without(struct trace_source *source, size_t left_out)
 {
     struct trace_memory *memory = trace_memory_create(&source->info);
@@ -195,7 +195,7 @@ static struct trace_source *copy_without(struct trace_source *source, size_t lef
     return out;
 }
 
-/* A trace of requests and frees at random; some sizes are a large part of the card. */
+/* A random trace of requests and frees; some sizes are a large part of the card. */
 static char *random_trace(uint64_t seed)
 {
     struct ar_rng rng;
@@ -245,7 +245,7 @@ static void no_block_and_no_event_can_be_missed(void **state)
             unset(&setting);
             free(text);
         }
-    assert_true(checked > 50); /* else the traces show nothing */
+    assert_true(checked > 50); /* else the traces test nothing */
 }
 
 static void conditions_are_read(void **state)

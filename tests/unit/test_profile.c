@@ -1,5 +1,5 @@
-/* Profiles as data: busy curves, kinds that stand in for others, what rests add, which calls wait,
- * launches; and the text that a profile is written as reads as the same profile. */
+/* Profiles as data: busy curves, substitute kinds, additions for rests, calls that wait, launches;
+ * and that the written text of a profile reads as the same profile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -120,7 +120,7 @@ static void what_is_known_is_not_asked(void **state)
     ar_device_close(device);
 }
 
-/* A block made after a rest, and given back; what the making took. */
+/* A block allocated after a rest, and freed; the time of the allocation. */
 static uint64_t alloc_ns_after(struct ar_device *device, uint64_t rest_ns, uint64_t bytes)
 {
     uint64_t before_ns = 0, address;
@@ -147,12 +147,12 @@ static void a_rest_adds_to_the_next_call(void **state)
     assert_int_equal(alloc_ns_after(device, 4000, 4 * PAGE), 160);
     assert_int_equal(alloc_ns_after(device, 16000, PAGE), 180);
     assert_int_equal(alloc_ns_after(device, 1000000, PAGE), 200);
-    /* Small ones in a page that is there are a kind of their own. */
+    /* Small allocations in an existing page are a kind of their own. */
     uint64_t small = sim_test_alloc(device, 16);
     assert_int_equal(alloc_ns_after(device, 1000000, 16), 10);
     assert_int_equal(alloc_ns_after(device, 1000000, PAGE), 200);
     sim_test_free(device, small);
-    /* What is not asked of the driver has no rest and ends none. */
+    /* Without a driver call there is no rest, and none ends. */
     const uint64_t *ns = device->counters.call_ns;
     (void)ar_backing_fence(device->backing, 0);
     assert_int_equal(ns[AR_DEVICE_CALL_event], 3);
@@ -182,13 +182,13 @@ static void the_calls_after_it_pay_a_part_again(void **state)
         assert_int_equal(alloc_ns_after(device, 0, PAGE), after_ns[i]);
     for (int i = 0; i < 3; i++)
         assert_int_equal(alloc_ns_after(device, i ? 0 : 64000000, PAGE), after_ns[i]);
-    /* Its own short rest adds 60, the call before leaves 2750: the greater, and not their sum. */
+    /* Its own short rest adds 60, the call before leaves 2750: the greater counts, not the sum. */
     assert_int_equal(alloc_ns_after(device, 4000000, PAGE), 54750);
     for (int i = 4; i < 7; i++)
         assert_int_equal(alloc_ns_after(device, 0, PAGE), after_ns[i]);
     assert_int_equal(alloc_ns_after(device, 4000000, PAGE), 52060);
     assert_int_equal(alloc_ns_after(device, 0, PAGE), 52015);
-    /* Other kinds leave nothing to it, and it leaves nothing to them. */
+    /* Other kinds do not affect it, and it does not affect them. */
     uint64_t held = sim_test_alloc(device, 16);
     for (int i = 0; i < 5; i++) /* all of it again and again */
         assert_int_equal(alloc_ns_after(device, 0, 16), 10 + 8);
@@ -224,7 +224,7 @@ static void what_is_added_is_the_greater(void **state)
     assert_int_equal(sim_profile_added(&profile, SIM_COST_map, 10, most_ns), most_ns);
 }
 
-/* What each of some calls waits for under a kernel of 1 ms. */
+/* The waits of some calls under a kernel of 1 ms. */
 static void calls_under_work(struct ar_device *device, uint64_t waited_ns[3])
 {
     struct ar_backing *backing = device->backing;
@@ -255,7 +255,7 @@ static void the_profile_says_what_waits(void **state)
         {HEAD, {1000000, 0, 0}},
         {HEAD "waits: none\n", {0, 0, 0}},
         {HEAD "waits: create reserve\n", {0, 1000000, 1000000}},
-        /* A call that waits costs what it does on the card that it met. */
+        /* A call that waits has the cost of the card as it was before the wait. */
         {HEAD "waits: free create\ncost: create 64 5\nbusy_cost: create 64 9\n",
          {1000000, 1000009, 0}},
     };
@@ -300,7 +300,7 @@ static void launches_take_the_hosts_time(void **state)
     ar_device_close(device);
 }
 
-/* So do requests, marks, events and waits of the program; recorded gaps have it all in them. */
+/* Requests, marks, events and waits of the program too; recorded gaps contain all of them. */
 static void the_program_takes_the_hosts_time(void **state)
 {
     (void)state;
@@ -313,7 +313,7 @@ static void the_program_takes_the_hosts_time(void **state)
     assert_int_equal(device->props.kernel_least_ns, 12);
     ops->requested(device);
     assert_int_equal(passed(device, &before_ns), 7);
-    assert_int_equal(ops->mark(device), 7); /* the moment when the host comes there */
+    assert_int_equal(ops->mark(device), 7); /* the moment when the host reaches it */
     assert_int_equal(passed(device, &before_ns), 11);
     ops->event_record(device, 1, 0);
     assert_int_equal(passed(device, &before_ns), 13);

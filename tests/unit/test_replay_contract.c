@@ -1,5 +1,5 @@
-/* Policies that break their contract, and events that no reader lets through: the engine stops
- * with a sentence that names the event. */
+/* Policies that break their contract, and events that no reader accepts: the engine stops with an
+ * error that names the event. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 #include "tests/support/rig.h"
 
 static struct rig rig;
-static struct ar_policy_ops broken; /* what the policy under test is made to do */
+static struct ar_policy_ops broken; /* the hooks of the policy under test */
 static const struct ar_policy_ops *sound;
 
 static void break_policy(const char *events)
@@ -89,7 +89,7 @@ static void misuse_of_the_device_does_not_pass_as_an_outcome(void **state)
     expect(AR_CORRUPT, "no segment starts at 12345");
 }
 
-/* A source without a reader's checks. */
+/* A source without the checks of a reader. */
 struct raw {
     struct trace_source base;
     const struct trace_event *events;

@@ -9,7 +9,7 @@
 
 static struct rig rig; /* large; one test at a time */
 
-/* `address` is that of the block: the arena grows by segments side by side. -1: none. */
+/* `address`: of the block, in an arena of neighbouring segments. -1: none. */
 static void check_row(unsigned at, uint64_t event, char op, int64_t address, uint64_t total)
 {
     assert_true(at < rig.row_count);
@@ -112,7 +112,7 @@ static void frees_come_when_the_mode_says(void **state)
         check_row(late ? 1 : 2, 2, 'a', late ? 64 : 0, 64);
         check_row(late ? 2 : 1, late ? 3 : 1, 'f', 0, late ? 64 : 0);
         check_row(3, 4, 'f', late ? 64 : 0, 0);
-        assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 64); /* until the let-go */
+        assert_true(rig_metric(&rig, METRIC_peak_live_bytes) == 64); /* until the free request */
         rig_close(&rig);
     }
 }
@@ -251,7 +251,7 @@ static void the_card_is_asked_at_the_ends_of_steps(void **state)
     rig.device->base.ops = &ops;
     rig.device->base.counters.physical_bytes = 400;
     rig_run(&rig);
-    /* In the first four, not where no new peak was reached, and at the end. */
+    /* In the first four, then only after a new peak, and at the end. */
     assert_true(rig_metric(&rig, METRIC_peak_card_bytes) == 1050);
     assert_true(rig_metric(&rig, METRIC_peak_outside_bytes) == 650);
     rig_close(&rig);
@@ -277,7 +277,8 @@ static void work_that_cannot_be_launched(void **state)
     ops.kernel_op = refuse_work;
     rig.device->base.ops = &ops;
     rig_run(&rig);
-    /* A device that does not know how runs a kernel of the length; one without memory fails. */
+    /* A device that does not support an operation runs a kernel of its length; one without memory
+     * fails. */
     assert_int_equal(rig.device->idle_ns, 37);
     assert_false(rig.result.passed);
     assert_int_equal(rig.result.first_failed_event, 2);

@@ -1,5 +1,5 @@
-/* Files about one run: observers get its memory events in an order that can be undone, a timeline is
- * JSON that holds them, latencies have HdrHistogram's form. */
+/* Files about one run: observers get its memory events in an order that can be undone, a timeline
+ * is JSON that holds them, latencies have HdrHistogram's form. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,8 +92,8 @@ static void a_request_comes_behind_the_segment_made_for_it(void **state)
     free(told);
 }
 
-/* A block used on another stream is complete when that one has come past its free: the policy does not
- * report it, and the observer is told before the block is served again. */
+/* A block used on another stream is complete when that one has come past its free: the policy does
+ * not report it, and the observer is told before the block is served again. */
 static void a_pending_block_completes_before_it_is_given_again(void **state)
 {
     struct told *told =
@@ -162,7 +162,7 @@ static enum ar_status write_snapshot(void *argument, const struct ar_policy *pol
     return status;
 }
 
-/* Going back from the end by the entries leads to nothing, as the viewer does it. */
+/* Undoing the entries from the end leads to nothing, as in the viewer. */
 static void undo(const struct snapshot_image *image)
 {
     uint64_t live_bytes = 0, segment_bytes = 0;

@@ -26,7 +26,7 @@ static uint64_t free_ns(struct ar_device *device, uint64_t address)
     return device->ops->now(device) - before_ns;
 }
 
-/* One size made and freed over and over, and one beside another: the two ways of measuring. */
+/* One size allocated and freed repeatedly, and several together: the two ways of measuring. */
 static void costs_are_the_measured_ones(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void small_ones_share_pages(void **state)
     for (int i = 32; i < 40; i++)
         sim_test_free(device, addresses[i]);
     assert_int_equal(count->physical_bytes, 2 * AR_MIB);
-    /* The place of one that left is found again, without a new page. */
+    /* The space of a freed one is found again, without a new page. */
     sim_test_free(device, addresses[7]);
     assert_int_equal(sim_test_alloc(device, 64 * AR_KIB - 100), addresses[7]);
     assert_int_equal(count->physical_bytes, 2 * AR_MIB);
@@ -153,7 +153,7 @@ static void capacity_refuses(void **state)
     struct ar_device *device = sim_test_open("sim:capacity=10MiB,others=1");
     uint64_t free_bytes, total_bytes, address;
     ar_backing_memory(device->backing, &free_bytes, &total_bytes);
-    assert_int_equal(free_bytes, 8 * AR_MIB); /* others hold a page */
+    assert_int_equal(free_bytes, 8 * AR_MIB); /* other processes have a page */
     assert_int_equal(total_bytes, 10 * AR_MIB);
     uint64_t first = sim_test_alloc(device, 5 * AR_MIB); /* three pages */
     assert_int_equal(device->ops->outside(device, 1 * AR_MIB), AR_OK);
@@ -201,7 +201,7 @@ static void free_waits_for_all_work(void **state)
     assert_true(device->ops->now(device) < start_ns + 1000000);
     assert_int_equal(device->counters.stall_ns, 0);
     uint64_t driver_ns = device->counters.driver_ns;
-    sim_test_free(device, small); /* a small one that shares its page does */
+    sim_test_free(device, small); /* a free in a shared page does */
     assert_int_equal(device->ops->now(device), start_ns + 20000000 + 1230);
     assert_int_equal(device->counters.driver_ns, driver_ns + 1230);
     /* All time was spent in calls until then: the rest is the wait. */
@@ -265,12 +265,12 @@ static void small_requests_wait_only_for_what_they_need(void **state)
     struct ar_device *device = sim_test_open("sim:capacity=1GiB");
     uint64_t address;
     sim_test_free(device, sim_test_alloc(device, AR_GIB));
-    /* Nothing of the card is clean: 2 MiB need 5.6 us at 374 GB/s, less what the free took. */
+    /* Nothing of the card is clean: 2 MiB need 5.6 us at 374 GB/s, less the time of the free. */
     uint64_t stall_ns = device->counters.stall_ns;
     (void)alloc_ns(device, 2 * AR_MIB, &address);
     assert_in_range(device->counters.stall_ns - stall_ns, 5600, 5610);
     stall_ns = device->counters.stall_ns;
-    (void)alloc_ns(device, 2 * AR_MIB, &address); /* the last call took longer than cleaning it */
+    (void)alloc_ns(device, 2 * AR_MIB, &address); /* longer than the cleaning */
     assert_int_equal(device->counters.stall_ns, stall_ns);
     ar_device_close(device);
 }
@@ -348,7 +348,7 @@ static void bump_counts_bytes(void **state)
     ar_device_close(device);
 }
 
-/* Freed or not: 10^5 segments, and each call looks at a few of them only. */
+/* 10^5 segments, freed or not: each call looks at a few of them only. */
 static void many_segments(void **state)
 {
     (void)state;

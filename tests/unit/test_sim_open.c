@@ -1,5 +1,5 @@
-/* Opening the simulated device: options, profiles, the three forms of addresses, and what is
- * wrong with bad ones. */
+/* Opening the simulated device: options, profiles, the three forms of addresses, and the errors of
+ * wrong ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "tests/support/sim.h"
 #include "tests/support/temporary_file.h"
 
-/* Opens `sim:KEY=FILE` with that text in the file. */
+/* Opens `sim:KEY=FILE` with this text in the file. */
 static enum ar_status open_with(const char *key, const char *text, struct ar_device **out,
                                 struct ar_error *error)
 {
@@ -212,7 +212,7 @@ static void refused_small_segments_take_no_row(void **state)
     unlink(file.path);
     (void)sim_test_alloc(device, 2 * AR_MIB);
     assert_int_equal(sim_test_alloc(device, 512), 4 * AR_MIB);
-    /* No page is left: a size that is not the next row's, and one that is and shares a page. */
+    /* No page is left: a size other than that of the next row, and one that shares a page. */
     assert_int_equal(ar_backing_segment_alloc(device->backing, 1024, &address), AR_REFUSED);
     assert_int_equal(sim_test_alloc(device, 512), 4 * AR_MIB + 512);
     assert_int_equal(ar_backing_segment_alloc(device->backing, 512, &address), AR_REFUSED);

@@ -1,5 +1,4 @@
-/* Parts of the simulated device against slow copies of what they do: the tree of ranges, and
- * the map of uses. */
+/* Parts of the simulated device, compared with slow copies: the tree of ranges, and the uses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +80,7 @@ static void rising_addresses_make_no_list(void **state)
     free(nodes);
 }
 
-/* Last use by stream of each number, as a table. */
+/* The last use of each number by each stream, as a table. */
 struct table {
     uint64_t sequence[SPACE][3];
     uint64_t seen[SPACE][3];

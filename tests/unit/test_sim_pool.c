@@ -72,11 +72,11 @@ static void streams_share_by_each_way(void **state)
     } cases[] = {
         {{.follow_events = true}, true, false, true},
         {{.follow_events = true}, false, false, false},
-        {{.follow_events = true}, false, true, false}, /* nobody has looked */
+        {{.follow_events = true}, false, true, false}, /* the host has not looked */
         {{.opportunistic = true}, false, true, true},
         {{.opportunistic = true}, false, false, false},
         {{.opportunistic = true}, true, false, false},
-        {{.internal = true}, false, false, false}, /* there is memory: no need to wait */
+        {{.internal = true}, false, false, false}, /* there is free memory: no wait */
         {{0}, true, true, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -87,7 +87,7 @@ static void streams_share_by_each_way(void **state)
     }
 }
 
-/* Where memory is short the stream waits, and then no race is found in the reuse. */
+/* If memory is short, the stream waits, and then the reuse is no race. */
 static void internal_dependencies_wait(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void memory_goes_back_when_the_host_waits(void **state)
     device->ops->kernel(device, A, 1000);
     give(device, blocks[2], A); /* after the kernel */
     assert_int_equal(reserved(device), 4 * PAGE);
-    device->ops->sync(device, B);                 /* the host knows nothing of A by that */
+    device->ops->sync(device, B);                 /* this tells the host nothing about A */
     assert_int_equal(reserved(device), 3 * PAGE); /* but A had no work before the first free */
     device->ops->sync(device, A);
     assert_int_equal(reserved(device), 2 * PAGE);
@@ -142,7 +142,7 @@ static void memory_goes_back_when_the_host_waits(void **state)
     ar_device_close(device);
 }
 
-/* A request that fits no hole takes the pages of holes, not new ones. */
+/* A request that fits no free block uses their pages, not new ones. */
 static void pages_move(void **state)
 {
     (void)state;

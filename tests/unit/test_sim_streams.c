@@ -78,7 +78,7 @@ static void events_order_streams(void **state)
     ar_device_close(device);
 }
 
-/* A number for each record; of those that the host has found past none has to be kept. */
+/* A new number for each record; events that the host knows to be past are not kept. */
 static void many_events(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void many_fences_that_nobody_polls(void **state)
     ar_device_close(device);
 }
 
-/* A block that A let go under work of 1000 ns goes to B. */
+/* A block that A freed under work of 1000 ns goes to B. */
 static struct ar_device *free_requested_by_a(uint64_t *address)
 {
     struct ar_device *device = sim_test_open("sim");
@@ -166,7 +166,7 @@ static void a_race_is_caught(void **state)
     (void)state;
     uint64_t address;
     struct ar_device *device = free_requested_by_a(&address);
-    /* The same stream, and memory beside it, are no race. */
+    /* The same stream, and other memory, are no race. */
     device->ops->handed_out(device, address + AR_MIB, AR_MIB, B, false, 3);
     assert_int_equal(device->counters.races, 0);
     assert_string_equal(device->ops->race_text(device), "");
@@ -208,7 +208,7 @@ static void ordering_waits_the_right_time(void **state)
     ops->kernel(device, B, 5);
     ops->sync(device, B);
     assert_int_equal(ops->now(device), start_ns + 1005);
-    /* B's own use comes after A's, so a hand-out back to A has only B's to look at. */
+    /* B's use comes after A's, so a block for A again only depends on B's. */
     ops->used(device, address, AR_MIB, B, 4);
     ops->event_record(device, 0, B);
     ops->stream_wait(device, A, 0);
@@ -238,7 +238,7 @@ static void a_host_wait_orders(void **state)
     }
 }
 
-/* A stream that is told to wait does; the host goes on, and does not know that anything is done. */
+/* A stream waits when it is told to; the host continues, and knows nothing more. */
 static void a_stream_waits_for_a_fence(void **state)
 {
     (void)state;
@@ -353,7 +353,7 @@ static void every_user_counts(void **state)
     ar_device_close(device);
 }
 
-/* The same memory, mapped at another place and handed out there. */
+/* The same memory, mapped and served at another address. */
 static void races_follow_the_memory(void **state)
 {
     (void)state;
@@ -432,7 +432,7 @@ static void products_are_prepared_once(void **state)
     assert_int_equal(device->ops->now(device), 5140);
     ar_device_close(device);
     device = sim_test_open("sim");
-    assert_null(device->ops->prepare); /* the profile says nothing of it */
+    assert_null(device->ops->prepare); /* the profile has no such costs */
     ar_device_close(device);
 }
 

@@ -184,7 +184,7 @@ static void unmap_under_pending_work(void **state)
     sim_test_misuse(device, ar_backing_unmap(backing, range, 4 * AR_MIB),
                     "stream 1 may still use it");
     sim_test_misuse(device, ar_backing_unmap(backing, range, 4 * AR_MIB), "freed at event 42");
-    /* Time that passes is not enough: nobody has looked. */
+    /* Passed time is not enough: the host has not looked. */
     device->ops->advance(device, 6000000);
     sim_test_misuse(device, ar_backing_unmap(backing, range, 4 * AR_MIB), "may still use it");
     /* The other mapping of the same memory was not used. */

@@ -1,5 +1,5 @@
-/* Vector clocks against plain arrays: what is shared between clocks never shows, and what was
- * learned is not gone through again. */
+/* Vector clocks, compared with plain arrays: sharing between clocks is not visible, and learned
+ * sequences are not visited again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* How long works take on the simulated device: which two limits a work has, by its shape and what its
- * operands hold; and that a run and its baseline take that for the length of its kernel. */
+/* Times of kernel ops on the simulated device: the two limits of an operation, by its shape and its
+ * operands; and that a run and its baseline use them as the lengths of kernels. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "tests/support/sim.h"
 #include "tests/support/trace_rig.h"
 
-/* An operand of so many bytes. */
+/* An operand of that size. */
 #define OF(count)                                                                                  \
     {                                                                                              \
         4096, count                                                                                \
@@ -32,7 +32,7 @@ static void what_bounds_a_work(void **state)
     } rows[] = {
         {{AR_KERNEL_OP_matmul, AR_DEVICE_BF16, 0, 2, 100, 20, 30, OF(4000), {OF(6000), OF(1200)}},
          {{SIM_KERNEL_OP_matmul_bf16, 2 * 100 * 20 * 30}, {SIM_KERNEL_OP_thin_bf16, 11200}}},
-        /* cut to the rows that the left one holds, to the k that the right one has, to the output */
+        /* cut to the rows of the left operand, to k of the right one, to the output */
         {{AR_KERNEL_OP_matmul, AR_DEVICE_F32, 0, 2, 100, 20, 30, OF(8000), {OF(1200), OF(2400)}},
          {{SIM_KERNEL_OP_matmul_f32, 2 * 10 * 20 * 30},
           {SIM_KERNEL_OP_thin_f32, 4 * (200 + 300 + 600)}}},
@@ -73,7 +73,7 @@ static void what_bounds_a_work(void **state)
           OF(64000),
           {OF(1600), OF(400)}},
          {{SIM_KERNEL_OP_scatter_add_bf16, 50 * 32}, {SIM_KERNEL_OP_scatter_rows, 50}}},
-        /* where they lie does not count, not even askew */
+        /* addresses do not matter, even unaligned ones */
         {{AR_KERNEL_OP_reduce, AR_DEVICE_F32, 0, 1, 1000, 8, 0, {4097, 32}, {{4098, 16000}}},
          {{SIM_KERNEL_OP_reduce, 16000}, {SIM_KERNEL_OP_strip_32, 4000}}},
     };
@@ -121,7 +121,7 @@ static struct ar_device *device_of(const char *text)
     return device;
 }
 
-/* What takes longer counts; between points it lies on a line; without one of the two, or without any
+/* The slower limit counts. Between points it is on a line. Without one of the two, or without any
  * points, it is not known. */
 static void the_longer_of_both(void **state)
 {
@@ -147,7 +147,7 @@ static void the_longer_of_both(void **state)
     assert_int_equal(device->ops->kernel_op_ns(device, &op), 0);
     ar_device_close(device);
     device = device_of(HEAD);
-    assert_null(device->ops->kernel_op_ns); /* the profile says nothing of it */
+    assert_null(device->ops->kernel_op_ns); /* the profile has no such costs */
     ar_device_close(device);
 }
 
@@ -178,7 +178,7 @@ static struct trace_source *source_of(struct trace_rig *files, const char *text)
     return source;
 }
 
-/* What the trace takes on a card of that profile, as the run says and its baseline. */
+/* The time of the trace on a card with that profile, of the run and of its baseline. */
 static void times_of(struct trace_rig *files, const char *policy, const char *profile,
                      uint64_t *run_ns, uint64_t *baseline_ns)
 {
@@ -210,7 +210,7 @@ static void run_and_baseline_take_it(void **state)
     assert_int_equal(baseline_ns, run_ns);
 }
 
-/* A request that failed is an operand that is not there: its kernel keeps its length. */
+/* The operand of a failed request does not exist: its kernel keeps its length. */
 static void what_failed_has_no_size(void **state)
 {
     struct experiment_rig rig;
@@ -225,7 +225,7 @@ static void what_failed_has_no_size(void **state)
     unlink(card.path);
 }
 
-/* As on a card, where the work would be done on it. */
+/* As on a card, which performs the operation. */
 static void a_block_must_be_live(void **state)
 {
     struct experiment_rig rig;
