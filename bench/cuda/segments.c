@@ -199,7 +199,7 @@ void cuda_pool_charge(struct cuda_device *self)
     if (reserved_bytes > charged_bytes)
         sim_ledger_charge(&self->ledger, reserved_bytes - charged_bytes);
     else
-        sim_ledger_give_back(&self->ledger, charged_bytes - reserved_bytes, 0);
+        sim_ledger_release(&self->ledger, charged_bytes - reserved_bytes, 0);
     self->pool.charged_bytes = reserved_bytes;
     cuda_show_memory(self);
 }
