@@ -1,15 +1,15 @@
 /* How long the card takes for works on memory, the `work` lines of a profile: each limit that
  * sim/sim_device/kernel_limits.h knows, measured on shapes that nothing else bounds.
  *
- * 1. A work's time is that of one in a row: some are queued behind a kernel that runs until the host
- *    is done with queueing, between two marks whose times are the device's. Where the host was not
- *    done by then, the try does not count and the next one gets twice the time. The device's clock
- *    is tied to the host's at open only, and a minute later it may be milliseconds off; marks are never
- *    before the host's own time. So the kernel lasts longer by what the device's clock is behind, which
- *    the end of each row tells anew.
- * 2. Each takes the next part of an arena that is larger than the card's caches, as programs do, whose
- *    blocks come by again only after much else. Before each point all of it is set to ones, as
- *    programs' own numbers would be: what is not numbers may be faster or slower to multiply.
+ * 1. A work's time is that of one in a row: some are queued behind a kernel that runs until the
+ *    host is done with queueing, between two marks whose times are the device's. Where the host was
+ *    not done by then, the try does not count and the next one gets twice the time. The device's
+ *    clock is tied to the host's at open only, and a minute later it may be milliseconds off; marks
+ *    are never before the host's own time. So the kernel lasts longer by what the device's clock is
+ *    behind, which the end of each row tells anew.
+ * 2. Each takes the next part of an arena that is larger than the card's caches, as programs do,
+ *    whose blocks come by again only after much else. Before each point all of it is set to ones,
+ *    as programs' own numbers would be: what is not numbers may be faster or slower to multiply.
  * 3. A point is the median of its repetitions. A thin product is measured with each of the three
  *    lengths as the short one, and the median of those is taken.
  * 4. Shapes for which the arena has no room are left out; so is what comes after a point that took
@@ -371,8 +371,8 @@ void parts_kernel_ops(struct meter *meter, struct sim_profile *out, uint64_t byt
  * the library (cuBLAS), the first of a type and order of lengths the kernels that it chooses for
  * it.
  *
- * 1. Products of two types in all six orders of three lengths, each done twice. The second one tells
- *    what a launch takes: the first one's time beyond it is what there was to prepare.
+ * 1. Products of two types in all six orders of three lengths, each done twice. The second one
+ *    tells what a launch takes: the first one's time beyond it is what there was to prepare.
  * 2. The figure of all but the very first is their plain mean. They differ a hundredfold, by what
  *    was loaded before, and a program meets a handful: what counts is their sum.
  * 3. Last of all parts: the library keeps memory of the card. */
@@ -455,12 +455,12 @@ void parts_products(struct meter *meter, struct sim_profile *out, uint64_t bytes
  * 1. It is measured where it happens, in the engine: that replays a trace which is made here, under
  *    `torch` as it comes, its clock read around each call as in any run on a card. The trace reads
  *    the clock too, when the engine comes for more of it: so each span is timed.
- * 2. A program that waits for its host launches short kernels and does all else between them. So all
- *    spans have the same kernels, and what a span is of besides: requests, of which one frees one of
- *    a few dozen blocks of many sizes and the next makes another; marks, one for every ten kernels,
- *    behind a longer one; events; events and waits for them. What it takes beyond a span of kernels
- *    alone, or of events, less the driver's calls in it, is that of so many. The policy's own time is in a
- *    request's, of which other policies need a little less or more.
+ * 2. A program that waits for its host launches short kernels and does all else between them. So
+ *    all spans have the same kernels, and what a span is of besides: requests, of which one frees
+ *    one of a few dozen blocks of many sizes and the next makes another; marks, one for every ten
+ *    kernels, behind a longer one; events; events and waits for them. What it takes beyond a span
+ *    of kernels alone, or of events, less the driver's calls in it, is that of so many. The
+ *    policy's own time is in a request's, of which other policies need a little less or more.
  * 3. The host waits for the card before the first of the spans only, which does not count: launches
  *    just after that take long, and on an H100 requests between them came out as nothing.
  * 4. All spans take turns, so that a host that changes its speed does not tell them apart. */

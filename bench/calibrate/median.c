@@ -1,7 +1,7 @@
 /* The rule by which several calibrations become one profile:
  *
- * 1. They are of one card by its name, agree in pages, granule, first address and in what waits, and
- *    in capacity within 1 % (drivers keep a little more or less for themselves).
+ * 1. They are of one card by its name, agree in pages, granule, first address and in what waits,
+ *    and in capacity within 1 % (drivers keep a little more or less for themselves).
  * 2. Each constant is the median of the calibrations that state it; of two middle ones the mean,
  *    rounded to the nearest, a half upward. A constant of 0 is the same as none: not stated.
  * 3. A row of `cost`, `busy_cost` or `work` is a constant by its kind and size.
@@ -9,9 +9,9 @@
  *    whose steps come out a little different each time; both columns are medians. A calibration
  *    that lost a step cannot be matched: those with the most rows are taken.
  *
- * 5. Calibrations that all state what reading their host's clock took are brought to one clock before:
- *    driver calls take as much longer as the host is slower, whatever the kind and the size. Works
- *    are the card's, and stay.
+ * 5. Calibrations that all state what reading their host's clock took are brought to one clock
+ *    before: driver calls take as much longer as the host is slower, whatever the kind and the
+ *    size. Works are the card's, and stay.
  *
  * Rows stay in rising order: by rule 3 each size is there once, and by rule 4 every calibration has
  * a longer rest at the next place, so the medians rise too. Likewise usable bytes stay within all.

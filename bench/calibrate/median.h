@@ -26,8 +26,8 @@ struct median {
 enum ar_status median_load(const char *const *paths, size_t count, struct calibration **out,
                            struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Brings all of them to one host: to that whose clock takes `clock_ps`, 0: the median of theirs. Where
- * one does not state its host's clock nothing is done, or with a clock given: INVALID with a
+/* Brings all of them to one host: to that whose clock takes `clock_ps`, 0: the median of theirs.
+ * Where one does not state its host's clock nothing is done, or with a clock given: INVALID with a
  * sentence. HOST_MEMORY. */
 enum ar_status median_one_host(struct calibration *calibrations, size_t count, uint64_t clock_ps,
                                struct ar_error *error) AR_STATUS_CHECKED;

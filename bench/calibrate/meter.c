@@ -166,8 +166,8 @@ static void prepare(struct meter *self, bool waits)
     self->begun_bytes = self->device->counters.physical_bytes;
 }
 
-/* How long its kind has rested, and what that and the rest before added. Small allocations and frees
- * that leave the pages as they are stand apart. */
+/* How long its kind has rested, and what that and the rest before added. Small allocations and
+ * frees that leave the pages as they are stand apart. */
 static void rested(struct meter *self, enum sim_cost kind)
 {
     bool shares = self->device->counters.physical_bytes == self->begun_bytes;

@@ -1,8 +1,8 @@
 /* One measured call at a time.
  *
- * 1. A call's time is what the device tells its observer: its own, without waiting for work. A sample
- *    is less what the rest since the last call of the kind added, or the one before it left to pay
- *    again, as far as the profile knows that.
+ * 1. A call's time is what the device tells its observer: its own, without waiting for work. A
+ *    sample is less what the rest since the last call of the kind added, or the one before it left
+ *    to pay again, as far as the profile knows that.
  * 2. For a busy card, short kernels are queued on a stream that nothing else uses, as in training,
  *    until there is enough ahead for the call; and topped up before every call.
  * 3. A figure is the mean of its samples, each counted as four medians at most: so many calls of
@@ -60,8 +60,8 @@ struct meter {
     const char *call;                  /* and of which call */
 };
 
-/* `profile` is read for what rests add, and may be filled meanwhile; `cold`: see calibrate.h. False:
- * the host has no memory. */
+/* `profile` is read for what rests add, and may be filled meanwhile; `cold`: see calibrate.h.
+ * False: the host has no memory. */
 bool meter_open(struct meter *self, struct ar_device *device, const struct sim_profile *profile,
                 bool cold);
 void meter_close(struct meter *self);
@@ -71,8 +71,8 @@ uint64_t meter_now(const struct meter *self);
 
 /* How fast the host is now, by what reading its clock takes. A simulated device has none. */
 void meter_look_at_host(struct meter *self);
-/* What all looks together say of it, in 10^-12 s: the mean of their middle half. 0: there were none. Some
- * looks take ten times as long, while the host does something else. */
+/* What all looks together say of it, in 10^-12 s: the mean of their middle half. 0: there were
+ * none. Some looks take ten times as long, while the host does something else. */
 uint64_t meter_host_clock_ps(struct meter *self);
 
 /* A point begins: its time is counted from here. */

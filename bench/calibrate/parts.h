@@ -16,8 +16,8 @@ void parts_figure(const struct meter *meter, struct sim_profile *out, enum sim_c
 /* Opens the pool, which then keeps what it gets. False: there is none. stream_costs.c */
 bool parts_pool_open(struct meter *meter);
 
-/* rest_costs.c: what a rest adds, of all kinds. First of all: samples of others are less what their rest
- * added. */
+/* rest_costs.c: what a rest adds, of all kinds. First of all: samples of others are less what their
+ * rest added. */
 void parts_rested(struct meter *meter, struct sim_profile *out, uint64_t bytes);
 
 /* memory_costs.c: driver allocations. */

@@ -1,13 +1,13 @@
-/* What a rest adds to a call: the longer the last one of its kind is ago, the more of the driver has
- * left the caches of the host.
+/* What a rest adds to a call: the longer the last one of its kind is ago, the more of the driver
+ * has left the caches of the host.
  *
  * 1. A rest is time in which the host does what a replay does between two calls: it launches short
  *    kernels and looks at the clock. The card is idle again at its end.
- * 2. After it come eight calls of the same kind in a row. The first one is the rested one, the fourth
- *    to seventh are not: the difference is what the rest adds.
+ * 2. After it come eight calls of the same kind in a row. The first one is the rested one, the
+ *    fourth to seventh are not: the difference is what the rest adds.
  * 3. The second one pays a part of that again: its share of what the rest added to the first one,
- *    both beyond the sixth and seventh, which pay the least again, and summed over the longer rests,
- *    where most is added.
+ *    both beyond the sixth and seventh, which pay the least again, and summed over the longer
+ *    rests, where most is added.
  * 4. Calls that policies make one after another come so here: a range is reserved, filled and made
  *    usable after one rest, and taken apart after another.
  * 5. How long each kind has rested is what the meter says: it is longer for the later ones. */
@@ -170,8 +170,8 @@ static void clean_up(struct meter *meter, struct round *round)
             (void)call(meter, made[i][1], round, at);
 }
 
-/* All rounds of one rest. What the driver has at hand of frees before is taken by a block of its own
- * while new ones are made, and a small block keeps the page of the others. */
+/* All rounds of one rest. What the driver has at hand of frees before is taken by a block of its
+ * own while new ones are made, and a small block keeps the page of the others. */
 static bool rounds_go(struct meter *meter, const struct pair *pair, const struct rest *rest,
                       struct rested *out)
 {

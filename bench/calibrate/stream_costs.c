@@ -6,11 +6,12 @@
  *    work is over. One behind work that is known to be done is not recorded at all: what is left is
  *    the looking up and the reading of the clock.
  * 2. A launch is timed by the device's clock, less what reading it takes.
- * 3. The pool keeps everything. Warm: the same size over and over on one stream, as a program does it:
- *    beside other blocks of many sizes that come and go, and with a kernel between any two calls. First: the first
- *    allocation of all, less later ones of an empty pool. Growth: what an allocation takes beyond a
- *    warm one where the pool holds some, and none that is free. Pending: the pool holds enough, another
- *    stream has freed a block behind work that is not done; again beyond a warm one. */
+ * 3. The pool keeps everything. Warm: the same size over and over on one stream, as a program does
+ *    it: beside other blocks of many sizes that come and go, and with a kernel between any two
+ *    calls. First: the first allocation of all, less later ones of an empty pool. Growth: what an
+ *    allocation takes beyond a warm one where the pool holds some, and none that is free. Pending:
+ *    the pool holds enough, another stream has freed a block behind work that is not done; again
+ *    beyond a warm one. */
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "bench/calibrate/parts.h"
@@ -101,8 +102,8 @@ static void pool_empty(struct meter *meter, struct meter_samples *trimmed)
     (void)meter_pool_trim(meter, trimmed);
 }
 
-/* A kernel that uses what the pool gave: a program launches one between two calls of the pool. On an
- * idle card it is over by the next. */
+/* A kernel that uses what the pool gave: a program launches one between two calls of the pool. On
+ * an idle card it is over by the next. */
 static void pool_use(struct meter *meter)
 {
     meter->device->ops->kernel(meter->device, METER_STREAM, LAUNCH_NS);
@@ -110,8 +111,8 @@ static void pool_use(struct meter *meter)
         meter_pause(meter, 2 * LAUNCH_NS);
 }
 
-/* Blocks of a program beside the one that is measured: the more of them, and the more sizes, the longer
- * the driver looks. */
+/* Blocks of a program beside the one that is measured: the more of them, and the more sizes, the
+ * longer the driver looks. */
 struct pool_others {
     struct ar_rng rng;
     uint64_t addresses[OTHERS];

@@ -210,7 +210,8 @@ static enum ar_status advise_all(const struct advise_arguments *self, const stru
     return status;
 }
 
-/* What follows the pages where there are several: it is made first, since it may find the traces unfit. */
+/* What follows the pages where there are several: it is made first, since it may find the traces
+ * unfit. */
 static enum ar_status print_together(const struct advise_arguments *self,
                                      const struct advice *advice, FILE *stream,
                                      struct ar_error *error)
@@ -388,7 +389,8 @@ static enum ar_status predict(const struct suite *suite, const struct ar_spec *d
     if (!status)
         status = find_retries(to->path, &line, error);
     if (!status) {
-        /* Where let-go and completion are apart, when blocks completed is the best that is known. */
+        /* Where let-go and completion are apart, when blocks completed is the best that is
+         * known. */
         unsigned ways = replay_frees_choices(&source->info, suite->frees, frees);
         const struct advise_config config = {.source = source,
                                              .device = device,

@@ -251,8 +251,8 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
     return status;
 }
 
-/* The safe capacities of the replicates of one policy: answers[0] to answers[replicates - 1], one by one in
- * `drawn`. That begins with NaN unless the policy is ranked and passes in all of them. */
+/* The safe capacities of the replicates of one policy: answers[0] to answers[replicates - 1], one
+ * by one in `drawn`. That begins with NaN unless the policy is ranked and passes in all of them. */
 static struct statistic safe_of(const struct answer *answers, size_t replicates, double *drawn,
                                 double *values)
 {
@@ -267,8 +267,9 @@ static struct statistic safe_of(const struct answer *answers, size_t replicates,
     return statistic_of(values, count);
 }
 
-/* Median and range of the safe capacity over the replicates; places by pairs of replicates (statistics.h).
- * The answers stand as the plan's runs do: the replicates of a policy beside each other. */
+/* Median and range of the safe capacity over the replicates; places by pairs of replicates
+ * (statistics.h). The answers stand as the plan's runs do: the replicates of a policy beside each
+ * other. */
 static enum ar_status print_replicates(const struct answer *answers, size_t count,
                                        size_t replicates, struct ar_error *error)
 {

@@ -210,7 +210,8 @@ enum ar_status cmd_explain(int argc, char **argv, struct ar_error *error)
 
 /* How:
  *
- * 1. The file goes by in a window of WINDOW_BYTES, so memory is bounded, and lines may be of any length.
+ * 1. The file goes by in a window of WINDOW_BYTES, so memory is bounded, and lines may be of any
+ *    length.
  * 2. A message may be told over many lines, and needs its end: one that begins in the second half
  *    of the window, which the first half alone does not show, is read again when the window has
  *    moved on by half, less what a message may have before its first words.
@@ -261,7 +262,8 @@ static void move_on(struct window *self, size_t bytes)
     self->bytes -= bytes;
 }
 
-/* Rule 2: `*whole` where the window holds a message, and more than half a window behind its beginning. */
+/* Rule 2: `*whole` where the window holds a message, and more than half a window behind its
+ * beginning. */
 static enum ar_status read_window(const struct window *self, struct message *out, bool *whole,
                                   struct ar_error *error)
 {

@@ -249,9 +249,9 @@ static enum ar_status hold_source(const struct fidelity_arguments *self,
 
 #define DEVICES_MOST 64
 
-/* Each device has an allocator of its own, which gives back what it holds itself and nothing else. Which
- * devices the trace tells of, as bits; 0 where its reader cannot take one of them with its notes, or
- * one is of a number too large. */
+/* Each device has an allocator of its own, which gives back what it holds itself and nothing else.
+ * Which devices the trace tells of, as bits; 0 where its reader cannot take one of them with its
+ * notes, or one is of a number too large. */
 static enum ar_status devices_told(struct trace_source *source, uint64_t *devices,
                                    struct ar_error *error)
 {

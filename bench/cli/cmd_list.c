@@ -1,5 +1,5 @@
-/* `list`: what there is, from the tables that the program itself works by. Devices and metrics are here,
- * the longer lists in files of their own (list.h). */
+/* `list`: what there is, from the tables that the program itself works by. Devices and metrics are
+ * here, the longer lists in files of their own (list.h). */
 #include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -468,8 +468,8 @@ enum ar_status list_policies(const char *name, struct ar_error *error)
     return list_print(table, error);
 }
 
-/* `list workloads` and `list recordings`: the generators, and the recordings that lie where the program
- * was started. */
+/* `list workloads` and `list recordings`: the generators, and the recordings that lie where the
+ * program was started. */
 
 static enum ar_status show_workload(const struct gen_ops *ops, struct ar_error *error)
 {

@@ -26,9 +26,9 @@ struct trace_output_choice {
     struct trace_write_options own;      /* `compress` holds for both */
 };
 
-/* `format` is "text", "binary", the name of a writer, or NULL: by the ending, .txt or .trace for text,
- * .bin for binary, that of a writer, each with .zst behind it for a compressed file. INVALID where
- * neither says it. */
+/* `format` is "text", "binary", the name of a writer, or NULL: by the ending, .txt or .trace for
+ * text, .bin for binary, that of a writer, each with .zst behind it for a compressed file. INVALID
+ * where neither says it. */
 enum ar_status trace_output_choose(const char *path, const char *format,
                                    struct trace_output_choice *out,
                                    struct ar_error *error) AR_STATUS_CHECKED;

@@ -1,5 +1,5 @@
-/* What `list` shows, kind by kind, and what its lists share. `name` is of the one to show all about,
- * NULL: a line for each. All print to standard output. */
+/* What `list` shows, kind by kind, and what its lists share. `name` is of the one to show all
+ * about, NULL: a line for each. All print to standard output. */
 #ifndef BENCH_CLI_LIST_H
 #define BENCH_CLI_LIST_H
 

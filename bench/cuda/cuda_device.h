@@ -28,7 +28,8 @@ bool cuda_device_available(char *text, size_t text_bytes);
  * time. */
 void cuda_device_enter(struct ar_device *device);
 
-/* The same in every build, for a program with devices on several cards: before it turns to another one. */
+/* The same in every build, for a program with devices on several cards: before it turns to another
+ * one. */
 void cuda_kind_enter(struct ar_device *device);
 
 /* For an embedded device: the ordinal stands for a stream of the program, a CUstream, which may be

@@ -31,7 +31,8 @@ static const char *const kernel_names[KERNEL_COUNT] = {
 #undef X
 };
 
-/* ---- launching ---------------------------------------------------------------------------------- */
+/* ---- launching
+ * ---------------------------------------------------------------------------------- */
 
 enum ar_status kernels_result(struct kernels *self, CUresult result, const char *call,
                               uint64_t bytes)
@@ -64,7 +65,8 @@ enum ar_status kernels_launch(struct kernels *self, enum kernel kernel, struct k
     return kernels_result(self, result, call, bytes);
 }
 
-/* ---- opening ------------------------------------------------------------------------------------ */
+/* ---- opening
+ * ------------------------------------------------------------------------------------ */
 
 static enum ar_status find_record(struct kernels *self, const char *name, size_t bytes,
                                   CUdeviceptr *out)
@@ -183,7 +185,8 @@ const char *kernels_problem(const struct kernels *self)
     return self->problem;
 }
 
-/* ---- fill, verify, touch ------------------------------------------------------------------------ */
+/* ---- fill, verify, touch
+ * ------------------------------------------------------------------------ */
 
 enum ar_status kernels_fill(struct kernels *self, uint64_t address, uint64_t bytes, uint64_t block,
                             CUstream stream)
@@ -417,8 +420,8 @@ enum ar_status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nano
     return status;
 }
 
-/* Real work on blocks: launches the kernel for what sim/kernel_shape.h says that the work covers, or has
- * cuBLAS do it. Where that is nothing, nothing is done. */
+/* Real work on blocks: launches the kernel for what sim/kernel_shape.h says that the work covers,
+ * or has cuBLAS do it. Where that is nothing, nothing is done. */
 
 static enum kernel_format format_of(enum ar_device_type type)
 {
@@ -557,7 +560,8 @@ static enum ar_status set(struct kernels *self, const struct ar_kernel_op *op, C
                           bytes);
 }
 
-/* ---- matrix products ---------------------------------------------------------------------------- */
+/* ---- matrix products
+ * ---------------------------------------------------------------------------- */
 
 static enum ar_status open_matmul(struct kernels *self)
 {

@@ -24,7 +24,8 @@ static __device__ inline uint64_t thread_count()
     return (uint64_t)gridDim.x * blockDim.x;
 }
 
-/* ---- a range of bytes as head, 16-byte vectors and tail ---------------------------------------- */
+/* ---- a range of bytes as head, 16-byte vectors and tail
+ * ---------------------------------------- */
 
 struct range {
     uint64_t head, vectors, tail; /* bytes, vectors, bytes */
@@ -38,7 +39,8 @@ struct range {
     }
 };
 
-/* ---- what the bytes should be: a pattern, or a constant of up to 8 bytes ------------------------ */
+/* ---- what the bytes should be: a pattern, or a constant of up to 8 bytes
+ * ------------------------ */
 
 struct pattern {
     uint64_t key;
@@ -83,7 +85,8 @@ extern "C" __global__ void set(uint8_t *base, uint64_t bytes, uint64_t value)
     write_range(base, bytes, constant{value});
 }
 
-/* ---- verify ------------------------------------------------------------------------------------ */
+/* ---- verify
+ * ------------------------------------------------------------------------------------ */
 
 /* What one thread has seen: wrong bytes, and the first of them as offset << 8 | byte found. The
  * byte is kept as it was read: in a race it may be another one a moment later. */
@@ -169,7 +172,8 @@ extern "C" __global__ void verify(const uint8_t *base, uint64_t bytes, uint64_t 
         tell_wrong(base, block, number, count, first);
 }
 
-/* ---- touch ------------------------------------------------------------------------------------- */
+/* ---- touch
+ * ------------------------------------------------------------------------------------- */
 
 /* Reads and writes one word of each 4 KiB page, and the last word, and leaves every byte as it
  * is: an atomic OR with 0, which stays harmless where somebody else writes. Less than a word at
@@ -193,7 +197,8 @@ extern "C" __global__ void touch(uint8_t *base, uint64_t bytes)
     }
 }
 
-/* ---- time -------------------------------------------------------------------------------------- */
+/* ---- time
+ * -------------------------------------------------------------------------------------- */
 
 /* One thread waits for so many nanoseconds of the card's timer, or cycles of its clock. */
 extern "C" __global__ void spin_timer(uint64_t nanoseconds)
@@ -232,7 +237,8 @@ extern "C" __global__ void time_timer(uint64_t wanted)
     kernels_timer.least_ns = changes ? least : 0;
 }
 
-/* ---- number formats: how an element lies in memory, and what it is added up as ------------------ */
+/* ---- number formats: how an element lies in memory, and what it is added up as
+ * ------------------ */
 
 struct f32 {
     typedef float raw;
@@ -343,7 +349,8 @@ struct bf16_format {
 typedef half_float<f16_format> f16;
 typedef half_float<bf16_format> bf16;
 
-/* ---- elementwise: out = sum of the inputs; of a single input: max(in, 0) ------------------------ */
+/* ---- elementwise: out = sum of the inputs; of a single input: max(in, 0)
+ * ------------------------ */
 
 /* Loops over inputs are unrolled to it: an index that varies would put arguments into memory. */
 enum { INPUTS = 4 };
@@ -417,7 +424,8 @@ static __device__ void elementwise(typename T::raw *out, const struct kernels_in
         out[i] = combine<T>(in, i);
 }
 
-/* ---- reduce: out[j] = sum over the rows i of in[i * pitch + j] ---------------------------------- */
+/* ---- reduce: out[j] = sum over the rows i of in[i * pitch + j]
+ * ---------------------------------- */
 
 /* A block of 256 threads takes `width` columns (a power of two up to 32), 256 / width rows at a
  * time, and adds up in shared memory. The order of the additions is always the same. */
@@ -449,7 +457,8 @@ static __device__ void reduce(typename T::raw *out, const typename T::raw *in,
     }
 }
 
-/* ---- gather and scatter_add: rows named by an index, which is taken modulo the table's rows ----- */
+/* ---- gather and scatter_add: rows named by an index, which is taken modulo the table's rows
+ * ----- */
 
 static __device__ inline uint64_t row_named(const struct kernels_rows &rows, uint64_t i)
 {
@@ -518,7 +527,8 @@ extern "C" __global__ void copy(uint8_t *out, const uint8_t *in, uint64_t bytes)
         out[bytes - r.tail + i] = in[bytes - r.tail + i];
 }
 
-/* ---- matmul: for machines without cuBLAS, and for integers -------------------------------------- */
+/* ---- matmul: for machines without cuBLAS, and for integers
+ * -------------------------------------- */
 
 /* Tiles of 16 x 16 in shared memory, one element of `out` a thread. */
 template <typename T>
@@ -546,7 +556,8 @@ static __device__ void matmul(typename T::raw *out, const typename T::raw *a,
     }
 }
 
-/* ---- one set of kernels for each format --------------------------------------------------------- */
+/* ---- one set of kernels for each format
+ * --------------------------------------------------------- */
 
 #define KERNELS_OF(T)                                                                              \
     extern "C" __global__ void elementwise_##T(T::raw *out, struct kernels_inputs in,              \

@@ -76,9 +76,9 @@ enum ar_status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nano
  *  copy, set    the constant is 1 */
 enum ar_status kernels_op(struct kernels *self, const struct ar_kernel_op *op, CUstream stream);
 
-/* Who does the products of floats. cuBLAS is opened at the first of them, as programs do; early: now,
- * so that its memory is there before a pool takes the card's. No cuBLAS is no error: then, and if
- * asked for, the plain kernel does them. */
+/* Who does the products of floats. cuBLAS is opened at the first of them, as programs do; early:
+ * now, so that its memory is there before a pool takes the card's. No cuBLAS is no error: then, and
+ * if asked for, the plain kernel does them. */
 enum kernels_matmul { KERNELS_CUBLAS, KERNELS_CUBLAS_EARLY, KERNELS_PLAIN };
 
 /* CUBLAS at first. REFUSED: cuBLAS is there but finds no memory on the card. */

@@ -1,5 +1,5 @@
-/* What the kernels and their host side pass each other: names, records that kernels write, and arguments
- * passed by value. The same layout in C and in CUDA C++: fixed widths, no padding. */
+/* What the kernels and their host side pass each other: names, records that kernels write, and
+ * arguments passed by value. The same layout in C and in CUDA C++: fixed widths, no padding. */
 #ifndef BENCH_CUDA_KERNELS_SHARED_H
 #define BENCH_CUDA_KERNELS_SHARED_H
 

@@ -1,12 +1,12 @@
 /* Files of addresses, in the form that the simulated device reads, so that a run on it decides by
  * the same addresses.
  *
- * 1. A file is made when the first row comes. One that is there is kept, and one with a number behind
- *    its name is made: each pass of a run has addresses of its own, and the first pass is the one that
- *    placements are of.
- * 2. Rows come within the calls of a policy, whose time is measured: they are kept, and written when
- *    the run is over, whatever way it ended, or when there are many of them. Of a process that is
- *    killed only such a block is there, with whole rows. */
+ * 1. A file is made when the first row comes. One that is there is kept, and one with a number
+ *    behind its name is made: each pass of a run has addresses of its own, and the first pass is
+ *    the one that placements are of.
+ * 2. Rows come within the calls of a policy, whose time is measured: they are kept, and written
+ *    when the run is over, whatever way it ended, or when there are many of them. Of a process that
+ *    is killed only such a block is there, with whole rows. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

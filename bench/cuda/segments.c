@@ -167,9 +167,9 @@ void cuda_segments_close(struct cuda_device *self)
  *
  * 1. Its settings are the driver's attributes; where a capacity was given, the pool may reserve
  *    no more than that leaves.
- * 2. What it reserved is asked of it after each call that can change that, and charged as
- *    physical memory. Those questions are not part of the calls' times; policies, which ask after each
- *    of theirs, get what it said last. What it gave and has not got back is counted here.
+ * 2. What it reserved is asked of it after each call that can change that, and charged as physical
+ *    memory. Those questions are not part of the calls' times; policies, which ask after each of
+ *    theirs, get what it said last. What it gave and has not got back is counted here.
  * 3. Where its blocks lie is the driver's affair: for placements the pool is one segment, from
  *    address 0. */
 

@@ -130,7 +130,8 @@ static inline void cuda_count(struct cuda_device *self, enum ar_device_call call
     ar_device_count(&self->base, call, refused ? 0 : bytes, ns, waited_ns, refused);
 }
 
-/* A call that the capacity forbids: counted as the driver's refusal would be, which was not asked. */
+/* A call that the capacity forbids: counted as the driver's refusal would be, which was not
+ * asked. */
 static inline enum ar_status cuda_refuse(struct cuda_device *self, enum ar_device_call call)
 {
     ar_device_count(&self->base, call, 0, 0, 0, true);

@@ -10,10 +10,11 @@
  *    Fences that are known to be done give their events back.
  * 4. `after` holds, for each other stream, the sequence that all later work of this one waits
  *    for, so that no wait is queued twice.
- * 5. Streams of a program (embedded) are given, not made. What is queued on them is not known here, so
- *    each fence is a point of its own, and a synchronisation is asked for whenever it is wanted. While
- *    such a stream is captured into a graph no event is recorded on it or waited for by it: a fence
- *    gets its event at the first poll after, and the host waits where the stream would have. */
+ * 5. Streams of a program (embedded) are given, not made. What is queued on them is not known here,
+ *    so each fence is a point of its own, and a synchronisation is asked for whenever it is wanted.
+ *    While such a stream is captured into a graph no event is recorded on it or waited for by it: a
+ *    fence gets its event at the first poll after, and the host waits where the stream would
+ *    have. */
 #ifndef BENCH_CUDA_STREAMS_H
 #define BENCH_CUDA_STREAMS_H
 

@@ -2,8 +2,8 @@
  * engine under a policy and once by a hand-written loop over fixed pointers (launches.h).
  *
  * 1. One run of the engine is recorded, its memory is fixed, and both are run once more.
- * 2. Then blocks of four runs, engine, loop, loop, engine, so that a drift of the card's clock falls
- *    on both alike. Each run of the engine has a policy of its own, as a program has.
+ * 2. Then blocks of four runs, engine, loop, loop, engine, so that a drift of the card's clock
+ *    falls on both alike. Each run of the engine has a policy of its own, as a program has.
  * 3. The time of a run is the median of its steps from the middle on; a block's is the mean of
  *    its two runs. What is reported is the median over all blocks of engine / loop - 1, and an
  *    interval for that median from the order of the values alone (the binomial, or sign, interval),
@@ -56,8 +56,8 @@ void harness_interval(double *values, size_t count, double *least, double *most,
  *
  * 1. Recording. The device's table of calls is replaced by a copy whose calls for work, kernels,
  *    events, waits and marks write down what they are given and go on to the device.
- * 2. Fixing. The memory that the work was given belongs to a policy and goes with it. The ranges that
- *    the operands cover are joined where they touch, each gets a plain driver allocation, at
+ * 2. Fixing. The memory that the work was given belongs to a policy and goes with it. The ranges
+ *    that the operands cover are joined where they touch, each gets a plain driver allocation, at
  *    the same place within 2 MiB, and the operands are moved there: work that shared bytes shares
  *    them again.
  * 3. Running. A loop over the list. No policy, no engine, no events of a trace. */

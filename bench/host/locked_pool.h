@@ -25,7 +25,8 @@ struct locked_pool_counts {
 };
 
 /* Around `policy`, which stays the caller's and outlives the pool, as does `host`, from which the
- * map takes its memory; no one else may use `host` meanwhile but the policy. NULL: no host memory. */
+ * map takes its memory; no one else may use `host` meanwhile but the policy. NULL: no host
+ * memory. */
 struct locked_pool *locked_pool_open(struct ar_policy *policy, struct ar_host *host);
 /* Frees every block that is still live, on stream 0. No other thread may be inside. */
 void locked_pool_close(struct locked_pool *pool);

@@ -39,7 +39,8 @@ uint64_t card_stop(struct card *card);
  * driver_calls of a sample. */
 void card_report(struct card *card, struct samples *samples, struct micro_state *state,
                  uint64_t operations);
-/* Ends the benchmark with a sentence: that of the device, of the policy, or what the status means. */
+/* Ends the benchmark with a sentence: that of the device, of the policy, or what the status
+ * means. */
 void card_fail(struct card *card, struct micro_state *state, enum ar_status status,
                const char *sentence);
 

@@ -1,7 +1,9 @@
-/* What the rig adds to the time of a step on a card, under each of some policies: bench/host/harness.h
- * measures, this prints. Exit status 1 where a policy's interval reaches the limit.
+/* What the rig adds to the time of a step on a card, under each of some policies:
+ * bench/host/harness.h measures, this prints. Exit status 1 where a policy's interval reaches the
+ * limit.
  *
- * Usage: harness [-p POLICY]... [-w WORKLOAD] [-d DEVICE] [--blocks N] [--limit PERCENT] [--csv FILE] */
+ * Usage: harness [-p POLICY]... [-w WORKLOAD] [-d DEVICE] [--blocks N] [--limit PERCENT] [--csv
+ * FILE] */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

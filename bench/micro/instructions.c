@@ -3,9 +3,10 @@
  * by run.sh, which divides and compares.
  *
  *   instructions prepare IN OUT operations|all   makes the trace: allocs and frees only, or all
- *   instructions replay SPEC TRACE none|exact    first a pass to grow what is kept, then one counted
- *   instructions pairs SPEC HOLES                1000 pairs of 1 KiB with that many separated holes
- *   instructions streams SPEC STREAMS            1000 pairs of 12 MiB by turns on that many streams, each
+ *   instructions replay SPEC TRACE none|exact    first a pass to grow what is kept, then one
+ *   counted instructions pairs SPEC HOLES                1000 pairs of 1 KiB with that many
+ *   separated holes instructions streams SPEC STREAMS            1000 pairs of 12 MiB by turns on
+ *   that many streams, each
  *                                                with 8 MiB free, while no other memory is left
  *   instructions policies                        the names there are, and whether each is bounded
  *

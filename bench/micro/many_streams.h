@@ -1,6 +1,6 @@
-/* The pools of a benchmark with threads, and what they stand on: one policy that all threads share, or
- * one for each; each policy on a simulated device of its own that costs nothing, or all of them on
- * one device, which a lock keeps to one thread at a time. */
+/* The pools of a benchmark with threads, and what they stand on: one policy that all threads share,
+ * or one for each; each policy on a simulated device of its own that costs nothing, or all of them
+ * on one device, which a lock keeps to one thread at a time. */
 #ifndef BENCH_MICRO_CROWD_H
 #define BENCH_MICRO_CROWD_H
 

@@ -3,18 +3,20 @@
  * 1. One lock for all of it. The program's threads come in one at a time; two cards do not meet.
  * 2. A free names an address and nothing else, so a map (bench/host/address_map.h) leads from it to
  *    the block.
- * 3. Streams of the program get ordinals in the order in which they appear; the default stream is 0.
+ * 3. Streams of the program get ordinals in the order in which they appear; the default stream is
+ *    0.
  * 4. Order between streams. A policy that is `stream_ordered` is told of each use on another stream
  *    and defers by itself. For any other, a free records events, one for each stream that used the
  *    block, and a request for memory that other streams may still use makes its stream wait for
  *    them. While the program has a single stream nothing of it is done; when the second appears, it
  *    waits once for all that the first was given so far.
- * 5. Private pools: those of captured graphs and of torch.cuda.MemPool. Between begin and end a request
- *    belongs to the pool where its stream is being captured, or where it comes from the thread that
- *    began. A graph uses its blocks again whenever it is replayed, whoever has let them go. So a
- *    policy without pools is not told of a free of such a block until the pool is released.
- * 6. No driver call is made and no clock is read for a request that the policy serves by itself, unless
- *    latencies are wanted. */
+ * 5. Private pools: those of captured graphs and of torch.cuda.MemPool. Between begin and end a
+ *    request belongs to the pool where its stream is being captured, or where it comes from the
+ *    thread that began. A graph uses its blocks again whenever it is replayed, whoever has let them
+ *    go. So a policy without pools is not told of a free of such a block until the pool is
+ *    released.
+ * 6. No driver call is made and no clock is read for a request that the policy serves by itself,
+ *    unless latencies are wanted. */
 #ifndef BENCH_PLUGIN_CARD_H
 #define BENCH_PLUGIN_CARD_H
 

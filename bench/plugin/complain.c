@@ -2,9 +2,9 @@
  * kernel would fault and take the context with it. So the frameworks' own functions for raising
  * an error are looked up in the process; nothing links them.
  *
- * PyTorch: c10::detail::torchCheckFail, what TORCH_CHECK calls. It throws through this library's frames,
- * which need nothing undone (they are compiled with unwind tables), into PyTorch.
- * CuPy: PyErr_SetString. Cython looks for an error where a function returned NULL. */
+ * PyTorch: c10::detail::torchCheckFail, what TORCH_CHECK calls. It throws through this library's
+ * frames, which need nothing undone (they are compiled with unwind tables), into PyTorch. CuPy:
+ * PyErr_SetString. Cython looks for an error where a function returned NULL. */
 #include "bench/plugin/complain.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* The memory of a card for a policy inside another program. The program's threads come with any
- * context current, or none, and perhaps in the midst of capturing a graph. So at the first call that
- * reaches the driver the card's primary context is made current and the thread's capture mode is
- * relaxed, as PyTorch's own allocator does; driver_memory_leave puts both back. A request that
+ * context current, or none, and perhaps in the midst of capturing a graph. So at the first call
+ * that reaches the driver the card's primary context is made current and the thread's capture mode
+ * is relaxed, as PyTorch's own allocator does; driver_memory_leave puts both back. A request that
  * the policy serves by itself asks the driver for nothing. */
 #ifndef BENCH_PLUGIN_DRIVER_MEMORY_H
 #define BENCH_PLUGIN_DRIVER_MEMORY_H
@@ -37,7 +37,8 @@ uint64_t driver_memory_free_bytes(struct driver_memory *self);
 /* The peak of physical bytes starts again from what is held now. */
 void driver_memory_reset_peak(struct driver_memory *self);
 
-/* Whether a stream may still use memory that was let go: without it there is no order to be kept. */
+/* Whether a stream may still use memory that was let go: without it there is no order to be
+ * kept. */
 bool driver_memory_has_uses(const struct driver_memory *self);
 
 /* Whether work on the stream goes into a graph now. */

@@ -28,7 +28,8 @@ struct process {
     bool forked; /* this is a child of the process that made the cards */
 };
 
-/* The frameworks call plain functions with nothing of ours to hand back: what they share is here. */
+/* The frameworks call plain functions with nothing of ours to hand back: what they share is
+ * here. */
 static struct process the_process = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .once = PTHREAD_ONCE_INIT,
@@ -55,8 +56,8 @@ static char *path_setting(const char *name)
     return length < 0 ? NULL : path;
 }
 
-/* A policy in a shared object uses the base functions that are here (allocators/README.md): they become
- * visible to it. What is loaded for a framework is not, of itself. */
+/* A policy in a shared object uses the base functions that are here (allocators/README.md): they
+ * become visible to it. What is loaded for a framework is not, of itself. */
 static void show_base(void)
 {
     Dl_info info;

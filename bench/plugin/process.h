@@ -1,7 +1,8 @@
-/* The plug-in in its process: what the environment asks for, one card each, made when a program first
- * asks for memory on it, and the end.
+/* The plug-in in its process: what the environment asks for, one card each, made when a program
+ * first asks for memory on it, and the end.
  *
- * 1. The settings are read once, at the first call. What is wrong with them is the answer to every request.
+ * 1. The settings are read once, at the first call. What is wrong with them is the answer to every
+ *    request.
  * 2. At exit, before the driver goes, the statistics are written and the recording ends. After that
  *    memory goes with the process: frees are heard and do nothing, requests get nothing.
  * 3. A fork takes all locks, so that the parent goes on as it was. In the child CUDA does not work:

@@ -1,12 +1,12 @@
 /* What the program asks for, written as a trace (workloads/trace/FORMAT.md, text) while it runs.
  *
- * 1. Each event goes to the file at once, with one system call, so that what was asked for can be read
- *    whatever becomes of the program. A line is never half-written but by a full disk, and then
- *    nothing follows.
- * 2. Ids count all requests of the process, whichever card they are for; `device` says which. Stream
- *    ordinals are the card's own.
- * 3. The program says when it lets go, and that is written; when a block is complete is up to policy
- *    and device (`let-go: final`).
+ * 1. Each event goes to the file at once, with one system call, so that what was asked for can be
+ *    read whatever becomes of the program. A line is never half-written but by a full disk, and
+ *    then nothing follows.
+ * 2. Ids count all requests of the process, whichever card they are for; `device` says which.
+ *    Stream ordinals are the card's own.
+ * 3. The program says when it lets go, and that is written; when a block is complete is up to
+ *    policy and device (`let-go: final`).
  * 4. Before an event stands the time since the first one, where at least a microsecond passed. */
 #ifndef BENCH_PLUGIN_RECORDING_H
 #define BENCH_PLUGIN_RECORDING_H

@@ -23,7 +23,8 @@ void compare_junit(const struct verdicts *verdicts, FILE *stream);
 void compare_annotations(const struct verdicts *verdicts, FILE *stream);
 
 /* A figure that is worse as a line that GitHub shows beside a commit: a workflow command. */
-/* `level`: "error" or "warning". Signs of workflow commands in the other two stand as percent codes. */
+/* `level`: "error" or "warning". Signs of workflow commands in the other two stand as percent
+ * codes. */
 void annotation_worse(FILE *stream, const char *level, const char *figure, const char *text);
 
 #endif

@@ -1,14 +1,14 @@
 /* The history of a project's results: a file that only grows, one line a commit.
  *
- * 1. A line is one JSON object, schema allocrig.history/1: the commit and its time, the machine, the
- *    metrics that it has columns for, a run for each cell of the results (figures that have a better
- *    direction, in that order; of timed ones the median of the repetitions), and counts of
+ * 1. A line is one JSON object, schema allocrig.history/1: the commit and its time, the machine,
+ *    the metrics that it has columns for, a run for each cell of the results (figures that have a
+ *    better direction, in that order; of timed ones the median of the repetitions), and counts of
  *    instructions. The same results give the same line.
- * 2. Lines are added whole, under a lock, by one write, and brought to the disk. What a process that
- *    died while it wrote has left, a last line without its end, is passed over by readers and cut off
- *    by the next one that adds.
- * 3. Lines of different branches can be merged in any order (git: merge=union): they are read in the
- *    order of their times, equal times in that of the file.
+ * 2. Lines are added whole, under a lock, by one write, and brought to the disk. What a process
+ *    that died while it wrote has left, a last line without its end, is passed over by readers and
+ *    cut off by the next one that adds.
+ * 3. Lines of different branches can be merged in any order (git: merge=union): they are read in
+ *    the order of their times, equal times in that of the file.
  * 4. Any other line that is no such object is an error with its number, and nothing is changed. */
 #ifndef BENCH_REGRESS_HISTORY_H
 #define BENCH_REGRESS_HISTORY_H
@@ -63,8 +63,8 @@ struct history_added {
     size_t cut_bytes; /* of a torn last line that was cut off */
 };
 
-/* Adds a line for the results; makes the file where it is not there. INVALID: results of a tree with
- * changes, of no commit, or of several machines; no such time. Errors as history_read. */
+/* Adds a line for the results; makes the file where it is not there. INVALID: results of a tree
+ * with changes, of no commit, or of several machines; no such time. Errors as history_read. */
 enum ar_status history_append(const char *path, const struct side *results,
                               const struct history_stamp *stamp, struct history_added *added,
                               struct ar_error *error) AR_STATUS_CHECKED;

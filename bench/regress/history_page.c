@@ -427,7 +427,8 @@ static bool is_chosen(const struct history_judged *judged, const struct history_
     return false;
 }
 
-/* Puts the indices of what is to be shown into `chosen`, different figures first; returns how many. */
+/* Puts the indices of what is to be shown into `chosen`, different figures first; returns how
+ * many. */
 static size_t choose(const struct history_judged *judged, struct wish *wishes, size_t most,
                      size_t *chosen)
 {

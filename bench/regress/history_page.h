@@ -24,9 +24,10 @@ void history_json(const struct history_view *view, FILE *stream);
 /* A line for each regression that counts, as GitHub shows them. */
 void history_annotations(const struct history_view *view, FILE *stream);
 
-/* The data of plots/history.gp: panel,workload,policy,figure,unit,kind,place,commit,value,level,change.
- * At most `panels` series, one for each cell, as many different figures as there are: those with
- * changes that count, then those with the largest others; where none has changed, peak physical bytes of the first cells. */
+/* The data of plots/history.gp:
+ * panel,workload,policy,figure,unit,kind,place,commit,value,level,change. At most `panels` series,
+ * one for each cell, as many different figures as there are: those with changes that count, then
+ * those with the largest others; where none has changed, peak physical bytes of the first cells. */
 enum ar_status history_figure(const struct history_view *view, size_t panels, FILE *stream,
                               struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -97,7 +97,8 @@ static enum ar_status add_point(struct making *self, struct history_series *seri
     return AR_OK;
 }
 
-/* The series of that cell and metric, of that machine and those flags (NULL: exact); they are a chain. */
+/* The series of that cell and metric, of that machine and those flags (NULL: exact); they are a
+ * chain. */
 static struct history_series *series_of(struct history_judged *out, size_t *head,
                                         struct history_series *like)
 {

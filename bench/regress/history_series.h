@@ -1,13 +1,14 @@
 /* A history as rows of figures, one for each cell and metric, and their changes, judged.
  *
- * 1. A series is one metric of one cell over the lines that have a value of it; the outcome of a cell is
- *    one too (how far it got), and so is a count of instructions. Times of different machines or
- *    compiler flags are different series, counts by another compiler too. A metric that is timed in
- *    one line is timed in all.
- * 2. A series begins anew where the workload is another, and, but for the outcome, where the run got
- *    further or less far than before: what lies on both sides is of different events.
- * 3. In each such stretch changes are looked for (change_points.h): exact figures at any difference,
- *    counts at 1 %, times at `effect`, with `alpha` divided by the number of timed series.
+ * 1. A series is one metric of one cell over the lines that have a value of it; the outcome of a
+ *    cell is one too (how far it got), and so is a count of instructions. Times of different
+ *    machines or compiler flags are different series, counts by another compiler too. A metric that
+ *    is timed in one line is timed in all.
+ * 2. A series begins anew where the workload is another, and, but for the outcome, where the run
+ *    got further or less far than before: what lies on both sides is of different events.
+ * 3. In each such stretch changes are looked for (change_points.h): exact figures at any
+ *    difference, counts at 1 %, times at `effect`, with `alpha` divided by the number of timed
+ *    series.
  * 4. A change is WORSE or BETTER by the metric's direction. Between two lines of one commit it is
  *    AMBIGUOUS: the program is the same.
  * 5. It stands where the newest value of the series, or level of a time, is still on the same side

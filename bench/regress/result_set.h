@@ -87,7 +87,8 @@ bool side_same_value(const struct metric_value *a, const struct metric_value *b)
  * none. */
 const struct side_run *side_differs(const struct side_cell *cell, enum metric metric);
 
-/* The first repetition that ended in another way, or at another event, than the first; NULL: none. */
+/* The first repetition that ended in another way, or at another event, than the first; NULL:
+ * none. */
 const struct side_run *side_ends_apart(const struct side_cell *cell);
 
 /* Is it timed by what it is: of that class, or on a card a time, a rate or a slowdown. */

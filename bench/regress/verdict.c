@@ -664,7 +664,8 @@ void groups_note(size_t folded, FILE *stream)
         fputs("\nOne line for what shares a policy or a figure; --all lists every row.\n", stream);
 }
 
-/* 1. What is timed differs from run to run; what is not must be the same in all repetitions of a cell.
+/* 1. What is timed differs from run to run; what is not must be the same in all repetitions of a
+ *    cell.
  * 2. Of those that differ the first is named, and the first that differs from it. */
 
 static const char *base_of(const char *path)

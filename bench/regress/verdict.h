@@ -1,24 +1,25 @@
 /* Two sides of results, held against each other: a verdict for every figure.
  *
  * 1. Cells are matched by policy, workload, device, way to free, host time and seed. One that only
- *    one side has is said: NO-DATA; those that only the old side has are counted too. So is one whose
- *    workload is another (by its hash).
+ *    one side has is said: NO-DATA; those that only the old side has are counted too. So is one
+ *    whose workload is another (by its hash).
  * 2. The outcome first. A run that failed where it passed before, or at an earlier event, is WORSE;
  *    one that fails later, or passes now, BETTER. Where both sides did not get equally far, their
  *    other figures are of different events: NO-DATA, once for the cell.
  * 3. An exact metric is compared exactly, and its direction is the metric table's. Where that names
  *    none, or a value has become null, or was, a difference is AMBIGUOUS.
  * 4. What is timed: metrics of that class, and on a card those in nanoseconds, per second, and
- *    slowdowns, and any other that is not the same in all repetitions of a side. Only with at
- *    least RANK_TEST_LEAST repetitions a side, on one machine; else NO-DATA. With `effect` the
- *    least change that counts and `alpha` the chance of any false alarm in the whole comparison:
- *    WORSE or BETTER where the rank test says so at alpha, corrected for all the tests that were
- *    made, and the change is at least `effect`; SAME where the interval lies within `effect`, or
- *    the change is surely there and smaller; else AMBIGUOUS. A figure that nothing times and that is
- *    not the same in all repetitions, where no test is made, names two runs that contradict each
- *    other, as do repetitions that do not end alike.
+ *    slowdowns, and any other that is not the same in all repetitions of a side. Only with at least
+ *    RANK_TEST_LEAST repetitions a side, on one machine; else NO-DATA. With `effect` the least
+ *    change that counts and `alpha` the chance of any false alarm in the whole comparison: WORSE or
+ *    BETTER where the rank test says so at alpha, corrected for all the tests that were made, and
+ *    the change is at least `effect`; SAME where the interval lies within `effect`, or the change
+ *    is surely there and smaller; else AMBIGUOUS. A figure that nothing times and that is not the
+ *    same in all repetitions, where no test is made, names two runs that contradict each other, as
+ *    do repetitions that do not end alike.
  * 5. Counts of instructions: over or under by more than VERDICT_INSTRUCTIONS; NO-DATA where another
- *    compiler made the program, or a side has two counts of the same that are further apart than that.
+ *    compiler made the program, or a side has two counts of the same that are further apart than
+ *    that.
  * 6. A figure that is WORSE and has a waiver that has not expired is waived. Waivers are looked for
  *    at the end, with how much worse it is. */
 #ifndef BENCH_REGRESS_VERDICT_H
@@ -131,9 +132,9 @@ struct table *groups_table(void);
 /* Says behind it how to see the rows that were folded, where some were. */
 void groups_note(size_t folded, FILE *stream);
 
-/* A side that contradicts itself: two runs of one cell, or two counts of the same, that cannot both be
- * right. Each of these says so in the row's note, with both places, and returns true; else it leaves
- * the row as it was. */
+/* A side that contradicts itself: two runs of one cell, or two counts of the same, that cannot both
+ * be right. Each of these says so in the row's note, with both places, and returns true; else it
+ * leaves the row as it was. */
 /* Repetitions that end in different ways, or at different events. */
 bool contradiction_of_ends(const struct side_cell *old, const struct side_cell *new_,
                            struct verdict_row *row);

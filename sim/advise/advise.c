@@ -26,8 +26,8 @@ struct advising {
     bool single_fits; /* one of the recorder's own settings does at the capacity in question */
 };
 
-/* Recordings of a framework by somebody who does not see its allocator: which settings were in force
- * is not known, so the defaults stand for them. */
+/* Recordings of a framework by somebody who does not see its allocator: which settings were in
+ * force is not known, so the defaults stand for them. */
 static const struct watcher {
     const char *recorder, *policy, *framework;
 } watchers[] = {
@@ -505,8 +505,8 @@ const struct advise_row *advise_best(const struct advise_result *result)
     return best;
 }
 
-/* Requests are compared as a bag of sizes: workspaces that a library tries out (autotuning) come and
- * go anywhere, and one more of them must not make all that follow look different. */
+/* Requests are compared as a bag of sizes: workspaces that a library tries out (autotuning) come
+ * and go anywhere, and one more of them must not make all that follow look different. */
 
 struct sizes {
     uint64_t *at;

@@ -1,13 +1,15 @@
 /* Which settings would let a recorded program run in less memory, and what they cost.
  *
- * 1. The recording is held against the policy that imitates its allocator (sim/fidelity/fidelity.h). Where the
- *    program released its cache, that is put into the trace: it would do so under any setting. Memory
- *    that the allocator gave back under pressure is told from that.
+ * 1. The recording is held against the policy that imitates its allocator
+ *    (sim/fidelity/fidelity.h). Where the program released its cache, that is put into the trace:
+ *    it would do so under any setting. Memory that the allocator gave back under pressure is told
+ *    from that.
  * 2. The recorder's own framework comes first: what was recorded, the defaults, every setting that
  *    a user can change, and their pairs; other policies apart.
- * 3. Each is replayed with all of the card (peaks), and at the capacity in question (does it fit, how
- *    much slower). Then the lowest capacity above which all that were tried pass is looked for
- *    (trial_safe). A pair is looked at further only where it does with 1 % less than the better half.
+ * 3. Each is replayed with all of the card (peaks), and at the capacity in question (does it fit,
+ *    how much slower). Then the lowest capacity above which all that were tried pass is looked for
+ *    (trial_safe). A pair is looked at further only where it does with 1 % less than the better
+ *    half.
  * 4. Own settings and other policies are each ranked by that capacity, then by slowdown; those that
  *    take more than twice the time come last.
  * 5. A trace that ends in a failure holds only what came before: live bytes of its completed steps
@@ -86,11 +88,12 @@ void advise_result_close(struct advise_result *result);
 enum advise_fit { ADVISE_FITS, ADVISE_FITS_NOT, ADVISE_UNSURE };
 enum advise_fit advise_fits(const struct advise_row *row);
 
-/* The row to take: of the recorder's own that fit, the recorded one if it does; else the single setting
- * with the least slowdown at the capacity in question; else the pair. NULL: none fits. */
+/* The row to take: of the recorder's own that fit, the recorded one if it does; else the single
+ * setting with the least slowdown at the capacity in question; else the pair. NULL: none fits. */
 const struct advise_row *advise_best(const struct advise_result *result);
 
-/* How well one recorded setting is predicted from another: the same program, recorded under both. */
+/* How well one recorded setting is predicted from another: the same program, recorded under
+ * both. */
 struct whatif {
     /* Requests of both recordings; those that only one of them holds, as sizes go. */
     uint64_t requests_from, requests_to, only_from, only_to;

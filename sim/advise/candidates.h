@@ -1,5 +1,5 @@
-/* The settings of an allocator that a user can change, one by one and in pairs, as policy specs; and
- * the other policies there are. */
+/* The settings of an allocator that a user can change, one by one and in pairs, as policy specs;
+ * and the other policies there are. */
 #ifndef SIM_ADVISE_CANDIDATES_H
 #define SIM_ADVISE_CANDIDATES_H
 
@@ -25,8 +25,8 @@ struct candidates {
     size_t count, room;
 };
 
-/* All for a recording of `recorder` ("torch 2.11.0", "xla 0.6", ...; "" is nobody): first `given`, the
- * recorded setting without its limit, then the framework's defaults, single settings and pairs;
+/* All for a recording of `recorder` ("torch 2.11.0", "xla 0.6", ...; "" is nobody): first `given`,
+ * the recorded setting without its limit, then the framework's defaults, single settings and pairs;
  * last, where `others` is set, every ranked policy that is none of these. candidates_close. */
 enum ar_status candidates_list(const char *recorder, const char *given, bool others,
                                struct candidates *out, struct ar_error *error) AR_STATUS_CHECKED;

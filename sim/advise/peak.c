@@ -174,8 +174,9 @@ enum ar_status holders_find(struct trace_source *source, uint64_t end, struct ho
     return status;
 }
 
-/* How: both traces are read side by side, by the events of blocks alone. After each request stands a
- * line; those that no batch of at least 1 has as the highest are dropped, whenever many have come. */
+/* How: both traces are read side by side, by the events of blocks alone. After each request stands
+ * a line; those that no batch of at least 1 has as the highest are dropped, whenever many have
+ * come. */
 
 #define LINES_LEAST 4096 /* before any is dropped */
 

@@ -151,9 +151,9 @@ enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releas
 
 /* How:
  *
- * 1. What was held at most is the least that the limit can have been. Where memory went back and more
- *    was made right after, the limit was less than what was held before and the new segment together,
- *    if pressure it was.
+ * 1. What was held at most is the least that the limit can have been. Where memory went back and
+ *    more was made right after, the limit was less than what was held before and the new segment
+ *    together, if pressure it was.
  * 2. The recording is held against the policy at the first, and at one byte less than the least of
  *    the others that are no less, and so on upward; the one that leaves the fewest releases to the
  *    program is taken, if that is fewer than without a limit.

@@ -6,7 +6,8 @@
 #include "sim/fidelity/fidelity.h"
 #include "workloads/trace/source.h"
 
-/* A recording made ready for other settings: what its program did by itself put into it as events. */
+/* A recording made ready for other settings: what its program did by itself put into it as
+ * events. */
 struct prepared {
     struct trace_source *trace;          /* the caller closes it */
     bool has_failed_request;             /* the recording ends with a request that was not served */
@@ -17,7 +18,8 @@ struct prepared {
     uint64_t last_step_end; /* events up to and with the mark of the last completed step; 0: none */
 };
 
-/* Copies the trace into memory, with a release of the cache before each of those events, which rise. */
+/* Copies the trace into memory, with a release of the cache before each of those events, which
+ * rise. */
 enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releases, size_t count,
                              struct prepared *out, struct ar_error *error) AR_STATUS_CHECKED;
 
@@ -27,8 +29,8 @@ struct pressure {
     uint64_t least_bytes, most_bytes; /* the limit lies between them; 0, 0: there is none */
 };
 
-/* Looks for a limit under which the policy of `text`, which agrees with the recording by `held`, does
- * the same with fewer releases by the program; `held` becomes what it finds then. */
+/* Looks for a limit under which the policy of `text`, which agrees with the recording by `held`,
+ * does the same with fewer releases by the program; `held` becomes what it finds then. */
 enum ar_status pressure_find(struct trace_source *source, const char *text, uint64_t seed,
                              struct fidelity_result *held, struct pressure *out,
                              struct ar_error *error) AR_STATUS_CHECKED;

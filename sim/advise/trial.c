@@ -337,12 +337,12 @@ enum ar_status trial_each(struct trace_source *trace, unsigned jobs, size_t coun
 
 /* How:
  *
- * 1. A block that is let go and completes later is given to the policy as one that a stream of its own
- *    uses, which the trace does not have. So it completes inside of the policy.
+ * 1. A block that is let go and completes later is given to the policy as one that a stream of its
+ *    own uses, which the trace does not have. So it completes inside of the policy.
  * 2. The fence of such a stream is done when the recording says that the block is complete, or when
  *    somebody waits for it. The backing's other hooks stay the device's own.
- * 3. A policy that keeps no blocks from other streams has it back when it is let go: streams wait for
- *    each other then. So has the driver's pool, whose inside cannot be seen.
+ * 3. A policy that keeps no blocks from other streams has it back when it is let go: streams wait
+ *    for each other then. So has the driver's pool, whose inside cannot be seen.
  * 4. The policy polls when a block completes, as if it had been about to serve a request: recorded
  *    completions are those that were seen.
  *

@@ -52,10 +52,10 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
                          struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The lowest capacity above which all that were tried pass: from what the policy took `alone` (with
- * all of the card; at most four times the live peak) down in steps of 5 %, below twice the live peak
- * 2 %, of that peak (at least 2 MiB) to the first failure, then by halving to 2 MiB. One that does not
- * pass where that begins, since it leaves a part of the card to others, is looked for from four times
- * the live peak on. 0: it does not pass there either. */
+ * all of the card; at most four times the live peak) down in steps of 5 %, below twice the live
+ * peak 2 %, of that peak (at least 2 MiB) to the first failure, then by halving to 2 MiB. One that
+ * does not pass where that begins, since it leaves a part of the card to others, is looked for from
+ * four times the live peak on. 0: it does not pass there either. */
 enum ar_status trial_search(const struct trial_setup *setup, struct trace_source *trace,
                             const char *policy, const struct trial *alone, uint64_t *safe_bytes,
                             struct ar_error *error) AR_STATUS_CHECKED;
@@ -78,7 +78,8 @@ enum ar_status trial_each(struct trace_source *trace, unsigned jobs, size_t coun
 /* Stands around a policy that waits for pending frees where memory is short. In a recording that
  * tells when blocks completed, but not what for, they complete then, or earlier where the policy
  * waits for them: as they would have. */
-/* Puts it around the session's policy, before the first request. `streams`: of the trace. HOST_MEMORY. */
+/* Puts it around the session's policy, before the first request. `streams`: of the trace.
+ * HOST_MEMORY. */
 enum ar_status waiting_wrap(struct session *session, uint32_t streams,
                             struct ar_error *error) AR_STATUS_CHECKED;
 
@@ -91,14 +92,14 @@ typedef enum ar_status doubt_ask(const struct trial_setup *setup, struct trace_s
 /* A trial that failed, once more with `trace`, in which what a library tries out may fail. */
 doubt_ask doubt_tries AR_STATUS_CHECKED;
 
-/* Any trial but with all of the card, once more with blocks that other streams used free at once: under
- * another setting they may complete earlier than was recorded. Or later, or some of them: so room for the
- * largest of them more or less must make no difference either. */
+/* Any trial but with all of the card, once more with blocks that other streams used free at once:
+ * under another setting they may complete earlier than was recorded. Or later, or some of them: so
+ * room for the largest of them more or less must make no difference either. */
 doubt_ask doubt_late AR_STATUS_CHECKED;
 
-/* Any trial but with all of the card, once more with `trace`, in which the program releases no cache by
- * itself: where the recorded setting does not do what was recorded, releases may have been the allocator's
- * own. */
+/* Any trial but with all of the card, once more with `trace`, in which the program releases no
+ * cache by itself: where the recorded setting does not do what was recorded, releases may have been
+ * the allocator's own. */
 doubt_ask doubt_releases AR_STATUS_CHECKED;
 
 #endif

@@ -1,5 +1,5 @@
-/* A run taken apart at its first failure: what was asked for, what was free and at which price, which
- * blocks stand between the free ranges, why it failed, and what would have helped.
+/* A run taken apart at its first failure: what was asked for, what was free and at which price,
+ * which blocks stand between the free ranges, why it failed, and what would have helped.
  *
  * 1. The trace is replayed up to its first failure. The policy and the device stay as they are
  *    then; an observer has kept which request each block came from.
@@ -29,8 +29,8 @@ struct explain_pin {
     bool in_stretch;
 };
 
-/* How the free bytes f lie in n holes, for a request of s bytes. The last two are the Linux kernel's
- * (mm/vmstat.c). */
+/* How the free bytes f lie in n holes, for a request of s bytes. The last two are the Linux
+ * kernel's (mm/vmstat.c). */
 struct explain_indices {
     double external; /* external fragmentation: 1 - largest hole / f; 0 where f is 0 */
     double unusable; /* unusable free index: the part of f that no piece of s has; 1 where f is 0 */

@@ -197,12 +197,14 @@ enum ar_status message_read(const char *text, size_t bytes, struct message *self
 
 /* The wordings of CuPy's pool and of RAPIDS RMM:
  *   CuPy   Out of memory allocating N bytes [(allocated so far: N bytes[, limit set to: N bytes])]
- *          with commas between thousands; "so far" is all that the pool holds, used or not
- *   RMM    [std::bad_alloc: out_of_memory:] CUDA error | RMM failure at ...: Maximum pool size exceeded |
+ *          with commas between thousands; "so far" is all that the pool holds, used or not RMM
+ *          [std::bad_alloc: out_of_memory:] CUDA error | RMM failure at ...: Maximum pool size
+ *          exceeded |
  *          Exceeded memory limit (failed to allocate S) [at ...] [: Not enough room to grow,
  *          current/max/try size = S, S, S]     (before 25.04 without sizes)
  *   RMM's log   [A][Stream P][Upstream NB][FAILURE maximum pool size exceeded: ...]
- * A limit stands for what there is in all, and what it leaves for what is free: more is not known. */
+ * A limit stands for what there is in all, and what it leaves for what is free: more is not
+ * known. */
 
 /* The size right after the words, which stand in [from, to). */
 static size_t size_after(const struct message_text *text, const char *words, size_t from, size_t to,

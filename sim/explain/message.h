@@ -1,5 +1,5 @@
-/* An out-of-memory message of PyTorch, TensorFlow, JAX, CuPy or RMM, as people paste it: what it says in
- * figures, and why the request failed, as far as the figures tell.
+/* An out-of-memory message of PyTorch, TensorFlow, JAX, CuPy or RMM, as people paste it: what it
+ * says in figures, and why the request failed, as far as the figures tell.
  *
  * 1. The text is freed of what terminals, logs and quotes put into it (message_text.h).
  * 2. The wordings of the frameworks' versions are looked for (message_torch.c,
@@ -92,9 +92,9 @@ struct message {
     bool close;            /* a comparison that decided is closer than the figures are exact */
 };
 
-/* Reads such a message in the text, the first (of a request that is told of more than once, where it
- * is told of in full). INVALID: there is none, or it does not say how much
- * was asked for, with a sentence. */
+/* Reads such a message in the text, the first (of a request that is told of more than once, where
+ * it is told of in full). INVALID: there is none, or it does not say how much was asked for, with a
+ * sentence. */
 enum ar_status message_read(const char *text, size_t bytes, struct message *self,
                             struct ar_error *error) AR_STATUS_CHECKED;
 

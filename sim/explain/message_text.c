@@ -15,7 +15,8 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* An escape character, as itself or written out as programs' source and JSON do: its length, or 0. */
+/* An escape character, as itself or written out as programs' source and JSON do: its length, or
+ * 0. */
 static size_t escape_mark(const char *text, size_t at, size_t bytes)
 {
     static const char *const marks[] = {"\033", "\\u001b", "\\x1b", "\\033", "\\e"};

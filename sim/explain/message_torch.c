@@ -1,9 +1,10 @@
-/* PyTorch's wordings, as its allocators' sources had them from 1.0 on:
- *   1.0 to 1.3   Tried to allocate S (GPU N; S total capacity; S already allocated; S free; S cached)
- *                where "cached" is what is held and unused
- *   1.4 to 2.0   ...; S free; [S allowed;] S reserved in total by PyTorch)
- *   2.1 on       Tried to allocate S. GPU N has a total capac(i)ty of S of which S is free. [Process N
- *                has S memory in use.].. [Including non-PyTorch memory, this process has S memory in
+/* PyTorch's wordings, as its allocators' sources had them from 1.0 on: 1.0 to 1.3   Tried to
+ * allocate S (GPU N; S total capacity; S already allocated; S free; S cached)
+ *                where "cached" is what is held and unused 1.4 to 2.0   ...; S free; [S allowed;] S
+ *                reserved in total by PyTorch) 2.1 on       Tried to allocate S. GPU N has a total
+ *                capac(i)ty of S of which S is free. [Process N
+ *                has S memory in use.].. [Including non-PyTorch memory, this process has S memory
+ *                in
  *                use.] [S allowed;] Of the allocated memory S is allocated by PyTorch, [with S
  *                allocated in private pools (e.g., CUDA Graphs),] and S is reserved by PyTorch but
  *                unallocated.

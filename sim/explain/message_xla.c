@@ -1,19 +1,18 @@
 /* The wordings of TensorFlow, and of XLA's runtime under JAX, which share the allocator (BFC):
- *   Allocator (GPU_0_bfc) ran out of memory trying to allocate S (rounded to N)requested by op ...
- *   ... trying to allocate S with freed_by_count=0. The caller indicates that this is not a failure
- *   OOM when allocating tensor with shape[A,B,..] and type T on ... by allocator GPU_0_bfc
- *   Limit: N InUse: N MaxInUse: N ... LargestFreeBlock: N     (statistics, bytes)
- *   total_region_allocated_bytes_: N memory_limit_: N available bytes: N     (the same dump)
- *   gpu_async_0 cuMemAllocAsync failed to allocate N bytes: ... Free memory/Total memory: N/N
- *   RESOURCE_EXHAUSTED: Out of memory [while] trying to allocate N bytes | S
- *   Out of memory allocating N bytes; Failed to allocate request for S (NB) on device ordinal N
- *   failed to allocate S (N bytes) from device: CUDA_ERROR_OUT_OF_MEMORY
- *   Attempting to allocate | reserve S. That was not possible. There are S free. [The largest
- *   contiguous region of free memory is S due to fragmentation.]     (TPU)
- *   Ran out of memory in memory space hbm | vmem. Used S of S hbm.     (TPU, a program that cannot fit)
- *   Allocation (size=N) would exceed memory (size=N)     (TPU)
- * What the allocator may still take under its limit ("available bytes") stands for what is free on the card:
- * more is not known. TPUs have one pool for all of their memory. */
+ * Allocator (GPU_0_bfc) ran out of memory trying to allocate S (rounded to N)requested by op ...
+ * ... trying to allocate S with freed_by_count=0. The caller indicates that this is not a failure
+ * OOM when allocating tensor with shape[A,B,..] and type T on ... by allocator GPU_0_bfc Limit: N
+ * InUse: N MaxInUse: N ... LargestFreeBlock: N     (statistics, bytes)
+ * total_region_allocated_bytes_: N memory_limit_: N available bytes: N     (the same dump)
+ * gpu_async_0 cuMemAllocAsync failed to allocate N bytes: ... Free memory/Total memory: N/N
+ * RESOURCE_EXHAUSTED: Out of memory [while] trying to allocate N bytes | S Out of memory allocating
+ * N bytes; Failed to allocate request for S (NB) on device ordinal N failed to allocate S (N bytes)
+ * from device: CUDA_ERROR_OUT_OF_MEMORY Attempting to allocate | reserve S. That was not possible.
+ * There are S free. [The largest contiguous region of free memory is S due to fragmentation.]
+ * (TPU) Ran out of memory in memory space hbm | vmem. Used S of S hbm.     (TPU, a program that
+ * cannot fit) Allocation (size=N) would exceed memory (size=N)     (TPU) What the allocator may
+ * still take under its limit ("available bytes") stands for what is free on the card: more is not
+ * known. TPUs have one pool for all of their memory. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -214,7 +213,8 @@ static void read_in_use(const struct message_text *text, size_t from, size_t to,
     }
 }
 
-/* Over the driver's own pool, TensorFlow does tell what is free: then its limit is one of its own. */
+/* Over the driver's own pool, TensorFlow does tell what is free: then its limit is one of its
+ * own. */
 static void read_card(const struct message_text *text, struct message *self)
 {
     static const char words[] = "freememory/totalmemory:";

@@ -1,8 +1,8 @@
 /* How:
  *
  * 1. A cause that came to light in a replay after it was needed holds from the next one on.
- * 2. After a difference the other explanations of what was recorded for that request are tried, one by
- *    one: that it waited for the completions before it, and each cause of what was given back.
+ * 2. After a difference the other explanations of what was recorded for that request are tried, one
+ *    by one: that it waited for the completions before it, and each cause of what was given back.
  *    At most four replays a request. If none fits, the first difference is reported.
  * 3. Some causes leave the same events and differ in what is counted only: whether the program
  *    released its cache right before a request, or the request was retried, after the limit was

@@ -187,7 +187,8 @@ static enum ar_status attempt_run(void *argument, struct ar_error *error)
     return status;
 }
 
-/* Where the recording does not tell: the card of the default device, or one that holds all of it. */
+/* Where the recording does not tell: the card of the default device, or one that holds all of
+ * it. */
 static enum ar_status card_bytes(const struct trace_info *info, const struct recording *recording,
                                  uint64_t *bytes, struct ar_error *error)
 {
@@ -284,15 +285,15 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
                : ar_error_set(error, AR_INVALID, "%s: its settings are too long", info->name);
 }
 
-/* How: the notes of the recording's end (FORMAT.md, "Notes") and the ranges of the policy's walk, both
- * by address, side by side.
+/* How: the notes of the recording's end (FORMAT.md, "Notes") and the ranges of the policy's walk,
+ * both by address, side by side.
  *
  * 1. Address space without memory is not compared: a snapshot tells of mapped pages only.
  * 2. Blocks must be the same in address, size, state and, where both tell it, the size asked for.
- * 3. The segment that a block lies in must have the stream and pool of the policy's, and begin where
- *    it does, unless it is a run of pages of a range.
- * 4. A trace that has let-gos and no completion behind any is one whose let-gos are final (FORMAT.md):
- *    its end cannot be compared where blocks are pending there. */
+ * 3. The segment that a block lies in must have the stream and pool of the policy's, and begin
+ *    where it does, unless it is a run of pages of a range.
+ * 4. A trace that has let-gos and no completion behind any is one whose let-gos are final
+ *    (FORMAT.md): its end cannot be compared where blocks are pending there. */
 
 static bool is_verb(const char *text, const char *verb)
 {
@@ -536,10 +537,10 @@ enum ar_status recorded_final_compare(struct recorded_device *device,
     return ranges.failed ? AR_HOST_MEMORY : AR_OK;
 }
 
-/* Why: an allocator that is short of memory waits for all pending frees after it has looked for a free
- * block, and does not look again. A recording has these completions before the request, like
- * those that came before it looked. So completions must happen inside of the policy, and the
- * device decides which it sees when it polls (done) and which only when it waits. */
+/* Why: an allocator that is short of memory waits for all pending frees after it has looked for a
+ * free block, and does not look again. A recording has these completions before the request, like
+ * those that came before it looked. So completions must happen inside of the policy, and the device
+ * decides which it sees when it polls (done) and which only when it waits. */
 
 struct deferring {
     struct forward forward;

@@ -440,14 +440,14 @@ uint64_t recorded_range_bytes(const struct recording *recording, uint64_t addres
  *
  * Where segments of a private pool are among them, the program has given that pool up before.
  *
- * Completions that come right before a request, or a group of it, are either seen by the
- * allocator when it begins to serve the request, or complete because it waits for them when it is
- * short of memory, after it has looked for a free block. Those that come after memory was made for
- * the request are of the latter kind, and so are they from the one on with which a block would have
- * been found, where memory was made for the request all the same and the program did not release its
- * cache. The others are taken for the former, unless this leads to a difference: then the recording
- * is replayed again with the latter. Where it waited and nothing went back, the device had refused
- * it memory, too.
+ * Completions that come right before a request, or a group of it, are either seen by the allocator
+ * when it begins to serve the request, or complete because it waits for them when it is short of
+ * memory, after it has looked for a free block. Those that come after memory was made for the
+ * request are of the latter kind, and so are they from the one on with which a block would have
+ * been found, where memory was made for the request all the same and the program did not release
+ * its cache. The others are taken for the former, unless this leads to a difference: then the
+ * recording is replayed again with the latter. Where it waited and nothing went back, the device
+ * had refused it memory, too.
  *
  * Where the replay comes to a difference inside of a group by 3 or 4, fidelity.c tries the other
  * causes in turn. */

@@ -126,9 +126,9 @@ enum ar_status recording_read(struct trace_source *source, struct recording *out
                               struct ar_error *error) AR_STATUS_CHECKED;
 void recording_close(struct recording *recording);
 
-/* How long a range at `address` can be, `bytes` at most, of which nothing above `top` was ever mapped:
- * pages are mapped from the lower end up, so where some are mapped `gap_bytes` and more above all that
- * were, another range begins. */
+/* How long a range at `address` can be, `bytes` at most, of which nothing above `top` was ever
+ * mapped: pages are mapped from the lower end up, so where some are mapped `gap_bytes` and more
+ * above all that were, another range begins. */
 uint64_t recorded_range_bytes(const struct recording *recording, uint64_t address, uint64_t top,
                               uint64_t gap_bytes, uint64_t bytes);
 

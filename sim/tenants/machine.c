@@ -120,9 +120,11 @@ enum ar_status tenant_place(const struct tenant_setup *setup, const struct proce
 
 /* See pinned_view.h.
  *
- * 1. Events are copied, span by span. A request whose keys say space=pinned keeps its bytes; another has none.
+ * 1. Events are copied, span by span. A request whose keys say space=pinned keeps its bytes;
+ *    another has none.
  * 2. Keys are given without the space, so that the engine takes the request to the policy.
- * 3. Memory that the trace holds outside of the pool is the card's: such an event becomes a note. */
+ * 3. Memory that the trace holds outside of the pool is the card's: such an event becomes a
+ * note. */
 
 #define SPAN 256
 

@@ -14,9 +14,11 @@
  *               per_process_gpu_memory_fraction, allow_growth, num_virtual_devices_per_gpu,
  *               gpu_system_memory_size_in_mb, internal_fragmentation_fraction,
  *               use_unified_memory, disallow_retry_on_allocation_failure, virtual_devices =
- *               AR_MIB AR_MIB.. / AR_MIB.. (a list a GPU), virtual_device_priorities, virtual_device_ordinals
+ *               AR_MIB AR_MIB.. / AR_MIB.. (a list a GPU), virtual_device_priorities,
+ *               virtual_device_ordinals
  *                                                       (of GPUOptions)
- *               build = release | debug | tegra | pluggable | 1.x: which leave the system unlike amounts
+ *               build = release | debug | tegra | pluggable | 1.x: which leave the system unlike
+ *               amounts
  *               initialize = yes                         (the first operation)
  *   jax         gpu_system_memory_size = BYTES: of the pool, whatever its name says
  *   torch       set_per_process_memory_fraction = CARD|all FRACTION
@@ -142,8 +144,8 @@ enum ar_status process_tensorflow(struct process_reading *self) AR_STATUS_CHECKE
 enum ar_status process_jax(struct process_reading *self) AR_STATUS_CHECKED;
 enum ar_status process_torch(struct process_reading *self) AR_STATUS_CHECKED;
 
-/* GPUOptions.experimental.virtual_devices, as gpu_device.cc checks it: lists of memory limits, one for each
- * GPU in the order in which they are seen. */
+/* GPUOptions.experimental.virtual_devices, as gpu_device.cc checks it: lists of memory limits, one
+ * for each GPU in the order in which they are seen. */
 #define VIRTUAL_MOST 16 /* devices of a GPU */
 
 enum virtual_key { VIRTUAL_LIMITS, VIRTUAL_PRIORITIES, VIRTUAL_ORDINALS, VIRTUAL_KEYS };
@@ -159,7 +161,8 @@ struct process_virtual {
 enum ar_status process_virtual_line(struct process_virtual *self, struct process_reading *reading,
                                     const struct process_line *line, bool *taken) AR_STATUS_CHECKED;
 
-/* What the framework says to them when it makes its devices, with `gpu_count` GPUs that it may use. */
+/* What the framework says to them when it makes its devices, with `gpu_count` GPUs that it may
+ * use. */
 enum ar_status process_virtual_check(const struct process_virtual *self,
                                      struct process_reading *reading,
                                      const struct process_line *line,

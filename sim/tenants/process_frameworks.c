@@ -20,9 +20,10 @@
  * 4. The default limit is what is free less what the system is left, or a fraction of the card's
  *    total; TF_DEVICE_MIN_SYS_MEMORY_IN_MB, then gpu_system_memory_size_in_mb, replace either.
  * 5. TF_FORCE_GPU_ALLOW_GROWTH replaces growth, where it is "true" or "false".
- * 6. TF_GPU_ALLOCATOR chooses another allocator than best fit. Best fit waits ten seconds before a failure;
- *    cuda_malloc_async waits for the stream and tries once more; cuda_malloc does neither.
- * 7. Pinned host memory is a growing best-fit pool of its own: TF_GPU_HOST_MEM_LIMIT_IN_MB, 2^17 MiB. */
+ * 6. TF_GPU_ALLOCATOR chooses another allocator than best fit. Best fit waits ten seconds before a
+ *    failure; cuda_malloc_async waits for the stream and tries once more; cuda_malloc does neither.
+ * 7. Pinned host memory is a growing best-fit pool of its own: TF_GPU_HOST_MEM_LIMIT_IN_MB, 2^17
+ *    MiB. */
 
 #define LOGICAL_MOST 16
 #define NO_LIMIT     UINT64_MAX /* of a logical device: none given */
@@ -274,7 +275,8 @@ static enum ar_status add_pool(struct tensorflow *self, size_t card, uint64_t li
     return AR_OK;
 }
 
-/* `count`: of the limits in `mib`, one for each pool; 0: one pool of the default limit, or equal parts. */
+/* `count`: of the limits in `mib`, one for each pool; 0: one pool of the default limit, or equal
+ * parts. */
 static enum ar_status make_pools(struct tensorflow *self, size_t card, const uint64_t *mib,
                                  size_t count, bool grows)
 {
@@ -609,12 +611,13 @@ enum ar_status process_torch(struct process_reading *self)
 /* JAX's settings: the environment alone.
  *
  * 1. The limit is a fraction, 0.75, of the card's total memory, taken at once or, without
- *    XLA_PYTHON_CLIENT_PREALLOCATE, grown into. "0.3-0.8" under its newer name: a first region of the
- *    one part, and growth up to the other.
+ *    XLA_PYTHON_CLIENT_PREALLOCATE, grown into. "0.3-0.8" under its newer name: a first region of
+ *    the one part, and growth up to the other.
  * 2. The fraction has two names; both at once raise ValueError.
  * 3. XLA_PYTHON_CLIENT_ALLOCATOR: default and bfc; platform asks the driver each time; cuda_async
  *    is the driver's pool, which waits for the stream and tries once more; vmm maps pages.
- * 4. gpu_system_memory_size, an option of XLA, is the size of the pool in bytes and goes before the fraction.
+ * 4. gpu_system_memory_size, an option of XLA, is the size of the pool in bytes and goes before the
+ *    fraction.
  * 5. Pinned host memory is a growing pool of 64 GiB. */
 
 /* What it starts with and what it may come to, as parts of the total. */

@@ -1,5 +1,5 @@
-/* One pool of one process at work: a device, a policy, a workload behind a gate, and a replay that is
- * driven in turns. Nobody outside of this folder includes it. */
+/* One pool of one process at work: a device, a policy, a workload behind a gate, and a replay that
+ * is driven in turns. Nobody outside of this folder includes it. */
 #ifndef SIM_TENANTS_RUNNER_H
 #define SIM_TENANTS_RUNNER_H
 
@@ -43,7 +43,8 @@ struct runner {
 };
 
 /* Opens everything at the first event. The runner stays where it is. `others_bytes` is what the
- * card's other users hold. REFUSED: the context does not fit. Else INVALID. `again` as in replay_config. */
+ * card's other users hold. REFUSED: the context does not fit. Else INVALID. `again` as in
+ * replay_config. */
 enum ar_status runner_open(struct runner *runner, const struct ar_spec *device, const char *policy,
                            const char *workload, uint64_t context_bytes, uint64_t others_bytes,
                            bool (*again)(void *, const struct ar_policy_request *), void *argument,

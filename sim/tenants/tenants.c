@@ -289,7 +289,8 @@ static enum ar_status arrive(struct tenant *tenant, uint64_t time_ns, struct ar_
             *error = why;
         return ar_error_prefix(error, status, "process %s", tenant->setup->name);
     }
-    /* How soon one that has come asks for the first time, nothing says: a microsecond, or a second. */
+    /* How soon one that has come asks for the first time, nothing says: a microsecond, or a
+     * second. */
     if (tenant->schedule->tenants->free)
         time_ns += DELAY_NS << ar_rng_below(&tenant->schedule->rng, DELAYS);
     tenant->retry_ns = tenant->process.retries ? tenant->process.retry_ms * 1000000 : 0;
@@ -389,8 +390,8 @@ static enum ar_status round_of_all(struct schedule *self, struct ar_error *error
     return status == AR_OK ? arrivals(self, latest_ns, error) : status;
 }
 
-/* The process that is furthest behind and not in a wait; NULL: none is there. Of several, as of those
- * that came at once, any: nothing says which of them a machine would let go first. */
+/* The process that is furthest behind and not in a wait; NULL: none is there. Of several, as of
+ * those that came at once, any: nothing says which of them a machine would let go first. */
 static struct tenant *furthest_behind(struct schedule *self)
 {
     struct tenant *found = NULL;

@@ -1,24 +1,25 @@
 /* Several processes, each with its settings and workloads, on the cards of one machine.
  *
- * 1. A process has a pool on each card that it sees, and a workload in each pool. Beside the pools it
- *    holds its context: a constant on each of its cards.
- * 2. What one holds of a card, another cannot have: before a process takes its turn its device is told
- *    what all others hold there.
- * 3. barriered: in each round every process that is there takes one step, in the order in which they
- *    are given, and waits for the others: one outcome. free: the process whose clock is furthest
- *    behind goes on for a number of events that the seed draws; one that has come looks at its cards
- *    at once, and begins a microsecond to a second later. Each seed is one interleaving, and many
- *    seeds are the set of outcomes.
- * 4. A process arrives when the others have come so many rounds (steps, where free), and leaves after
- *    as many as are given, when its workload ends or when a request fails; what it held is free then,
- *    unless it stays.
- * 5. Where the framework waits before a failure (TensorFlow's ten seconds), and the mode is free, the others
- *    go on for so long, and the request is tried again when one of them has given memory back.
- *    Barriered, nobody else moves: it has waited and fails. A setup may set another wait, which no
- *    framework lets its user do: so that many trials of a pair that fails take less than hours.
- * 6. With `pinned` a process has a pool of pinned host memory, too, for the requests of its first workload that
- *    say space=pinned. The host's memory is one for all processes, with a capacity of its own; what pinning
- *    takes in time is not modelled.
+ * 1. A process has a pool on each card that it sees, and a workload in each pool. Beside the pools
+ *    it holds its context: a constant on each of its cards.
+ * 2. What one holds of a card, another cannot have: before a process takes its turn its device is
+ *    told what all others hold there.
+ * 3. barriered: in each round every process that is there takes one step, in the order in which
+ *    they are given, and waits for the others: one outcome. free: the process whose clock is
+ *    furthest behind goes on for a number of events that the seed draws; one that has come looks at
+ *    its cards at once, and begins a microsecond to a second later. Each seed is one interleaving,
+ *    and many seeds are the set of outcomes.
+ * 4. A process arrives when the others have come so many rounds (steps, where free), and leaves
+ *    after as many as are given, when its workload ends or when a request fails; what it held is
+ *    free then, unless it stays.
+ * 5. Where the framework waits before a failure (TensorFlow's ten seconds), and the mode is free,
+ *    the others go on for so long, and the request is tried again when one of them has given memory
+ *    back. Barriered, nobody else moves: it has waited and fails. A setup may set another wait,
+ *    which no framework lets its user do: so that many trials of a pair that fails take less than
+ *    hours.
+ * 6. With `pinned` a process has a pool of pinned host memory, too, for the requests of its first
+ *    workload that say space=pinned. The host's memory is one for all processes, with a capacity of
+ *    its own; what pinning takes in time is not modelled.
  * 7. The cards' time is not shared: kernels of two processes run as if each had the card. What one
  *    process does to another's speed here is what its memory does. */
 #ifndef SIM_TENANTS_TENANTS_H
@@ -118,8 +119,8 @@ struct tenants {
     void *argument;
 };
 
-/* `results`: one for each setup. OK whatever became of the processes. INVALID where a setup cannot be:
- * a workload or policy that is none. */
+/* `results`: one for each setup. OK whatever became of the processes. INVALID where a setup cannot
+ * be: a workload or policy that is none. */
 enum ar_status tenants_run(const struct tenants *tenants, struct tenant_result *results,
                            struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -1,5 +1,6 @@
-/* A stand-in for the management library of NVIDIA cards, built by test_card.sh: two cards, the first of which was
- * throttled and shared. Only what bench/machine/nvml.c asks for, and not all of that. */
+/* A stand-in for the management library of NVIDIA cards, built by test_card.sh: two cards, the
+ * first of which was throttled and shared. Only what bench/machine/nvml.c asks for, and not all of
+ * that. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The skeleton as the inside of another policy, for the shared objects that tests build: its functions,
- * and its hooks but for create and alloc. */
+/* The skeleton as the inside of another policy, for the shared objects that tests build: its
+ * functions, and its hooks but for create and alloc. */
 #ifndef TESTS_CLI_ON_SKELETON_H
 #define TESTS_CLI_ON_SKELETON_H
 

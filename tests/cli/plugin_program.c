@@ -1,5 +1,6 @@
-/* plugin_program LIBRARY: a program that takes its memory from the plug-in: a seeded mix of requests, uses on
- * two more streams and frees, with a step every hundred. Built by test_plugin.sh. */
+/* plugin_program LIBRARY: a program that takes its memory from the plug-in: a seeded mix of
+ * requests, uses on two more streams and frees, with a step every hundred. Built by
+ * test_plugin.sh. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

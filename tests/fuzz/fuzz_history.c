@@ -1,5 +1,5 @@
-/* Histories of results: whatever the bytes, they are read, judged and shown, or refused with a sentence
- * that names the file. */
+/* Histories of results: whatever the bytes, they are read, judged and shown, or refused with a
+ * sentence that names the file. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,8 +11,8 @@
 #include "sim/device.h"
 #include "sim/replay.h"
 
-/* `equal`: the card does what the simulated device does with the card's addresses. `verify`: every byte of
- * every block is checked. */
+/* `equal`: the card does what the simulated device does with the card's addresses. `verify`: every
+ * byte of every block is checked. */
 enum cells_task { CELLS_EQUAL, CELLS_VERIFY };
 
 struct cell {
@@ -86,8 +86,8 @@ struct cell_call {
     bool refused;
 };
 
-/* Plays the trace, which is rewound, with a fresh policy on a fresh device. Where `tape` has room to keep rows
- * and calls (`keep`) it gets them. */
+/* Plays the trace, which is rewound, with a fresh policy on a fresh device. Where `tape` has room
+ * to keep rows and calls (`keep`) it gets them. */
 enum ar_status cell_play(const char *policy, const char *device, struct trace_source *trace,
                          enum replay_frees frees, bool verify, bool keep, struct cell_tape *tape,
                          struct ar_error *error) AR_STATUS_CHECKED;
@@ -97,8 +97,8 @@ void cell_tape_close(struct cell_tape *tape);
 void cell_compare(const struct cell_tape *card, const struct cell_tape *sim, char *text,
                   size_t text_bytes);
 
-/* Runs all cells that are not good yet, prints a line for each as it ends, also into the file of the wish.
- * The exit status of the program. */
+/* Runs all cells that are not good yet, prints a line for each as it ends, also into the file of
+ * the wish. The exit status of the program. */
 int cells_crew_run(const struct cells_wish *wish, struct cells_list *list);
 
 #endif

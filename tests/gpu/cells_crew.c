@@ -1,10 +1,11 @@
 /* The processes that run the cells, and the lines that come of them.
  *
- * 1. Each process opens the card once, is then handed one cell after the other and answers each. A process that
- *    crashes, is past the time of one cell, or whose driver has failed is replaced: the cell is told, the
- *    others go on.
- * 2. A line is written and flushed as its cell ends, to standard output and to the file, which only grows: what
- *    was done before an end from outside stays done, and cells that are good there are not run again. */
+ * 1. Each process opens the card once, is then handed one cell after the other and answers each. A
+ *    process that crashes, is past the time of one cell, or whose driver has failed is replaced:
+ *    the cell is told, the others go on.
+ * 2. A line is written and flushed as its cell ends, to standard output and to the file, which only
+ *    grows: what was done before an end from outside stays done, and cells that are good there are
+ *    not run again. */
 #include <errno.h>
 #include <stdarg.h>
 #include <inttypes.h>
@@ -45,7 +46,8 @@ struct crew {
     char no_card[512];
 };
 
-/* ---- in the process ----------------------------------------------------------------------------- */
+/* ---- in the process
+ * ----------------------------------------------------------------------------- */
 
 static bool move_all(int socket, void *bytes, size_t count, bool sends)
 {
@@ -80,7 +82,8 @@ static _Noreturn void live(const struct cells_wish *wish, const struct cells_lis
     _exit(0);
 }
 
-/* ---- in the one that tells ---------------------------------------------------------------------- */
+/* ---- in the one that tells
+ * ---------------------------------------------------------------------- */
 
 /* One line, wherever lines go. */
 __attribute__((format(printf, 2, 3))) static void tell(struct crew *crew, const char *format, ...)
@@ -273,7 +276,8 @@ static void run_all(struct crew *crew, struct pollfd *polls)
     }
 }
 
-/* ---- the file ----------------------------------------------------------------------------------- */
+/* ---- the file
+ * ----------------------------------------------------------------------------------- */
 
 /* Marks the cells that a line of the file finds good, and no later one bad. */
 static void read_line(struct crew *crew, const char *line)

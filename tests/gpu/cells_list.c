@@ -1,6 +1,6 @@
-/* Which cells there are: every policy that holds memory, with every generator and every recording of
- * workloads/data. For `equal` only what must be the same: on one stream, or with recorded completions;
- * not `async`, whose inside is the driver's. */
+/* Which cells there are: every policy that holds memory, with every generator and every recording
+ * of workloads/data. For `equal` only what must be the same: on one stream, or with recorded
+ * completions; not `async`, whose inside is the driver's. */
 #include <dirent.h>
 #include <regex.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* One replay of a cell, with what is compared kept in memory; and the comparison: placements and the driver's
- * calls (kind, size, refused) event by event, then outcome, peaks and counts. Polls of events are left
- * out, since they depend on time. */
+/* One replay of a cell, with what is compared kept in memory; and the comparison: placements and
+ * the driver's calls (kind, size, refused) event by event, then outcome, peaks and counts. Polls of
+ * events are left out, since they depend on time. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -106,7 +106,8 @@ void cell_tape_close(struct cell_tape *tape)
     *tape = (struct cell_tape){0};
 }
 
-/* ---- comparing ---------------------------------------------------------------------------------- */
+/* ---- comparing
+ * ---------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) static void say(char *text, size_t text_bytes,
                                                       const char *format, ...)

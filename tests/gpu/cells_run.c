@@ -1,11 +1,13 @@
 /* Cells one after the other in one process.
  *
- * 1. A device of its own, open as long as the process, keeps the card's context: a cell's own device then joins
- *    it, and neither context nor libraries are loaded anew.
- * 2. Where the process is the only one on the card, the bytes that the card holds are read before and
- *    after each cell. What a cell leaves may be the driver's, made once (kernels of a library, a queue's memory):
- *    so the cell is run again. What it leaves each of ROUNDS times was not given back.
- * 3. After an error of the driver the context is of no use: the answer says that the process is spent. */
+ * 1. A device of its own, open as long as the process, keeps the card's context: a cell's own
+ *    device then joins it, and neither context nor libraries are loaded anew.
+ * 2. Where the process is the only one on the card, the bytes that the card holds are read before
+ *    and after each cell. What a cell leaves may be the driver's, made once (kernels of a library,
+ *    a queue's memory): so the cell is run again. What it leaves each of ROUNDS times was not given
+ *    back.
+ * 3. After an error of the driver the context is of no use: the answer says that the process is
+ *    spent. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -110,7 +112,8 @@ static enum ar_status open_workload(struct cells_runner *self, const struct cell
     return workload_open(cell->workload, &self->source, error);
 }
 
-/* The trace that the passes replay: an adaptive workload is played once, simulated, with the policy. */
+/* The trace that the passes replay: an adaptive workload is played once, simulated, with the
+ * policy. */
 static enum ar_status open_trace(struct cells_runner *self, const struct cell *cell,
                                  enum replay_frees frees, struct trace_source **trace,
                                  struct trace_source **owned, struct ar_error *error)

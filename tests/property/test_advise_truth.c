@@ -1,7 +1,8 @@
-/* What `advise` says of a program, from a recording of one run, is what the program does: every generator
- * is recorded (as a snapshot of a simulated run, under a drawn setting, with all of the card or with
- * so little that memory goes back or runs out), and for drawn settings and capacities the
- * prediction is compared with running the generator itself. An argument: how many draws for each. */
+/* What `advise` says of a program, from a recording of one run, is what the program does: every
+ * generator is recorded (as a snapshot of a simulated run, under a drawn setting, with all of the
+ * card or with so little that memory goes back or runs out), and for drawn settings and capacities
+ * the prediction is compared with running the generator itself. An argument: how many draws for
+ * each. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -136,7 +137,8 @@ struct tally {
     unsigned rows, cut, unsure;
 };
 
-/* A recording that was cut tells of its beginning alone: what serves the request that failed fits. */
+/* A recording that was cut tells of its beginning alone: what serves the request that failed
+ * fits. */
 static bool fits_so_far(const struct recording *recording, const struct outcome *truth)
 {
     return truth->passed || (!recording->outcome.passed && truth->event > recording->outcome.event);
@@ -172,8 +174,8 @@ static void compare(const struct recording *recording, const char *setting, uint
                  trial.doubt ? "no" : "yes");
 }
 
-/* With all of the card the peak is the same to the byte; when blocks of other streams come back under
- * another setting is not recorded, and moves that of fsdp_runahead. */
+/* With all of the card the peak is the same to the byte; when blocks of other streams come back
+ * under another setting is not recorded, and moves that of fsdp_runahead. */
 static void compare_peaks(const struct recording *recording, const char *setting,
                           const struct outcome *truth, const struct trial *alone)
 {
@@ -186,7 +188,8 @@ static void compare_peaks(const struct recording *recording, const char *setting
                  alone->peak_reserved_bytes);
 }
 
-/* From a little less than the live peak to a little more than what is taken with all of the card. */
+/* From a little less than the live peak to a little more than what is taken with all of the
+ * card. */
 static uint64_t draw_capacity(struct ar_rng *rng, const struct outcome *whole)
 {
     uint64_t least = whole->live_peak_bytes - whole->live_peak_bytes / 20;
@@ -231,7 +234,8 @@ static void check_programs(const char *const *names, unsigned count, unsigned ro
     }
     remove(recording.path);
     assert_true(tally.cut && tally.cut < tally.rows);
-    /* Capacities are drawn from where answers change; with two streams that is where most doubts are. */
+    /* Capacities are drawn from where answers change; with two streams that is where most doubts
+     * are. */
     assert_true(tally.unsure * (names == two_streams ? 2 : 4) < tally.rows);
     print_message("%u predictions, %u of them from recordings cut at a failure, %u left open\n",
                   tally.rows, tally.cut, tally.unsure);
@@ -271,8 +275,8 @@ static bool all_are_left_open(const char *program, const char *setting, uint64_t
     return recording.outcome.passed;
 }
 
-/* With completions as recorded, and with all at once, the other setting fails on the recorder's last
- * request, which the program passes. A block more of room serves it. */
+/* With completions as recorded, and with all at once, the other setting fails on the recorder's
+ * last request, which the program passes. A block more of room serves it. */
 static void a_block_more_or_less_leaves_it_open(void **state)
 {
     static const uint64_t asked_bytes[] = {UINT64_C(2554331136), UINT64_C(2623537152)};
@@ -281,8 +285,8 @@ static void a_block_more_or_less_leaves_it_open(void **state)
         all_are_left_open("fsdp_runahead:ahead=6", "torch", UINT64_C(2522873856), asked_bytes, 2));
 }
 
-/* The recorder ran short, let its cache go, and its setting does otherwise when it is played again: the
- * releases are taken for the program's, and with them what it passes does not fit. */
+/* The recorder ran short, let its cache go, and its setting does otherwise when it is played again:
+ * the releases are taken for the program's, and with them what it passes does not fit. */
 static void releases_of_nobody_leave_it_open(void **state)
 {
     static const uint64_t asked_bytes[] = {UINT64_C(2699034624)};

@@ -24,8 +24,9 @@ struct live {
     unsigned pool;
 };
 
-/* A program in which a pool is on a stream of its own, as graphs have it, or not; `uses`: blocks are used
- * on other streams too, which the card is behind with; `gives_up`: the program gives up pools. */
+/* A program in which a pool is on a stream of its own, as graphs have it, or not; `uses`: blocks
+ * are used on other streams too, which the card is behind with; `gives_up`: the program gives up
+ * pools. */
 static void write_program(const char *path, uint64_t seed, bool uses, bool gives_up)
 {
     struct live live[LIVE_MOST];

@@ -1,5 +1,5 @@
-/* The plug-in in a process of its own, on the stand-in for the driver: its settings are read once in the life of
- * a process, and its end is part of what is tested. */
+/* The plug-in in a process of its own, on the stand-in for the driver: its settings are read once
+ * in the life of a process, and its end is part of what is tested. */
 #ifndef TESTS_SUPPORT_PLUGIN_RIG_H
 #define TESTS_SUPPORT_PLUGIN_RIG_H
 
@@ -39,13 +39,14 @@ struct plugin_rig {
     } while (0)
 _Noreturn void plugin_rig_fail(const char *file, int line, const char *condition);
 
-/* Runs `body` in a child with these settings, a list of NAME=VALUE that ends with NULL, on the plug-in of
- * the build. Returns the status of the child, or 128 and more the signal that ended it. What it says on
- * standard error goes to `errors`, a file, where that is not NULL. */
+/* Runs `body` in a child with these settings, a list of NAME=VALUE that ends with NULL, on the
+ * plug-in of the build. Returns the status of the child, or 128 and more the signal that ended it.
+ * What it says on standard error goes to `errors`, a file, where that is not NULL. */
 int plugin_rig_run(const char *const *settings, const char *errors,
                    void (*body)(const struct plugin_rig *rig));
 
-/* The whole of a small file, ended by NUL, in a buffer that the next call reuses; "" where there is none. */
+/* The whole of a small file, ended by NUL, in a buffer that the next call reuses; "" where there is
+ * none. */
 const char *plugin_rig_text(const char *path);
 
 #endif

@@ -26,7 +26,8 @@ enum ar_status policy_rig_alloc(struct policy_rig *rig, uint64_t bytes,
                                 struct ar_policy_block *out);
 enum ar_status policy_rig_free(struct policy_rig *rig, const struct ar_policy_block *block);
 
-/* Whether the policy of a spec plans its placements before the run. False if there is no such policy. */
+/* Whether the policy of a spec plans its placements before the run. False if there is no such
+ * policy. */
 bool policy_rig_is_offline(const char *text);
 
 /* The bytes of all ranges of a walk, by state, and what is wrong with the walk itself. */

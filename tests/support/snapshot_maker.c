@@ -1,5 +1,5 @@
-/* How: a caching allocator in small. Blocks of each size class lie in segments of 64; a freed one is
- * given out again first. Stacks are drawn from 4096 that share 8192 frames. */
+/* How: a caching allocator in small. Blocks of each size class lie in segments of 64; a freed one
+ * is given out again first. Stacks are drawn from 4096 that share 8192 frames. */
 #include "tests/support/snapshot_maker.h"
 
 #include <setjmp.h>

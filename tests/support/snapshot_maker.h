@@ -1,5 +1,5 @@
-/* Makes memory snapshots of any length, as CPython's pickler writes them (protocol 4, every container
- * in the memo): the same bytes for the same seed. */
+/* Makes memory snapshots of any length, as CPython's pickler writes them (protocol 4, every
+ * container in the memo): the same bytes for the same seed. */
 #ifndef TESTS_SUPPORT_SNAPSHOT_MAKER_H
 #define TESTS_SUPPORT_SNAPSHOT_MAKER_H
 

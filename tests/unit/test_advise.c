@@ -1,5 +1,5 @@
-/* Advice: on recordings under one setting, what was recorded under another; on small traces, what is
- * known; on a recording that ends in a failure, that it is not taken for the whole. */
+/* Advice: on recordings under one setting, what was recorded under another; on small traces, what
+ * is known; on a recording that ends in a failure, that it is not taken for the whole. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -189,8 +189,8 @@ static void a_survived_failure_is_none(void **state)
     done(&rig);
 }
 
-/* Where it died, though it asked for a little more while it ended, it is not; a step after the failure
- * shows that it lived. */
+/* Where it died, though it asked for a little more while it ended, it is not; a step after the
+ * failure shows that it lived. */
 static void a_failure_near_the_end_was_the_end(void **state)
 {
     (void)state;
@@ -236,8 +236,8 @@ static void pending_frees_are_waited_for(void **state)
     done(&rig);
 }
 
-/* TensorFlow leaves 1800 MiB of this card to the system: what a setting takes alone is not all that it
- * needs. */
+/* TensorFlow leaves 1800 MiB of this card to the system: what a setting takes alone is not all that
+ * it needs. */
 static void what_is_left_to_the_system_is_needed_too(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* Calibrating works on a device that does them: a simulated one whose works are kernels of a length
- * by the bytes of their operands, and that looks at each work: whether it stays within one allocation,
- * has room for its shape, and is aligned. Its clock may be apart from the host's, as a card's is after
- * a while. */
+ * by the bytes of their operands, and that looks at each work: whether it stays within one
+ * allocation, has room for its shape, and is aligned. Its clock may be apart from the host's, as a
+ * card's is after a while. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

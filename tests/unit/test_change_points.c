@@ -92,8 +92,8 @@ static void fifty_unchanged_rows_raise_no_alarm(void **state)
     }
 }
 
-/* Of 15 %, up or down, in noise of 1 %; then the same with disturbed values, which beside the step may
- * be taken for some of the other side. */
+/* Of 15 %, up or down, in noise of 1 %; then the same with disturbed values, which beside the step
+ * may be taken for some of the other side. */
 static void a_planted_step_is_found_at_its_place(void **state)
 {
     (void)state;

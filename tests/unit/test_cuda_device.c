@@ -341,7 +341,8 @@ static void the_pool_is_charged_what_it_reserved(void **state)
     close_card(device); /* with a block that is still held */
 }
 
-/* Each question to the driver takes time that looks like the policy's, which asks after each call. */
+/* Each question to the driver takes time that looks like the policy's, which asks after each
+ * call. */
 static void the_pool_is_asked_once_for_each_change(void **state)
 {
     (void)state;

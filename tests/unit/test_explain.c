@@ -70,9 +70,9 @@ static void the_block_between_is_named(void **state)
     explain_result_close(&result);
 }
 
-/* The indices of free memory, worked out by hand. A checkerboard of s = 8 MiB in C = 512 that is asked for
- * 2 s: 1 - 2 s / C, all of it unusable, 1 / 2 - 2 s / C. A hole of 80 MiB that belongs
- * to another stream than the one which asks for 30: two pieces of it, 20 are left over. */
+/* The indices of free memory, worked out by hand. A checkerboard of s = 8 MiB in C = 512 that is
+ * asked for 2 s: 1 - 2 s / C, all of it unusable, 1 / 2 - 2 s / C. A hole of 80 MiB that belongs to
+ * another stream than the one which asks for 30: two pieces of it, 20 are left over. */
 static void free_blocks_are_put_into_indices(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* Tens of thousands of streams. What is kept so that not all of them are looked at decides as if
  * they were; and a program with as many streams as there can be ends with every policy. Nothing is
- * timed: where the work grew with the square of the streams, the second would not end in minutes. */
+ * timed: where the work grew with the square of the streams, the second would not end in
+ * minutes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

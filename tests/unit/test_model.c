@@ -120,7 +120,8 @@ static void of_an_even_number_the_middle_counts(void **state)
     assert_true(model_median(three, 3) == 5 && isnan(model_median(three, 0)));
 }
 
-/* Its times are not computed with: as doubles these two would be one ns less, and more than there is. */
+/* Its times are not computed with: as doubles these two would be one ns less, and more than there
+ * is. */
 static void one_run_is_as_it_was_read(void **state)
 {
     (void)state;

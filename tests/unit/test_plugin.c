@@ -1,5 +1,6 @@
-/* The plug-in as PyTorch and CuPy call it, on the stand-in for the driver: blocks, streams, graphs, cards, what it says
- * and writes. Streams are the stand-in's, so that a test decides what they are busy with. */
+/* The plug-in as PyTorch and CuPy call it, on the stand-in for the driver: blocks, streams, graphs,
+ * cards, what it says and writes. Streams are the stand-in's, so that a test decides what they are
+ * busy with. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -242,7 +243,8 @@ static void record_stream_keeps_a_block(void **state)
     run_under_each(policies, body_record_stream);
 }
 
-/* A policy that knows no streams: whoever gets the memory waits, on its stream, for those who used it. */
+/* A policy that knows no streams: whoever gets the memory waits, on its stream, for those who used
+ * it. */
 static void body_order(const struct plugin_rig *rig)
 {
     struct stand_in_stream own = busy_stream(), next = {0}, user = {0}, last = {0};

@@ -1,5 +1,6 @@
-/* Many threads in the plug-in at once, each on a stream of its own, freeing what others asked for and using it on their
- * streams: no two blocks that are held overlap, every byte of each is there, and nothing is lost. */
+/* Many threads in the plug-in at once, each on a stream of its own, freeing what others asked for
+ * and using it on their streams: no two blocks that are held overlap, every byte of each is there,
+ * and nothing is lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -168,7 +168,8 @@ static const struct {
     {TF "virtual_device_priorities=0", "InvalidArgumentError@0", NULL},
     {TF "virtual_devices=0", "INVALID@2", NULL},
     {TF "virtual_devices=1GiB", "INVALID@2", NULL},
-    /* builds: 39 GiB less twice 1536 MiB, 1 GiB, 6 % and 5 % of it; 7.5 less twice 500 MiB, 1 GiB, 6 %, 5 % */
+    /* builds: 39 GiB less twice 1536 MiB, 1 GiB, 6 % and 5 % of it; 7.5 less twice 500 MiB, 1 GiB,
+     * 6 %, 5 % */
     {TF "build=release", GREEDY_0 ";" GREEDY_1, NULL},
     {TF "build=debug",
      "0 greedy:framework=tf,limit=38654705664;1 greedy:framework=tf,limit=7004487680", NULL},
@@ -317,8 +318,8 @@ static void specs_are_policies(void **state)
     }
 }
 
-/* How long a request that fails waits, and the pool of pinned host memory: best fit waits ten seconds, the
- * driver's pool has a wait of its own, and cuda_malloc none. */
+/* How long a request that fails waits, and the pool of pinned host memory: best fit waits ten
+ * seconds, the driver's pool has a wait of its own, and cuda_malloc none. */
 static void waits_and_pinned_pools(void **state)
 {
     (void)state;

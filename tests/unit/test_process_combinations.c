@@ -1,6 +1,6 @@
-/* TensorFlow's settings in every combination: growth, logical devices, fraction, visibility, order of the
- * calls and environment, 3840 programs. What comes of each is told twice: by process_configure, and here by
- * rules, the first that applies:
+/* TensorFlow's settings in every combination: growth, logical devices, fraction, visibility, order
+ * of the calls and environment, 3840 programs. What comes of each is told twice: by
+ * process_configure, and here by rules, the first that applies:
  *
  * 1. A call that names a GPU that is not seen is a ValueError.
  * 2. Growth for a GPU with logical devices is a ValueError, also where it would change nothing.
@@ -8,10 +8,11 @@
  * 4. Where no GPU has logical devices, those that are seen have one growth, else ValueError. Not to
  *    have set it is another one than false.
  * 5. Logical devices together with a fraction are an InvalidArgumentError.
- * 6. A pool for each logical device of a visible GPU, with its limit; else one for the GPU, whose limit is
- *    free memory less the variable's, else the fraction of the total, else free memory less the default.
- * 7. Pools grow where the variable is "true"; where it is "false" they do not; else where growth is set
- *    and no GPU has logical devices. */
+ * 6. A pool for each logical device of a visible GPU, with its limit; else one for the GPU, whose
+ *    limit is free memory less the variable's, else the fraction of the total, else free memory
+ *    less the default.
+ * 7. Pools grow where the variable is "true"; where it is "false" they do not; else where growth is
+ *    set and no GPU has logical devices. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -112,7 +113,8 @@ static void told_by_the_model(const struct program *program, struct text *text)
             process.pools[i].grows ? "grows" : "whole", process.pools[i].limit_bytes);
 }
 
-/* ---- as the rules tell it --------------------------------------------------------------------- */
+/* ---- as the rules tell it
+ * --------------------------------------------------------------------- */
 
 /* 0 not set, 1 true, -1 false. */
 static int growth_of(const struct program *program, int gpu)

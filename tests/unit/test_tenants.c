@@ -1,5 +1,5 @@
-/* Several processes on one machine: who gets what of a card, who fails and by whom, what comes back,
- * and what a wait for memory does. Workloads are small text traces of whole MiB. */
+/* Several processes on one machine: who gets what of a card, who fails and by whom, what comes
+ * back, and what a wait for memory does. Workloads are small text traces of whole MiB. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* What works cover once they are cut to their operands: shapes that fit and shapes that do not, operands
- * that are not there or lie askew, odd sizes, lengths beyond 64 bits, elements of 1, 2, 4 and 8 bytes.
- * Expected values are worked out by hand. */
+/* What works cover once they are cut to their operands: shapes that fit and shapes that do not,
+ * operands that are not there or lie askew, odd sizes, lengths beyond 64 bits, elements of 1, 2, 4
+ * and 8 bytes. Expected values are worked out by hand. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* Calls that a watcher is told of, as CUPTI is by the driver, and behind a lock, so that many
- * threads may make them. Those that only programs make, not the device under test, are here, too. */
+ * threads may make them. Those that only programs make, not the device under test, are here,
+ * too. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>

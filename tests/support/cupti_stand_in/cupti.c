@@ -1,5 +1,5 @@
-/* A stand-in for libcupti.so.13 above the stand-in of the driver: one subscriber, its callbacks, and
- * records of kernels, which take as many nanoseconds as their first argument says.
+/* A stand-in for libcupti.so.13 above the stand-in of the driver: one subscriber, its callbacks,
+ * and records of kernels, which take as many nanoseconds as their first argument says.
  *
  * Environment: STAND_IN_CUPTI=refuse: the subscription is refused, as when another holds it. */
 #include <cupti.h>
