@@ -6,15 +6,14 @@
 
 #include "allocators/decorators/forward.h"
 #include "allocators/registry.h"
+#include "allocators/relay.h"
 
 struct fault_values {
     uint64_t n, every;
 };
 
 struct faulty_backing {
-    struct ar_backing base;
-    struct ar_backing_ops ops; /* base.ops points here */
-    struct ar_backing *inner;
+    struct relay relay;
     struct ar_policy_context context; /* of the policy inside */
     uint64_t n, every, calls;
 };
@@ -37,153 +36,15 @@ static struct faulty_backing *faulty(struct ar_backing *base)
     return (struct faulty_backing *)base;
 }
 
-static struct ar_backing *inside(struct ar_backing *base)
+static enum ar_status refuse_chosen(struct relay *relay, enum relay_hook hook)
 {
-    return faulty(base)->inner;
-}
-
-static bool fails(struct ar_backing *base)
-{
-    struct faulty_backing *self = faulty(base);
+    struct faulty_backing *self = faulty(&relay->base);
+    if (hook != RELAY_SEGMENT_ALLOC && hook != RELAY_RESERVE && hook != RELAY_CREATE &&
+        hook != RELAY_POOL_ALLOC)
+        return AR_OK;
     self->calls++;
-    return self->calls == self->n || (self->every && self->calls % self->every == 0);
-}
-
-static enum ar_status fault_segment_alloc(struct ar_backing *base, uint64_t bytes,
-                                          uint64_t *address)
-{
-    return fails(base) ? AR_REFUSED : ar_backing_segment_alloc(inside(base), bytes, address);
-}
-
-static enum ar_status fault_segment_free(struct ar_backing *base, uint64_t address)
-{
-    return ar_backing_segment_free(inside(base), address);
-}
-
-static enum ar_status fault_reserve(struct ar_backing *base, uint64_t bytes, uint64_t *address)
-{
-    return fails(base) ? AR_REFUSED : ar_backing_reserve(inside(base), bytes, address);
-}
-
-static enum ar_status fault_release(struct ar_backing *base, uint64_t address)
-{
-    return ar_backing_release(inside(base), address);
-}
-
-static enum ar_status fault_create_memory(struct ar_backing *base, uint64_t bytes,
-                                          ar_backing_handle *handle)
-{
-    return fails(base) ? AR_REFUSED : ar_backing_create(inside(base), bytes, handle);
-}
-
-static enum ar_status fault_destroy_memory(struct ar_backing *base, ar_backing_handle handle)
-{
-    return ar_backing_destroy(inside(base), handle);
-}
-
-static enum ar_status fault_map(struct ar_backing *base, uint64_t address, ar_backing_handle handle)
-{
-    return ar_backing_map(inside(base), address, handle);
-}
-
-static enum ar_status fault_access(struct ar_backing *base, uint64_t address, uint64_t bytes)
-{
-    return ar_backing_access(inside(base), address, bytes);
-}
-
-static enum ar_status fault_unmap(struct ar_backing *base, uint64_t address, uint64_t bytes)
-{
-    return ar_backing_unmap(inside(base), address, bytes);
-}
-
-static struct ar_backing_ticket fault_fence(struct ar_backing *base, uint32_t stream)
-{
-    return ar_backing_fence(inside(base), stream);
-}
-
-static bool fault_done(struct ar_backing *base, struct ar_backing_ticket ticket)
-{
-    return ar_backing_done(inside(base), ticket);
-}
-
-static void fault_wait(struct ar_backing *base, struct ar_backing_ticket ticket)
-{
-    ar_backing_wait(inside(base), ticket);
-}
-
-static void fault_order(struct ar_backing *base, uint32_t stream, struct ar_backing_ticket ticket)
-{
-    ar_backing_order(inside(base), stream, ticket);
-}
-
-static void fault_memory(struct ar_backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
-{
-    ar_backing_memory(inside(base), free_bytes, total_bytes);
-}
-
-static enum ar_status fault_pool_open(struct ar_backing *base,
-                                      const struct ar_backing_pool *settings)
-{
-    return inside(base)->ops->pool_open(inside(base), settings);
-}
-
-static enum ar_status fault_pool_alloc(struct ar_backing *base, uint64_t bytes, uint32_t stream,
-                                       uint64_t *address)
-{
-    if (fails(base))
-        return AR_REFUSED;
-    return inside(base)->ops->pool_alloc(inside(base), bytes, stream, address);
-}
-
-static enum ar_status fault_pool_free(struct ar_backing *base, uint64_t address, uint32_t stream)
-{
-    return inside(base)->ops->pool_free(inside(base), address, stream);
-}
-
-static enum ar_status fault_pool_trim(struct ar_backing *base, uint64_t keep_bytes)
-{
-    return inside(base)->ops->pool_trim(inside(base), keep_bytes);
-}
-
-static void fault_pool_memory(struct ar_backing *base, uint64_t *used_bytes,
-                              uint64_t *reserved_bytes)
-{
-    inside(base)->ops->pool_memory(inside(base), used_bytes, reserved_bytes);
-}
-
-static const char *fault_problem(struct ar_backing *base)
-{
-    return ar_backing_problem(inside(base));
-}
-
-static void take_shape(struct faulty_backing *self, struct ar_backing *inner)
-{
-    self->base = *inner;
-    self->base.ops = &self->ops;
-    self->inner = inner;
-    self->ops = (struct ar_backing_ops){
-        .segment_alloc = fault_segment_alloc,
-        .segment_free = fault_segment_free,
-        .reserve = fault_reserve,
-        .release = fault_release,
-        .create = fault_create_memory,
-        .destroy = fault_destroy_memory,
-        .map = fault_map,
-        .access = fault_access,
-        .unmap = fault_unmap,
-        .fence = fault_fence,
-        .done = fault_done,
-        .wait = fault_wait,
-        .order = fault_order,
-        .memory = fault_memory,
-        .pool_open = fault_pool_open,
-        .pool_alloc = fault_pool_alloc,
-        .pool_free = fault_pool_free,
-        .pool_trim = fault_pool_trim,
-        .pool_memory = fault_pool_memory,
-        .problem = fault_problem,
-    };
-    ar_backing_ops_offer(&self->ops, inner->ops);
+    bool fails = self->calls == self->n || (self->every && self->calls % self->every == 0);
+    return fails ? AR_REFUSED : AR_OK;
 }
 
 static enum ar_status fault_open(const struct ar_policy_context *outer, const void *values,
@@ -198,11 +59,12 @@ static enum ar_status fault_open(const struct ar_policy_context *outer, const vo
     struct faulty_backing *self = ar_host_alloc(outer->host, sizeof *self);
     if (!self)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the decorator fault");
-    take_shape(self, outer->backing);
+    *self = (struct faulty_backing){.relay.before = refuse_chosen};
+    relay_open(&self->relay, outer->backing);
     self->n = given->n;
     self->every = given->every;
     self->context = *outer;
-    self->context.backing = &self->base;
+    self->context.backing = &self->relay.base;
     *inner = &self->context;
     return AR_OK;
 }

@@ -9,8 +9,8 @@
 
 #include <pthread.h>
 
-#include "allocators/backing.h"
 #include "allocators/policy.h"
+#include "allocators/relay.h"
 
 /* The address of an empty request, which has no block. */
 #define LOCKED_POOL_NO_BLOCK UINT64_MAX
@@ -59,9 +59,7 @@ const char *locked_pool_problem(struct locked_pool *pool, char *text, size_t tex
  * on at once; the device is entered by one thread at a time. A wait for a stream holds the
  * lock too. */
 struct locked_backing {
-    struct ar_backing base; /* what the policy is given */
-    struct ar_backing_ops ops;
-    struct ar_backing *inner;
+    struct relay relay; /* its base is the backing of the policy */
     pthread_mutex_t *lock;
     char problem[512]; /* of the last call of this policy that was INVALID */
 };

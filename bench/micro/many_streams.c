@@ -18,7 +18,7 @@ static enum ar_status member_open(struct crowd *crowd, struct crowd_member *memb
         bool limited = !(policy->capabilities & AR_POLICY_OVERLAPS);
         snprintf(spec, sizeof spec, "%s%s", policy->name, limited ? ":limit=" CARD_LIMIT : "");
         locked_backing_open(&member->backing, crowd->device->backing, &crowd->lock);
-        status = rig_open_on(&member->rig, spec, &member->backing.base, error);
+        status = rig_open_on(&member->rig, spec, &member->backing.relay.base, error);
     } else {
         status = rig_open(&member->rig, rig_spec(policy, spec, sizeof spec), error);
     }

@@ -102,7 +102,7 @@ static enum ar_status broken(struct card *card, enum ar_status status, const cha
 {
     const char *why = ar_policy_problem(card->policy);
     if (!*why && (status == AR_INVALID || card->memory.device->failed))
-        why = ar_backing_problem(card->memory.inner);
+        why = ar_backing_problem(card->memory.relay.inner);
     return ar_error_set(error, status, "allocrig: policy %s cannot %s on GPU %u: %s%s%s",
                         card->policy->ops->name, what, card->ordinal, ar_status_meaning(status),
                         *why ? ": " : "", why);
@@ -307,12 +307,13 @@ static enum ar_status policy_open(struct card *card, const struct ar_spec *spec,
     if (status == AR_OK)
         status = suits(ops, error);
     if (status == AR_OK && (ops->capabilities & AR_POLICY_NEEDS_MAPPING) &&
-        !card->memory.base.page_bytes)
+        !card->memory.relay.base.page_bytes)
         status =
             ar_error_set(error, AR_MISSING,
                          "policy %s needs virtual memory, which GPU %u or its driver does not have",
                          ops->name, card->ordinal);
-    card->context = (struct ar_policy_context){.backing = &card->memory.base, .host = &card->host};
+    card->context =
+        (struct ar_policy_context){.backing = &card->memory.relay.base, .host = &card->host};
     if (status == AR_OK)
         status = registry_create(spec, &card->context, &card->policy, error);
     if (status != AR_OK)

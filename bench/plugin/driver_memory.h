@@ -8,15 +8,13 @@
 
 #include <stdbool.h>
 
-#include "allocators/backing.h"
+#include "allocators/relay.h"
 #include "bench/cuda/api.h"
 #include "sim/device.h"
 
 struct driver_memory {
-    struct ar_backing base; /* what the policy is given */
-    struct ar_backing_ops ops;
+    struct relay relay; /* its base is the backing of the policy */
     struct ar_device *device;
-    struct ar_backing *inner;
     bool inside; /* the context is current */
     CUcontext before;
     CUstreamCaptureMode mode;

@@ -14,7 +14,7 @@ static CUstream plain_name(CUstream stream)
  * no events. */
 static void order_first(struct card *card, uint32_t ordinal)
 {
-    struct ar_backing *backing = card->memory.inner;
+    struct ar_backing *backing = card->memory.relay.inner;
     driver_memory_enter(&card->memory);
     for (uint32_t i = 0; i < ordinal; i++)
         ar_backing_order(backing, ordinal, ar_backing_fence(backing, i));

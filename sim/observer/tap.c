@@ -49,7 +49,7 @@ void tap_close(struct tap *self)
 
 struct ar_backing *tap_backing(struct tap *self)
 {
-    return self->wants.memory ? &self->backing : self->device->backing;
+    return self->wants.memory ? &self->relay.base : self->device->backing;
 }
 
 void tap_set_policy(struct tap *self, const struct ar_policy *policy)

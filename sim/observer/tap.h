@@ -9,6 +9,7 @@
 #define SIM_OBSERVER_TAP_H
 
 #include "allocators/base/map.h"
+#include "allocators/relay.h"
 #include "sim/observer.h"
 
 /* A change of the policy's memory in the call that is in progress. */
@@ -39,9 +40,8 @@ struct tap {
     uint64_t event; /* number of the trace's event */
 
     struct ar_device *device;
-    struct ar_backing backing; /* what the policy sees */
-    struct ar_backing_ops backing_ops;
-    struct ar_backing *below;
+    struct relay relay; /* its base is the backing of the policy */
+    uint64_t begun_ns;  /* of the driver call in progress */
     struct tap_change *changes;
     size_t change_count, change_room;
     struct ar_map segments;  /* by address */
@@ -93,7 +93,7 @@ bool tap_grow(struct tap *self, void **items, size_t count, size_t *room, size_t
 void tap_add(struct tap *self, struct ar_map *map, const struct tap_area *area);
 bool tap_find(const struct ar_map *map, uint64_t address, struct tap_area *out);
 bool tap_take(struct ar_map *map, uint64_t address, struct tap_area *out);
-/* Fills in backing_ops. */
+/* Opens the relay. */
 void tap_backing_open(struct tap *self);
 /* Reports the blocks that are completed. */
 void tap_report_completed(struct tap *self);

@@ -12,30 +12,15 @@
 
 #include "allocators/base/array.h"
 
-static struct tap *of_backing(struct ar_backing *backing)
+static struct tap *of_relay(struct relay *relay)
 {
-    return (struct tap *)((char *)backing - offsetof(struct tap, backing));
-}
-
-static enum ar_status reported(struct tap *self, const char *call, uint64_t address, uint64_t bytes,
-                               uint64_t begun_ns, enum ar_status status)
-{
-    if (!self->over)
-        tap_report(self, (struct observer_event){.kind = OBSERVER_CALL,
-                                                 .call = call,
-                                                 .address = address,
-                                                 .bytes = bytes,
-                                                 .begun_ns = begun_ns,
-                                                 .now_ns = tap_now(self),
-                                                 .refused = status != AR_OK});
-    return status;
+    return (struct tap *)((char *)relay - offsetof(struct tap, relay));
 }
 
 static void change(struct tap *self, enum observer_kind kind, uint64_t address, uint64_t bytes)
 {
     void *changes = self->changes;
-    if (self->over ||
-        !tap_grow(self, &changes, self->change_count, &self->change_room, sizeof *self->changes))
+    if (!tap_grow(self, &changes, self->change_count, &self->change_room, sizeof *self->changes))
         return;
     self->changes = changes;
     self->changes[self->change_count++] = (struct tap_change){
@@ -122,36 +107,6 @@ void tap_report_changes(struct tap *self, const struct ar_policy_request *reques
     self->change_count = 0;
 }
 
-static enum ar_status segment_alloc(struct ar_backing *base, uint64_t bytes, uint64_t *address)
-{
-    struct tap *self = of_backing(base);
-    uint64_t begun_ns = tap_now(self);
-    enum ar_status status = ar_backing_segment_alloc(self->below, bytes, address);
-    if (!status)
-        change(self, OBSERVER_SEGMENT_ALLOC, *address, bytes);
-    return reported(self, "alloc", status ? 0 : *address, bytes, begun_ns, status);
-}
-
-static enum ar_status segment_free(struct ar_backing *base, uint64_t address)
-{
-    struct tap *self = of_backing(base);
-    uint64_t begun_ns = tap_now(self);
-    enum ar_status status = ar_backing_segment_free(self->below, address);
-    if (!status)
-        change(self, OBSERVER_SEGMENT_FREE, address, 0);
-    return reported(self, "free", address, 0, begun_ns, status);
-}
-
-static enum ar_status reserve(struct ar_backing *base, uint64_t bytes, uint64_t *address)
-{
-    struct tap *self = of_backing(base);
-    uint64_t begun_ns = tap_now(self);
-    enum ar_status status = ar_backing_reserve(self->below, bytes, address);
-    if (!status)
-        add_range(self, *address, bytes);
-    return reported(self, "reserve", status ? 0 : *address, bytes, begun_ns, status);
-}
-
 /* A range is released before the changes in it are reported: they get its stream and pool now. */
 static void place_changes(struct tap *self, uint64_t address)
 {
@@ -170,52 +125,6 @@ static void place_changes(struct tap *self, uint64_t address)
     }
 }
 
-static enum ar_status release(struct ar_backing *base, uint64_t address)
-{
-    struct tap *self = of_backing(base);
-    uint64_t begun_ns = tap_now(self);
-    enum ar_status status = ar_backing_release(self->below, address);
-    if (!status && !self->over) {
-        place_changes(self, address);
-        drop_range(self, address);
-    }
-    return reported(self, "release", address, 0, begun_ns, status);
-}
-
-static enum ar_status create(struct ar_backing *base, uint64_t bytes, ar_backing_handle *handle)
-{
-    struct tap *self = of_backing(base);
-    uint64_t begun_ns = tap_now(self);
-    enum ar_status status = ar_backing_create(self->below, bytes, handle);
-    return reported(self, "create", 0, bytes, begun_ns, status);
-}
-
-static enum ar_status destroy(struct ar_backing *base, ar_backing_handle handle)
-{
-    struct tap *self = of_backing(base);
-    uint64_t begun_ns = tap_now(self);
-    enum ar_status status = ar_backing_destroy(self->below, handle);
-    return reported(self, "destroy", 0, 0, begun_ns, status);
-}
-
-static enum ar_status map(struct ar_backing *base, uint64_t address, ar_backing_handle handle)
-{
-    struct tap *self = of_backing(base);
-    uint64_t begun_ns = tap_now(self);
-    enum ar_status status = ar_backing_map(self->below, address, handle);
-    return reported(self, "map", address, 0, begun_ns, status);
-}
-
-static enum ar_status access_run(struct ar_backing *base, uint64_t address, uint64_t bytes)
-{
-    struct tap *self = of_backing(base);
-    uint64_t begun_ns = tap_now(self);
-    enum ar_status status = ar_backing_access(self->below, address, bytes);
-    if (!status)
-        change(self, OBSERVER_SEGMENT_MAP, address, bytes);
-    return reported(self, "access", address, bytes, begun_ns, status);
-}
-
 /* The driver unmaps pages one by one; PyTorch's snapshots report a run of them as one entry. */
 static void change_unmap(struct tap *self, uint64_t address, uint64_t bytes)
 {
@@ -229,116 +138,79 @@ static void change_unmap(struct tap *self, uint64_t address, uint64_t bytes)
     }
 }
 
-static enum ar_status unmap(struct ar_backing *base, uint64_t address, uint64_t bytes)
+static void change_memory(struct tap *self, const struct relay_call *call)
 {
-    struct tap *self = of_backing(base);
-    uint64_t begun_ns = tap_now(self);
-    enum ar_status status = ar_backing_unmap(self->below, address, bytes);
-    if (!status)
-        change_unmap(self, address, bytes);
-    return reported(self, "unmap", address, bytes, begun_ns, status);
+    switch (call->hook) {
+    case RELAY_SEGMENT_ALLOC:
+    case RELAY_POOL_ALLOC:
+        change(self, OBSERVER_SEGMENT_ALLOC, call->address, call->bytes);
+        break;
+    case RELAY_SEGMENT_FREE:
+    case RELAY_POOL_FREE:
+        change(self, OBSERVER_SEGMENT_FREE, call->address, 0);
+        break;
+    case RELAY_RESERVE:
+        add_range(self, call->address, call->bytes);
+        break;
+    case RELAY_RELEASE:
+        place_changes(self, call->address);
+        drop_range(self, call->address);
+        break;
+    case RELAY_ACCESS:
+        change(self, OBSERVER_SEGMENT_MAP, call->address, call->bytes);
+        break;
+    case RELAY_UNMAP:
+        change_unmap(self, call->address, call->bytes);
+        break;
+    default:
+        break;
+    }
 }
 
-static struct ar_backing_ticket fence(struct ar_backing *base, uint32_t stream)
+/* Calls without a name are not reported. */
+static const char *const call_names[RELAY_POOL_MEMORY + 1] = {
+    [RELAY_SEGMENT_ALLOC] = "alloc",
+    [RELAY_SEGMENT_FREE] = "free",
+    [RELAY_RESERVE] = "reserve",
+    [RELAY_RELEASE] = "release",
+    [RELAY_CREATE] = "create",
+    [RELAY_DESTROY] = "destroy",
+    [RELAY_MAP] = "map",
+    [RELAY_ACCESS] = "access",
+    [RELAY_UNMAP] = "unmap",
+    [RELAY_WAIT] = "wait",
+    [RELAY_POOL_ALLOC] = "pool_alloc",
+    [RELAY_POOL_FREE] = "pool_free",
+    [RELAY_POOL_TRIM] = "pool_trim",
+};
+
+static enum ar_status note_begin(struct relay *relay, enum relay_hook hook)
 {
-    return ar_backing_fence(of_backing(base)->below, stream);
+    struct tap *self = of_relay(relay);
+    if (call_names[hook])
+        self->begun_ns = tap_now(self);
+    return AR_OK;
 }
 
-static bool done(struct ar_backing *base, struct ar_backing_ticket ticket)
+static void report_call(struct relay *relay, const struct relay_call *call)
 {
-    return ar_backing_done(of_backing(base)->below, ticket);
-}
-
-static void wait_for(struct ar_backing *base, struct ar_backing_ticket ticket)
-{
-    struct tap *self = of_backing(base);
-    uint64_t begun_ns = tap_now(self);
-    ar_backing_wait(self->below, ticket);
-    (void)reported(self, "wait", 0, 0, begun_ns, AR_OK);
-}
-
-static void order(struct ar_backing *base, uint32_t stream, struct ar_backing_ticket ticket)
-{
-    ar_backing_order(of_backing(base)->below, stream, ticket);
-}
-
-static void memory(struct ar_backing *base, uint64_t *free_bytes, uint64_t *total_bytes)
-{
-    ar_backing_memory(of_backing(base)->below, free_bytes, total_bytes);
-}
-
-static enum ar_status pool_open(struct ar_backing *base, const struct ar_backing_pool *settings)
-{
-    struct tap *self = of_backing(base);
-    return self->below->ops->pool_open(self->below, settings);
-}
-
-static enum ar_status pool_alloc(struct ar_backing *base, uint64_t bytes, uint32_t stream,
-                                 uint64_t *address)
-{
-    struct tap *self = of_backing(base);
-    uint64_t begun_ns = tap_now(self);
-    enum ar_status status = self->below->ops->pool_alloc(self->below, bytes, stream, address);
-    if (!status)
-        change(self, OBSERVER_SEGMENT_ALLOC, *address, bytes);
-    return reported(self, "pool_alloc", status ? 0 : *address, bytes, begun_ns, status);
-}
-
-static enum ar_status pool_free(struct ar_backing *base, uint64_t address, uint32_t stream)
-{
-    struct tap *self = of_backing(base);
-    uint64_t begun_ns = tap_now(self);
-    enum ar_status status = self->below->ops->pool_free(self->below, address, stream);
-    if (!status)
-        change(self, OBSERVER_SEGMENT_FREE, address, 0);
-    return reported(self, "pool_free", address, 0, begun_ns, status);
-}
-
-static enum ar_status pool_trim(struct ar_backing *base, uint64_t keep_bytes)
-{
-    struct tap *self = of_backing(base);
-    uint64_t begun_ns = tap_now(self);
-    enum ar_status status = self->below->ops->pool_trim(self->below, keep_bytes);
-    return reported(self, "pool_trim", 0, keep_bytes, begun_ns, status);
-}
-
-static void pool_memory(struct ar_backing *base, uint64_t *used_bytes, uint64_t *reserved_bytes)
-{
-    struct tap *self = of_backing(base);
-    self->below->ops->pool_memory(self->below, used_bytes, reserved_bytes);
-}
-
-static const char *problem(struct ar_backing *base)
-{
-    return ar_backing_problem(of_backing(base)->below);
+    struct tap *self = of_relay(relay);
+    if (self->over || !call_names[call->hook])
+        return;
+    if (!call->status)
+        change_memory(self, call);
+    tap_report(self, (struct observer_event){.kind = OBSERVER_CALL,
+                                             .call = call_names[call->hook],
+                                             .address = call->address,
+                                             .bytes = call->bytes,
+                                             .begun_ns = self->begun_ns,
+                                             .now_ns = tap_now(self),
+                                             .refused = call->status != AR_OK});
 }
 
 void tap_backing_open(struct tap *self)
 {
-    self->below = self->device->backing;
-    self->backing = *self->below;
-    self->backing_ops = (struct ar_backing_ops){
-        .segment_alloc = segment_alloc,
-        .segment_free = segment_free,
-        .reserve = reserve,
-        .release = release,
-        .create = create,
-        .destroy = destroy,
-        .map = map,
-        .access = access_run,
-        .unmap = unmap,
-        .fence = fence,
-        .done = done,
-        .wait = wait_for,
-        .order = order,
-        .memory = memory,
-        .pool_alloc = pool_alloc,
-        .pool_free = pool_free,
-        .pool_trim = pool_trim,
-        .pool_memory = pool_memory,
-        .problem = problem,
-        .pool_open = pool_open,
-    };
-    ar_backing_ops_offer(&self->backing_ops, self->below->ops);
-    self->backing.ops = &self->backing_ops;
+    self->relay.before = note_begin;
+    self->relay.after = report_call;
+    relay_open(&self->relay, self->device->backing);
 }

@@ -148,7 +148,7 @@ static void on_alloc(struct tap *self, const struct observer_policy_call *call)
                                    .pool = request->pool});
     } else {
         uint64_t total_bytes;
-        ar_backing_memory(self->below, &reported.free_bytes, &total_bytes);
+        ar_backing_memory(self->relay.inner, &reported.free_bytes, &total_bytes);
     }
     tap_report(self, reported);
 }

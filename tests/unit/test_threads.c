@@ -221,8 +221,8 @@ static void threads_share_a_device(void **state)
     struct threads_result *result = malloc(sizeof *result);
     for (unsigned i = 0; i < 4; i++) {
         locked_backing_open(&backings[i], device->backing, &lock);
-        assert_int_equal(backings[i].base.page_bytes, device->backing->page_bytes);
-        assert_int_equal(policy_rig_open(&rigs[i], specs[i], &backings[i].base, 0), AR_OK);
+        assert_int_equal(backings[i].relay.base.page_bytes, device->backing->page_bytes);
+        assert_int_equal(policy_rig_open(&rigs[i], specs[i], &backings[i].relay.base, 0), AR_OK);
         pools[i] = locked_pool_open(rigs[i].policy, &rigs[i].host);
     }
     struct threads_config config = {.threads = 4,
@@ -239,9 +239,10 @@ static void threads_share_a_device(void **state)
     assert_int_equal(result->failed, 0);
     assert_true(device->counters.segments_made >= 4);
     /* A misuse is told to the policy that made it, and to no other. */
-    assert_int_equal(ar_backing_segment_free(&backings[0].base, 12345), AR_INVALID);
-    assert_string_equal(ar_backing_problem(&backings[0].base), ar_backing_problem(device->backing));
-    assert_string_equal(ar_backing_problem(&backings[1].base), "");
+    assert_int_equal(ar_backing_segment_free(&backings[0].relay.base, 12345), AR_INVALID);
+    assert_string_equal(ar_backing_problem(&backings[0].relay.base),
+                        ar_backing_problem(device->backing));
+    assert_string_equal(ar_backing_problem(&backings[1].relay.base), "");
     for (unsigned i = 0; i < 4; i++) {
         locked_pool_close(pools[i]);
         assert_int_equal(policy_rig_close(&rigs[i]), 0);
@@ -260,10 +261,10 @@ static void a_locked_device_offers_what_the_device_offers(void **state)
     struct locked_backing locked;
     ar_backing_handle handle;
     locked_backing_open(&locked, device->backing, &lock);
-    const struct ar_backing_ops *ops = locked.base.ops, *inner = device->backing->ops;
+    const struct ar_backing_ops *ops = locked.relay.base.ops, *inner = device->backing->ops;
     assert_true(!ops->create == !inner->create && !ops->pool_alloc == !inner->pool_alloc &&
                 !ops->order == !inner->order && !ops->pool_open == !inner->pool_open);
-    assert_int_equal(ar_backing_create(&locked.base, 2 << 20, &handle),
+    assert_int_equal(ar_backing_create(&locked.relay.base, 2 << 20, &handle),
                      ar_backing_create(device->backing, 2 << 20, &handle));
     ar_device_close(device);
 }
