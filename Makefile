@@ -105,14 +105,11 @@ SUB = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 all: program
 	@ln -sfn $(B)/allocrig allocrig
 program: $(B)/allocrig $(RECORDER)
-
 ## library: the library, static and shared: .build/<variant>/liballocrig.a and liballocrig.so
 library: $(LIB) $(LIB_SO)
-
 ## plugin: policies inside PyTorch and CuPy: .build/<variant>/liballocrig_torch.so (needs cuda.h)
 plugin: $(PLUGIN)
 	@$(if $(PLUGIN),,echo 'skipped: the plug-in, since cuda.h is not found')
-
 ## tests: build the test programs
 tests: $(if $(call yes,$(HAVE_CMOCKA)),$(TESTS)) $(FUZZERS) $(STAND_IN) $(ON_HOST) $(PLUGIN)
 	@$(if $(call yes,$(HAVE_CMOCKA)),,echo 'skipped: unit, property and golden tests, since cmocka is not installed ("make deps")')
@@ -237,44 +234,35 @@ test:
 	@+$(SUB) VARIANT=release all tests
 	@+$(SUB) VARIANT=san program tests
 	@tests/run.sh lint release san
-
-## soak: the suite with all random operations and large inputs, plain and under ASan and UBSan; takes
-##     an hour, CI runs it weekly
+## soak: the suite with all random operations and large inputs, plain and under ASan and UBSan (an hour; weekly in CI)
 soak:
 	@+$(SUB) VARIANT=release all tests
 	@+$(SUB) VARIANT=san program tests
 	@TEST_SOAK=1 tests/run.sh release san
-
 ## check: the quick part: lints, unit and golden tests of one build, nothing installed
 check:
 	@+$(SUB) all tests
 	@tests/run.sh --quick lint $(VARIANT)
-
 ## lint: arrows, headers, formatting, cppcheck and the other checks of the text itself
 lint:
 	@tests/run.sh lint
-
 ## san: the whole suite under ASan and UBSan
 san:
 	@+$(SUB) VARIANT=san program tests
 	@tests/run.sh san
-
 ## tsan: the tests that start threads, under the thread sanitizer
 tsan:
 	@+$(SUB) VARIANT=tsan program tests
 	@tests/run.sh --match 'capacity|experiment|jobs|sweep|suite|thread' tsan
-
-## test-gpu: what needs a card: the device and its kernels, equality with the simulated device,
-##     every byte checked (without a card all of it is skipped, exit status 0)
+## test-gpu: what needs a card: the device and its kernels, equality with the simulated device, every byte checked (without
+##     a card all of it is skipped, exit status 0)
 test-gpu:
 	@+$(SUB) all gpu-tests
 	@tests/gpu/run.sh $(VARIANT) $(GPU)
-
 ## fuzz: run each fuzz target for FUZZ_SECONDS (20) with clang's fuzzer, from the committed corpus
 fuzz:
 	@+$(SUB) VARIANT=fuzz fuzzers
 	@tests/fuzz/run.sh .build/fuzz $(FUZZ_SECONDS)
-
 ## format: lay all C and C++ files out as .clang-format says
 format:
 	@tests/lint/format.sh --fix
@@ -336,11 +324,9 @@ deps:
 ## install: copy program, library, headers, manual pages, completions and, if it was built, the plug-in to PREFIX (/usr/local)
 install: program library
 	@LIBS='$(SO_LIBS)' bench/library/install.sh install $(B) '$(PREFIX)' $(VERSION)
-
 ## uninstall: remove what install copied to PREFIX
 uninstall:
 	@bench/library/install.sh uninstall $(B) '$(PREFIX)' $(VERSION)
-
 ## clean: remove what was built (results stay)
 clean:
 	rm -rf .build allocrig

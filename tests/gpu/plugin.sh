@@ -10,7 +10,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit 2
 python=${PYTHON:-python3}
 export PYTHONDONTWRITEBYTECODE=1
-[ -n "${ALLOCRIG_PLUGIN:-}" ] || make -s -j"$(nproc)" plugin || exit 2
+# A machine that cannot build it may have one that was built elsewhere.
+[ -n "${ALLOCRIG_PLUGIN:-}" ] || make -s -j"$(nproc)" plugin || [ -e .build/release/liballocrig_torch.so ] || exit 2
 export ALLOCRIG_PLUGIN=${ALLOCRIG_PLUGIN:-$PWD/.build/release/liballocrig_torch.so}
 
 has() {

@@ -11,7 +11,7 @@ if [ -z "${OUT:-}" ]; then
     OUT=$(mktemp -d)
     trap 'rm -rf "$OUT"' EXIT
 fi
-[ -n "${ALLOCRIG_PLUGIN:-}" ] || make -s -j"$(nproc)" plugin || exit 2
+[ -n "${ALLOCRIG_PLUGIN:-}" ] || make -s -j"$(nproc)" plugin || [ -e .build/release/liballocrig_torch.so ] || exit 2
 [ -n "${ALLOCRIG_LIBRARY:-}" ] || make -s -j"$(nproc)" library || echo "# the library is not built"
 export ALLOCRIG_PLUGIN=${ALLOCRIG_PLUGIN:-$PWD/.build/release/liballocrig_torch.so}
 export ALLOCRIG_LIBRARY=${ALLOCRIG_LIBRARY:-$PWD/.build/release/liballocrig.so.0}
