@@ -50,22 +50,18 @@ void ar_library_close(struct ar_library *self)
 
 const struct ar_policy_ops *ar_policy_at(const struct ar_library *self, size_t index)
 {
-    size_t built_in = 0;
-    while (registry_policy(built_in) && built_in < index)
-        built_in++;
-    if (registry_policy(built_in))
-        return registry_policy(built_in);
-    return index - built_in < self->policy_count ? self->policies[index - built_in] : NULL;
+    for (size_t built_in = 0; registry_policy(built_in); built_in++)
+        if (index-- == 0)
+            return registry_policy(built_in);
+    return index < self->policy_count ? self->policies[index] : NULL;
 }
 
 const struct ar_device_kind *ar_device_kind_at(const struct ar_library *self, size_t index)
 {
-    size_t built_in = 0;
-    while (device_kinds[built_in] && built_in < index)
-        built_in++;
-    if (device_kinds[built_in])
-        return device_kinds[built_in];
-    return index - built_in < self->device_count ? self->devices[index - built_in] : NULL;
+    for (const struct ar_device_kind *const *kind = device_kinds; *kind; kind++)
+        if (index-- == 0)
+            return *kind;
+    return index < self->device_count ? self->devices[index] : NULL;
 }
 
 /* A name that a spec can hold: it begins like no file and has none of the signs of the grammar. */

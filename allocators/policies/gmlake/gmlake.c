@@ -461,7 +461,7 @@ static enum ar_status gmlake_validate(const struct ar_policy *base, struct ar_er
 {
     const struct gmlake *self = (const struct gmlake *)base;
     struct check check = {0};
-    uint64_t releasable_bytes;
+    uint64_t releasable_bytes = 0;
     enum ar_status status = AR_OK;
     for (uint32_t i = 0; status == AR_OK && i < self->heap.segment_count; i++) {
         uint32_t p = self->heap.segments[i].first;

@@ -120,8 +120,8 @@ static __attribute__((noinline)) enum ar_status renew(struct slab_policy *self, 
 }
 
 /* A block for a small request. */
-static enum ar_status slab_take(struct slab_policy *self, uint64_t requested_bytes,
-                                struct ar_policy_block *out)
+static __attribute__((noinline)) enum ar_status
+slab_take(struct slab_policy *self, uint64_t requested_bytes, struct ar_policy_block *out)
 {
     unsigned index = slab_class_of(requested_bytes);
     struct slab_class *class = self->classes[index];
@@ -154,7 +154,8 @@ static enum ar_status slab_take(struct slab_policy *self, uint64_t requested_byt
     return AR_OK;
 }
 
-static void slab_give(struct slab_policy *self, const struct ar_policy_block *block)
+static __attribute__((noinline)) void slab_give(struct slab_policy *self,
+                                                const struct ar_policy_block *block)
 {
     struct slab *slab = (struct slab *)(uintptr_t)block->cookie;
     struct slab_class *class = self->classes[slab->class];
@@ -352,7 +353,7 @@ static enum ar_status slab_validate(const struct ar_policy *base, struct ar_erro
 {
     const struct slab_policy *self = (const struct slab_policy *)base;
     struct check check = {.kind_bytes = {0}};
-    uint64_t releasable_bytes;
+    uint64_t releasable_bytes = 0;
     enum ar_status status = AR_OK;
     for (uint32_t i = 0; i < self->heap.segment_count; i++) {
         uint32_t p = self->heap.segments[i].first;
