@@ -53,7 +53,7 @@ done
 run inspect $made/layouts/ring.pickle.gz
 check ring_is_said grep -qx 'It begins in the middle of a program.' "$out"
 check ring_has_a_start grep -qE '^  live at the start +[1-9][0-9]*  blocks' "$out"
-check ring_has_unmatched_frees grep -qE '^  unmatched frees +[1-9][0-9]*  of blocks that must have been there before$' "$out"
+check ring_has_unmatched_frees grep -qE '^  unmatched frees +[1-9][0-9]*  of blocks that must have existed before$' "$out"
 run inspect $made/layouts/segments.pickle.gz
 check segments_are_said grep -q 'it has segments only: a state without a history' "$out"
 check report_is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
