@@ -45,8 +45,8 @@ struct relay {
     void (*after)(struct relay *self, const struct relay_call *call);
 };
 
-/* Fills in `base`, `ops` and `inner`, and leaves `before` and `after`. Hooks that `inner` lacks stay
- * NULL. `inner` must outlive `self`, which must not move. There is nothing to close. */
+/* Fills in `base`, `ops` and `inner`, and leaves `before` and `after`. Hooks that `inner` lacks
+ * stay NULL. `inner` must outlive `self`, which must not move. There is nothing to close. */
 void relay_open(struct relay *self, struct ar_backing *inner);
 
 #endif

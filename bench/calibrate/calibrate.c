@@ -51,7 +51,7 @@ static const struct part parts[] = {
     {"which calls wait", parts_waits, 1, 1, true, false, false, false},
     {"the program's own part", parts_program, 1, 1, true, false, false, false},
     {"matrix products, first ones", parts_products, 1, 1, true, false, false, false},
-    {"lengths of works", parts_kernel_ops, 1, 1, true, false, false, false},
+    {"times of kernel ops", parts_kernel_ops, 1, 1, true, false, false, false},
 };
 
 #define PART_COUNT (sizeof parts / sizeof parts[0])
@@ -143,7 +143,7 @@ static void part_go(const struct part *part, struct meter *meter, struct sim_pro
     }
 }
 
-/* What the device says of itself, before anything is held. */
+/* The properties of the device, before anything is allocated. */
 static void describe(const struct meter *meter, struct sim_profile *out)
 {
     struct ar_device *device = meter->device;

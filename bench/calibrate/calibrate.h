@@ -18,7 +18,7 @@ struct calibrate_options {
     /* Each call finds the host's caches cold, as where a program does much between two calls.
      * Nothing to a simulated device, which knows no host. */
     bool cold;
-    /* Told before each step; NULL: nobody. */
+    /* Called before each step; may be NULL. */
     void (*step)(void *argument, const char *label);
     void *argument;
 };

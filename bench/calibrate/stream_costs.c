@@ -25,7 +25,7 @@
 #define OTHERS        128u
 #define OTHERS_LEAST  512u /* bytes */
 #define OTHERS_MOST   (4 * AR_MIB)
-#define FIRST_BESIDE  9u /* allocations that the first one is held against */
+#define FIRST_BESIDE  9u /* allocations that the first one is compared with */
 
 static uint64_t now(const struct meter *meter)
 {
@@ -153,7 +153,8 @@ static void others_close(struct meter *meter, struct pool_others *self)
         (void)meter_pool_free(meter, self->addresses[--self->held], METER_STREAM, NULL);
 }
 
-/* The hole that the measured block leaves is there for the next: others change while it is held. */
+/* The free block that the measured block leaves is there for the next: others change while it is
+ * held. */
 static bool pool_round(struct meter *meter, struct pool_others *others, uint64_t bytes,
                        struct meter_samples *made, struct meter_samples *freed)
 {

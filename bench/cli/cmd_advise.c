@@ -41,7 +41,8 @@ static const struct cli_option options[] = {
      "a simulated one; default: sim; its capacity= or profile= is the card in question"},
     {KEY_JSON, "json", "FILE", "the advice as JSON; - is standard output"},
     {KEY_FREES, "frees", "MODE",
-     "ordered, at-once or recorded; default: recorded where let-go and completion are apart, else "
+     "ordered, at-once or recorded; default: recorded if free requested and completed are apart, "
+     "else "
      "ordered"},
     {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
     {KEY_SEED, "seed", "N", "of policies that draw"},
@@ -166,7 +167,8 @@ static enum ar_status advise_one(const struct advise_arguments *self, const stru
     if (status)
         return status;
     const struct trace_info *info = &advice->sources[at]->info;
-    /* Where let-go and completion are apart, when blocks completed is the best that is known. */
+    /* If free requested and completed are apart, when blocks completed is the best that is
+     * known. */
     unsigned ways = replay_frees_choices(info, self->suite.frees, frees);
     struct trace_progress shown = {progress, info->name};
     const struct advise_config config = {
@@ -389,7 +391,7 @@ static enum ar_status predict(const struct suite *suite, const struct ar_spec *d
     if (!status)
         status = find_retries(to->path, &line, error);
     if (!status) {
-        /* Where let-go and completion are apart, when blocks completed is the best that is
+        /* If free requested and completed are apart, when blocks completed is the best that is
          * known. */
         unsigned ways = replay_frees_choices(&source->info, suite->frees, frees);
         const struct advise_config config = {.source = source,

@@ -1,5 +1,5 @@
 /* `bound`: how little memory a workload could do with. Bounds that no policy beats, plans by
- * those who see the whole workload first, and a checker for plans. */
+ * planners that know the whole workload, and a checker for plans. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,8 @@ static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'w', "workload", "WORKLOAD", "the same as WORKLOAD alone"},
     {KEY_GRANULE, "granule", "BYTES", "sizes and offsets are multiples of it; default: 1"},
-    {KEY_FREES, "frees", "MODE", "blocks live to the let-go (at-once, default), or as recorded"},
+    {KEY_FREES, "frees", "MODE",
+     "blocks live until free requested (at-once, default), or as recorded"},
     {KEY_PLAN, "plan", "FILE", "the lowest plan found: id,lower,upper,size,offset"},
     {KEY_JSON, "json", "FILE", "the answers as JSON; - is standard output"},
     {CLI_HEADING, NULL, NULL, "Searching for the lowest plan:"},

@@ -32,7 +32,7 @@ static const struct cli_option options[] = {
     {KEY_DEVICE, "device", "N", "one GPU of a recording of several, with all that is said of it"},
     {KEY_MIN_BYTES, "min-bytes", "SIZE", "blocks of at least so many bytes only"},
     {KEY_EVENTS, "events", "LETTERS", "events of these kinds only, such as afk"},
-    {KEY_AT_ONCE, "at-once", NULL, "blocks are complete when they are let go"},
+    {KEY_AT_ONCE, "at-once", NULL, "blocks are complete when they are freed"},
     {CLI_HEADING, NULL, NULL, "And then:"},
     {KEY_REPEAT, "repeat", "N", "so many times, one behind the other"},
     {KEY_MERGE, "merge", "FILE", "another trace beside it; may be given again"},

@@ -1,4 +1,4 @@
-/* `fidelity`: a recording held against the policy that imitates the recorded allocator: every
+/* `fidelity`: a recording compared with the policy that imitates the recorded allocator: every
  * place, every segment, and the statistics that were recorded at the end. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -298,7 +298,7 @@ enum ar_status list_formats(const char *name, struct ar_error *error)
     return list_unknown("format", name, list_format_name, error);
 }
 
-/* What the lists of `list` share: a table of names, a sentence in lines, a name that is none. */
+/* What the lists of `list` share: a table of names, a sentence in lines, an unknown name. */
 
 #define TEXT_WIDTH 22u
 #define NAMES_MOST 128
@@ -345,10 +345,10 @@ static const struct {
     const char *text;
 } capabilities[] = {
     {AR_POLICY_STREAM_ORDERED, "keeps a block from other streams until that is safe"},
-    {AR_POLICY_OPAQUE, "its inside cannot be seen: hole metrics are null"},
+    {AR_POLICY_OPAQUE, "its inside cannot be seen: free block metrics are null"},
     {AR_POLICY_OFFLINE, "sees the whole trace before the first request"},
     {AR_POLICY_NEEDS_MAPPING, "needs virtual memory"},
-    {AR_POLICY_WATCHES_FREE, "reports its holes: the unusable-free index is known"},
+    {AR_POLICY_WATCHES_FREE, "reports its free blocks: the unusable-free index is known"},
     {AR_POLICY_HONOURS_ALIGNMENT, "serves any power-of-two alignment"},
     {AR_POLICY_UNRANKED, "a harness check or a bound: shown, never ranked"},
     {AR_POLICY_OVERLAPS, "hands out memory that it never takes back"},

@@ -174,7 +174,7 @@ static enum ar_status set_option(void *argument, int key, const char *value, str
     }
 }
 
-/* What nobody said: a card where one is, and what files that hold one run need. */
+/* Defaults: a card if there is one, and what files of a single run need. */
 static enum ar_status fill_in(struct run_arguments *self, struct ar_error *error)
 {
     char why[sizeof error->text];

@@ -24,7 +24,7 @@ const struct cli_command cli_commands[] = {
     {"minimize", "the smallest trace that still shows something", cmd_minimize},
     {"model", "hold the simulated device against runs on a card", cmd_model},
     {"sweep", "a grid of cases over all cores, which can be interrupted", cmd_sweep},
-    {"compare", "two results held against each other, exit 1 on a regression", cmd_compare},
+    {"compare", "two results compared, exit 1 on a regression", cmd_compare},
     {"history", "results over commits: where they changed, exit 1 on a regression", cmd_history},
     {"list", "the policies, workloads, devices, metrics and formats there are", cmd_list},
     {NULL, NULL, NULL},

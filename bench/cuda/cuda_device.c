@@ -1,4 +1,5 @@
-/* The real card: the hooks that are one step, and the clock. The parts say how each works.
+/* The real card: the hooks that are one step, and the clock. The other files say how each part is
+ * done.
  *
  * 1. The clock is the host's, nanoseconds since open; what the device did is put on it by marks.
  * 2. Each call of a policy is timed by itself, between two readings around the driver's function;

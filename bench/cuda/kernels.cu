@@ -176,7 +176,7 @@ extern "C" __global__ void verify(const uint8_t *base, uint64_t bytes, uint64_t 
  * ------------------------------------------------------------------------------------- */
 
 /* Reads and writes one word of each 4 KiB page, and the last word, and leaves every byte as it
- * is: an atomic OR with 0, which stays harmless where somebody else writes. Less than a word at
+ * is: an atomic OR with 0, which stays harmless if another thread writes. Less than a word at
  * the ends, and ranges shorter than one, are only read and written back as bytes. */
 extern "C" __global__ void touch(uint8_t *base, uint64_t bytes)
 {

@@ -2,7 +2,7 @@
  *
  * One `struct kernels` belongs to one context, which is current wherever a function is called; a
  * caller with several threads locks. All work is queued on the stream given and the host does not
- * wait, except in open, wrong and close. Statuses: REFUSED where a launch failed for want of
+ * wait, except in open, wrong and close. Statuses: REFUSED where a launch failed for lack of
  * memory, INVALID for any other error of the driver, with a sentence in kernels_problem. */
 #ifndef BENCH_CUDA_KERNELS_H
 #define BENCH_CUDA_KERNELS_H

@@ -56,7 +56,7 @@ static uint64_t pages_leave(struct cuda_device *self, uint64_t address, uint64_t
 
 /* ---- allocation ----------------------------------------------------------------------------- */
 
-/* What the driver gave goes into all books, or back. */
+/* What the driver gave goes into all tables, or back. */
 static enum ar_status take(struct cuda_device *self, struct memory_segment *segment,
                            uint64_t address, uint64_t bytes, uint64_t begun_ns, uint64_t ended_ns)
 {

@@ -76,7 +76,7 @@ const struct ar_policy_block *address_map_find(const struct address_map *map, ui
     return map->entries[place].address == address ? &map->entries[place] : NULL;
 }
 
-/* Rule 3. An entry may move back to `hole` unless its home lies after the hole. */
+/* Rule 3. An entry may move back to the free place unless its home lies after that place. */
 static void close_free_block(struct address_map *map, size_t free_block)
 {
     for (size_t i = next(map, free_block); map->entries[i].address != ADDRESS_MAP_NONE;

@@ -2,7 +2,7 @@
  * nothing but the address. One lock around the policy and a map from addresses to blocks
  * (address_map.h), as the caching allocators of the frameworks have.
  *
- * The policy, and through it the device, is entered by one thread at a time; nobody else may call
+ * The policy, and through it the device, is entered by one thread at a time; no other code may call
  * either while the pool is open. */
 #ifndef BENCH_HOST_LOCKED_POOL_H
 #define BENCH_HOST_LOCKED_POOL_H

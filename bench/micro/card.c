@@ -94,7 +94,7 @@ void card_fail(struct card *card, struct micro_state *state, enum ar_status stat
  *    free on one stream, idle, and with a kernel running on that stream. `two`: a block is freed on
  *    a stream that a kernel keeps busy, then alloc and free of the same size on another stream
  *    are timed; `reused` is the share of rounds in which that gave the very same place.
- * 3. The time is what the device took around the driver's function alone. A round needs its books
+ * 3. The time is what the device took around the driver's function alone. A round needs its records
  *    too, which ask the driver questions of their own; they are not in it. */
 
 enum pool_use { POOL_ONE, POOL_TWO };
@@ -385,7 +385,7 @@ void card_calls_register(struct sections *sections)
 
 /* Alloc and free of each policy on a card, with the card idle and with a kernel running on another
  * stream. A sample is one pair; the policy is warm: the pair was made once before. Time is that of
- * the host for the whole pair, with the books that the device keeps of driver calls; what the
+ * the host for the whole pair, with the records that the device keeps of driver calls; what the
  * driver itself took of it stands beside it as driver_ns and wait_ns. */
 
 /* What policies may hold: enough for all pairs, little enough for those that take all at once. */

@@ -33,7 +33,7 @@ void card_begin(struct card *card, struct ar_device *device, bool busy);
 /* Before each call: sees to it that a kernel runs, if one is to, and starts the time. */
 void card_start(struct card *card);
 /* After it: the time since card_start, less the clock's. What the device itself counted for the
- * driver's calls in between, without its own books, is in `last`. */
+ * driver's calls in between, without its own records, is in `last`. */
 uint64_t card_stop(struct card *card);
 /* Waits for the device and reports the samples, each of `operations`, with driver_ns, wait_ns and
  * driver_calls of a sample. */

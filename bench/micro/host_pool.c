@@ -2,7 +2,7 @@
  * a real allocator has and a replay needs not.
  *
  * 1. The pool is that of a program in the middle of its run: a thousand blocks live, a thousand
- *    holes between them.
+ *    free blocks between them.
  * 2. `warm`: the pair again and again; a sample is a batch, since one pair takes as long as the
  *    clock.
  * 3. `cold`: before each alloc and each free a buffer twice as large as the processor's outer

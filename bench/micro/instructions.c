@@ -1,13 +1,12 @@
 /* What `make instructions` counts with callgrind: the engine replaying a mapped binary trace, and
- * pairs of alloc and free among many holes. Only the functions named `measured_*` are counted; run
- * by run.sh, which divides and compares.
+ * pairs of alloc and free among many free blocks. Only the functions named `measured_*` are
+ * counted; run by run.sh, which divides and compares.
  *
  *   instructions prepare IN OUT operations|all   makes the trace: allocs and frees only, or all
- *   instructions replay SPEC TRACE none|exact    first a pass to grow what is kept, then one
- *   counted instructions pairs SPEC HOLES                1000 pairs of 1 KiB with that many
- *   separated holes instructions streams SPEC STREAMS            1000 pairs of 12 MiB by turns on
- *   that many streams, each
- *                                                with 8 MiB free, while no other memory is left
+ *   instructions replay SPEC TRACE none|exact    first an uncounted pass, then a counted one
+ *   instructions pairs SPEC COUNT                1000 pairs of 1 KiB among COUNT free blocks
+ *   instructions streams SPEC STREAMS            1000 pairs of 12 MiB, the streams in turns, each
+ *                                                with 8 MiB free and no other memory left
  *   instructions policies                        the names there are, and whether each is bounded
  *
  * Each prints `operations N` for the counted part. */
@@ -46,7 +45,7 @@ static enum ar_status copy_event(struct preparing *job, struct trace_event event
         if (first)
             job->live[event.slot] = 0;
         if (!job->all) {
-            if (!first) /* the completion of what was let go before */
+            if (!first) /* the completion of what was freed before */
                 return AR_OK;
             event.kind = TRACE_FREE_COMPLETED;
             event.flags = TRACE_WHOLE;
@@ -167,7 +166,8 @@ static enum ar_status replay(const char *spec, const char *path, enum replay_mea
     return status;
 }
 
-/* ---- pairs among holes ----------------------------------------------------------------------- */
+/* ---- pairs among free blocks
+ * ----------------------------------------------------------------------- */
 
 __attribute__((noinline)) static enum ar_status measured_pairs(struct ar_policy *policy)
 {
@@ -183,7 +183,7 @@ __attribute__((noinline)) static enum ar_status measured_pairs(struct ar_policy 
     return AR_OK;
 }
 
-/* 2 * holes blocks of 256 B to 4 KiB side by side, then every second one freed. */
+/* 2 * free_blocks blocks of 256 B to 4 KiB side by side, then every second one freed. */
 static enum ar_status make_free_blocks(struct ar_policy *policy, struct ar_policy_block *blocks,
                                        uint64_t free_blocks)
 {
@@ -210,8 +210,8 @@ static enum ar_status pairs(const char *spec, uint64_t free_blocks, struct ar_er
     if (status == AR_OK)
         status = measured_pairs(rig.policy);
     if (status != AR_OK)
-        ar_error_set(error, status, "%s with %llu holes: %s", spec, (unsigned long long)free_blocks,
-                     ar_status_meaning(status));
+        ar_error_set(error, status, "%s with %llu free blocks: %s", spec,
+                     (unsigned long long)free_blocks, ar_status_meaning(status));
     printf("operations %d\n", 2 * PAIRS);
     printf("metadata %.1f\n", (double)rig.host.peak_bytes / (double)(2 * free_blocks));
     free(blocks);

@@ -20,14 +20,14 @@ struct crowd {
     pthread_mutex_t lock;     /* of the device */
 };
 
-/* `device` may be NULL, else it stays the caller's, and nobody else enters it meanwhile. The crowd
- * does not move while it is open. */
+/* `device` may be NULL, else it stays the caller's, and no other thread uses it meanwhile. The
+ * group does not move while it is open. */
 enum ar_status crowd_open(struct crowd *crowd, const struct ar_policy_ops *policy, unsigned threads,
                           bool own, struct ar_device *device,
                           struct ar_error *error) AR_STATUS_CHECKED;
 void crowd_close(struct crowd *crowd);
 
-/* What each thread says first (threads_config.enter), with the crowd: that it uses the device. */
+/* What each thread says first (threads_config.enter), with the group: that it uses the device. */
 void crowd_enter(void *crowd);
 
 /* The share of calls that found the lock of their pool taken. */

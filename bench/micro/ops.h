@@ -22,7 +22,7 @@ struct micro_ops {
     char name[32];  /* for tables; the caller's */
 };
 
-/* Reads a trace of any format. Frees stand where the program lets go; zero-byte requests are left
+/* Reads a trace of any format. Frees stand where the program frees; zero-byte requests are left
  * out. The caller closes `out`. */
 enum ar_status micro_ops_read(const char *path, struct micro_ops *out,
                               struct ar_error *error) AR_STATUS_CHECKED;

@@ -59,13 +59,13 @@ struct card_pool {
 /* name, meaning: what can be asked for while the program runs, and is reported at its end */
 #define CARD_FIGURES(X)                                                                            \
     X(requests, "asked for")                                                                       \
-    X(frees, "let go")                                                                             \
+    X(frees, "freed")                                                                              \
     X(uses, "uses on other streams")                                                               \
     X(failed, "requests that were not served")                                                     \
     X(unknown, "frees and uses of an address where no block starts")                               \
     X(lock_waits, "calls that found another thread inside")                                        \
     X(streams, "streams seen")                                                                     \
-    X(live_bytes, "asked for and not let go")                                                      \
+    X(live_bytes, "requested and not freed")                                                       \
     X(granted_bytes, "of the blocks given for them")                                               \
     X(reserved_bytes, "held by the policy, as the imitated allocator counts")                      \
     X(physical_bytes, "2 MiB pages charged for it")                                                \
@@ -124,7 +124,7 @@ enum ar_status card_open(const struct card_settings *settings, unsigned ordinal,
 enum ar_status card_alloc(struct card *card, uint64_t bytes, CUstream stream, uint64_t *address,
                           struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The program lets go of the block on `stream`. INVALID where none starts there. */
+/* The program frees the block on `stream`. INVALID where none starts there. */
 enum ar_status card_free(struct card *card, uint64_t address, CUstream stream,
                          struct ar_error *error);
 

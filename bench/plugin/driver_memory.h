@@ -35,7 +35,7 @@ uint64_t driver_memory_free_bytes(struct driver_memory *self);
 /* The peak of physical bytes starts again from what is held now. */
 void driver_memory_reset_peak(struct driver_memory *self);
 
-/* Whether a stream may still use memory that was let go: without it there is no order to be
+/* Whether a stream may still use memory that was freed: without it there is no order to be
  * kept. */
 bool driver_memory_has_uses(const struct driver_memory *self);
 

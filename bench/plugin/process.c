@@ -57,7 +57,7 @@ static char *path_setting(const char *name)
 }
 
 /* A policy in a shared object uses the base functions that are here (allocators/README.md): they
- * become visible to it. What is loaded for a framework is not, of itself. */
+ * become visible to it. A library that a framework loads is not visible by default. */
 static void show_base(void)
 {
     Dl_info info;
@@ -193,7 +193,7 @@ struct card *process_card(int ordinal, struct ar_error *error)
     if (card && process_is_up())
         return card;
     (void)pthread_once(&self->once, begin);
-    if (!self->forked && !process_is_up()) { /* nobody is left who could hear of it */
+    if (!self->forked && !process_is_up()) { /* the process is ending */
         error->text[0] = '\0';
         return NULL;
     }

@@ -5,7 +5,7 @@
  *    then nothing follows.
  * 2. Ids count all requests of the process, whichever card they are for; `device` says which.
  *    Stream ordinals are the card's own.
- * 3. The program says when it lets go, and that is written; when a block is complete is up to
+ * 3. The program says when it frees, and that is written; when a block is complete is up to
  *    policy and device (`let-go: final`).
  * 4. Before an event stands the time since the first one, where at least a microsecond passed. */
 #ifndef BENCH_PLUGIN_RECORDING_H
@@ -53,7 +53,7 @@ uint64_t recording_served(struct recording *self, const struct recording_request
 /* One that was not, with so many bytes of the card free: a probe, since the program may go on. */
 void recording_failed(struct recording *self, const struct recording_request *request,
                       uint64_t free_bytes);
-/* A block of stream `own` is let go on `stream`. */
+/* A block of stream `own` is freed on `stream`. */
 void recording_free_requested(struct recording *self, uint64_t id, uint32_t own, uint32_t stream);
 void recording_use(struct recording *self, uint64_t id, uint32_t stream);
 /* Cached memory is to be released; with a pool: that one is given up. */

@@ -10,7 +10,7 @@ static CUstream plain_name(CUstream stream)
     return stream == CU_STREAM_LEGACY ? NULL : stream;
 }
 
-/* A second stream waits for all that the others were given so far: what was let go until now bears
+/* A second stream waits for all that the others were given so far: what was freed until now bears
  * no events. */
 static void order_first(struct card *card, uint32_t ordinal)
 {

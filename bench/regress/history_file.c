@@ -282,7 +282,8 @@ static enum ar_status check(const struct side *results, struct history_stamp *st
 }
 
 /* Opens the file, or makes it, and has its lock. One that another process made and took away again,
- * since it could not write, is nobody's any more: then once more. -1: the error says why. */
+ * since it could not write, was removed in the meantime: then the lock is taken again. -1: see the
+ * error. */
 static int open_locked(const char *path, bool *made, struct ar_error *error)
 {
     struct stat about;

@@ -495,7 +495,7 @@ static const char *text_of(const struct group_item *item, enum text text)
     return text == POLICY ? item->policy : text == WORKLOAD ? item->workload : item->figure;
 }
 
-/* There are few different texts: each row is held against the first rows of those. */
+/* There are few different texts: each row is compared with the first rows of those. */
 static void number_texts(struct grouping *self, enum text text)
 {
     size_t *firsts = self->tally;

@@ -1,4 +1,4 @@
-/* Two sides of results, held against each other: a verdict for every figure.
+/* Two sides of results, compared: a verdict for every figure.
  *
  * 1. Cells are matched by policy, workload, device, way to free, host time and seed. One that only
  *    one side has is said: NO-DATA; those that only the old side has are counted too. So is one

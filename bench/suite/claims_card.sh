@@ -81,7 +81,7 @@ generate() {
 }
 
 # Greedy and growth: 1024 blocks of one size, so that pieces that grow are the policy's doing; all
-# let go, and at the end the program asks that caches be released.
+# freed, and at the end the program asks that caches be released.
 awk 'BEGIN { print "# allocrig-trace 1\n# name: fill_and_free"
     for (i = 0; i < 1024; i++) print "a," i ",4194304"
     for (i = 0; i < 1024; i++) print "r," i

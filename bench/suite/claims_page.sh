@@ -96,7 +96,7 @@ END {
     measure("inside: torch reserves, caches released", of("products_torch_end_reserved_bytes"), "at least what is kept", test("products_torch_end_reserved_bytes products_kept_bytes", n["products_torch_end_reserved_bytes"] >= n["products_kept_bytes"]))
     measure("inside: growth reserves", of("products_growth_end_reserved_bytes"), "at least what is kept", test("products_growth_end_reserved_bytes", n["products_growth_end_reserved_bytes"] >= n["products_kept_bytes"]))
     measure("control: torch reserves at the end of a program without products", of("torch_end_reserved_bytes"), "0", test("torch_end_reserved_bytes", n["torch_end_reserved_bytes"] == 0))
-    measure("outside, all let go: no product, own kernel, cuBLAS", of("outside_none_bytes") ", " of("outside_plain_bytes") ", " of("outside_cublas_bytes"), "cuBLAS at least 4 MiB more than own kernel", test("outside_plain_bytes outside_cublas_bytes", n["outside_cublas_bytes"] - n["outside_plain_bytes"] >= 2^22))
+    measure("outside, all freed: no product, own kernel, cuBLAS", of("outside_none_bytes") ", " of("outside_plain_bytes") ", " of("outside_cublas_bytes"), "cuBLAS at least 4 MiB more than own kernel", test("outside_plain_bytes outside_cublas_bytes", n["outside_cublas_bytes"] - n["outside_plain_bytes"] >= 2^22))
     measure("control: own kernel against no product", have("outside_none_bytes outside_plain_bytes") ? size(n["outside_plain_bytes"] - n["outside_none_bytes"]) : "not measured", "less than cuBLAS adds", test("outside_none_bytes outside_plain_bytes outside_cublas_bytes", n["outside_plain_bytes"] - n["outside_none_bytes"] < n["outside_cublas_bytes"] - n["outside_plain_bytes"]))
     measure("outside: more where the trace holds " of("outside_trace_bytes") " for its kernels (o events)", have("outside_cublas_bytes outside_modules_bytes") ? size(n["outside_modules_bytes"] - n["outside_cublas_bytes"]) : "not measured", "as much, within 2 MiB", \
         test("outside_cublas_bytes outside_modules_bytes", n["outside_modules_bytes"] - n["outside_cublas_bytes"] - n["outside_trace_bytes"] <= 2^21 && n["outside_trace_bytes"] - n["outside_modules_bytes"] + n["outside_cublas_bytes"] <= 2^21))
@@ -107,10 +107,10 @@ END {
     print "policy or a program of which the claim is not true: it must come out the other way. People"
     print "gave no numbers, so the bounds (90 %, 10 times, ..) are this project'\''s reading of \"nearly\", \"rapidly\", \"small\".\n"
     print "**What is measured.** The policies are this rig'\''s own, made after the frameworks'\'' (`allocrig list policies`); no framework"
-    print "runs here. Embedding, tape and products are generated programs with their kernels, so when a block is let go is"
+    print "runs here. Embedding, tape and products are generated programs with their kernels, so when a block is freed is"
     print "a rule of the generator (`workloads/gen/`), and live bytes show the rule; which of them are activations, workspace or"
     print "tables, the tags of the trace say. What policy and card hold for them is measured; what the card holds beside the pool, it"
-    print "says itself, once per run, when all is let go: other processes on the card would move it.\n"
+    print "says itself, once per run, when all is freed: other processes on the card would move it.\n"
     print "    bench/suite/claims_card.sh FOLDER " n["device"] "            # runs"
     print "    plots/claims.sh FOLDER FIGURES                   # figures"
     print "    bench/suite/claims_page.sh FOLDER FIGURES        # this page\n"

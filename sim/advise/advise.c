@@ -26,7 +26,7 @@ struct advising {
     bool single_fits; /* one of the recorder's own settings does at the capacity in question */
 };
 
-/* Recordings of a framework by somebody who does not see its allocator: which settings were in
+/* Recordings of a framework by a tool that does not see its allocator: which settings were in
  * force is not known, so the defaults stand for them. */
 static const struct watcher {
     const char *recorder, *policy, *framework;
@@ -179,7 +179,7 @@ static bool is_pair(const struct candidate *candidate)
     return candidate->half[0] || candidate->half[1];
 }
 
-/* At the capacity in question: every setting, since somebody may ask for just that one. */
+/* At the capacity in question: every setting, because a caller may ask for that one. */
 static enum ar_status try_at(void *argument, size_t number, struct trace_source *trace,
                              struct ar_error *error)
 {
@@ -391,7 +391,7 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     enum ar_status status = candidates_list(recorder, given, true, &candidates, error);
     if (status)
         return status;
-    if (!out->given[0]) /* nobody's settings: all are other policies */
+    if (!out->given[0]) /* no framework: all are other policies */
         candidates.at[0].own = candidates.at[0].given = false;
     if (self->prepared.has_pools)
         disown_allocators(&candidates);

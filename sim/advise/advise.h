@@ -1,6 +1,6 @@
 /* Which settings would let a recorded program run in less memory, and what they cost.
  *
- * 1. The recording is held against the policy that imitates its allocator
+ * 1. The recording is compared with the policy that imitates its allocator
  *    (sim/fidelity/fidelity.h). Where the program released its cache, that is put into the trace:
  *    it would do so under any setting. Memory that the allocator gave back under pressure is told
  *    from that.
@@ -55,7 +55,7 @@ struct advise_result {
     char fidelity_why[256];   /* NOT_HELD */
     size_t releases;          /* of its cache by the program */
     size_t start_blocks;      /* that were there before a recording that begins in the middle */
-    const char *framework;    /* whose settings are tried; NULL: nobody's */
+    const char *framework;    /* whose settings are tried; NULL: none */
     uint64_t survived;        /* requests that were not served, and the program went on */
     struct pressure pressure; /* it ran as in so much memory, which it does not tell of */
     char given[CANDIDATE_SPEC_ROOM];       /* the recorded setting */

@@ -25,9 +25,9 @@ struct candidates {
     size_t count, room;
 };
 
-/* All for a recording of `recorder` ("torch 2.11.0", "xla 0.6", ...; "" is nobody): first `given`,
+/* All for a recording of `recorder` ("torch 2.11.0", "xla 0.6", ...; "" is unknown): first `given`,
  * the recorded setting without its limit, then the framework's defaults, single settings and pairs;
- * last, where `others` is set, every ranked policy that is none of these. candidates_close. */
+ * last, where `others` is set, every other ranked policy. candidates_close. */
 enum ar_status candidates_list(const char *recorder, const char *given, bool others,
                                struct candidates *out, struct ar_error *error) AR_STATUS_CHECKED;
 void candidates_close(struct candidates *self);

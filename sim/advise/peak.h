@@ -16,7 +16,7 @@ struct holder {
 
 struct holders {
     uint64_t bytes, event, blocks;
-    uint64_t late_bytes;  /* the largest block that was let go and completed later; 0: none */
+    uint64_t late_bytes;  /* the largest block that was freed and completed later; 0: none */
     uint64_t step, steps; /* in which step, from 1; of how many, 0: none are marked */
     struct holder at[HOLDERS_MOST]; /* the largest first */
     size_t count;
@@ -26,7 +26,7 @@ struct holders {
 enum ar_status holders_find(struct trace_source *source, uint64_t end, struct holders *out,
                             struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The live peak of a program at other batch sizes, from traces of two. Where both ask and let go in
+/* The live peak of a program at other batch sizes, from traces of two. If both request and free in
  * the same order, bytes live at each event are taken to lie on a straight line of their own, so
  * that the peak may move elsewhere as the batch grows; else only both peaks are. */
 /* Bytes live at one event: fixed, and for each of the batch. */

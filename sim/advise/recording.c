@@ -154,7 +154,7 @@ enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releas
  * 1. What was held at most is the least that the limit can have been. Where memory went back and
  *    more was made right after, the limit was less than what was held before and the new segment
  *    together, if pressure it was.
- * 2. The recording is held against the policy at the first, and at one byte less than the least of
+ * 2. The recording is compared with the policy at the first, and at one byte less than the least of
  *    the others that are no less, and so on upward; the one that leaves the fewest releases to the
  *    program is taken, if that is fewer than without a limit.
  * 3. The lowest one that does the same is looked for below it, by halving. */
@@ -320,7 +320,7 @@ enum ar_status pressure_find(struct trace_source *source, const char *text, uint
 
 /* How: events that concern blocks are followed one by one. A request opens a try; if the next such
  * event lets its block go, the try is part of the run, else the run ends before it. A step ends it
- * too. The completion of a let-go is none of these events. */
+ * too. The completion of a free request is none of these events. */
 
 #define RUN_LEAST 3 /* of so many, and of as many sizes */
 

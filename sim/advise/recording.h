@@ -44,7 +44,7 @@ struct tries {
     uint64_t count, most_bytes; /* of them; the largest */
 };
 
-/* Finds runs of at least three requests of as many sizes, each let go before the next event of a
+/* Finds runs of at least three requests of as many sizes, each freed before the next event of a
  * block, while other blocks are live. The caller closes it. */
 enum ar_status tries_find(struct trace_source *trace, struct tries *out,
                           struct ar_error *error) AR_STATUS_CHECKED;

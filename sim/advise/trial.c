@@ -337,11 +337,11 @@ enum ar_status trial_each(struct trace_source *trace, unsigned jobs, size_t coun
 
 /* How:
  *
- * 1. A block that is let go and completes later is given to the policy as one that a stream of its
+ * 1. A block that is freed and completed later is given to the policy as one that a stream of its
  *    own uses, which the trace does not have. So it completes inside of the policy.
  * 2. The fence of such a stream is done when the recording says that the block is complete, or when
- *    somebody waits for it. The backing's other hooks stay the device's own.
- * 3. A policy that keeps no blocks from other streams has it back when it is let go: streams wait
+ *    the host waits for it. The backing's other hooks stay the device's own.
+ * 3. A policy that keeps no blocks from other streams has it back when it is freed: streams wait
  *    for each other then. So has the driver's pool, whose inside cannot be seen.
  * 4. The policy polls when a block completes, as if it had been about to serve a request: recorded
  *    completions are those that were seen.
@@ -356,7 +356,7 @@ struct held {
     uint32_t spare;   /* the next number that is not in use, plus 1 */
 };
 
-/* A stream of its own for each block that is let go and not complete, as few as possible: a policy
+/* A stream of its own for each block that is freed and not completed, as few as possible: a policy
  * looks at each when it polls. */
 struct pending {
     bool used, ended; /* by the recording */
@@ -600,9 +600,9 @@ enum ar_status waiting_wrap(struct session *session, uint32_t streams, struct ar
     return AR_OK;
 }
 
-/* How: the trial is run again with the other way of it; one that was in doubt before stays so. */
+/* The trial is run again with the other assumption. A trial that was uncertain before stays so. */
 
-/* Doubts a trial that comes out otherwise with the other trace. */
+/* Marks a trial as uncertain if it ends differently with the other trace. */
 static enum ar_status doubt_with(const struct trial_setup *setup, struct trace_source *trace,
                                  const char *policy, uint64_t capacity_bytes,
                                  enum trial_doubt doubt, struct trial *trial,

@@ -16,7 +16,7 @@ struct trial_setup {
     uint64_t card_bytes;             /* the most capacity there can be; 0: not known */
     const struct baseline *baseline; /* NULL: no slowdown is wanted */
     bool as_limit; /* a capacity is what the policy lets itself hold, on a card that has more */
-    uint64_t late_bytes; /* the largest block that was let go and completed later (doubt_late) */
+    uint64_t late_bytes; /* the largest block that was freed and completed later (doubt_late) */
     bool has_outside;    /* the trace tells of memory outside of the policy */
 };
 
@@ -37,8 +37,8 @@ struct trial {
     enum trial_doubt doubt;
     uint64_t peak_reserved_bytes; /* 0 where not measured */
     uint64_t peak_physical_bytes;
-    uint64_t
-        enough_bytes; /* it passed, and does the same at each capacity from here up to its own; 0: not known */
+    /* It passed and behaves the same at each capacity from this one to its own; 0: not known. */
+    uint64_t enough_bytes;
     uint64_t retries, flushes, driver_calls;
     double slowdown;   /* 0: not known */
     char setting[512]; /* by the policy's own hook; "" */
@@ -69,7 +69,7 @@ enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *
  * Of several failures the one of the lowest number is returned. */
 typedef enum ar_status trial_work(void *argument, size_t number, struct trace_source *trace,
                                   struct ar_error *error);
-/* One more is done; NULL: nobody asks. Never called twice at once. */
+/* Called after each trial; may be NULL. Never called concurrently. */
 typedef void trial_done(void *argument);
 enum ar_status trial_each(struct trace_source *trace, unsigned jobs, size_t count, trial_work *work,
                           trial_done *done, void *argument,

@@ -244,7 +244,7 @@ static enum ar_status try_capacity(const struct experiment *experiment,
     return trial_search(setup, experiment->source, policy, &all, &out->more_capacity_bytes, error);
 }
 
-/* What slowdowns of re-runs are held against: with all of the card, as `advise` has it. Without
+/* What slowdowns of re-runs are compared with: with all of the card, as `advise` has it. Without
  * kernels and host times none can be told. */
 static enum ar_status time_free(const struct experiment *experiment, struct trial_setup *setup,
                                 struct baseline *baseline, struct ar_error *error)

@@ -1,4 +1,4 @@
-/* A run taken apart at its first failure: what was asked for, what was free and at which price,
+/* A run taken apart at its first failure: what was asked for, what was free and with which effort,
  * which blocks stand between the free ranges, why it failed, and what would have helped.
  *
  * 1. The trace is replayed up to its first failure. The policy and the device stay as they are
@@ -29,14 +29,14 @@ struct explain_pin {
     bool in_stretch;
 };
 
-/* How the free bytes f lie in n holes, for a request of s bytes. The last two are the Linux
+/* How the free bytes f lie in n free blocks, for a request of s bytes. The last two are the Linux
  * kernel's (mm/vmstat.c). */
 struct explain_indices {
-    double external; /* external fragmentation: 1 - largest hole / f; 0 where f is 0 */
+    double external; /* external fragmentation: 1 - largest free block / f; 0 where f is 0 */
     double unusable; /* unusable free index: the part of f that no piece of s has; 1 where f is 0 */
     double fragmentation; /* fragmentation index: 1 - (1 + f / s) / n, at least 0: towards 0 the
-                             request fails for want of memory, towards 1 by fragmentation;
-                             -1 where a hole is large enough */
+                             request fails for lack of memory, towards 1 by fragmentation;
+                             -1 where a free block is large enough */
 };
 
 struct explain_rerun {

@@ -101,7 +101,7 @@ enum ar_status message_read(const char *text, size_t bytes, struct message *self
 /* The first rule that holds; fills `close`. message_read calls it. */
 enum message_cause message_classify(struct message *self);
 
-/* Whether a rule could not be looked at for want of this figure. */
+/* Whether a rule could not be looked at for lack of this figure. */
 bool message_missing(const struct message *self, enum message_figure_name name);
 
 const char *message_cause_name(enum message_cause cause);

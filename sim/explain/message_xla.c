@@ -259,7 +259,7 @@ static void read_dump(const struct message_text *text, size_t from, size_t to, s
         read_sum(text, from, to, &figures[MESSAGE_FIGURE_ALLOCATED]);
     read_card(text, self);
     if (count_after(text, "largestfreeblock:", from, to, largest) && !largest->bytes)
-        largest->known = false; /* 0 is printed where nobody looked for it */
+        largest->known = false; /* XLA prints 0 if it did not look for it */
     size_t at = message_text_find(text, "preallocatedtempallocation:", 0, text->count);
     if (at != MESSAGE_NOWHERE)
         (void)message_text_size(text, at + strlen("preallocatedtempallocation:"),

@@ -223,7 +223,7 @@ enum ar_status pins_find(const struct ar_policy *policy, const struct births *bi
                          uint64_t asked_bytes, struct explain_result *out, struct ar_error *error)
 {
     struct ranges ranges = {0};
-    uint64_t usable_bytes = 0; /* of all holes, in whole requests */
+    uint64_t usable_bytes = 0; /* of all free blocks, in whole requests */
     ar_policy_walk(policy, keep, &ranges);
     if (ranges.failed) {
         free(ranges.at);

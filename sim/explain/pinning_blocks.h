@@ -30,8 +30,8 @@ const struct birth *births_find(const struct births *self, uint64_t address);
 void births_close(struct births *self);
 
 /* Which live blocks stand between the free ranges of a policy. */
-/* Fills holes, indices, stretch and pins of `out`, whose event and bytes are those of the failure;
- * `asked_bytes` are those of all requests until then. HOST_MEMORY. */
+/* Fills free blocks, indices, stretch and pins of `out`, whose event and bytes are those of the
+ * failure; `asked_bytes` are those of all requests until then. HOST_MEMORY. */
 enum ar_status pins_find(const struct ar_policy *policy, const struct births *births,
                          uint64_t asked_bytes, struct explain_result *out,
                          struct ar_error *error) AR_STATUS_CHECKED;

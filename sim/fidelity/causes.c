@@ -339,7 +339,7 @@ enum ar_status causes_find(const struct causes *self, struct ar_error *error)
     return status;
 }
 
-/* What the policy gave back in a step, held against what the recording gives back there, in any
+/* What the policy gave back in a step, compared with what the recording gives back there, in any
  * order. Runs of pages that a policy unmaps one by one count as the run that they are. */
 
 void recorded_give_back(struct recorded_device *self, uint64_t address, uint64_t bytes)

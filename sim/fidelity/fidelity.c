@@ -7,7 +7,7 @@
  * A recording that begins in the middle tells what was there; the policy begins with that
  * (starting.c), and of statistics only present values can be the same.
  *
- * Statistics are held against those recorded, name by name. One of them may be lower here:
+ * Statistics are compared with those recorded, name by name. One of them may be lower here:
  * PyTorch counts each release of the cache in num_sync_all_streams, also one that had nothing to
  * give back, which leaves no event. */
 #include "sim/fidelity/fidelity.h"
@@ -260,7 +260,7 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
         return ar_error_set(
             error, AR_INVALID,
             "%s: a profiler's trace tells where blocks were placed but not the "
-            "segments that they lie in, so no policy can be held against it; take a "
+            "segments that they lie in, so no policy can be compared with it; take a "
             "memory snapshot (torch.cuda.memory._dump_snapshot)",
             info->name);
     const struct ar_policy_ops *ops = policy_for(info->recorder);

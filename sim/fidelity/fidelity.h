@@ -70,7 +70,7 @@ struct fidelity_result {
 };
 
 /* The spec of the policy that answers to a recording, with the recorded settings, such as
- * torch:conf='..',limit=N. INVALID where nobody recorded the trace, or where no policy answers
+ * torch:conf='..',limit=N. INVALID if the trace is not a recording, or where no policy answers
  * to its recorder. */
 enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, size_t text_bytes,
                                      struct ar_error *error) AR_STATUS_CHECKED;

@@ -24,7 +24,7 @@ struct recorded_place { /* a segment, or an address range */
     bool range;
 };
 
-/* A block that was let go and completes later. The policy takes it for one that is used on a
+/* A block that was freed and completes later. The policy takes it for one that is used on a
  * stream of its own, `first_stream` + its index. */
 struct recorded_pending {
     uint64_t address;
@@ -66,7 +66,7 @@ struct recorded_device {
     struct recorded_pending *pending;
     size_t pending_count;
     uint32_t first_stream;
-    bool holds; /* completions are only seen by those who wait for them */
+    bool holds; /* completions are seen only by a wait */
     bool out_of_host_memory;
 };
 
@@ -111,14 +111,14 @@ void recorded_differ_in_spans(struct recorded_device *self, size_t count);
 /* "VERB n bytes at ADDRESS" */
 void recorded_describe(const struct recorded_span *span, const char *verb, char *text, size_t room);
 
-/* How the recorded allocator stood at the end, held against the policy's own walk. */
+/* How the recorded allocator stood at the end, compared with the policy's own walk. */
 /* Counts what is the same into the device's result, and notes the first difference. Nothing where
  * the recording tells of no end, or has differed before. HOST_MEMORY. */
 enum ar_status recorded_final_compare(struct recorded_device *device,
                                       const struct ar_policy *policy,
                                       struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Stands around a policy that keeps blocks from other streams by itself. A block that is let go
+/* A wrapper around a policy that keeps blocks from other streams by itself. A block that is freed
  * and completes later is given to the policy as one that another stream uses, so that it completes
  * inside of the policy, when the recorded device says so. */
 /* Puts it around `inner`, which it owns from then on; `inner` itself where it keeps no blocks from

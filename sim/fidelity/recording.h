@@ -115,7 +115,7 @@ struct recording {
     uint64_t first_event; /* before it only blocks that are there at the start are told of */
     uint64_t highest_address;
     bool has_pages;       /* there are runs mapped */
-    bool has_split_frees; /* let-go and completion apart */
+    bool has_split_frees; /* free requested and completed apart */
     uint64_t peak_bytes, end_bytes;
     bool again; /* a cause was found too late in this replay: once more */
 };
@@ -163,7 +163,7 @@ bool recorded_request_waits(struct recording *recording, struct recorded_request
 bool recording_is_unmade(const struct recording *recording, uint64_t id);
 
 /* A recording as the engine replays it: its events one at a time, with the releases of the cache
- * that were inferred in their places, and every request's answer held against the recorded one. */
+ * that were inferred in their places, and every request's answer compared with the recorded one. */
 struct recorded_source {
     struct trace_source base;
     struct trace_source *inner;

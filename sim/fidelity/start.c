@@ -220,7 +220,8 @@ enum ar_status recorded_start_finish(struct recording *recording, struct ar_erro
     struct recorded_start *start = &recording->start;
     struct making making = {.start = start, .recording = recording};
     enum ar_status status = AR_OK;
-    /* Each block may have a hole before it, each area one behind and unmapped space before. */
+    /* Each block may have a free block before it, each area one behind and unmapped space
+     * before. */
     start->ranges = calloc(2 * (start->block_count + start->area_count) + 1, sizeof *start->ranges);
     start->used = calloc(start->block_count + 1, sizeof *start->used);
     if (!start->ranges || !start->used)

@@ -167,7 +167,7 @@ static void warn_of_unknown_variables(struct process_reading *self)
     }
 }
 
-/* CUDA_VISIBLE_DEVICES: a list of the machine's numbers; what follows the first that is none is
+/* CUDA_VISIBLE_DEVICES: a list of the machine's numbers; what follows the first invalid one is
  * not seen. Absent: all. */
 static enum ar_status see_cards(struct process_reading *self)
 {

@@ -1,5 +1,5 @@
 /* One pool of one process at work: a device, a policy, a workload behind a gate, and a replay that
- * is driven in turns. Nobody outside of this folder includes it. */
+ * is driven in turns. Only this folder includes it. */
 #ifndef SIM_TENANTS_RUNNER_H
 #define SIM_TENANTS_RUNNER_H
 

@@ -83,7 +83,7 @@ static enum ar_status prepare_host(struct schedule *self, struct ar_error *error
     return ar_spec_parse(text, &self->host, error);
 }
 
-/* Bytes of each card that a process may have when nobody else is there. */
+/* The bytes of each card that a process may have if it is alone. */
 static enum ar_status measure_cards(struct schedule *self, struct ar_error *error)
 {
     for (size_t i = 0; i < self->tenants->card_count; i++) {
@@ -125,7 +125,7 @@ static uint64_t largest_holder(const struct schedule *self, const struct tenant 
     uint32_t card = runner->card;
     for (size_t i = 0; i < self->tenants->count; i++) {
         uint64_t bytes = tenant_held(&self->items[i], card);
-        if (&self->items[i] == tenant) /* the context is nobody's doing */
+        if (&self->items[i] == tenant) /* the context is not a request of the program */
             bytes -= runner_held_bytes(runner) + context_held(tenant, runner);
         if (bytes > most_bytes) {
             most_bytes = bytes;
@@ -391,7 +391,7 @@ static enum ar_status round_of_all(struct schedule *self, struct ar_error *error
 }
 
 /* The process that is furthest behind and not in a wait; NULL: none is there. Of several, as of
- * those that came at once, any: nothing says which of them a machine would let go first. */
+ * those that came at once, any: nothing says which of them a machine would serve first. */
 static struct tenant *furthest_behind(struct schedule *self)
 {
     struct tenant *found = NULL;
@@ -468,7 +468,7 @@ static enum ar_status run_all(struct schedule *self, struct ar_error *error)
             to_come = to_come || self->items[i].presence == TO_COME;
         if (!next && !to_come)
             break;
-        if (!next) { /* nobody's steps bring the next one, so it comes now */
+        if (!next) { /* no running process makes steps, so the next one starts now */
             self->round++;
             status = departures(self, error);
             status = status == AR_OK ? arrivals(self, 0, error) : status;

@@ -14,9 +14,9 @@
  *    free then, unless it stays.
  * 5. Where the framework waits before a failure (TensorFlow's ten seconds), and the mode is free,
  *    the others go on for so long, and the request is tried again when one of them has given memory
- *    back. Barriered, nobody else moves: it has waited and fails. A setup may set another wait,
- *    which no framework lets its user do: so that many trials of a pair that fails take less than
- *    hours.
+ *    back. In barriered mode no other process runs meanwhile, so the request fails. A setup may set
+ *    another wait, which no framework lets its user do: so that many trials of a pair that fails
+ *    take less than hours.
  * 6. With `pinned` a process has a pool of pinned host memory, too, for the requests of its first
  *    workload that say space=pinned. The host's memory is one for all processes, with a capacity of
  *    its own; what pinning takes in time is not modelled.
@@ -73,10 +73,10 @@ struct tenant_result {
     uint64_t steps;   /* done, all pools together */
     uint64_t failed_step, failed_event, failed_bytes; /* of the first failure, from 0 */
     enum replay_cause cause;
-    uint64_t refused_bytes; /* of all requests that failed for want of others' memory */
+    uint64_t refused_bytes; /* of all requests that failed for lack of others' memory */
     uint64_t
         refused_by; /* number of the one whose other pools held most of the card then, be it itself;
-                     * TENANTS_MOST: nobody */
+                     * TENANTS_MOST: none */
     uint64_t retries_waited; /* requests that were tried again while it waited */
     uint64_t peak_live_bytes, peak_reserved_bytes, peak_physical_bytes;
     uint64_t end_reserved_bytes, end_physical_bytes; /* when its workload ended, before it left */
@@ -120,7 +120,7 @@ struct tenants {
 };
 
 /* `results`: one for each setup. OK whatever became of the processes. INVALID where a setup cannot
- * be: a workload or policy that is none. */
+ * be: an unknown workload or policy. */
 enum ar_status tenants_run(const struct tenants *tenants, struct tenant_result *results,
                            struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -128,7 +128,7 @@ static void an_output_stays_in_the_giant(void **state)
     assert_int_equal(seen->at[4].largest_free_block_bytes, 2 * AR_GIB);
 }
 
-/* 2 GiB of parameters in 400 tensors, made after a first giant of 5,520,758,552 bytes was let go:
+/* 2 GiB of parameters in 400 tensors, made after a first giant of 5,520,758,552 bytes was freed:
  * with growing regions they lie inside of its region, and the next giant does not fit into 8 GiB
  * any more; one range holds both in no more than the live peak and a page (jax-ml/jax#788). */
 static void parameters_lie_in_the_giant(void **state)

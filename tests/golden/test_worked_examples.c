@@ -36,8 +36,9 @@ static const struct example examples[] = {
      "=620M"},
     {"torch a segment grows by pages", "torch:expandable_segments=true", 80 * AR_GIB,
      "+1536K@0 =20M +30M@1536K =40M ^8912896 +512@96636764160 =42M"},
-    {"torch a hole that is too small leaves the tail to grow", "torch:expandable_segments=true",
-     80 * AR_GIB, "+50M@0 +50M@50M +50M@100M =160M -1 +70M@150M =220M c =180M +45M@50M =220M"},
+    {"torch a free block that is too small leaves the tail to grow",
+     "torch:expandable_segments=true", 80 * AR_GIB,
+     "+50M@0 +50M@50M +50M@100M =160M -1 +70M@150M =220M c =180M +45M@50M =220M"},
     {"torch a free end is used before pages are added", "torch:expandable_segments=true",
      80 * AR_GIB, "+10M +10M +10M +10M =40M -3 +12M@30M =60M"},
     {"torch grows without bound under max_split", /* PyTorch issue 123548 */
@@ -62,7 +63,7 @@ static const struct example examples[] = {
      "+256K@256K"},
     {"buddy order flip", "buddy:chunk=1M", UINT64_MAX, "+16M +16M +16M +16M -0 -1 -2 -3 +32M =96M"},
     /* TLSF: addresses are those of payloads, after the header of 8 bytes. */
-    {"tlsf good fit passes an exact hole", "tlsf:pool=1M,limit=1M", UINT64_MAX,
+    {"tlsf good fit passes an exact free block", "tlsf:pool=1M,limit=1M", UINT64_MAX,
      "+1@8 +24@40 +25@72 +100@112 +256@224 +1000@488 +4096@1496 +65536@5600 -3 -5 +104@112 "
      "+1000@71144"},
     {"tlsf a block of 1000 serves 988", "tlsf:pool=4K,limit=1016", UINT64_MAX, "+988@8"},

@@ -286,7 +286,7 @@ static void cublas_matmul_equals_the_host(struct card *card)
     struct kernels_facts facts;
     kernels_facts(card->kernels, &facts);
     printf("# %s, %" PRIu64 " bytes of the card\n", facts.matmul, facts.matmul_bytes);
-    check_that(&card->check, facts.matmul[0] != '\0', "nobody says who did the products");
+    check_that(&card->check, facts.matmul[0] != '\0', "the library of the products is not named");
 }
 
 /* ---- operands smaller than the shape, or not there

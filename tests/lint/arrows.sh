@@ -4,7 +4,9 @@
 #  - includes of our own are written from the root ("allocators/policy.h", never "../policy.h");
 #  - allocators/base includes nothing but itself, and the contract neither policies nor decorators;
 #  - a policy includes no other policy and no decorator, a decorator neither; only the core of its own
-#    family, as families.txt lists them.
+#    family, as families.txt lists them;
+#  - inside a folder, a room includes itself and rooms of lower layers, as rooms.txt lists them. A room
+#    that is not listed is a finding.
 set -u
 # shellcheck source=tests/lint/lib.bash
 . "$(dirname "$0")/lib.bash"
@@ -12,8 +14,10 @@ set -u
 mapfile -t files < <(lint_files c h cc cu | grep -E '^(allocators|workloads|sim|bench|tests)/')
 families=tests/lint/families.txt
 [ -e $families ] || families=/dev/null
+rooms=tests/lint/rooms.txt
+[ -e $rooms ] || rooms=/dev/null
 findings=$(for file in "${files[@]}"; do
-    awk -v file="$file" -v families="$families" '
+    awk -v file="$file" -v families="$families" -v rooms="$rooms" '
         function area(path) { return substr(path, 1, index(path, "/") - 1) }
         function say(text) { printf "%s:%d: %s\n", file, FNR, text }
         # base, policies, decorators or "" for the contract
@@ -43,7 +47,24 @@ findings=$(for file in "${files[@]}"; do
             close(families)
             return result
         }
-        BEGIN { order["allocators"] = 1; order["workloads"] = 2; order["sim"] = 3; order["bench"] = 4
+        # "sim/replay" of sim/replay/engine.c, "sim/." of sim/device.h
+        function room(path,    parts) {
+            return split(path, parts, "/") > 2 ? parts[1] "/" parts[2] : parts[1] "/."
+        }
+        function read_layers(    line, names, n, i, count) {
+            while ((getline line < rooms) > 0) {
+                if (line ~ /^#/ || line == "") continue
+                count++
+                n = split(line, names, " ")
+                for (i = 1; i <= n; i++) layer[names[i]] = count
+            }
+            close(rooms)
+            return count
+        }
+        BEGIN { layers = read_layers()
+                if (layers && area(file) != "tests" && !(room(file) in layer))
+                    printf "%s: the room %s is not in %s\n", file, room(file), rooms
+                order["allocators"] = 1; order["workloads"] = 2; order["sim"] = 3; order["bench"] = 4
                 order["tests"] = 5; mine = area(file); my_part = part(file) }
         /^[ \t]*#[ \t]*include[ \t]*"/ {
             path = $0; sub(/^[^"]*"/, "", path); sub(/".*/, "", path)
@@ -51,6 +72,8 @@ findings=$(for file in "${files[@]}"; do
             if (!(theirs in order)) { say("include \"" path "\" is not written from the root"); next }
             if (mine == "tests") next
             if (theirs == "tests" || order[theirs] > order[mine]) { say(mine " may not include " path); next }
+            if (layers && theirs == mine && room(path) != room(file) && layer[room(path)] >= layer[room(file)])
+                say(room(file) " may not include " path ": " rooms " has it above or beside")
             their_part = part(path)
             if (my_part == "base" && their_part != "base") say("allocators/base may not include " path)
             if (mine != "allocators") next

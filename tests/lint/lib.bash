@@ -12,7 +12,7 @@ lint_files() {
     local ending
     local -a names=()
     for ending in "$@"; do names+=(-o -name "*.$ending"); done
-    find . \( -path ./.build -o -path ./.git -o -path ./results/latest -o -path ./results/paper -o -path ./tests/lint/fixtures \) -prune \
+    find . \( -path ./.build -o -path ./.git -o -path ./results/latest -o -path ./tests/lint/fixtures \) -prune \
         -o -type f \( "${names[@]:1}" \) -print | sed 's,^\./,,' | sort
 }
 

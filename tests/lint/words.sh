@@ -4,7 +4,7 @@ set -u
 # shellcheck source=tests/lint/lib.bash
 . "$(dirname "$0")/lib.bash"
 
-mapfile -t files < <(find . \( -path ./.build -o -path ./.git -o -path ./results/latest -o -path ./results/paper -o -path ./allocrig \
+mapfile -t files < <(find . \( -path ./.build -o -path ./.git -o -path ./results/latest -o -path ./allocrig \
     -o -path ./tests/lint/fixtures -o -path ./tests/lint/words.sh \) -prune -o -type f -print | sed 's,^\./,,' | sort)
 # A word boundary before, so that `network/` and `unshared/` pass.
 findings=$(printf '%s\0' "${files[@]}" | xargs -0 grep -nIE \

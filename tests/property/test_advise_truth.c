@@ -234,8 +234,8 @@ static void check_programs(const char *const *names, unsigned count, unsigned ro
     }
     remove(recording.path);
     assert_true(tally.cut && tally.cut < tally.rows);
-    /* Capacities are drawn from where answers change; with two streams that is where most doubts
-     * are. */
+    /* Capacities are drawn from where answers change; with two streams that is where most
+     * uncertainty are. */
     assert_true(tally.unsure * (names == two_streams ? 2 : 4) < tally.rows);
     print_message("%u predictions, %u of them from recordings cut at a failure, %u left open\n",
                   tally.rows, tally.cut, tally.unsure);

@@ -1,5 +1,5 @@
 /* Recordings of `torch` by itself, made by random programs under every option that gives memory
- * back, held against `torch`: all rows and all statistics must be met, whatever was behind
+ * back, compared with `torch`: all rows and all statistics must be met, whatever was behind
  * what was given back, and where only the program can have been, each of its releases is found. */
 #include <inttypes.h>
 #include <setjmp.h>

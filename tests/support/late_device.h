@@ -1,13 +1,13 @@
 /* A device with memory that runs its streams as unkindly as it may, over the simulated one, which
  * keeps memory, clock and counters.
  *
- * 1. What is queued is run only where somebody waits for it: the host for a stream or a ticket, a
+ * 1. What is queued is run only where the host waits for it: the host for a stream or a ticket, a
  *    driver free for everything, or a stream for another before its own work goes on. Anything may
  *    have happened in between that no wait forbids.
  * 2. Fillings run as early as their stream allows, readings as late as possible: a block that is
  *    given to another stream too early is overwritten before it is read.
- * 3. A poll of a ticket that nobody has waited for says yes one time in four, by a generator of its
- *    own, and the stream then runs up to it.
+ * 3. A poll of a ticket that nothing has waited for returns true one time in four, by a generator
+ *    of its own, and the stream then runs up to it.
  * 4. Unmapping pages that queued work touches is INVALID, with a sentence.
  * 5. The driver's own pool runs everything first: it is not what is tested. */
 #ifndef TESTS_SUPPORT_LATE_DEVICE_H

@@ -1,6 +1,6 @@
 /* How: the policy's memory is a simulated device behind a backing that writes down each call. A
- * block that another stream uses is complete some operations after its let-go, when the policy
- * polls its event, or when it waits for it. */
+ * block that another stream uses is complete some operations after its free request, when the
+ * policy polls its event, or when it waits for it. */
 #include "tests/support/recorder.h"
 
 #include <inttypes.h>

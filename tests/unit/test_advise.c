@@ -212,7 +212,7 @@ static void a_failure_near_the_end_was_the_end(void **state)
     done(&rig);
 }
 
-/* 60 MiB are let go and complete only after 60 more are asked for, on a card of 100: PyTorch waits
+/* 60 MiB are freed and complete only after 60 more are asked for, on a card of 100: PyTorch waits
  * for them then, and others never kept them from the stream that asks. */
 static void pending_frees_are_waited_for(void **state)
 {

@@ -73,7 +73,7 @@ static bool near(uint64_t ns, uint64_t other_ns)
     return llabs((long long)(ns - other_ns)) <= 1;
 }
 
-/* The same of works. */
+/* The same of kernel ops. */
 static void kernel_ops_agree(const struct sim_profile *points, struct sim_profile *asked)
 {
     for (int op = 0; op < SIM_KERNEL_OP_COUNT; op++) {
@@ -300,7 +300,8 @@ static void a_second_time_is_the_same(void **state)
     }
 }
 
-/* Few kinds of works, a small card, and a host that is slow to launch: what fits is measured. */
+/* Few kinds of kernel ops, a small card, and a host that is slow to launch: what fits is
+ * measured. */
 static void kernel_ops_on_a_small_card(void **state)
 {
     (void)state;

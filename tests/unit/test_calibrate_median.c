@@ -200,7 +200,8 @@ static void all_are_brought_to_one_host(void **state)
 }
 
 /* One that says nothing of its host leaves all as they are. */
-/* Rows of works are medians as others are, and are not brought to a host: they are the card's. */
+/* Rows of kernel ops are medians as others are, and are not brought to a host: they are the
+ * card's. */
 static void kernel_ops_are_the_cards(void **state)
 {
     (void)state;

@@ -103,7 +103,7 @@ static void marks_are_settled_later(void **state)
     uint64_t first = ops->mark(device);
     kernel(device, 1, 2 * MS);
     uint64_t second = ops->mark(device), third = ops->mark(device);
-    assert_true(ops->now(device) - ops->mark_ns(device, begun) < 80 * MS); /* nobody waited */
+    assert_true(ops->now(device) - ops->mark_ns(device, begun) < 80 * MS); /* no call waited */
     uint64_t first_ns = ops->mark_ns(device, first) - ops->mark_ns(device, begun);
     assert_in_range(first_ns, 99 * MS, 900 * MS);
     assert_true(ops->now(device) >= ops->mark_ns(device, first));
@@ -362,7 +362,7 @@ static void the_pool_is_asked_once_for_each_change(void **state)
     assert_int_equal(used_bytes, 1000);
     assert_int_equal(reserved_bytes, 128 * AR_MIB);
     assert_int_equal(card->calls[STAND_IN_mem_pool_get_attribute], asked + 1);
-    /* While the host waits for the card the driver gives back; that nobody has told of. */
+    /* While the host waits for the card the driver gives back; that is not reported. */
     device->ops->kernel(device, 0, MS);
     (void)device->ops->mark_ns(device, device->ops->mark(device));
     backing->ops->pool_memory(backing, &used_bytes, &reserved_bytes);

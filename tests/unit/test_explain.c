@@ -1,5 +1,5 @@
-/* A failure taken apart, where every number is known: two holes of 40 MiB around a block of 20, and
- * a request of 60, in an arena of 100. */
+/* A failure taken apart, where every number is known: two free blocks of 40 MiB around a block of
+ * 20, and a request of 60, in an arena of 100. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -71,8 +71,8 @@ static void the_block_between_is_named(void **state)
 }
 
 /* The indices of free memory, worked out by hand. A checkerboard of s = 8 MiB in C = 512 that is
- * asked for 2 s: 1 - 2 s / C, all of it unusable, 1 / 2 - 2 s / C. A hole of 80 MiB that belongs to
- * another stream than the one which asks for 30: two pieces of it, 20 are left over. */
+ * asked for 2 s: 1 - 2 s / C, all of it unusable, 1 / 2 - 2 s / C. A free block of 80 MiB that
+ * belongs to another stream than the one which asks for 30: two pieces of it, 20 are left over. */
 static void free_blocks_are_put_into_indices(void **state)
 {
     (void)state;

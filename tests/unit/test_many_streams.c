@@ -117,7 +117,7 @@ static void rmm_pool_decides_as_if_all_lists_were_looked_at(void **state)
     close_crowd(&without);
 }
 
-/* Each stream's block is let go while its stream works, and then all streams ask once more, each
+/* Each stream's block is freed while its stream works, and then all streams ask once more, each
  * looking at what the others left. */
 static void a_program_of_65535_streams_ends(void **state)
 {

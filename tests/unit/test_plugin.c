@@ -227,7 +227,7 @@ static void body_record_stream(const struct plugin_rig *rig)
     rig->record_stream(block, &other);
     CHECK(rig->figure(0, "uses") == 1);
     rig->free(block, 0, 0, &own);
-    /* The other stream is busy for an hour: the block is nobody's. */
+    /* The other stream is busy for an hour: the block is not available. */
     void *next = rig->malloc((ssize_t)(50 * AR_MIB), 0, &own);
     CHECK(next && next != block);
     /* What is done already does not hold it back. */
@@ -243,8 +243,8 @@ static void record_stream_keeps_a_block(void **state)
     run_under_each(policies, body_record_stream);
 }
 
-/* A policy that knows no streams: whoever gets the memory waits, on its stream, for those who used
- * it. */
+/* A policy that knows no streams: whoever gets the memory waits, on its stream, for the streams
+ * that used it. */
 static void body_order(const struct plugin_rig *rig)
 {
     struct stand_in_stream own = busy_stream(), next = {0}, user = {0}, last = {0};
@@ -267,7 +267,7 @@ static void other_policies_are_ordered_by_events(void **state)
     run_under_each(policies, body_order);
 }
 
-/* Blocks that were let go before there was a second stream. */
+/* Blocks that were freed before there was a second stream. */
 static void body_second(const struct plugin_rig *rig)
 {
     struct stand_in_stream busy = busy_stream(), second = {0};
@@ -336,7 +336,7 @@ static void body_graph_held(const struct plugin_rig *rig)
     CHECK(first && second && first != second);
     stream.captured = false;
     rig->end_pool(0, pool);
-    /* The graph may be replayed: its blocks stay its own, let go or not. */
+    /* The graph may be replayed: its blocks stay its own, freed or not. */
     rig->free(second, 0, 0, &stream);
     void *later = rig->malloc((ssize_t)(10 * AR_MIB), 0, &stream);
     CHECK(later && later != first && later != second);

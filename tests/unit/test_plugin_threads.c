@@ -44,7 +44,7 @@ struct worker {
     uint64_t asked, uses;
 };
 
-/* Puts the block in a place and returns what was there. Its bytes must be nobody's. */
+/* Puts the block in a place and returns what was there. Its bytes must be unused. */
 static struct held exchange(struct crowd *crowd, uint64_t place, struct held block)
 {
     pthread_mutex_lock(&crowd->lock);
@@ -55,7 +55,7 @@ static struct held exchange(struct crowd *crowd, uint64_t place, struct held blo
         CHECK(!other->bytes || other->address + other->bytes <= block.address ||
               block.address + block.bytes <= other->address);
     }
-    /* What was there is still taken, too: it is let go by the caller. */
+    /* What was there is still taken, too: it is freed by the caller. */
     CHECK(!before.bytes || !block.bytes || before.address + before.bytes <= block.address ||
           block.address + block.bytes <= before.address);
     crowd->held[place] = block;

@@ -70,7 +70,7 @@ static const struct {
     {TF "set_logical_devices=all 1024",
      "0 greedy:framework=tf,limit=1073741824;1 greedy:framework=tf,limit=1073741824", NULL},
     {TF "set_logical_devices=1 65536", GREEDY_0 ";1 greedy:framework=tf,limit=68719476736",
-     NULL}, /* not held against the card */
+     NULL}, /* not compared with the card */
     {TF "set_logical_devices=0 1024;set_memory_growth=0 true", "ValueError@3", NULL},
     {TF "set_logical_devices=0 1024;set_memory_growth=1 true",
      "0 greedy:framework=tf,limit=1073741824;" GREEDY_1, "growth is dropped"},

@@ -12,7 +12,7 @@
 
 #include "bench/statistics/statistics.h"
 
-/* The values 1 to n, in an order that is none. */
+/* The values 1 to n, in no particular order. */
 static struct statistic of_first(size_t n)
 {
     double *values = calloc(n, sizeof *values);

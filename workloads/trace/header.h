@@ -49,7 +49,7 @@ void trace_stats_close(struct trace_stats *self);
 
 /* Writes the header lines "# key: value" of `info` (without its counts) and of `stats`, each with
  * its newline; returns their length, whatever the room, as snprintf. `free_requested_final`: see
- * FORMAT.md, key let-go. */
+ * FORMAT.md, key `let-go`. */
 size_t trace_header_print(const struct trace_info *info, const struct trace_stats *stats,
                           bool free_requested_final, char *out, size_t room);
 

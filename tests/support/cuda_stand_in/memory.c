@@ -1,4 +1,4 @@
-/* Memory of the stand-in: allocations, virtual memory, pools. Books only. */
+/* Memory of the stand-in: allocations, virtual memory, pools. Records only. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* A stand-in for libcuda.so.1, so that the device can be tested where no card is: it keeps books
- * and no memory. It is strict where the driver is: every misuse that the books show is an error.
+/* A stand-in for libcuda.so.1, so that the device can be tested where no card is: it keeps records
+ * and no memory. It is strict where the driver is: every misuse that the records show is an error.
  *
  * Environment:
  *   STAND_IN_VERSION     what cuDriverGetVersion says (13000)

@@ -1,6 +1,6 @@
 /* A CUDA driver that runs the kernels of bench/cuda/kernels.cu on the host, so that their
  * arithmetic and their bounds are tested where no card is. The source is the card's own: what nvcc
- * knows of itself is defined here.
+ * knows is defined here.
  *
  * 1. A launch runs at once, block after block. The threads of a block are contexts of their own,
  *    one after the other up to the next barrier, so that shared memory and barriers are real.

@@ -1,6 +1,6 @@
 /* A program that uses the driver, for the tests of the recorder: `record_program SCENE`. What it
  * asks, it prints as the events of a trace, with notes and times left out, so that the recording
- * can be held against it line by line. */
+ * can be compared with it line by line. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
