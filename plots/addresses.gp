@@ -1,9 +1,9 @@
-# Addresses over time of one run: each block is a rectangle, as wide as its life and as high as its
-# bytes, darker the larger it is; the lightest grey is memory of a segment that no block covers, between the first
-# and the last block of that segment. Segments are stacked, as plots/rectangles.awk says.
+# Addresses over time of one run. Each block is a rectangle: its width is its lifetime, its height its
+# bytes, and larger blocks are darker. The lightest grey is free memory of a segment, between the first
+# and the last block of that segment. plots/rectangles.awk says how segments are stacked.
 load 'plots/style.gp'
 
-# Lightness falls from class to class, so the order is kept in grey.
+# Each class is darker than the one before, so the order is visible in grey too.
 array SHADE[5] = ['#F5D820', '#7AD151', '#22A884', '#2A788E', '#440154']
 array CLASS[5] = ['< 64 KiB', '< 1 MiB', '< 16 MiB', '< 256 MiB', 'larger']
 EMPTY = '#F0F0F0' # lighter than every class, in grey too

@@ -1,6 +1,6 @@
 # The table of the main README, from results/latest/data/slowdown.csv: for each policy and workload the
-# smallest capacity, as a multiple of the peak of live bytes, from which on the program finishes; last,
-# the least and the greatest slowdown among the workloads at the largest capacity.
+# smallest capacity, as a multiple of the peak of live bytes, at and above which the program finishes. The
+# last columns are the minimum and the maximum slowdown among the workloads at the largest capacity.
 #     awk -f plots/clean.awk results/latest/data/slowdown.csv | awk -f plots/capacity_table.awk
 BEGIN { FS = "," }
 NR == 1 { next }

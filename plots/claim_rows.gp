@@ -1,7 +1,7 @@
-# One row of the table of claims: what the experiment held, what its control held, and the measure of both
-# beside its bound. plots/claim_rows.sh gives IN (the folder of data), OUT, TERM, and of the row SAYS, VERDICT,
-# MEASURE, the names EXPERIMENT and CONTROL (one or two each), VALUE, CONTROL_VALUE, their texts TOLD and
-# CONTROL_TOLD, and BOUND. Where driver calls are told by step, what they took stands in place of memory.
+# One row of the table of claims: the memory of the experiment, the memory of its control, and the measure of
+# both with its bound. plots/claim_rows.sh sets IN (the folder of data), OUT and TERM, and for the row SAYS,
+# VERDICT, MEASURE, the names EXPERIMENT and CONTROL (one or two each), VALUE, CONTROL_VALUE, their texts TOLD
+# and CONTROL_TOLD, and BOUND. If driver calls were measured by step, their time is drawn instead of memory.
 POLICIES = 'a b'
 load 'plots/style.gp'
 file(name) = sprintf("%s/%s.csv", IN, name)
@@ -9,7 +9,7 @@ processes(name) = system(sprintf("awk -F, 'NR > 1 && !seen[$1]++ { printf \"%%s 
 of(name, process) = sprintf("< awk -F, 'NR > 1 && $1 == \"%s\"' '%s'", process, file(name))
 most(name) = system(sprintf("awk -F, 'NR > 1 { if ($4 > m) m = $4; if ($3 > m) m = $3 } END { printf \"%%.0f\", m }' '%s' 2>/dev/null", file(name))) + 0.0
 last_event(name) = system(sprintf("awk -F, 'NR > 1 && $2 > m { m = $2 } END { print m + 0 }' '%s' 2>/dev/null", file(name))) + 0.0
-# A fourth of it, as 1, 2 or 5 and zeros.
+# A quarter of it, rounded to 1, 2 or 5 times a power of ten.
 step(most) = (power = 10.0 ** floor(log10(most / 4)), first = most / 4 / power, (first < 1.5 ? 1 : first < 3.5 ? 2 : 5) * power)
 several(name) = processes(name) ne 'pool ' && processes(name) ne ''
 steps(name) = sprintf("%s/%s.steps", IN, name)
@@ -45,7 +45,7 @@ do for [w = 1:2] {
     set xlabel SEVERAL ? 'round of steps' : 'event'
     set ylabel 'memory (GiB)'
     set xrange [*:*]
-    # 18k, and few of them: six digits would run into each other.
+    # 18k, and few of them: labels of six digits would overlap.
     events = last_event(NAME)
     set format x (events > 5000 ? '%.0s%c' : '%g')
     if (events > 5000) { set xtics step(events) } else { set xtics autofreq }
@@ -91,11 +91,11 @@ high_end = larger(larger(value, control), limit)
 set yrange [0:1.25 * larger(high_end, 1e-9)]
 set xtics scale 0 ('experiment' 1, 'control' 2)
 set boxwidth 0.6
-# A number above its bar, on white where the line of the bound would run through it.
+# A number above its bar, on white if the line of the bound would cross it.
 set style textbox opaque noborder fillcolor rgb '#FFFFFF'
 set label 3 TOLD at first 1, first value center offset 0,0.6 front boxed font ',9' textcolor rgb '#222222'
 set label 4 CONTROL_TOLD at first 2, first control center offset 0,0.6 front boxed font ',9' textcolor rgb '#222222'
-# Bytes by the thousand where there are many: 40M, not 4e+07.
+# Large numbers of bytes get a suffix: 40M, not 4e+07.
 if (high_end >= 1e5) { set format y '%.0s%c' }
 plot '+' every ::::0 using (1):(value) with boxes lc rgb COLOUR[1], '+' every ::::0 using (2):(control) with boxes lc rgb GREY, \
      limit with lines lc rgb '#000000' dt 2 lw 1

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Draws a figure for each row of the table of claims, as SVG, PNG and PDF (8.5 cm wide).
-# Usage: plots/claim_rows.sh FOLDER OUT [FORM]..    (FOLDER: what bench/suite/claims.sh wrote; FORM: as render.sh has them)
-# A row that was not measured gets none; of an earlier run none stays.
+# Usage: plots/claim_rows.sh FOLDER OUT [FORM]..    (FOLDER: written by bench/suite/claims.sh; FORM: as in render.sh)
+# A row that was not measured gets no figure; figures of an earlier run are removed.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
@@ -18,13 +18,13 @@ cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -f "$out"/claim-*.{svg,png,pdf}
-# The texts as gnuplot takes them in single quotes.
+# The texts, quoted for single quotes of gnuplot.
 text() {
     echo "${1//"'"/"''"}"
 }
 while IFS=$'\t' read -r row verdict _ value control_value bound experiment control told control_told measure says; do
     [ "$value" != - ] || continue
-    # Of "0.98 (76.9 GiB / 78.7 GiB)" the first number.
+    # The first number of "0.98 (76.9 GiB / 78.7 GiB)".
     set="IN='$folder/data'; SAYS='$(text "$says")'; VERDICT='$(text "$verdict")'; MEASURE='$measure'; BOUND='$bound'; EXPERIMENT='$experiment'; CONTROL='$control'; VALUE='$value'; CONTROL_VALUE='$control_value'; TOLD='${told%% (*}'; CONTROL_TOLD='${control_told%% (*}'"
     for form in "${forms[@]}"; do
         if ! gnuplot -e "$set; OUT='$work/figure.$form'; TERM='$form'" plots/claim_rows.gp 2>"$work/log" ||

@@ -1,6 +1,6 @@
-# What people say about GPU memory, as measured: one figure for each claim, from the folder that
-# bench/suite/claims_card.sh writes. plots/claims.sh gives IN (that folder), OUT, TERM and NAME:
-# greedy, growth, embedding, tape or kept. Policies have one colour in all five.
+# Measured claims about GPU memory: one figure for each claim, from the folder that
+# bench/suite/claims_card.sh writes. plots/claims.sh sets IN (that folder), OUT, TERM and NAME:
+# greedy, growth, embedding, tape or kept. A policy has the same colour in all five.
 POLICIES = 'greedy growth direct torch'
 load 'plots/style.gp'
 
@@ -9,7 +9,7 @@ series(run) = sprintf("%s/series-%s.csv", IN, run)
 calls(run) = sprintf("< awk -F, 'NR > 1 && $6 + 0 == 0 && $2 ~ /alloc|create/ { print ++n \",\" $3 }' '%s/calls-%s.csv'", IN, run)
 last_event(run) = system(sprintf("tail -n 1 '%s' | cut -d, -f1", series(run))) + 0
 GREEDY = COLOUR[1]; GROWTH = COLOUR[2]; DIRECT = COLOUR[3]; TORCH = COLOUR[4]
-# A line down through the panel at an event, with what happens from there, or up to `until`, above.
+# A vertical line through the panel at an event, with a label above: what happens from there, or up to `until`.
 mark_at(i, event, until, text) = sprintf("set arrow %d from first %f, graph 0 to first %f, graph 1 nohead back lc rgb '#666666' dt 2; set label %d '%s' at first %f, graph 1.03 center font ',9' textcolor rgb '#444444'", i, event, event, i, text, (event + until) / 2.0)
 CARD = number('card')
 MOST_COLUMNS = 3
@@ -77,7 +77,7 @@ if (NAME eq 'embedding') {
     load 'plots/grid.gp'
     eval panel(1)
     first = number('embedding_first_use_event') + 0
-    # The control has fewer events: to where it ends, then its last value.
+    # The control has fewer events: after its end its last value is drawn.
     set xrange [0:5 * first]
     set xlabel 'event of the first steps'
     set ylabel 'memory (GiB)'

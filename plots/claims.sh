@@ -1,6 +1,6 @@
 #!/bin/bash
-# Draws the five figures of what people say about GPU memory, as SVG, PNG and PDF (8.5 cm wide).
-# Usage: plots/claims.sh FOLDER OUT    (FOLDER: what bench/suite/claims_card.sh wrote)
+# Draws the five figures of claims about GPU memory, as SVG, PNG and PDF (8.5 cm wide).
+# Usage: plots/claims.sh FOLDER OUT    (FOLDER: written by bench/suite/claims_card.sh)
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u

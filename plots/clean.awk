@@ -1,5 +1,5 @@
-# Makes a CSV file of results plain for gnuplot and awk: a quoted field loses its quotes, and commas,
-# spaces and apostrophes in it become ; _ and nothing, so that a policy spec stays one word.
+# Makes a CSV file of results plain for gnuplot and awk. A quoted field loses its quotes. In it commas
+# become ;, spaces become _, and apostrophes are removed, so that a policy spec stays one word.
 {
     line = ""
     quoted = 0

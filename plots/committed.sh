@@ -1,9 +1,9 @@
 #!/bin/bash
 # Redraws every figure of plots/figures, and the table of capacities in README.md, as `make figures`.
-# Usage: plots/committed.sh [WORK]    (WORK: .build/figures, for the run and its data)
-# They are drawn from a run of the default suite on the simulated card, without host times, from what
-# plots/data.sh adds to it, and from results/history.jsonl: the same bytes from the same tree, with the
-# same gnuplot. All are drawn before the first is replaced.
+# Usage: plots/committed.sh [WORK]    (WORK: the folder of the run and its data; default .build/figures)
+# They are drawn from a run of the default suite on the simulated card, without host times, from the data
+# that plots/data.sh adds to it, and from results/history.jsonl. The same tree and the same gnuplot give
+# the same bytes. All are drawn before the first is replaced.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -eu
 cd "$(dirname "$0")/.."
@@ -17,7 +17,7 @@ sed 's/^time = yes/time = no/' "$suite" >"$work/default.ini"
 "$program" run "$work/default.ini" -d sim:profile=h100 --output "$work/run" >"$work/table.txt"
 data=$work/run/data
 plots/data.sh "$data"
-# Status 1: a figure has become worse, which is no matter here.
+# Status 1 means that a figure has become worse, which does not matter here.
 "$program" history results/history.jsonl --csv "$data/history.csv" >"$work/history.txt" 2>"$work/history.err" || [ $? = 1 ] ||
     { cat "$work/history.err" >&2; exit 2; }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Adds to DATA, the folder of a run's figures, what comes of runs of their own: the placements of one
-# run, and a frontier. Usage: plots/data.sh DATA
+# Adds data that need runs of their own to DATA, the folder of a run's data: the placements of one run,
+# and a frontier. Usage: plots/data.sh DATA
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -eu
 cd "$(dirname "$0")/.."

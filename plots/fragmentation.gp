@@ -1,6 +1,6 @@
-# Fragmentation: each policy at each workload, by three definitions and by what it costs in the end.
-# The means are over the whole run, weighted by a clock that no policy moves. Lower is better in all
-# four. A figure that has no bytes behind it is null and not drawn.
+# Fragmentation: each policy at each workload, by three definitions and by the overhead.
+# The means are over the whole run, weighted by a clock that no policy influences. Lower is better in all
+# four. A figure that is not computed from any bytes is null and not drawn.
 load 'plots/style.gp'
 
 WORKLOADS = values(1, 1)
@@ -9,7 +9,7 @@ SHOWN = values(2, 1)
 M = key_policies(SHOWN, 0)
 load 'plots/spread.gp'
 array NAMES[4] = ['internal: 1 - live / granted', 'external: 1 - largest servable / free', 'unusable free index at the median request', 'overhead: peak physical / peak live']
-# Beside each other around the workload's place, so that equal values are all seen.
+# The policies are next to each other at the workload's position, so that equal values are all visible.
 place(w, k) = w + (M > 1 ? 0.8 * ((k - 1.0) / (M - 1) - 0.5) : 0)
 inside = most_of(3, 1)
 above = most_of(6, 4)
@@ -17,12 +17,12 @@ above = most_of(6, 4)
 TITLE = 'fragmentation (lower is better)'
 W = 4
 MOST_COLUMNS = 1
-# Names of workloads that do not fit beside each other stand aslant.
+# Names of workloads that do not fit next to each other are rotated.
 longest = 0
 do for [w = 1:L] { longest = larger(longest, strlen(word(WORKLOADS, w))) }
 ASLANT = longest * 7.6 > (NARROW ? 330.0 : 1090.0) / L
-# A name that stands aslant goes left and down from its workload's place, 6.3 and 2.9 pixels a letter;
-# with LEFT pixels left of the panels the place of the w-th is at LEFT + (WIDTH - LEFT) (w - 0.5) / L.
+# A rotated name goes left and down from its workload's position, 6.3 and 2.9 pixels a letter. With LEFT
+# pixels left of the panels the position of the w-th is at LEFT + (WIDTH - LEFT) (w - 0.5) / L.
 left_of(w) = (6.3 * strlen(word(WORKLOADS, w)) - (NARROW ? 402.0 : 1175.0) * (w - 0.5) / L) / (1 - (w - 0.5) / L)
 LEFT_LEAST = 0
 if (ASLANT) { do for [w = 1:L] { LEFT_LEAST = larger(LEFT_LEAST, left_of(w)) } }
@@ -33,7 +33,7 @@ ABOVE = 32
 BELOW = ASLANT ? 85 + DEEPER : 30
 GAP = 20
 load 'plots/grid.gp'
-# The longest title has no room beside names of workloads that take much of a column.
+# Long names of workloads in a column leave too little space for the longest title.
 if (WIDTH - LEFT - RIGHT < 6.7 * strlen(NAMES[3])) { NAMES[3] = 'unusable free index' }
 
 set xrange [0.5:L + 0.5]
@@ -49,7 +49,7 @@ do for [p = 1:4] {
     if (p == 4) {
         if (above > 4) { set logscale y; set ytics (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000, 100000); set yrange [0.9:above * 1.2] } else { set yrange [0.95:*] }
     } else { if (p == 1) { set yrange [-0.04 * larger(inside, 0.001):1.04 * larger(inside, 0.001)] } else { set yrange [-0.04:1.04] } }
-    # For each policy and workload one point: the values of the column in the order of the file.
+    # One point for each policy and workload: the values of the column in the order of the file.
     plot @WHISKERS for [k = 1:M] for [w = 1:L] rows2(word(WORKLOADS, w), KEY_NAME[k]) using (place(w, k)):(column(p + 2)) \
             with points pt KEY_POINT[k] ps 0.85 lc rgb KEY_COLOUR[k] notitle
     unset label 1000

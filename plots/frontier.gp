@@ -1,6 +1,6 @@
-# Frontier: which capacities serve a workload as one of its parameters grows, a panel for each policy.
+# Frontier: the capacities that serve a workload as one of its parameters grows, one panel for each policy.
 # A filled mark: the program finished; a cross: it did not. The line is the program's peak of live
-# bytes, below which nothing can serve it.
+# bytes: no policy can serve it with less.
 load 'plots/style.gp'
 
 SHOWN = values(1, 1)

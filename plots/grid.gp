@@ -1,17 +1,17 @@
-# Panels in rows, and the key: in the places that the last row leaves free if it fits there, else below
-# all. To be loaded after style.gp and once these are set:
+# Panels in rows, and the key: in the free positions of the last row if it fits there, otherwise below
+# all panels. Load it after style.gp, when these are set:
 #   TITLE          above all panels
-#   W              how many panels
-#   MOST_COLUMNS   how many panels may stand side by side
+#   W              the number of panels
+#   MOST_COLUMNS   the maximum number of panels in a row
 #   ROW            pixels from one row to the next
 #   ABOVE, BELOW   pixels of ROW above a panel (its title) and below it (its axis)
 #   GAP            pixels between two panels of one row
-#   LEFT_LEAST     pixels left of all panels, where a script needs more than there are
-#   FOOT           pixels below the last row, for what only the lowest panels have (0 if a script does not say)
+#   LEFT_LEAST     the minimum number of pixels left of all panels, if a script needs more than the default
+#   FOOT           pixels below the last row, for labels that only the lowest panels have (default 0)
 # A script calls `eval panel(w)` before each plot and `load 'plots/key.gp'` at its end. In the form for
 # a paper's column the picture is 420 pixels wide, which are 8.5 cm there: letters are just
-# under 6 points, fewer panels stand side by side (COLUMN_COLUMNS, 1 if a script does not say),
-# and there is no title, since the caption is one.
+# under 6 points, a row has fewer panels (COLUMN_COLUMNS, default 1), and there is no title, because the
+# caption is the title.
 WIDTH = NARROW ? 420 : 1200
 LEFT = larger(NARROW ? 76 : 95, exists('LEFT_LEAST') ? LEFT_LEAST : 0)
 TOP = NARROW ? 8 : 40
@@ -50,14 +50,14 @@ if (TERM eq 'pdf') {
 set termoption noenhanced # an underscore is an underscore
 set output OUT
 
-# Pixels from the left and from above, as parts of the picture.
+# Pixels from the left and from the top, as fractions of the picture.
 across(pixels) = pixels / (1.0 * WIDTH)
 high(pixels) = 1 - pixels / (1.0 * HEIGHT)
 from_left(w) = LEFT + (w - 1) % COLUMNS * PITCH
 from_above(w) = TOP + (w - 1) / COLUMNS * ROW
 panel(w) = sprintf("set lmargin at screen %f; set rmargin at screen %f; set tmargin at screen %f; set bmargin at screen %f", \
     across(from_left(w)), across(from_left(w) + PITCH - GAP), high(from_above(w) + ABOVE), high(from_above(w) + ROW - BELOW))
-# Is nothing below it; is it the first of its row?
+# Whether the panel is the lowest of its column, and whether it is the first of its row.
 lowest(w) = w + COLUMNS > W
 leftmost(w) = (w - 1) % COLUMNS == 0
 

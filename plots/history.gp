@@ -28,14 +28,14 @@ BELOW = 26
 GAP = 90
 load 'plots/grid.gp'
 
-# What a unit of the data is shown in: by the largest value.
+# The unit in which a unit of the data is shown, by the largest value.
 shown(unit, most) = unit eq 'bytes' ? (most >= 4 * GIB ? 'GiB' : most >= 4 * MIB ? 'MiB' : most >= 4096 ? 'KiB' : 'bytes') \
     : unit eq 'ns' ? (most >= 4e9 ? 's' : most >= 4e6 ? 'ms' : most >= 4e3 ? 'µs' : 'ns') : unit
 size(name) = name eq 'GiB' ? GIB : name eq 'MiB' ? MIB : name eq 'KiB' ? 1024.0 : name eq 's' ? 1e9 : name eq 'ms' ? 1e6 : name eq 'µs' ? 1e3 : 1.0
 nice(step) = (ten = 10.0 ** floor(log10(step)), step <= 2 * ten ? 2 * ten : step <= 5 * ten ? 5 * ten : 10 * ten)
 letters(text) = NARROW && strlen(text) > 57 ? ',7' : NARROW && strlen(text) > 46 ? ',9' : ',10'
 
-# On white, where the line of the commit would run through its name.
+# On white, because the line of the commit crosses its name.
 set style textbox opaque noborder fillcolor rgb '#FFFFFF' margins 0.3,0.1
 set xtics scale 0.5
 do for [w = 1:W] {

@@ -1,5 +1,5 @@
-# Draws the key that style.gp collected where grid.gp made room for it, and ends the figure. gnuplot's
-# own key leaves entries out where it finds too little room; this one is laid out by hand.
+# Draws the key that style.gp collected, in the space that grid.gp reserved, and ends the figure. gnuplot's
+# own key leaves entries out if it finds too little space, so this one is laid out here.
 unset border; unset tics; unset grid; unset xlabel; unset ylabel; unset title; unset label; unset arrow; unset object
 unset logscale
 set xrange [0:1]

@@ -1,6 +1,6 @@
 # Latency on the host: how long one alloc and one free (50 and 99 % only) take in the policy, by
-# percentile; the policies stand beside each other at each. The driver's time is not in it. Of class
-# timed: it differs from run to run.
+# percentile. The policies are next to each other at each percentile. The driver's time is not included.
+# The figure is of class timed: it differs from run to run.
 load 'plots/style.gp'
 
 PANELS = values(1, 3)
@@ -21,7 +21,7 @@ percentiles(policy, workload) = sprintf("< awk -F, '$1 == \"%s\" && $2 == \"%s\"
 place(c, k) = c + (M > 1 ? 0.8 * ((k - 1.0) / (M - 1) - 0.5) : 0)
 
 set logscale y
-# A clock that was cheaper than its own cost leaves 0: drawn at 1 ns.
+# A time below the cost of reading the clock is 0, and is drawn at 1 ns.
 at_least_1(value) = value < 1 ? 1 : value
 set yrange [0.8:*]
 set ytics ('1 ns' 1, '10 ns' 10, '100 ns' 100, '1 µs' 1e3, '10 µs' 1e4, '100 µs' 1e5, '1 ms' 1e6, '10 ms' 1e7, '100 ms' 1e8, '1 s' 1e9)

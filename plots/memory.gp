@@ -1,12 +1,12 @@
-# Memory over time of one workload, a panel for each policy and one for policies whose curves are the
-# same: what the program holds live (grey), what the policy has reserved by its own count (black,
-# visible where it differs) and what the device charges for it (coloured). Below the names: the most
-# that the device charges, with the policy's mark where it comes first. All panels have one scale. What
-# holds more than four times the peak of live bytes does not set it: its curve lies on the upper edge as
-# long as it is above, and the number says how far.
+# Memory over time of one workload, one panel for each policy; policies with the same curves share one.
+# Live bytes of the program (grey), reserved bytes by the policy's own count (black, visible if they
+# differ) and physical bytes that the device charges (coloured). Below the names: the peak of physical
+# bytes, with the policy's mark at its first occurrence. All panels have one scale. A policy with more
+# than four times the peak of live bytes does not set the scale: its curve lies on the upper edge while
+# it is above, and the number is its peak.
 load 'plots/style.gp'
 
-# Is there a time in the recording?
+# Whether the recording has times.
 timed = int(system(sprintf("awk -F, 'NR > 1 && $3 + 0 > 0 { print 1; found = 1; exit } END { if (!found) print 0 }' '%s'", IN)))
 x = timed ? 3 : 2
 peak_live = system(sprintf("awk -F, 'NR > 1 && $4 + 0 > m { m = $4 } END { printf \"%%.0f\", m }' '%s'", IN)) + 0.0
@@ -20,7 +20,7 @@ names(w) = system(sprintf("echo '%s' | tr '~|' ' \\n'", word(GROUPS, 5 * w - 3))
 reserved(w) = word(GROUPS, 5 * w - 2) + 0.0
 physical(w) = word(GROUPS, 5 * w - 1) + 0.0
 peak_at(w) = word(GROUPS, 5 * w) + 0.0
-# A device that charges nothing has no physical bytes: the peak is then that of what is reserved.
+# A device that charges nothing has no physical bytes: the peak is then that of the reserved bytes.
 peak(w) = physical(w) > 0 ? physical(w) : reserved(w)
 number(name) = (sum [i = 1:N] (word(POLICIES, i) eq name ? i : 0))
 lines_of(w) = int(system(sprintf("echo '%s' | tr '|' '\\n' | wc -l", word(GROUPS, 5 * w - 3))))
@@ -32,7 +32,7 @@ do for [w = 1:W] {
     lines = larger(lines, lines_of(w))
 }
 
-# Of several draws the first is shown.
+# If there are several replicates, the first is shown.
 draws = int(system(sprintf("awk -F, 'NR == 2 { print $7 + 0 }' '%s'", IN)))
 FIRST_DRAW = draws > 1 ? sprintf('the first of %d draws', draws) : ''
 
@@ -44,7 +44,7 @@ if (NARROW && FIRST_DRAW ne '') { rest = key_add(FIRST_DRAW, GREY, 0, 1, 0) } # 
 TITLE = 'memory of '.NAME.' over time'.(FIRST_DRAW eq '' ? '' : ': '.FIRST_DRAW)
 MOST_COLUMNS = 4
 COLUMN_COLUMNS = 2
-# In a column eighteen panels are as high as a page: the numbers of the axis of time stand below the lowest ones only.
+# In a column eighteen panels are as high as a page: only the lowest ones have numbers on the time axis.
 ABOVE = NARROW ? 17 + 13 * lines : 30 + 15 * lines
 BELOW = NARROW ? 6 : 50
 FOOT = NARROW ? 42 : 0
@@ -55,10 +55,10 @@ load 'plots/grid.gp'
 # The end of the time axis is the end of the data.
 end_x = system(sprintf("awk -F, -v c=%d 'NR > 1 && $c + 0 > m { m = $c } END { print m + 0 }' '%s'", x, IN)) + 0.0
 thin(policy, column) = sprintf("< awk -v policy='%s' -v by=%d -v x=%d -v end=%.9g -v buckets=%d -f plots/thin.awk '%s'", policy, column, x, end_x, int((PITCH - GAP) / 1.5), IN)
-# The same as corners of one area, from 0 and back to it: gnuplot's fillsteps writes a path for each step.
+# The same as the corners of one area, from 0 and back to 0: gnuplot's fillsteps writes a path for each step.
 area(policy, column) = thin(policy, column).sprintf(" | awk -F, -v x=%d -v y=%d 'NR == 1 { print $x \",0\" } NR > 1 { print $x \",\" last } { last = $y; print $x \",\" last } END { print $x \",0\" }'", x, column)
 set xrange [0:end_x > 0 ? end_x : 1]
-# About four numbers on each axis of time: a step of 1, 2 or 5 times a power of ten.
+# About four numbers on each time axis: a step of 1, 2 or 5 times a power of ten.
 LABELS = NARROW ? 4.0 : 5.0
 power = end_x > 0 ? 10 ** floor(log10(end_x / LABELS)) : 1
 step = power * (end_x / LABELS <= power ? 1 : end_x / LABELS <= 2 * power ? 2 : end_x / LABELS <= 5 * power ? 5 : 10)
@@ -68,10 +68,10 @@ if (NARROW) {
     power = 10 ** floor(log10(top / unit / 4))
     set ytics power * (top / unit / 4 <= power ? 1 : top / unit / 4 <= 2 * power ? 2 : top / unit / 4 <= 5 * power ? 5 : 10)
 }
-# A number with two decimals where it is small, with none where it is large.
+# A small number has two decimals, a large one none.
 short(value) = value < 10 ? sprintf('%.2f', value) : value < 1000 ? sprintf('%.1f', value) : sprintf('%.0f', value)
 inside(bytes) = (bytes < 1.03 * top ? bytes : 1.03 * top) / unit
-# With an outline, since a peak narrower than a pixel would fade.
+# With an outline, because a peak narrower than a pixel would fade.
 set style fill solid border lc rgb GREY
 do for [w = 1:W] {
     eval panel(w)

@@ -1,7 +1,7 @@
-# Memory against time: each policy at each workload, by how much more than the live peak the device
-# charges for it (across) and by the part of the run that the driver takes for its calls (up). Lower
-# and further left is better in both. The line joins the policies that no other beats in both:
-# what lies above and right of it costs more of one and saves nothing of the other.
+# Memory against time: each policy at each workload. The x axis is the peak of physical bytes over the
+# live peak, the y axis the driver's share of the run time. Lower and further left is better. The line
+# joins the policies that no other policy beats in both: every point above and right of it costs more
+# of one and saves nothing of the other.
 load 'plots/style.gp'
 
 PANELS = values(1, 4)
@@ -21,8 +21,8 @@ FOOT = NARROW ? 20 : 0
 GAP = 25
 load 'plots/grid.gp'
 
-# The decades that the data need; overheads beyond EDGE lie on the right edge, else they would press the
-# rest together.
+# The decades that the data need. Overheads beyond EDGE lie on the right edge, because they would leave
+# little space for the others.
 LEAST_AT = SPREAD_OF eq '' ? 4 : low_of(2)
 least = system(sprintf("awk -F, -v c=%d 'NR > 1 && $c + 0 > 0 && (!m || $c + 0 < m) { m = $c + 0 } END { printf \"%%.9f\", !m ? 0.01 : m < 1e-9 ? 1e-9 : m }' '%s'", LEAST_AT, IN)) + 0.0
 FIRST = larger(-6, floor(log10(least)))

@@ -1,13 +1,13 @@
-# A map of addresses from the placements of one run: a rectangle for each block, from the event that
-# asks for it to the one that gives it back, at its address. To be given: wide and high, the pixels of
-# the map. Reads the file twice.
-#  1. A segment is as long as the farthest end of its blocks. Segments are stacked in the order of
-#     their first block; one that begins after all blocks of an equally long one have gone takes that
-#     one's place, so that a policy that asks the driver for each block does not pile up.
-#  2. A block smaller than a pixel is drawn as one; what covers only pixels that others of its kind
-#     cover is left out, which bounds the size of the picture.
+# A figure of addresses from the placements of one run: a rectangle for each block, from the event that
+# requests it to the event that frees it, at its address. Variables: wide and high, the pixels of the
+# figure. Reads the file twice.
+#  1. The length of a segment is the end of its last block. Segments are stacked in the order of their
+#     first block. A segment that begins after all blocks of an equally long one are free takes its
+#     position, so that a policy that calls the driver for each block does not need a high figure.
+#  2. A block smaller than a pixel is drawn as one pixel. A block that covers only pixels of other blocks
+#     of its class is left out, which bounds the size of the picture.
 # Prints two blocks of data: `from,to,low,high` of segments, and `from,to,low,high,class` of
-# blocks, in events and bytes; class 0: under 64 KiB, each next one 16 times larger, up to 4.
+# blocks, in events and bytes. Class 0 is under 64 KiB, each next one is 16 times larger, up to 4.
 BEGIN { FS = ","; top = 0 }
 FNR == 1 { next }
 NR == FNR {

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Draws every figure for which there are data, as SVG, PNG and PDF (8.5 cm wide). Usage:
 #   plots/render.sh DATA OUT [FORM]..     FORM: svg, png, pdf, svg-column, png-column
-# DATA holds series-WORKLOAD.csv, slowdown.csv and others (plots/README.md
-# describes their columns); FIGURES is a pattern of names, where not all are wanted; a file that is not there, or has no row, draws nothing and says so.
+# DATA holds series-WORKLOAD.csv, slowdown.csv and others (plots/README.md describes their columns).
+# The variable FIGURES, a pattern of names, selects figures. If a file is missing or has no row, its
+# figure is not drawn, and a message says so.
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80 && exit 0 ;; esac
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -17,7 +18,7 @@ mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# All policies of the run, in the order of its files: the colours depend on it.
+# All policies of the run, in the order of its files, which decides the colours.
 for file in "$data"/*.csv; do
     [ ! -e "$file" ] || awk -f plots/clean.awk "$file" >"$work/$(basename "$file")"
 done
@@ -28,7 +29,7 @@ done; for file in "$work"/series-*.csv; do
 done)
 policies=$(awk 'NF && !seen[$0]++' <<<"$policies" | paste -sd ' ')
 
-# What fills the file that a figure is drawn from.
+# The command that writes the data of a figure.
 why() {
     case $1 in
     slowdown) printf '%s\n  %s\n' "a suite with a section [slowdown] fills it, of workloads" "with kernels or host times" ;;
@@ -39,7 +40,7 @@ why() {
 }
 
 failed=0
-# draw SCRIPT CSV NAME [COLUMN]: one figure in both forms; none where the column is empty
+# draw SCRIPT CSV NAME [COLUMN]: one figure in all forms; none if the column is empty
 draw() {
     local script=$1 csv=$2 name=$3 column=${4:-1} form file
     # shellcheck disable=SC2053 # a pattern

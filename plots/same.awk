@@ -1,8 +1,8 @@
-# Policies of a series whose curves are the same, drawn as one. Prints for each group, in the order of
-# the file: its first policy, all its names (joined with ", ", wrapped at `wide` letters; a blank is
-# written ~ and a new line |), the most reserved and the most physical bytes, and where on the axis
-# (column `x`) the latter comes first. Policies that never hold a page, beside others that do, are left
-# out. Two curves are the same when every row is.
+# Groups policies of a series whose curves are the same, which are drawn as one. Prints for each group, in
+# the order of the file: its first policy, all its names (joined with ", ", wrapped at `wide` letters; ~
+# is a blank and | a new line), the peaks of reserved and of physical bytes, and the first position on the
+# axis (column `x`) of the latter. Policies that never map a page are left out if others do. Two curves
+# are the same if all their rows are.
 BEGIN { FS = "," }
 NR == 1 { next }
 {

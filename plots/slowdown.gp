@@ -1,9 +1,10 @@
 # Slowdown against capacity: how much longer the program takes than with an allocator that costs
-# nothing, at capacities from exactly its live peak to twice that. Slowdown 1.01 is drawn as 1 %; the
-# scale is by factors, since policies lie between a hundredth of a percent and many times. What costs
-# less than 0.001 % lies on the lower edge. The capacities stand at equal distances, and the policies
-# beside each other at each, so that equal values are all seen. The rows above are one per policy, its
-# mark at their left: a cross where the program did not finish at that capacity, with draws in any of them.
+# nothing, at capacities from exactly its live peak to twice that. Slowdown 1.01 is drawn as 1 %. The
+# scale is logarithmic, because policies lie between a hundredth of a percent and many times. Costs of
+# less than 0.001 % lie on the lower edge. The capacities are at equal distances, and at each capacity
+# the policies are next to each other, so that equal values are all visible. Above is one row for each
+# policy, with its mark at the left: a cross if the program, or one of its replicates, did not finish at
+# that capacity.
 load 'plots/style.gp'
 
 PANELS = values(1, 4)
@@ -12,13 +13,13 @@ SHOWN = values(2, 1)
 M = key_policies(SHOWN, 1.4)
 crosses = key_add('did not finish', '#444444', 2, 1, 0)
 load 'plots/spread.gp'
-# Of draws a point is the median of all, so a cross stands where even one did not finish.
+# With replicates a point is the median of all, so there is a cross if any of them did not finish.
 if (SPREAD > 0) { KEY_NAME[crosses] = 'did not finish in every draw' }
 CAPACITIES = system(sprintf("awk -F, 'NR > 1 && !seen[$3 + 0]++ { print $3 + 0 }' '%s' | sort -n | paste -sd ' '", IN))
 C = words(CAPACITIES)
 
-# The rows of a policy at a workload: number of the capacity, time lost as slowdown. `how` is the
-# awk condition for them.
+# The rows of a policy at a workload: the index of the capacity and the time lost, as slowdown. `how` is
+# the awk condition that selects them.
 rows(policy, workload, how) = sprintf("< awk -F, -v list='%s' 'BEGIN { n = split(list, c, \" \"); for (i = 1; i <= n; i++) at[c[i]] = i } $1 == \"%s\" && $2 == \"%s\" && (%s) { print at[$3 + 0] \",\" $4 \",\" $%d \",\" $%d }' '%s'", \
     CAPACITIES, workload, policy, how, low_of(1), high_of(1), IN)
 PASSED = '$5 != "false" && $5 != "0" && $4 != ""'
@@ -28,7 +29,7 @@ most = most_of(4, 1)
 TITLE = 'time lost to the allocator, by capacity of the card'
 MOST_COLUMNS = 4
 COLUMN_COLUMNS = 2
-# The rows above take 10 pixels for each policy, and no less than the words beside them need.
+# The rows above take 10 pixels for each policy, but at least the height of their label.
 STRIP = larger(NARROW ? 80 : 100, (NARROW ? 6 : 10) * (M + 1))
 SIZE = NARROW ? 0.75 : 1 # of marks
 ROW = (NARROW ? 138 : 260) + STRIP
@@ -62,10 +63,10 @@ WHISKERS = SPREAD_OF eq '' ? '' : 'for [k = 1:M] rows(KEY_NAME[k], workload, PAS
 do for [w = 1:W] {
     eval panel(w)
     workload = word(PANELS, w)
-    # Side by side in a column, long names and the words below meet.
+    # In a column, long names of neighbouring panels and the labels below would overlap.
     set title workload font (NARROW && strlen(workload) > 16 ? ',8' : ',11')
     if (lowest(w)) { set xlabel (NARROW ? 'capacity / live peak' : 'capacity / peak of live bytes') } else { unset xlabel }
-    # All panels have the same scale: its labels stand on the left only, and none beside the crosses.
+    # All panels have the same scale: only the left one has labels, and none at the crosses.
     unset label 2; unset label 3
     if (leftmost(w)) {
         middle = LOW * 10 ** (decades + room / 2)

@@ -1,8 +1,8 @@
-# Of a long series keeps what a picture can show. The axis (column `x`, up to `end`) is cut into
-# `buckets` of equal length, about a pixel each; of each are kept the first and the last row and those
-# with the least and the most in column `by`, in their order; of equal values behind each other the
-# first, which is the same curve in steps. Peaks survive, and what lasts long keeps its length. Rows of
-# other policies than `policy` are left out.
+# Reduces a long series to the rows that a picture can show. The axis (column `x`, up to `end`) is cut into
+# `buckets` of equal length, about a pixel each. Each bucket keeps, in their order, the first and the last
+# row and those with the minimum and the maximum of column `by`. Of consecutive equal values the first is
+# kept, which gives the same curve in steps. Peaks and long plateaus stay. Rows of other policies than
+# `policy` are left out.
 BEGIN { FS = OFS = "," }
 $1 != policy { next }
 {
@@ -12,13 +12,13 @@ $1 != policy { next }
     value[rows] = $by + 0
     if (value[rows] < value[low]) low = rows
     if (value[rows] > value[high]) high = rows
-    # More than four need not be held: the last is written over unless it is the least or the most.
+    # At most four rows are needed: the last is overwritten unless it is the minimum or the maximum.
     if (rows > 4) compact()
 }
 END { flush(); if (final != "" && final != shown) print final }
 
-# Five rows: first, two that may be low and high, the last one before, the last. Drops the fourth or
-# the one that is neither.
+# Five rows: the first, two that may be the minimum and the maximum, the previous last, the last. Drops the
+# fourth or the one that is neither minimum nor maximum.
 function compact(    i, kept) {
     kept = 1
     for (i = 2; i < rows; i++)

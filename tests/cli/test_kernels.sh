@@ -12,7 +12,7 @@ if [ ! -e "$build/kernels_on_host/libcuda.so.1" ]; then
     exit 0
 fi
 status=0
-for program in test_kernels test_work; do
+for program in test_kernels test_kernel_ops; do
     LD_LIBRARY_PATH=$build/kernels_on_host "$build/gpu/$program" || status=1
 done
 exit $status
