@@ -30,7 +30,7 @@ if (NAME eq 'greedy') {
     load 'plots/grid.gp'
     eval panel(1)
     capacity = number('greedy_capacity_bytes') + 0.0
-    set xlabel 'event: 1024 blocks of 4 MiB, then all let go'
+    set xlabel 'event: 1024 blocks of 4 MiB, then all freed'
     set ylabel 'memory (GiB)'
     set xrange [-20:last_event('fill-greedy')]
     set yrange [0:capacity / GIB * 1.06]
@@ -44,12 +44,12 @@ if (NAME eq 'growth') {
     rest = key_add('live: what the program asked for', GREY, 0, 1, 9)
     rest = key_add('growth', GROWTH, POINT[2], 1, 2.5)
     rest = key_add('direct (control)', DIRECT, POINT[3], 3, 2.5)
-    TITLE = 'growth starts small, takes ever larger pieces and keeps them ('.CARD.')'
+    TITLE = 'growth starts small, takes ever larger segments and keeps them ('.CARD.')'
     W = 2
     load 'plots/grid.gp'
     eval panel(1)
     set title 'reserved bytes'
-    set xlabel 'event: 1024 blocks of 4 MiB, then all let go'
+    set xlabel 'event: 1024 blocks of 4 MiB, then all freed'
     set ylabel 'memory (GiB)'
     set xrange [-20:last_event('fill-growth')]
     set yrange [0:1.06 * number('growth_most_reserved_bytes') / GIB]
@@ -58,8 +58,8 @@ if (NAME eq 'growth') {
          series('fill-direct') skip 1 using 1:($3 / GIB) with steps lw 2.5 dt 3 lc rgb DIRECT
     unset label 1000
     eval panel(2)
-    set title 'size of each piece taken from the driver, in order'
-    set xlabel 'piece'
+    set title 'size of each segment from the driver, in order'
+    set xlabel 'segment'
     set ylabel 'MiB'
     pieces = number('growth_pieces') + 0
     set xrange [0.5:pieces + 0.5]
@@ -131,7 +131,7 @@ if (NAME eq 'kept') {
     load 'plots/grid.gp'
     eval panel(1)
     set title 'inside the pool'
-    set xlabel NARROW ? 'event: products, then all is let go and released' : 'event: products, then all tensors let go and caches released'
+    set xlabel NARROW ? 'event: products, then all is freed and released' : 'event: products, then all tensors freed and caches released'
     set ylabel 'memory (MiB)'
     end = last_event('products-torch')
     set xrange [0:end * (NARROW ? 1.2 : 1.08)]
@@ -143,7 +143,7 @@ if (NAME eq 'kept') {
          series('products-growth') skip 1 using 1:($3 / MIB) with steps lw 2.5 lc rgb GROWTH
     unset label 1000; unset label 1; unset label 2
     eval panel(2)
-    set title 'outside the pool, once all is let go (policy direct)'
+    set title 'outside the pool, when all is freed (policy direct)'
     unset xlabel
     set xrange [0.4:4.6]
     set yrange [0:*]

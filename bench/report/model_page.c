@@ -101,12 +101,12 @@ static void put_sums(FILE *stream, const struct model_cell *cells, size_t count,
 
 static void put_kinds(FILE *stream, const struct model_cell *cells, size_t count, bool repeated)
 {
-    fputs("\n## Kinds of call\n\nTimes are the driver's own, in ms; waited is what the call waited "
-          "for the device beyond that.",
+    fputs("\n## Kinds of call\n\nTimes are the driver's own, in ms; waited is the time for which "
+          "the call waited for the device in addition.",
           stream);
     if (repeated)
-        fputs(" Of repeated runs they are sums of the calls' medians: what takes long in one run "
-              "only is in the sums of the cells below, and not in these.",
+        fputs(" With repetitions they are sums of the calls' medians: a call that is slow in one "
+              "run only counts in the sums of the runs below, but not in these.",
               stream);
     fputs(
         "\n\n| call | calls | under 1 GiB | within a factor of 2 | card | sim | sim - card | card "
@@ -134,11 +134,11 @@ static void put_kinds(FILE *stream, const struct model_cell *cells, size_t count
 /* The header of the table of runs, and the meaning of its columns with repetitions. */
 static void put_cells_header(FILE *stream, bool repeated)
 {
-    fputs("\n## Cells\n\n", stream);
+    fputs("\n## Runs\n\n", stream);
     if (repeated)
-        fputs("Driver time and stall of a cell on the card are the median of its runs' own sums. "
-              "`2 of 3` runs: one made other calls than the first, so its calls and sums do "
-              "not count; step and slowdown are the median of all.\n\n",
+        fputs("Driver time and stall on the card are the median of the sums of the repetitions. "
+              "`2 of 3` runs: one repetition made other calls than the first, so its calls and "
+              "sums do not count; step and slowdown are the median of all.\n\n",
               stream);
     fprintf(stream,
             "| workload | policy |%s calls | within a factor of 2 | driver ms card | sim | sim - "
@@ -193,9 +193,9 @@ static void put_again(FILE *stream, const struct model_cell *cells, size_t count
         }
     if (!pairs)
         return;
-    fputs("\n## The card against itself\n\nRepetitions of a run against the first one, by the same "
-          "measures. Elsewhere on this page the median of the runs counts, of two middle ones "
-          "their mean.\n\n"
+    fputs("\n## The card compared with itself\n\nRepetitions of a run are compared with the first "
+          "one, by the same measures. The rest of this page uses the median of the runs (the "
+          "mean of the two middle ones if their number is even).\n\n"
           "| what | met | share |\n| --- | --- | --- |\n",
           stream);
     fprintf(stream, "| calls under 1 GiB within a factor of 2 | %zu of %zu |", all.met, all.small);
@@ -212,9 +212,9 @@ static void put_ranks(FILE *stream, const struct model_cell *cells, size_t count
     double *card = calloc(count ? count : 1, sizeof *card);
     double *sim = calloc(count ? count : 1, sizeof *sim);
     fputs("\n## Order of the policies\n\nSpearman's rank correlation of the policies by slowdown, "
-          "card against sim. On a card a run's slowdown has in it what only the first run of a "
-          "process waits for, as "
-          "a library of matrix products being loaded; on sim the baseline waits for it too.\n\n| "
+          "card compared with sim. On a card the slowdown of a run includes waits of the first run "
+          "of a process, for example for the library of matrix products to load; on sim the "
+          "baseline waits for them too.\n\n| "
           "workload | policies | rho |\n| --- | ---: | ---: |\n",
           stream);
     for (size_t begin = 0, end; card && sim && begin < count; begin = end) {
@@ -240,11 +240,12 @@ static void put_ranks(FILE *stream, const struct model_cell *cells, size_t count
 
 static void put_large(FILE *stream, const struct model_cell *cells, size_t count)
 {
-    fputs("\n## Calls of 1 GiB or more\n\nThey wait for the cleaning of memory that was freed "
-          "before, by this run or another, so one does not predict the next.\n\n"
-          "| workload | policy | event | call | bytes | card ms | sim ms |\n"
-          "| --- | --- | ---: | --- | ---: | ---: | ---: |\n",
-          stream);
+    fputs(
+        "\n## Calls of 1 GiB or more\n\nThese calls wait until the driver has cleaned memory that "
+        "this run or another one freed before, so one call does not predict the next.\n\n"
+        "| workload | policy | event | call | bytes | card ms | sim ms |\n"
+        "| --- | --- | ---: | --- | ---: | ---: | ---: |\n",
+        stream);
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < cells[i].large_count; j++) {
             const struct model_large *large = &cells[i].large[j];
@@ -262,11 +263,10 @@ static void put_large(FILE *stream, const struct model_cell *cells, size_t count
 
 void model_page(FILE *stream, const struct model_cell *cells, size_t count, bool repeated)
 {
-    fputs(
-        "# The simulated device against the card\n\nThe same runs on both; `sim - card` is what "
-        "the model says beyond what was measured, in parts of the latter. A step is the median of "
-        "the steady ones, or the whole run where it has none.\n\n",
-        stream);
+    fputs("# The simulated device compared with the card\n\nThe same runs on both. `sim - card` is "
+          "the error of the model, relative to the measured value. A step is the median of the "
+          "steady steps, or the whole run if it has none.\n\n",
+          stream);
     put_sums(stream, cells, count, repeated);
     put_again(stream, cells, count);
     put_ranks(stream, cells, count);

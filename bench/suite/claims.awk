@@ -1,17 +1,17 @@
 # Reads the table of claims (workloads/suites/claims/claims.ini); bench/suite/claims.sh calls it.
-#   -v mode=experiments   name, command, split_step, tape, phase and later_steps, with | between, for -v device=sim or
-#                         cuda, of what can be measured there, with -v cards=N
+#   -v mode=experiments   name, command, split_step, tape, phase and later_steps, separated by |, of the experiments that
+#                         can be measured with -v device=sim or cuda and -v cards=N
 #   -v mode=judge         the page in Markdown, from the numbers in the second file (experiment,field,value);
-#                         -v tsv=FILE: verdicts and what figures need; -v swap=ROW (all: each): with experiment and control exchanged.
-#                         Exit status 1 if a verdict is not the expected one.
-# A claim's measure is one number, or two with / or - between. Its letters a, b stand for the
-# experiments that the row names; for its control the same measure is taken of those named there.
+#                         -v tsv=FILE: verdicts and the data of figures; -v swap=ROW (all: each): with experiment and control
+#                         exchanged. Exit status 1 if a verdict is not the expected one.
+# A claim's measure is one number, or two with / or - between. Its letters a and b are the experiments that the
+# row names; for the control they are the experiments that `control` names.
 function fail(text) {
     printf "claims: %s:%d: %s\n", FILENAME, FNR, text >"/dev/stderr"
     failed = 2
     exit 2
 }
-# What shows only once the table is read.
+# An error that is found after the table is read.
 function wrong(text) {
     printf "claims: %s: %s\n", ARGV[1], text >"/dev/stderr"
     failed = 2
@@ -20,7 +20,7 @@ function wrong(text) {
 function trim(text) { gsub(/^[ \t]+|[ \t]+$/, "", text); return text }
 function get(row, key) { return (row SUBSEP key) in of ? of[row, key] : "" }
 BEGIN {
-    number["machine", "cards"] = cards == "" ? 1 : cards # the numbers say, where there are some
+    number["machine", "cards"] = cards == "" ? 1 : cards # the numbers override it if they have it
     known["experiment"] = " command capacity split_step tape phase later_steps device on_card "
     known["document"] = " title "
     known["claim"] = " says document against experiment control measure holds expected device note "
@@ -59,7 +59,7 @@ function command(name,    text, on) {
     if (get("experiment " name, "capacity") != "") on = on ":capacity=" get("experiment " name, "capacity")
     return text " -d " on
 }
-# Why it cannot be measured here; "" where it can.
+# Why an experiment cannot be measured here; "" if it can.
 function obstacle(name,    text, wanted) {
     text = get("experiment " name, "command")
     wanted = get("experiment " name, "device")
@@ -70,7 +70,7 @@ function obstacle(name,    text, wanted) {
     wanted = cards_of(text)
     return wanted <= number["machine", "cards"] ? "" : "needs " wanted " cards"
 }
-# How many cards the suite of a command has.
+# The number of cards in the suite of a command.
 function cards_of(text,    part, line, count) {
     split(text, part, " ")
     while ((getline line <part[2]) > 0) count += line ~ /^card *=/
@@ -85,7 +85,7 @@ function list_experiments(    i, name) {
             print name "|" command(name) "|" get("experiment " name, "split_step") "|" get("experiment " name, "tape") "|" get("experiment " name, "phase") "|" get("experiment " name, "later_steps")
     }
 }
-# Each row before anything is measured. `side` is experiment or control.
+# Checks each row before anything is measured. `side` is experiment or control.
 function check_side(row, side, text,    list, count, which) {
     which = index("ab", substr(text, 1, 1))
     count = split(get(row, side), list, " ")
@@ -107,7 +107,7 @@ function check(name,    row, part, parts, i) {
         check_side(row, "control", part[i])
     }
 }
-# The value of one operand, FIELD of a or b, where `names` are the experiments. Sets `missing`.
+# The value of one operand, FIELD of a or b; `names` are the experiments. Sets `missing`.
 function operand(text, names,    list, which, field, key) {
     split(names, list, " ")
     which = index("ab", substr(text, 1, 1))
@@ -119,7 +119,7 @@ function operand(text, names,    list, which, field, key) {
     }
     return number[list[which], field] + 0
 }
-# The measure of a row; `first` and `second` are what it was taken from.
+# The measure of a row; `first` and `second` are its operands.
 function measured(row, names,    part, parts) {
     missing = ""
     parts = split(get(row, "measure"), part, " ")
@@ -146,7 +146,7 @@ function told(row, value,    part) {
     if (!(3 in part)) return size(value)
     return shown(value) " (" size(first) " " part[2] " " size(second) ")"
 }
-# The titles of the documents whose names are listed; other words stand as they are.
+# The titles of the documents whose names are listed; other words stay unchanged.
 function titles(names,    list, i, count, text) {
     count = split(names, list, " ")
     for (i = 1; i <= count; i++) {
@@ -160,7 +160,7 @@ function shell_text(names,    list, i, count, text, one) {
     for (i = 1; i <= count; i++) {
         one = command(list[i])
         text = text (i > 1 ? "; " : "") (count > 1 ? substr("ab", i, 1) ": " : "") "`" one "`" \
-            (device != "sim" && one ~ /^capacity / ? ", and `run` on the card there and a page below" : "")
+            (device != "sim" && one ~ /^capacity / ? ", and `run` on the card with that capacity and with one page less" : "")
     }
     return text
 }
@@ -177,7 +177,7 @@ function judge(name,    row, yes, no, value, told_a, told_b, verdict, expected, 
         control = measured(row, no)
         told_b = told(row, control)
         if (missing != "") verdict = missing
-        # The control must come out the other way: else the measure shows nothing.
+        # The result of the control must be the opposite: otherwise the measure shows nothing.
         else if (meets(control, get(row, "holds")) == holds) verdict = "not shown: the control comes out the same way"
         else verdict = holds ? "holds" : "does not hold"
     }
@@ -203,14 +203,14 @@ END {
     for (c = 1; c <= claim_count && !failed; c++) judge(claims[c])
     if (failed) exit failed
     print "# What people say about GPU memory, row by row\n"
-    printf "Device `%s`. Written by `make claims` from workloads/suites/claims/claims.ini. A row holds where its measure meets the\n", device
-    print "bound and the control, the same measure of a program or policy of which the claim is not true, does not. The policies are"
-    print "this rig's own, made after the frameworks'; no framework runs here, and the rules of settings are those of its model of them."
-    print "What a generated program keeps and when is a rule of its generator (`workloads/gen`). Rows that were not run are not counted as holding.\n"
+    printf "Device `%s`. Written by `make claims` from workloads/suites/claims/claims.ini. A row holds if its measure meets the\n", device
+    print "bound and its control does not. The control is the same measure of a program or policy for which the claim is not true. The"
+    print "policies and the rules of settings are this rig's own models of the frameworks; no framework runs here. A rule of its generator"
+    print "(`workloads/gen`) decides what a generated program keeps and when. Rows that were not run do not count as holding.\n"
     printf "%d of %d rows came out as expected, %d did not, %d were not run here.\n\n", count["as"], claim_count, count["else"], count["not run"]
     print "| row | claim | experiment | control | measure and bound | measured | by the control | verdict | figure |\n| --- | --- | --- | --- | --- | ---: | ---: | --- | --- |"
     printf "%s", rows
-    print "\n## Where the documents contradict each other, or what is known\n\n| document | says | against it | verdict on what it says |\n| --- | --- | --- | --- |"
+    print "\n## Documents that contradict each other or known facts\n\n| document | says | against it | verdict on what it says |\n| --- | --- | --- | --- |"
     printf "%s", contradictions
     print "\n## Each row: experiment, control, figure"
     printf "%s", detail

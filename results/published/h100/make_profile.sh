@@ -1,12 +1,12 @@
 #!/bin/bash
-# The profile h100-rested, from the calibrations that are beside this script. Usage, from the top of the
+# Writes the profile h100-rested, from the calibrations in the folder of this script. Usage, from the root of the
 # repository: results/published/h100/make_profile.sh FILE
 #
-# The median of ten machines (where there are several calibrations of one, their median first), for the
-# median clock of the 450 runs of model.md's cells (column clock_ns): 37 ns. Left out is what a calibration measured otherwise
-# than those of today: calls of the pool one block at a time (before the seventh), rests with cold caches (the second), gathers
-# by long rows (the eighth). host_clock_ps is three quarters of event_known in all: some did not state it, some as the mean of
-# all looks (README.md).
+# The profile is the median of ten machines (several calibrations of one machine: their median first), for the median
+# clock of the 450 runs of model.md (column clock_ns): 37 ns. Rows that a calibration measured differently from today's
+# are left out: calls of the pool one block at a time (before the seventh), rests with cold caches (the second), gathers
+# by long rows (the eighth). host_clock_ps is three quarters of event_known in all: some did not state it, some stated
+# the mean of all polls (README.md).
 set -eu
 [ $# = 1 ] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" && exit 2; }
 here=$(dirname "$0") work=$(mktemp -d)
