@@ -42,7 +42,7 @@ case $limit_s in '' | 0* | *[!0-9]*) echo "claims: CLAIMS_LIMIT_S is a number of
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# trouble NAME STATUS: says why the program did not do it; ends the experiment, or all where there is no device
+# trouble NAME STATUS: reports why the program failed; ends the experiment, or the script if there is no device
 trouble() {
     case $2 in
     124 | 137) echo "claims: $1: not done after $limit_s s" >&2 ;;
@@ -51,14 +51,14 @@ trouble() {
     [ "$2" != 3 ] || exit 3
     exit 1
 }
-# limited NAME OPTION..: the program with them, for so long as an experiment may take
+# limited NAME OPTION..: runs the program with these options, within the time limit of an experiment
 limited() {
     local name=$1 status=0
     shift
     timeout -k 5 "$limit_s" "$rig" "$@" >"$work/out" 2>"$work/err" </dev/null || status=$?
     [ $status = 0 ] || trouble "$name" $status
 }
-# ask NAME OPTION..: runs the experiment's command with them; a workload that fails is a result
+# ask NAME OPTION..: runs the experiment's command with these options; a workload that fails is a result
 ask() {
     local name=$1
     shift
@@ -107,8 +107,8 @@ phase() {
             if (n > 1) printf "%s,phase_slope_bytes,%.6f\n", name, (n * sxy - sx * sy) / (n * sxx - sx * sx)
         }' - "$work/series.csv"
 }
-# warm_up NAME FROM-TO: the time of the driver's calls in each step: in the first, in the second, in each of the first three,
-# in each of those, and in all
+# warm_up NAME FROM-TO: the time of driver calls in the first step, in the second, in each of the first three, in each of
+# the steps FROM to TO, and in all steps
 warm_up() {
     grep -v '^#' "$work/trace.txt" | awk -F, -v name="$1" -v later="$2" -v out="$folder/data/$1.steps" '
         FNR == NR { if (/^m,step/) end[++steps] = NR - 1; next }
@@ -179,9 +179,9 @@ tenants_experiment() {
         awk -F, -v OFS=, 'NR > 1 { print $3 ($4 == "host" ? "_pinned" : ""), $1, $5, $6, $7 }' "$work/series.csv"
     } >"$folder/data/$name.csv"
 }
-# The need is found among simulated cards. A card puts regions at other addresses, so policies that take the lowest of
-# equal free blocks place differently and may need more or less: the need on a card is searched around the simulated
-# one, in doubled steps and then by halving, down to a page.
+# The need is found with simulated cards. A real card returns other addresses, so policies that take the lowest of equal
+# free blocks place blocks differently and may need more or less: the need on a card is searched around the simulated
+# need, in doubled steps and then by halving, down to a page.
 capacity_experiment() {
     local page=2097152 need less step half middle
     ask "$1" --jobs 1 --json "$work/result.json"
@@ -200,11 +200,11 @@ capacity_experiment() {
         done
     fi
     number "$1" need_bytes "$need"
-    # Its memory there.
+    # The memory of the run with that capacity.
     command=$command$need
     run_experiment "$1" '' '' '' ''
 }
-# enough NAME BYTES: whether it finishes on a card of that size
+# enough NAME BYTES: whether the experiment finishes on a card of that size
 enough() {
     [ "$2" -gt 0 ] || return 1
     command="$command$2" ask "$1" --reps 1 --jobs 1 --csv "$work/need.csv"

@@ -6,8 +6,8 @@
 # FOLDER/calls-RUN.csv     each driver call
 # FOLDER/result-RUN.csv    all figures of the run
 # FOLDER/numbers.csv       the input of bench/suite/claims_page.sh: key,value (empty: not measured)
-# Traces have no step marks if the card is asked for its memory use: it is then asked only once, at the
-# end, when the program's blocks are free.
+# Traces have no step marks if the memory use of the card is measured: it is then measured only once, at
+# the end, when the program's blocks are free.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -u
@@ -19,7 +19,7 @@ mkdir -p "$folder" || exit 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# one RUN POLICY TRACE [OPTION_OF_CUDA]: leaves $work/series-RUN.csv whole and FOLDER's files
+# one RUN POLICY TRACE [OPTION_OF_CUDA]: writes the full $work/series-RUN.csv and the files in FOLDER
 one() {
     local run=$1 policy=$2 trace=$3 on=$device
     if [ $# -gt 3 ] && [[ $device == cuda* ]]; then
@@ -41,13 +41,13 @@ one() {
         done | cut -d, -f2- | sort -t, -k1,1n -u
     } >"$folder/series-$run.csv"
 }
-# value RUN COLUMN: of the result
+# value RUN COLUMN: a value of the result
 value() {
     awk -f plots/clean.awk "$folder/result-$1.csv" | awk -F, -v name="$2" '
         NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i }
         NR == 2 && at { print $at }'
 }
-# at RUN EVENT live|reserved|physical: after that event; `end`: after the last
+# at RUN EVENT live|reserved|physical: bytes after that event; `end`: after the last one
 at() {
     local column
     case $3 in live) column=4 ;; reserved) column=6 ;; *) column=7 ;; esac
@@ -61,8 +61,8 @@ most() {
 number() {
     echo "$1,$2" >>"$work/numbers.csv"
 }
-# pieces RUN PREFIX: first and largest piece taken from the driver, how many, how many smaller than
-# the one before, pieces after the first event, and how many were given back
+# pieces RUN PREFIX: the first and the largest segment from the driver, the number of segments, of those
+# smaller than the one before, of those after the first event, and of released ones
 pieces() {
     awk -F, -v run="$2" 'NR > 1 && $6 + 0 == 0 && $2 ~ /free|release/ { back++ }
         NR > 1 && $6 + 0 == 0 && ($2 ~ /alloc|create/) {
@@ -80,8 +80,8 @@ generate() {
     exit 1
 }
 
-# Greedy and growth: 1024 blocks of one size, so that pieces that grow are the policy's doing; all
-# freed, and at the end the program asks that caches be released.
+# Greedy and growth: 1024 blocks of one size, so that only the policy makes segments grow. All are freed,
+# and at the end the program requests the release of caches.
 awk 'BEGIN { print "# allocrig-trace 1\n# name: fill_and_free"
     for (i = 0; i < 1024; i++) print "a," i ",4194304"
     for (i = 0; i < 1024; i++) print "r," i
@@ -145,8 +145,8 @@ for run in tape recompute persistent; do
     number "${run}_live_end_bytes" "$(at "$run" "$end" live)"
 done
 
-# Workspaces and kernels. Without step marks; `module`: memory outside of the pool that the trace has
-# for each kernel (o events); the rest outside of the pool is the card's own.
+# Workspaces and kernels, without step marks. `module` is memory outside of the pool that the trace has
+# for each kernel (o events); the remaining memory outside of the pool belongs to the card.
 products='matmul_cache:shapes=512;1000;2048;3000,repeat=3,context=0'
 for module in 0 4MiB; do
     generate products "$products,module=$module"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The speed of the host: the time of reading its clock in whole ns, the median of clock_ns in all rows of files of
-# `allocrig run --csv` (of two middle ones the mean). No output if no row has it; values that are no positive
-# numbers do not count.
+# `allocrig run --csv` (for an even number the mean of the middle two). No output if no row has it; values that
+# are not positive numbers do not count.
 # Usage: bench/suite/clock_of.sh FILE.csv...
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac

@@ -45,7 +45,7 @@ for value in "${values[@]}"; do
     varied=$workload$joint$key=$value
     "$program" run "${policies[@]}" -w "$varied" "${devices[@]}" --metrics none --on-fail stop \
         --csv "$work/runs.csv" >/dev/null || exit
-    # What the program asks for does not depend on the card.
+    # The requests of the program do not depend on the card.
     "$program" capacity -p null -w "$varied" --json "$work/peak.json" >/dev/null || exit
     peak=$(sed -n 's/.*"live_peak_bytes": \([0-9]*\).*/\1/p' "$work/peak.json")
     awk -f "$root/plots/clean.awk" "$work/runs.csv" | awk -F, -v key="$key" -v value="$value" -v peak="$peak" '

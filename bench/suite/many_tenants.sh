@@ -19,7 +19,7 @@ rig=${ALLOCRIG:-./allocrig}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 policies=(growth torch vmm cupy greedy:limit=16GiB tlsf rmm-pool best-fit)
-# Each with the parameter that makes it longer, and no fewer events than this for each of it.
+# Each with the parameter that makes it longer, and the minimum number of events for each unit of it.
 workloads=(gradient_tape:steps= "embedding:first=0,every=1,rows=10000-1000000,steps=" varlen_transformer:steps= matmul_cache:repeat=)
 each=(500 700 1150 185)
 
@@ -34,7 +34,7 @@ bad=0
             $i "${policies[$(((i + i / cards) % 8))]}" $((i % cards)) "${workloads[kind]}" $((events / each[kind] + 1)) $((i + 1))
     done
 } >"$work/suite.ini"
-# The fewest events of any process, of the first one of each kind.
+# The minimum number of events of a process, among the first one of each kind.
 least=
 for kind in 0 1 2 3; do
     [ $((kind * cards)) -lt "$processes" ] || break

@@ -3,8 +3,8 @@
 # that the card returned. Usage: bench/suite/model_cells.sh FOLDER [card|sim|both]
 #     [-p REGEX] [-w REGEX] [-s PROFILE] [-c [-a AGAIN]..]
 #
-# `card` runs one after the other, so that none disturbs another, and skips runs that exist, so an interrupted folder
-# continues. `sim` needs no card and runs on all processors. PROFILE is the simulated card (default h100, or a file of
+# `card` runs one after the other, so that runs do not disturb each other, and skips existing runs, so that an
+# interrupted folder continues. `sim` needs no card and runs on all processors. PROFILE is the simulated card (default h100, or a file of
 # `allocrig calibrate`). `plan` and `stalloc`, which need a file of their own for each workload, are left out.
 #
 # -c tells the simulated device the speed of the host: host_clock_ns is the time of reading the clock, the median of
@@ -57,7 +57,7 @@ cells() {
     done | awk -v like="$workloads_like" '$2 ~ like'
 }
 
-# host_clock CELL: the median of what its runs on the card say of clock_ns; nothing if none does
+# host_clock CELL: the median of clock_ns of its runs on the card; empty if no run has it
 host_clock() {
     local cell=$1 at
     while IFS= read -r at; do

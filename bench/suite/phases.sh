@@ -31,7 +31,7 @@ rig=${ALLOCRIG:-./allocrig}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for workload in "${workloads[@]}"; do
-    # A recording or a file as it is, a generator as text: its marks are wanted.
+    # A recording or a file is read directly, a generator is written as text, because its marks are needed.
     if ! "$rig" convert "$workload" "$work/trace.txt" >"$work/out" 2>"$work/err" </dev/null &&
         { [ -e "$workload" ] || ! "$rig" gen "$workload" -o "$work/trace.txt" >"$work/out" 2>"$work/err" </dev/null; }; then
         echo "phases: $(tail -n 1 "$work/err")" >&2
@@ -39,7 +39,7 @@ for workload in "${workloads[@]}"; do
     fi
     grep -v '^#' "$work/trace.txt" | awk -F, '/^m,/ { print NR - 1 "," $2 }' >"$work/marks.csv"
     [ -s "$work/marks.csv" ] || { echo "phases: $workload has no marks, so no phase ends" >&2; exit 2; }
-    # Whole workloads or none: a policy that is none leaves no half of a table.
+    # A table is printed for a whole workload or not at all, so that a wrong policy leaves no partial table.
     exec 3>"$work/section"
     printf >&3 '\n## `%s`\n\n| policy | end of | times | live MiB, mean | reserved MiB, first | last | residue MiB, mean | drift KiB |\n' "$workload"
     echo >&3 '| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |'
@@ -51,7 +51,7 @@ for workload in "${workloads[@]}"; do
         1) echo >&3 "| \`$policy\` | did not finish | | | | | | |" && continue ;;
         *) echo "phases: $(tail -n 1 "$work/err")" >&2 && exit 2 ;;
         esac
-        # Reserved bytes after the event before each mark: a mark itself moves none.
+        # Reserved bytes after the event before each mark: the mark itself does not change them.
         awk -F, -v policy="$policy" '
             FNR == NR { event[++marks] = $1 + 0; label[marks] = $2; next }
             BEGIN { at = 1 }

@@ -8,7 +8,7 @@
 # recorded or none; -n: the number of runs on the card (default 1).
 #
 # -c tells the simulated device the speed of the host: host_clock_ns is the time of reading the clock, the median of
-# clock_ns in the recording's card.HOST.csv. Its profile must state its own (h100-rested).
+# clock_ns in the recording's card.HOST.csv. The profile must state the time of its own host (h100-rested).
 #
 # Exit status 1 if a run failed or is missing, 2 if the arguments are wrong.
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
@@ -74,7 +74,7 @@ for trace in workloads/data/*.csv.gz; do
     [[ $(basename "$trace") =~ $like ]] || continue
     [ "$(zcat "$trace" | grep -c '^kernel,')" -gt 0 ] || continue
     fitting=1
-    # The second line of the page names the policy that answers to the recorder.
+    # The second line of the page names the policy that matches the recorder.
     policy=$("$rig" fidelity "$trace" | sed -n 2p)
     for host in $hosts; do
         [ "$where" = sim ] || one card "$trace" "$policy" "$host" </dev/null

@@ -1,13 +1,14 @@
 #!/bin/bash
-# Step and kernel times of recordings beside those of a replay, as a Markdown table.
+# Step and kernel times of recordings compared with those of a replay, as a Markdown table.
 # Usage: bench/suite/recorded_page.sh RESULTS.csv...
 #
-# RESULTS have rows of `allocrig run --csv`, such as those of recorded_cells.sh: several rows of a recording and
-# host are repetitions, of which the median counts, of two middle ones the mean. The replay is that of the card, or,
-# without rows of the card, that of sim. With both, a second table compares the simulated step with the card's.
+# RESULTS have rows of `allocrig run --csv`, such as those of recorded_cells.sh. Several rows of a recording and
+# host are repetitions, of which the median is used (for an even number the mean of the middle two). The replay is
+# that of the card, or, without rows of the card, that of sim. With both, a second table compares the simulated step
+# with the card's.
 #
-# Both sides are the metric steady_step_ns: of N steps the first N / 2 are left out, and the median of the rest is
-# taken, of two middle ones the shorter. A step of a recording goes from mark to mark, the first from the start; its
+# Both times are the metric steady_step_ns: of N steps the first N / 2 are left out; it is the median of the rest
+# (for an even number the shorter of the middle two). A step of a recording goes from mark to mark, the first from the start; its
 # kernel time is the sum of the kernels between. The whole run goes from the first event to the last, or to the end
 # of the last kernel if that is later: a kernel of a stream begins when it is launched, or when the one before has
 # ended. `--host recorded` is compared with the former, `--host none`, where a device does nothing but kernels, with
@@ -26,12 +27,12 @@ steady() {
 }
 
 # medians COLUMN FILE..: PLACE WORKLOAD HOST VALUE RUNS LEAST MOST of every recording, host time and place
-# (card, sim) that there are rows of; the value is their median.
+# (card, sim) that has rows; the value is their median.
 medians() {
     local wanted=$1
     shift
     awk -F, -v wanted="$wanted" '
-        { gsub(/"[^"]*"/, "") } # commas in them part no fields
+        { gsub(/"[^"]*"/, "") } # commas in quotes separate no fields
         FNR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
         $column["steady_step_ns"] != "" {
             place = $column["device"] == "cuda" ? "card" : "sim"

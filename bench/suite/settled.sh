@@ -1,6 +1,6 @@
 #!/bin/bash
-# Where a policy passes, its cost a little above, and whether it settles there: a Markdown table, a row for each
-# workload. Usage: bench/suite/settled.sh [-p SPEC] [-r SPEC] [-w WORKLOAD]..
+# The capacity at which a policy passes, its cost slightly above, and whether it settles there: a Markdown table, a row
+# for each workload. Usage: bench/suite/settled.sh [-p SPEC] [-r SPEC] [-w WORKLOAD]..
 #
 # -p is the policy (default vmm), -r another one with which its slowdown is compared (default PyTorch's with growing
 # segments); without -w every recording and generator is taken. `safe` and `bound` are in MiB: the policy's safe
@@ -29,14 +29,14 @@ done
 cd "$root" || exit 2
 if [ ${#workloads[@]} = 0 ]; then
     workloads=(workloads/data/*.csv.gz)
-    # What robson asks for depends on where its blocks went: it is no trace.
+    # The requests of robson depend on the addresses of its blocks: it cannot be a trace.
     mapfile -t -O ${#workloads[@]} workloads < <("$program" list workloads --names | grep -vx robson)
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Of a text trace: how many blocks smaller than a page are live at the peak, the peak of live bytes and those let
-# go but not complete together, and the event of the live peak.
+# Of a text trace: the number of blocks smaller than a page that are live at the peak, the peak of live and pending
+# bytes together, and the event of the live peak.
 peaks() {
     grep -v '^#' "$1" | awk -F, '
         $1 == "a" && $3 > 0 { bytes[$2] = $3; live += $3; held += $3; small += $3 < 2097152 }
@@ -57,7 +57,7 @@ capacity() {
                            END { print live, safe, mode + 0 }'
 }
 
-# The greatest slowdown of a policy at a capacity; - without kernels.
+# The maximum slowdown of a policy at a capacity; - without kernels.
 slowdown() {
     local mode
     for mode in ordered at-once; do
