@@ -55,12 +55,10 @@ static void on_call(void *argument, enum ar_device_call call, uint64_t bytes, ui
     bool small = bytes < self->page_bytes;
     (void)waited_ns;
     (void)refused;
-    struct call *grown = ar_array_grow(self->calls, self->count, &self->room, sizeof *grown);
-    if (!grown) {
+    if (!ar_array_make_room(&self->calls, self->count, &self->room, sizeof *self->calls)) {
         self->lost = true;
         return;
     }
-    self->calls = grown;
     unsigned line = small && call == AR_DEVICE_CALL_alloc  ? (unsigned)CHECK_SMALL_ALLOC
                     : small && call == AR_DEVICE_CALL_free ? (unsigned)CHECK_SMALL_FREE
                                                            : (unsigned)call;

@@ -18,12 +18,9 @@ struct reading {
 static enum ar_status append(struct reading *reading, struct micro_op op)
 {
     struct micro_ops *ops = reading->ops;
-    struct micro_op *grown = ar_array_grow(ops->at, ops->count, &reading->capacity, sizeof *grown);
-    if (!grown)
+    if (!AR_ARRAY_ADD(ops->at, ops->count, reading->capacity, op))
         return ar_error_set(reading->error, AR_HOST_MEMORY, "no host memory for %zu operations",
                             ops->count);
-    ops->at = grown;
-    ops->at[ops->count++] = op;
     return AR_OK;
 }
 

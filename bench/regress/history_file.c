@@ -386,11 +386,9 @@ static const char *keep(struct history *history, const char *text)
             return history->texts[at];
         }
     }
-    char **texts =
-        ar_array_grow(history->texts, history->text_count, &history->text_room, sizeof *texts);
-    if (!texts)
+    if (!ar_array_make_room(&history->texts, history->text_count, &history->text_room,
+                            sizeof *history->texts))
         return NULL;
-    history->texts = texts;
     char *copy = strdup(text);
     if (copy)
         history->texts[history->text_count++] = copy;

@@ -59,11 +59,8 @@ static size_t cell_of(struct making *self, const struct history_run *run, size_t
         if (same_cell(self->cells[at].run, run))
             return at;
     }
-    struct cell *cells =
-        ar_array_grow(self->cells, self->cell_count, &self->cell_room, sizeof *cells);
-    if (!cells)
+    if (!ar_array_make_room(&self->cells, self->cell_count, &self->cell_room, sizeof *self->cells))
         return SIZE_MAX;
-    self->cells = cells;
     self->cells[self->cell_count] = (struct cell){.run = run};
     return self->cell_count++;
 }
@@ -71,11 +68,8 @@ static size_t cell_of(struct making *self, const struct history_run *run, size_t
 static struct history_series *add_series(struct history_judged *out,
                                          const struct history_series *like)
 {
-    struct history_series *series =
-        ar_array_grow(out->series, out->count, &out->room, sizeof *series);
-    if (!series)
+    if (!ar_array_make_room(&out->series, out->count, &out->room, sizeof *out->series))
         return NULL;
-    out->series = series;
     out->series[out->count] = *like;
     return &out->series[out->count++];
 }
@@ -85,11 +79,8 @@ static enum ar_status add_point(struct making *self, struct history_series *seri
 {
     if (!series)
         return no_memory(self->error);
-    struct history_point *points =
-        ar_array_grow(series->points, series->count, &series->room, sizeof *points);
-    if (!points)
+    if (!ar_array_make_room(&series->points, series->count, &series->room, sizeof *series->points))
         return no_memory(self->error);
-    series->points = points;
     series->points[series->count] =
         (struct history_point){line, value, series->count == 0 || series->epoch != epoch, value};
     series->count++;
@@ -293,12 +284,8 @@ static enum ar_status add_change(struct judge *self, size_t series_index, size_t
         change.verdict = VERDICT_AMBIGUOUS;
     if (point->before > 0 && !isinf(point->before) && strcmp(series->figure, "outcome") != 0)
         change.change = fabs(point->after / point->before - 1);
-    struct history_change *changes =
-        ar_array_grow(out->changes, out->change_count, &out->change_room, sizeof *changes);
-    if (!changes)
+    if (!AR_ARRAY_ADD(out->changes, out->change_count, out->change_room, change))
         return no_memory(self->error);
-    out->changes = changes;
-    out->changes[out->change_count++] = change;
     return AR_OK;
 }
 

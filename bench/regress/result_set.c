@@ -102,11 +102,8 @@ static struct side_cell *cell_of(struct side *self, const struct side_cell *like
     for (size_t i = self->cell_count; i-- > 0;)
         if (side_same_cell(&self->cells[i], like))
             return &self->cells[i];
-    struct side_cell *cells =
-        ar_array_grow(self->cells, self->cell_count, &self->cell_room, sizeof *cells);
-    if (!cells)
+    if (!ar_array_make_room(&self->cells, self->cell_count, &self->cell_room, sizeof *self->cells))
         return NULL;
-    self->cells = cells;
     self->cells[self->cell_count] = *like;
     return &self->cells[self->cell_count++];
 }
@@ -212,12 +209,8 @@ static enum ar_status take_result(struct side *self, const json_t *root, struct 
 static enum ar_status add_count(struct side *self, const struct side_count *count,
                                 struct ar_error *error)
 {
-    struct side_count *counts =
-        ar_array_grow(self->counts, self->count_count, &self->count_room, sizeof *counts);
-    if (!counts)
+    if (!AR_ARRAY_ADD(self->counts, self->count_count, self->count_room, *count))
         return no_memory(error);
-    self->counts = counts;
-    self->counts[self->count_count++] = *count;
     return AR_OK;
 }
 
@@ -255,13 +248,11 @@ static enum ar_status take_counts(struct side *self, const json_t *root, struct 
 static enum ar_status add_file(struct side *self, json_t *root, const char *path,
                                struct ar_error *error)
 {
-    struct side_file *files =
-        ar_array_grow(self->files, self->file_count, &self->file_room, sizeof *files);
-    if (!files) {
+    if (!ar_array_make_room(&self->files, self->file_count, &self->file_room,
+                            sizeof *self->files)) {
         json_decref(root);
         return no_memory(error);
     }
-    self->files = files;
     struct side_file *file = &self->files[self->file_count++];
     file->root = root;
     file->path = strdup(path);

@@ -37,11 +37,8 @@ static enum ar_status no_memory(struct ar_error *error)
 static enum ar_status add_row(struct work *work, const struct verdict_row *row)
 {
     struct verdicts *out = work->out;
-    struct verdict_row *rows = ar_array_grow(out->rows, out->count, &out->room, sizeof *rows);
-    if (!rows)
+    if (!AR_ARRAY_ADD(out->rows, out->count, out->room, *row))
         return no_memory(work->error);
-    out->rows = rows;
-    out->rows[out->count++] = *row;
     return AR_OK;
 }
 

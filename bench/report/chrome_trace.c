@@ -53,11 +53,8 @@ static enum ar_status add_point(struct chrome_trace *self, const struct observer
             return AR_OK;
         }
     }
-    void *points = ar_array_grow(self->points, self->point_count, &self->point_room, sizeof point);
-    if (!points)
+    if (!AR_ARRAY_ADD(self->points, self->point_count, self->point_room, point))
         return no_memory(error);
-    self->points = points;
-    self->points[self->point_count++] = point;
     return AR_OK;
 }
 
@@ -72,11 +69,8 @@ static enum ar_status add_slice(struct chrome_trace *self, const struct observer
         .call = event->call,
         .refused = event->refused,
     };
-    void *slices = ar_array_grow(self->slices, self->slice_count, &self->slice_room, sizeof slice);
-    if (!slices)
+    if (!AR_ARRAY_ADD(self->slices, self->slice_count, self->slice_room, slice))
         return no_memory(error);
-    self->slices = slices;
-    self->slices[self->slice_count++] = slice;
     self->at_ns += slice.length_ns;
     return AR_OK;
 }
@@ -95,12 +89,8 @@ static enum ar_status add_instant(struct chrome_trace *self, const struct observ
     enum ar_status status = texts_intern(&self->labels, name, strlen(name), &instant.label, error);
     if (status)
         return status;
-    void *instants =
-        ar_array_grow(self->instants, self->instant_count, &self->instant_room, sizeof instant);
-    if (!instants)
+    if (!AR_ARRAY_ADD(self->instants, self->instant_count, self->instant_room, instant))
         return no_memory(error);
-    self->instants = instants;
-    self->instants[self->instant_count++] = instant;
     return AR_OK;
 }
 

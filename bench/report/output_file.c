@@ -176,12 +176,10 @@ void output_abandon(struct output_file *self)
 
 FILE *output_set_open(struct output_set *self, const char *path, struct ar_error *error)
 {
-    struct output_file *files = ar_array_grow(self->files, self->count, &self->room, sizeof *files);
-    if (!files) {
+    if (!ar_array_make_room(&self->files, self->count, &self->room, sizeof *self->files)) {
         (void)ar_error_set(error, AR_HOST_MEMORY, "%s: no host memory to open it", path);
         return NULL;
     }
-    self->files = files;
     if (output_open(&self->files[self->count], path, error))
         return NULL;
     return self->files[self->count++].stream;

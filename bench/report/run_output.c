@@ -175,11 +175,8 @@ static bool read_row(const char *line, struct driver_call *row)
 
 bool call_list_add(struct call_list *self, const struct driver_call *call)
 {
-    struct driver_call *items = ar_array_grow(self->items, self->count, &self->room, sizeof *items);
-    if (!items)
+    if (!AR_ARRAY_ADD(self->items, self->count, self->room, *call))
         return false;
-    self->items = items;
-    self->items[self->count++] = *call;
     return true;
 }
 

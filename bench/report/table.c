@@ -77,11 +77,8 @@ bool table_has_room(enum table_form form, enum table_room room)
 
 static struct table_row *add_row(struct table *self, enum table_row_kind kind)
 {
-    struct table_row **rows =
-        ar_array_grow(self->rows, self->row_count, &self->row_room, sizeof *rows);
-    if (!rows)
+    if (!ar_array_make_room(&self->rows, self->row_count, &self->row_room, sizeof *self->rows))
         return NULL;
-    self->rows = rows;
     struct table_row *row = calloc(1, sizeof *row + self->column_count * sizeof row->cells[0]);
     if (!row)
         return NULL;

@@ -52,10 +52,8 @@ void suite_close(struct suite *self)
 
 enum ar_status text_list_add(struct text_list *self, const char *text, struct ar_error *error)
 {
-    char **items = ar_array_grow(self->items, self->count, &self->room, sizeof *items);
-    if (!items)
+    if (!ar_array_make_room(&self->items, self->count, &self->room, sizeof *self->items))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for \"%.60s\"", text);
-    self->items = items;
     char *copy = strdup(text);
     if (!copy)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for \"%.60s\"", text);

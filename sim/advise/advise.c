@@ -515,11 +515,8 @@ struct sizes {
 
 static enum ar_status add(struct sizes *self, uint64_t bytes, struct ar_error *error)
 {
-    uint64_t *at = ar_array_grow(self->at, self->count, &self->room, sizeof *at);
-    if (!at)
+    if (!AR_ARRAY_ADD(self->at, self->count, self->room, bytes))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu sizes", self->count);
-    self->at = at;
-    self->at[self->count++] = bytes;
     return AR_OK;
 }
 

@@ -156,12 +156,10 @@ static struct candidate *add(struct candidates *list, const char *spec, struct a
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->at[i].spec, spec) == 0)
             return &list->at[i];
-    struct candidate *at = ar_array_grow(list->at, list->count, &list->room, sizeof *at);
-    if (!at) {
+    if (!ar_array_make_room(&list->at, list->count, &list->room, sizeof *list->at)) {
         ar_error_set(error, AR_HOST_MEMORY, "no host memory for a list of settings");
         return NULL;
     }
-    list->at = at;
     struct candidate *candidate = &list->at[list->count++];
     *candidate = (struct candidate){.own = true};
     snprintf(candidate->spec, sizeof candidate->spec, "%s", spec);

@@ -345,11 +345,8 @@ struct finding {
 
 static enum ar_status keep_try(struct found *self, uint64_t number, struct ar_error *error)
 {
-    uint64_t *at = ar_array_grow(self->at, self->count, &self->room, sizeof *at);
-    if (!at)
+    if (!AR_ARRAY_ADD(self->at, self->count, self->room, number))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu requests", self->count);
-    self->at = at;
-    self->at[self->count++] = number;
     return AR_OK;
 }
 

@@ -95,10 +95,8 @@ static enum ar_status read_field(const struct reading *r, struct plan_row *row, 
 static enum ar_status read_row(struct reading *r, char *line, struct ar_error *error)
 {
     struct plan_file *plan = r->plan;
-    struct plan_row *rows = ar_array_grow(plan->rows, plan->count, &plan->room, sizeof *rows);
-    if (!rows)
+    if (!ar_array_make_room(&plan->rows, plan->count, &plan->room, sizeof *plan->rows))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a plan");
-    plan->rows = rows;
     struct plan_row *row = &plan->rows[plan->count++];
     *row = (struct plan_row){.line = r->lines->number};
     unsigned place = 0;

@@ -270,11 +270,9 @@ static enum ar_status grow(struct planning *plan, const struct trace_event *even
         plan->blocks = blocks;
         plan->block_count = count;
     }
-    uint64_t *offsets =
-        ar_array_grow(plan->arena->offsets, plan->arena->count, &plan->room, sizeof *offsets);
-    if (!offsets)
+    if (!ar_array_make_room(&plan->arena->offsets, plan->arena->count, &plan->room,
+                            sizeof *plan->arena->offsets))
         return no_memory(error);
-    plan->arena->offsets = offsets;
     return AR_OK;
 }
 

@@ -181,12 +181,9 @@ struct lives {
 static enum ar_status life_begins(struct lives *lives, const struct trace_event *event,
                                   uint64_t number, struct ar_error *error)
 {
-    struct ar_policy_lifetime *at =
-        ar_array_grow(lives->at, lives->count, &lives->room, sizeof *at);
-    if (!at)
+    if (!ar_array_make_room(&lives->at, lives->count, &lives->room, sizeof *lives->at))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu lifetimes",
                             lives->count);
-    lives->at = at;
     lives->at[lives->count] =
         (struct ar_policy_lifetime){.bytes = event->value, .born = number, .dies = UINT64_MAX};
     lives->open.at[event->slot] = ++lives->count;

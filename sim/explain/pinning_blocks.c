@@ -104,13 +104,10 @@ struct ranges {
 static bool keep(void *argument, const struct ar_policy_range *range)
 {
     struct ranges *self = argument;
-    struct ar_policy_range *at = ar_array_grow(self->at, self->count, &self->room, sizeof *at);
-    if (!at) {
+    if (!AR_ARRAY_ADD(self->at, self->count, self->room, *range)) {
         self->failed = true;
         return false;
     }
-    self->at = at;
-    self->at[self->count++] = *range;
     return true;
 }
 

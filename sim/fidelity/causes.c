@@ -354,13 +354,11 @@ void recorded_give_back(struct recorded_device *self, uint64_t address, uint64_t
             return;
         }
     }
-    struct recorded_span *grown = ar_array_grow(self->given_back, self->given_back_count,
-                                                &self->given_back_room, sizeof *grown);
-    if (!grown) {
+    if (!ar_array_make_room(&self->given_back, self->given_back_count, &self->given_back_room,
+                            sizeof *self->given_back)) {
         self->out_of_host_memory = true;
         return;
     }
-    self->given_back = grown;
     self->given_back[self->given_back_count++] = (struct recorded_span){address, bytes, 0};
 }
 

@@ -80,11 +80,9 @@ struct recorded_place *recorded_place_at(const struct recorded_device *self, uin
 
 enum ar_status recorded_place_add(struct recorded_device *self, struct recorded_place place)
 {
-    struct recorded_place *grown =
-        ar_array_grow(self->places, self->place_count, &self->place_room, sizeof *grown);
-    if (!grown)
+    if (!ar_array_make_room(&self->places, self->place_count, &self->place_room,
+                            sizeof *self->places))
         return AR_HOST_MEMORY;
-    self->places = grown;
     size_t at = place_above(self, place.address);
     memmove(self->places + at + 1, self->places + at,
             (self->place_count - at) * sizeof *self->places);

@@ -176,11 +176,8 @@ static enum ar_status note_place(void *argument, const struct replay_row *row,
         self->at++;
         return AR_OK;
     }
-    struct place *items = ar_array_grow(self->items, self->count, &self->capacity, sizeof *items);
-    if (!items)
+    if (!AR_ARRAY_ADD(self->items, self->count, self->capacity, place))
         return no_memory(error);
-    self->items = items;
-    self->items[self->count++] = place;
     return AR_OK;
 }
 

@@ -328,10 +328,8 @@ static enum ar_status round_sizes(struct search *s, struct ar_error *error)
 static enum ar_status add_item(struct search *s, struct trace_source *trace,
                                const struct trace_event *event, struct ar_error *error)
 {
-    struct item *items = ar_array_grow(s->items, s->item_count, &s->item_capacity, sizeof *items);
-    if (!items)
+    if (!ar_array_make_room(&s->items, s->item_count, &s->item_capacity, sizeof *s->items))
         return no_memory(error);
-    s->items = items;
     struct item *item = &s->items[s->item_count++];
     *item = (struct item){.event = *event};
     item->event.attributes = 0;

@@ -129,12 +129,8 @@ static enum ar_status destroy_event(struct maker *m)
     uint64_t number;
     if (!ar_map_get(&m->process->events, m->record->other, &number))
         return AR_OK;
-    uint64_t *list =
-        ar_array_grow(m->free_events, m->free_event_count, &m->free_event_room, sizeof *list);
-    if (!list)
+    if (!AR_ARRAY_ADD(m->free_events, m->free_event_count, m->free_event_room, number))
         return no_memory(m->error);
-    m->free_events = list;
-    m->free_events[m->free_event_count++] = number;
     (void)ar_map_remove(&m->process->events, m->record->other);
     return AR_OK;
 }

@@ -43,11 +43,9 @@ static bool is_spool(struct spool_file *file)
 
 static enum ar_status add_file(struct spools *spools, const char *path, struct ar_error *error)
 {
-    struct spool_file *files =
-        ar_array_grow(spools->files, spools->file_count, &spools->file_capacity, sizeof *files);
-    if (!files)
+    if (!ar_array_make_room(&spools->files, spools->file_count, &spools->file_capacity,
+                            sizeof *spools->files))
         return no_memory(error);
-    spools->files = files;
     struct stat about;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0 || fstat(descriptor, &about) != 0) {

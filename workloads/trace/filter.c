@@ -69,10 +69,8 @@ static void state_close(struct recorded_state *self)
 static enum ar_status insert(struct recorded_state *self, size_t at, struct state_area area,
                              struct ar_error *error)
 {
-    struct state_area *grown = ar_array_grow(self->areas, self->count, &self->room, sizeof *grown);
-    if (!grown)
+    if (!ar_array_make_room(&self->areas, self->count, &self->room, sizeof *self->areas))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu segments", self->count);
-    self->areas = grown;
     memmove(self->areas + at + 1, self->areas + at, (self->count - at) * sizeof *self->areas);
     self->areas[at] = area;
     self->count++;
@@ -215,12 +213,10 @@ static enum ar_status state_placed(struct recorded_state *self, uint64_t address
                                    uint32_t pool, struct ar_error *error)
 {
     size_t owner = above(self, address), at = block_above(self, address);
-    struct state_block *grown =
-        ar_array_grow(self->blocks, self->block_count, &self->block_room, sizeof *grown);
-    if (!grown)
+    if (!ar_array_make_room(&self->blocks, self->block_count, &self->block_room,
+                            sizeof *self->blocks))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks",
                             self->block_count);
-    self->blocks = grown;
     while (owner && self->areas[owner - 1].kind == AREA_PAGES)
         owner--;
     struct state_area *area = owner ? &self->areas[owner - 1] : NULL;

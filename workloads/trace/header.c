@@ -72,10 +72,8 @@ enum ar_status trace_stats_add(struct trace_stats *self, const char *name, size_
         return ar_error_set(
             error, AR_INVALID,
             "the name of a statistic is empty, or contains blanks or control bytes");
-    struct trace_stat *items = ar_array_grow(self->items, self->count, &self->room, sizeof *items);
-    if (!items)
+    if (!ar_array_make_room(&self->items, self->count, &self->room, sizeof *self->items))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for statistics");
-    self->items = items;
     char *copy = strndup(name, length);
     if (!copy)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for statistics");

@@ -117,11 +117,9 @@ static void take_end(struct pass *pass, const struct trace_event *event)
 
 static enum ar_status end_step(struct pass *pass, struct ar_error *error)
 {
-    struct inspect_step *steps =
-        ar_array_grow(pass->out->steps, pass->out->step_count, &pass->step_capacity, sizeof *steps);
-    if (!steps)
+    if (!ar_array_make_room(&pass->out->steps, pass->out->step_count, &pass->step_capacity,
+                            sizeof *pass->out->steps))
         return no_memory(error);
-    pass->out->steps = steps;
     pass->step.events = pass->event + 1 - pass->step.first_event;
     pass->step.live_bytes = pass->live_bytes;
     pass->out->steps[pass->out->step_count++] = pass->step;

@@ -120,11 +120,9 @@ enum ar_status trace_memory_line(struct trace_memory *memory, uint64_t line, str
 {
     if (memory->line_count && memory->lines[memory->line_count - 1].first == memory->count)
         memory->line_count--; /* no event came from that line */
-    struct line *lines =
-        ar_array_grow(memory->lines, memory->line_count, &memory->line_capacity, sizeof *lines);
-    if (!lines)
+    if (!ar_array_make_room(&memory->lines, memory->line_count, &memory->line_capacity,
+                            sizeof *memory->lines))
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the lines of a trace");
-    memory->lines = lines;
     memory->lines[memory->line_count++] = (struct line){memory->count, line};
     return AR_OK;
 }
