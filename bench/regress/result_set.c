@@ -111,15 +111,8 @@ static struct side_cell *cell_of(struct side *self, const struct side_cell *like
 static enum ar_status add_run(struct side_cell *cell, const struct side_run *run,
                               struct ar_error *error)
 {
-    if (cell->run_count == cell->run_room) {
-        size_t room = cell->run_room ? 2 * cell->run_room : 1;
-        struct side_run *runs = realloc(cell->runs, room * sizeof *runs);
-        if (!runs)
-            return no_memory(error);
-        cell->runs = runs;
-        cell->run_room = room;
-    }
-    cell->runs[cell->run_count++] = *run;
+    if (!AR_ARRAY_ADD(cell->runs, cell->run_count, cell->run_room, *run))
+        return no_memory(error);
     return AR_OK;
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
+
 /* Two passes: the first finds the event of the peak, the second stops there and groups what is
  * live. */
 
@@ -22,17 +24,10 @@ struct pass {
 
 static enum ar_status reach(struct pass *pass, uint32_t slot, struct ar_error *error)
 {
-    if (slot < pass->slot_count)
-        return AR_OK;
-    size_t count = pass->slot_count ? pass->slot_count : 256;
-    while (count <= slot)
-        count *= 2;
-    struct live_block *slots = realloc(pass->slots, count * sizeof *slots);
+    struct live_block *slots = ar_array_reach(pass->slots, &pass->slot_count, slot, sizeof *slots);
     if (!slots)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks", count);
-    memset(slots + pass->slot_count, 0, (count - pass->slot_count) * sizeof *slots);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u blocks", slot);
     pass->slots = slots;
-    pass->slot_count = count;
     return AR_OK;
 }
 
@@ -224,17 +219,10 @@ static enum ar_status next_event(struct side *self, const struct trace_event **o
 
 static enum ar_status reach_slot(struct side *self, uint32_t slot, struct ar_error *error)
 {
-    size_t count = self->slot_count ? self->slot_count : 64;
-    if (slot < self->slot_count)
-        return AR_OK;
-    while (count <= slot)
-        count *= 2;
-    uint64_t *slots = realloc(self->slots, count * sizeof *slots);
+    uint64_t *slots = ar_array_reach(self->slots, &self->slot_count, slot, sizeof *slots);
     if (!slots)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %zu blocks", count);
-    memset(slots + self->slot_count, 0, (count - self->slot_count) * sizeof *slots);
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for %u blocks", slot);
     self->slots = slots;
-    self->slot_count = count;
     return AR_OK;
 }
 

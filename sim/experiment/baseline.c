@@ -33,14 +33,11 @@ static void place(const void *argument, uint64_t number, struct ar_device_operan
 static enum ar_status request(struct timeline *timeline, const struct trace_event *event,
                               struct ar_error *error)
 {
-    if (event->slot >= timeline->block_count) {
-        size_t count = 2 * ((size_t)event->slot + 32);
-        struct ar_device_operand *blocks = realloc(timeline->blocks, count * sizeof *blocks);
-        if (!blocks)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a baseline");
-        timeline->blocks = blocks;
-        timeline->block_count = count;
-    }
+    struct ar_device_operand *blocks =
+        ar_array_reach(timeline->blocks, &timeline->block_count, event->slot, sizeof *blocks);
+    if (!blocks)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a baseline");
+    timeline->blocks = blocks;
     bool wants = arena_wants(timeline->source, event);
     timeline->blocks[event->slot] = (struct ar_device_operand){
         .address = timeline->arena_address +
@@ -261,15 +258,11 @@ static enum ar_status no_memory(struct ar_error *error)
 static enum ar_status grow(struct planning *plan, const struct trace_event *event,
                            struct ar_error *error)
 {
-    if (event->slot >= plan->block_count) {
-        size_t count = 2 * ((size_t)event->slot + 32);
-        struct ar_policy_block *blocks = realloc(plan->blocks, count * sizeof *blocks);
-        if (!blocks)
-            return no_memory(error);
-        memset(blocks + plan->block_count, 0, (count - plan->block_count) * sizeof *blocks);
-        plan->blocks = blocks;
-        plan->block_count = count;
-    }
+    struct ar_policy_block *blocks =
+        ar_array_reach(plan->blocks, &plan->block_count, event->slot, sizeof *blocks);
+    if (!blocks)
+        return no_memory(error);
+    plan->blocks = blocks;
     if (!ar_array_make_room(&plan->arena->offsets, plan->arena->count, &plan->room,
                             sizeof *plan->arena->offsets))
         return no_memory(error);

@@ -295,12 +295,6 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
  * 4. A trace that has let-gos and no completion behind any is one whose let-gos are final
  *    (FORMAT.md): its end cannot be compared where blocks are pending there. */
 
-static bool is_verb(const char *text, const char *verb)
-{
-    size_t length = strlen(verb);
-    return strncmp(text, verb, length) == 0 && text[length] == ',';
-}
-
 static enum ar_status misread(const char *text, struct ar_error *error)
 {
     return ar_error_set(
@@ -322,12 +316,10 @@ static enum ar_status take_segment(struct recorded_final *final, const char *tex
         return misread(text, error);
     area.stream = (uint32_t)stream;
     area.pool = (uint32_t)pool;
-    struct recorded_area *areas =
-        recording_grow(final->areas, &final->area_room, final->area_count, sizeof *areas, error);
-    if (!areas)
+    if (!recording_make_room(&final->areas, final->area_count, &final->area_room,
+                             sizeof *final->areas, error))
         return AR_HOST_MEMORY;
-    final->areas = areas;
-    areas[final->area_count++] = area;
+    final->areas[final->area_count++] = area;
     return AR_OK;
 }
 
@@ -354,21 +346,19 @@ static enum ar_status take_block(struct recorded_final *final, const char *text,
         return misread(text, error);
     block.state = states[which].state;
     final->has_pending |= block.state == AR_POLICY_RANGE_PENDING;
-    struct recorded_end_block *blocks = recording_grow(final->blocks, &final->block_room,
-                                                       final->block_count, sizeof *blocks, error);
-    if (!blocks)
+    if (!recording_make_room(&final->blocks, final->block_count, &final->block_room,
+                             sizeof *final->blocks, error))
         return AR_HOST_MEMORY;
-    final->blocks = blocks;
-    blocks[final->block_count++] = block;
+    final->blocks[final->block_count++] = block;
     return AR_OK;
 }
 
 enum ar_status recorded_final_note(struct recorded_final *final, const char *text, uint64_t event,
                                    struct ar_error *error)
 {
-    if (is_verb(text, "final_segment"))
+    if (recording_is_verb(text, "final_segment"))
         return take_segment(final, text, error);
-    if (is_verb(text, "final_block"))
+    if (recording_is_verb(text, "final_block"))
         return take_block(final, text, event, error);
     return AR_OK;
 }
@@ -413,14 +403,11 @@ static bool collect(void *argument, const struct ar_policy_range *range)
     struct ranges *self = argument;
     if (range->state == AR_POLICY_RANGE_UNMAPPED || !range->bytes)
         return true;
-    struct ar_policy_range *items =
-        recording_grow(self->items, &self->room, self->count, sizeof *items, self->error);
-    self->failed = !items;
-    if (!items)
-        return false;
-    self->items = items;
-    items[self->count++] = *range;
-    return true;
+    self->failed = !recording_make_room(&self->items, self->count, &self->room, sizeof *self->items,
+                                        self->error);
+    if (!self->failed)
+        self->items[self->count++] = *range;
+    return !self->failed;
 }
 
 static int ranges_by_address(const void *left, const void *right)

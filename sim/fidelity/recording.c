@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
+
 struct reading {
     struct trace_source *source;
     struct recording *out;
@@ -33,18 +35,13 @@ struct reading {
     size_t initial_count, initial_room;
 };
 
-void *recording_grow(void *array, size_t *room, size_t count, size_t bytes, struct ar_error *error)
+bool recording_make_room(void *array, size_t count, size_t *room, size_t bytes,
+                         struct ar_error *error)
 {
-    if (count < *room)
-        return array;
-    size_t more = *room ? *room * 2 : 64;
-    void *grown = realloc(array, more * bytes);
-    if (!grown) {
-        ar_error_set(error, AR_HOST_MEMORY, "no host memory to read what was recorded");
-        return NULL;
-    }
-    *room = more;
-    return grown;
+    if (ar_array_make_room(array, count, room, bytes))
+        return true;
+    ar_error_set(error, AR_HOST_MEMORY, "no host memory to read what was recorded");
+    return false;
 }
 
 static bool is_gone(enum recorded_kind kind)
@@ -60,6 +57,12 @@ bool recording_number(const char **at, uint64_t *number)
     *number = strtoull(*at + 1, &end, 10);
     *at = end;
     return true;
+}
+
+bool recording_is_verb(const char *text, const char *verb)
+{
+    size_t length = strlen(verb);
+    return strncmp(text, verb, length) == 0 && text[length] == ',';
 }
 
 /* Up to two numbers after the verb. */
@@ -85,11 +88,9 @@ static enum ar_status join_group(struct reading *reading, struct ar_error *error
         out->groups[out->group_count - 1].count++;
         return AR_OK;
     }
-    struct recorded_group *groups =
-        recording_grow(out->groups, &out->group_room, out->group_count, sizeof *groups, error);
-    if (!groups)
+    if (!recording_make_room(&out->groups, out->group_count, &out->group_room, sizeof *out->groups,
+                             error))
         return AR_HOST_MEMORY;
-    out->groups = groups;
     out->groups[out->group_count++] = (struct recorded_group){
         .first = out->action_count,
         .count = 1,
@@ -107,11 +108,9 @@ static enum ar_status on_action(struct reading *reading, enum recorded_kind kind
                                 uint64_t bytes, struct ar_error *error)
 {
     struct recording *out = reading->out;
-    struct recorded_action *actions =
-        recording_grow(out->actions, &out->action_room, out->action_count, sizeof *actions, error);
-    if (!actions)
+    if (!recording_make_room(&out->actions, out->action_count, &out->action_room,
+                             sizeof *out->actions, error))
         return AR_HOST_MEMORY;
-    out->actions = actions;
     enum ar_status status = is_gone(kind) ? join_group(reading, error) : AR_OK;
     if (status)
         return status;
@@ -214,18 +213,14 @@ static enum ar_status on_request(struct reading *reading, const struct trace_eve
     size_t waited = made ? completion_count - reading->completions_before_made : 0;
     bool has_group = reading->open < out->group_count;
     settle(reading, out->request_count);
-    struct recorded_request *requests = recording_grow(out->requests, &out->request_room,
-                                                       out->request_count, sizeof *requests, error);
-    if (!requests)
+    if (!recording_make_room(&out->requests, out->request_count, &out->request_room,
+                             sizeof *out->requests, error))
         return AR_HOST_MEMORY;
-    out->requests = requests;
     if (is_initial(reading, event)) {
-        uint64_t *initial = recording_grow(reading->initial, &reading->initial_room,
-                                           reading->initial_count, sizeof *initial, error);
-        if (!initial)
+        if (!recording_make_room(&reading->initial, reading->initial_count, &reading->initial_room,
+                                 sizeof *reading->initial, error))
             return AR_HOST_MEMORY;
-        reading->initial = initial;
-        initial[reading->initial_count++] = out->request_count;
+        reading->initial[reading->initial_count++] = out->request_count;
     }
     out->requests[out->request_count++] = (struct recorded_request){
         .event = reading->event,
@@ -258,11 +253,9 @@ static bool tells_of_start(const struct reading *reading, const struct trace_eve
 static enum ar_status on_completion(struct reading *reading, struct ar_error *error)
 {
     struct recording *out = reading->out;
-    uint64_t *completions = recording_grow(out->completions, &out->completion_room,
-                                           out->completion_count, sizeof *completions, error);
-    if (!completions)
+    if (!recording_make_room(&out->completions, out->completion_count, &out->completion_room,
+                             sizeof *out->completions, error))
         return AR_HOST_MEMORY;
-    out->completions = completions;
     out->completions[out->completion_count++] = reading->event;
     reading->joins = false;
     return AR_OK;
@@ -323,11 +316,9 @@ static enum ar_status sort_initial(struct reading *reading, struct ar_error *err
                 " was there before it, and the segments that were there are not told "
                 "(!,segment lines before the first event, see FORMAT.md)",
                 reading->source->info.name, request->id);
-        uint64_t *unmade = recording_grow(out->unmade, &out->unmade_room, out->unmade_count,
-                                          sizeof *unmade, error);
-        if (!unmade)
+        if (!recording_make_room(&out->unmade, out->unmade_count, &out->unmade_room,
+                                 sizeof *out->unmade, error))
             return AR_HOST_MEMORY;
-        out->unmade = unmade;
         out->unmade[out->unmade_count++] = request->id;
     }
     return AR_OK;

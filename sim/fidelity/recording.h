@@ -134,8 +134,11 @@ uint64_t recorded_range_bytes(const struct recording *recording, uint64_t addres
 
 /* Between the files that read. */
 
-/* The array with room for one more, which may have moved; NULL with a sentence. */
-void *recording_grow(void *array, size_t *room, size_t count, size_t bytes, struct ar_error *error);
+/* ar_array_make_room, with a sentence if it fails. */
+bool recording_make_room(void *array, size_t count, size_t *room, size_t bytes,
+                         struct ar_error *error);
+/* Whether a note is `verb` and a comma. */
+bool recording_is_verb(const char *text, const char *verb);
 /* The next number after a comma; false: there is none. `*at` goes past it. */
 bool recording_number(const char **at, uint64_t *number);
 

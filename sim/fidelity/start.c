@@ -13,12 +13,6 @@
 #include "allocators/decorators/forward.h"
 #include "sim/fidelity/recording.h"
 
-static bool is_verb(const char *text, const char *verb)
-{
-    size_t length = strlen(verb);
-    return strncmp(text, verb, length) == 0 && text[length] == ',';
-}
-
 static enum ar_status misread(const char *text, struct ar_error *error)
 {
     return ar_error_set(
@@ -32,8 +26,8 @@ static enum ar_status misread(const char *text, struct ar_error *error)
 static enum ar_status take_area(struct recorded_start *start, const char *text,
                                 struct ar_error *error)
 {
-    struct recorded_area area = {.pages = is_verb(text, "pages")};
-    bool is_range = is_verb(text, "range");
+    struct recorded_area area = {.pages = recording_is_verb(text, "pages")};
+    bool is_range = recording_is_verb(text, "range");
     const char *at = text + strcspn(text, ",");
     uint64_t stream = 0, pool = 0;
     bool read = recording_number(&at, &area.address) &&
@@ -46,12 +40,10 @@ static enum ar_status take_area(struct recorded_start *start, const char *text,
         return misread(text, error);
     area.stream = (uint32_t)stream;
     area.pool = (uint32_t)pool;
-    struct recorded_area *areas =
-        recording_grow(start->areas, &start->area_room, start->area_count, sizeof *areas, error);
-    if (!areas)
+    if (!recording_make_room(&start->areas, start->area_count, &start->area_room,
+                             sizeof *start->areas, error))
         return AR_HOST_MEMORY;
-    start->areas = areas;
-    areas[start->area_count++] = area;
+    start->areas[start->area_count++] = area;
     start->held_bytes += area.bytes;
     return AR_OK;
 }
@@ -70,12 +62,10 @@ static enum ar_status take_block(struct recorded_start *start, const char *text,
         at += strlen(at);
     if (*at || !block.bytes || block.bytes > UINT64_MAX - block.address)
         return misread(text, error);
-    struct recorded_block *blocks = recording_grow(start->blocks, &start->block_room,
-                                                   start->block_count, sizeof *blocks, error);
-    if (!blocks)
+    if (!recording_make_room(&start->blocks, start->block_count, &start->block_room,
+                             sizeof *start->blocks, error))
         return AR_HOST_MEMORY;
-    start->blocks = blocks;
-    blocks[start->block_count++] = block;
+    start->blocks[start->block_count++] = block;
     return AR_OK;
 }
 
@@ -83,9 +73,10 @@ enum ar_status recorded_start_note(struct recorded_start *start, const char *tex
                                    struct ar_error *error)
 {
     *known = true;
-    if (is_verb(text, "segment") || is_verb(text, "range") || is_verb(text, "pages"))
+    if (recording_is_verb(text, "segment") || recording_is_verb(text, "range") ||
+        recording_is_verb(text, "pages"))
         return take_area(start, text, error);
-    if (is_verb(text, "block"))
+    if (recording_is_verb(text, "block"))
         return take_block(start, text, error);
     *known = false;
     return AR_OK;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "sim/replay/kernel_ops.h"
 #include "sim/replay/run.h"
 
@@ -132,8 +133,6 @@ enum ar_status replay_memory_length(struct replay *run, const struct trace_event
 
 /* ---- kernel ops ----------------------------------------------------------------------------- */
 
-#define LEAST_ENTRIES 64u
-
 static const char *const kind_names[AR_KERNEL_OP_COUNT] = {
 #define X(name, text) #name,
     AR_KERNEL_OPS(X)
@@ -186,19 +185,12 @@ static enum ar_status read_entry(struct kernel_ops *kernel_ops, uint32_t index,
 static enum ar_status entry_of(struct kernel_ops *kernel_ops, uint32_t index,
                                struct kernel_ops_entry **out, struct ar_error *error)
 {
-    if (index >= kernel_ops->entry_count) {
-        size_t count = kernel_ops->entry_count ? kernel_ops->entry_count : LEAST_ENTRIES;
-        while (count <= index)
-            count *= 2;
-        struct kernel_ops_entry *entries = realloc(kernel_ops->entries, count * sizeof *entries);
-        if (!entries)
-            return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the keys of kernels");
-        memset(entries + kernel_ops->entry_count, 0,
-               (count - kernel_ops->entry_count) * sizeof *entries);
-        kernel_ops->entries = entries;
-        kernel_ops->entry_count = count;
-    }
-    *out = &kernel_ops->entries[index];
+    struct kernel_ops_entry *entries =
+        ar_array_reach(kernel_ops->entries, &kernel_ops->entry_count, index, sizeof *entries);
+    if (!entries)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the keys of kernels");
+    kernel_ops->entries = entries;
+    *out = &entries[index];
     return (*out)->read ? AR_OK : read_entry(kernel_ops, index, *out, error);
 }
 

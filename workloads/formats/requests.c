@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/size.h"
 
 #define MADE_UP_FROM UINT64_C(0x100000000)
@@ -67,19 +68,12 @@ static enum ar_status give(struct reading *self, enum request_kind kind,
 
 static struct request_block *block_of(struct reading *self, uint32_t slot, struct ar_error *error)
 {
-    if (slot >= self->room) {
-        size_t room = self->room ? self->room : 64;
-        while (room <= slot)
-            room *= 2;
-        struct request_block *blocks = realloc(self->blocks, room * sizeof *blocks);
-        if (!blocks) {
-            ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
-            return NULL;
-        }
-        memset(blocks + self->room, 0, (room - self->room) * sizeof *blocks);
-        self->blocks = blocks;
-        self->room = room;
+    struct request_block *blocks = ar_array_reach(self->blocks, &self->room, slot, sizeof *blocks);
+    if (!blocks) {
+        ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks of a trace");
+        return NULL;
     }
+    self->blocks = blocks;
     return &self->blocks[slot];
 }
 
