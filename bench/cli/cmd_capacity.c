@@ -17,6 +17,7 @@
 #include "bench/suite/matrix.h"
 #include "bench/suite/plan.h"
 #include "bench/suite/progress.h"
+#include "bench/suite/run.h"
 #include "bench/suite/slowdown.h"
 #include "sim/search/search.h"
 #include "workloads/workload.h"
@@ -99,38 +100,13 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
 static enum ar_status find_one(const struct plan *plan, const struct plan_run *run,
                                struct answer *answer, struct ar_error *error)
 {
-    struct trace_source *source = NULL;
-    struct ar_spec device;
-    const struct plan_workload *workload = &plan->workloads[run->workload];
-    *answer =
-        (struct answer){&plan->policies[run->policy], workload, run->frees, run->seed, {0}, ""};
-    enum ar_status status = workload_open(run->workload_text, &source, error);
-    if (status)
-        return status;
-    status = ar_spec_parse(run->device_text, &device, error);
-    if (!status) {
-        const struct experiment experiment = {
-            .policy = &answer->policy->spec,
-            .device = &device,
-            .source = source,
-            .frees = run->frees,
-            .host = plan->suite->host,
-            .measure = REPLAY_METRICS_NONE,
-            .stop_on_failure = true,
-            .seed = run->seed,
-        };
-        status = capacity_find(&experiment, plan_jobs(plan), &answer->result, error);
-        if (status == AR_UNSUPPORTED) { /* the others may begin */
-            snprintf(answer->why, sizeof answer->why, "not started: %.240s", error->text);
-            status = AR_OK;
-        }
-        if (status)
-            status = ar_error_prefix(error, status, "%s with policy %s", workload->info.name,
-                                     answer->policy->text);
-        ar_spec_close(&device);
-    }
-    trace_close(source);
-    return status;
+    *answer = (struct answer){&plan->policies[run->policy],
+                              &plan->workloads[run->workload],
+                              run->frees,
+                              run->seed,
+                              {0},
+                              ""};
+    return run_find_capacity(plan, run, &answer->result, answer->why, sizeof answer->why, error);
 }
 
 static int answer_place(const struct answer *answer)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "bench/cuda/state.h"
 
 #define EVENTS_AT_OPEN 64u
@@ -187,25 +188,23 @@ static bool is_captured(const struct cuda_device *device, const struct cuda_stre
 
 /* ---- fences --------------------------------------------------------------------------------- */
 
-/* Makes room for one more: at the front, where as many are gone as are left, else by growing. */
+/* Makes space for one more at the end of a queue of `count` items that starts at item `*first`: by
+ * a move to the front if half of the space is free there, else by growing. */
+static bool queue_make_room(void *items, size_t *first, size_t count, size_t *room, size_t bytes)
+{
+    if (*first && *first >= count && *first + count >= *room) {
+        char *at;
+        memcpy(&at, items, sizeof at);
+        memcpy(at, at + *first * bytes, count * bytes);
+        *first = 0;
+    }
+    return ar_array_make_room(items, *first + count, room, bytes);
+}
+
 static bool fences_room(struct cuda_stream *stream)
 {
-    if (stream->fence_first + stream->fence_count < stream->fence_room)
-        return true;
-    if (stream->fence_first && stream->fence_first >= stream->fence_count) {
-        if (stream->fence_count)
-            memcpy(stream->fences, stream->fences + stream->fence_first,
-                   stream->fence_count * sizeof *stream->fences);
-        stream->fence_first = 0;
-        return true;
-    }
-    uint32_t room = stream->fence_room ? 2 * stream->fence_room : 16;
-    struct cuda_fence *grown = realloc(stream->fences, room * sizeof *grown);
-    if (!grown)
-        return false;
-    stream->fences = grown;
-    stream->fence_room = room;
-    return true;
+    return queue_make_room(&stream->fences, &stream->fence_first, stream->fence_count,
+                           &stream->fence_room, sizeof *stream->fences);
 }
 
 /* Whether the event's work is done; an error counts as done, since nothing is left to wait for. */
@@ -221,9 +220,9 @@ static bool event_done(struct cuda_device *device, CUevent event)
 /* The oldest fence that lies at or behind the point, or NULL. */
 static struct cuda_fence *fence_for(struct cuda_stream *stream, uint64_t sequence)
 {
-    uint32_t low = stream->fence_first, high = stream->fence_first + stream->fence_count;
+    size_t low = stream->fence_first, high = stream->fence_first + stream->fence_count;
     while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
+        size_t middle = low + (high - low) / 2;
         if (stream->fences[middle].sequence < sequence)
             low = middle + 1;
         else
@@ -494,25 +493,10 @@ void cuda_marks_close(struct cuda_device *device)
     *self = (struct cuda_marks){0};
 }
 
-/* Makes room for one more event that waits. */
 static bool waiting_room(struct cuda_marks *self)
 {
-    if (self->waiting_first + self->waiting_count < self->waiting_room)
-        return true;
-    if (self->waiting_first && self->waiting_first >= self->waiting_count) {
-        if (self->waiting_count)
-            memcpy(self->waiting, self->waiting + self->waiting_first,
-                   self->waiting_count * sizeof *self->waiting);
-        self->waiting_first = 0;
-        return true;
-    }
-    uint64_t room = self->waiting_room ? 2 * self->waiting_room : 64;
-    struct cuda_mark_event *grown = realloc(self->waiting, room * sizeof *grown);
-    if (!grown)
-        return false;
-    self->waiting = grown;
-    self->waiting_room = room;
-    return true;
+    return queue_make_room(&self->waiting, &self->waiting_first, self->waiting_count,
+                           &self->waiting_room, sizeof *self->waiting);
 }
 
 static void mark_stream(struct cuda_device *device, struct cuda_stream *stream, uint64_t mark)

@@ -42,7 +42,7 @@ struct cuda_stream {
     double owed_ns;  /* of timed kernels, to the next one */
     uint64_t marked; /* up to which a mark has an event */
     struct cuda_fence *fences;
-    uint32_t fence_first, fence_count, fence_room;
+    size_t fence_first, fence_count, fence_room;
     uint64_t *after; /* by stream */
     uint32_t after_count;
 };
@@ -120,7 +120,7 @@ struct cuda_marks {
     uint64_t count, room, settled;
     uint64_t device_ns; /* the latest event of all that are settled */
     struct cuda_mark_event *waiting;
-    uint64_t waiting_first, waiting_count, waiting_room;
+    size_t waiting_first, waiting_count, waiting_room;
 };
 
 /* False: the device has failed. */

@@ -336,40 +336,6 @@ struct ar_capacities {
 _Static_assert(sizeof(struct ar_capacity_gap) == sizeof(struct capacity_gap),
                "the same two fields");
 
-static enum ar_status find_capacity(const struct plan *plan, const struct plan_run *run,
-                                    struct found *found, struct ar_error *error)
-{
-    struct trace_source *source = NULL;
-    struct ar_spec device;
-    enum ar_status status = workload_open(run->workload_text, &source, error);
-    if (status)
-        return status;
-    status = ar_spec_parse(run->device_text, &device, error);
-    if (!status) {
-        device.catalog = plan->suite->catalog;
-        const struct experiment experiment = {
-            .policy = &plan->policies[run->policy].spec,
-            .device = &device,
-            .source = source,
-            .frees = run->frees,
-            .host = plan->suite->host,
-            .measure = REPLAY_METRICS_NONE,
-            .stop_on_failure = true,
-            .seed = run->seed,
-        };
-        status = capacity_find(&experiment, plan_jobs(plan), &found->result, error);
-        ar_spec_close(&device);
-    }
-    trace_close(source);
-    if (status == AR_UNSUPPORTED) {
-        snprintf(found->why, sizeof found->why, "not started: %.240s", error->text);
-        return AR_OK;
-    }
-    return status ? ar_error_prefix(error, status, "%s with policy %s", run->workload_text,
-                                    plan->policies[run->policy].text)
-                  : AR_OK;
-}
-
 enum ar_status ar_experiment_capacity(const struct ar_experiment *experiment,
                                       struct ar_capacities **out, struct ar_error *error)
 {
@@ -383,7 +349,8 @@ enum ar_status ar_experiment_capacity(const struct ar_experiment *experiment,
     if (!status && !(self->found = calloc(plan->run_count + 1, sizeof *self->found)))
         status = no_memory(error);
     for (size_t i = 0; i < plan->run_count && !status; i++)
-        status = find_capacity(plan, &plan->runs[i], &self->found[i], error);
+        status = run_find_capacity(plan, &plan->runs[i], &self->found[i].result, self->found[i].why,
+                                   sizeof self->found[i].why, error);
     if (status)
         ar_capacities_close(self);
     else

@@ -108,6 +108,44 @@ enum ar_status run_execute(struct run_worker *worker, const struct plan *plan,
     return AR_OK;
 }
 
+enum ar_status run_find_capacity(const struct plan *plan, const struct plan_run *run,
+                                 struct capacity_result *out, char *why, size_t why_bytes,
+                                 struct ar_error *error)
+{
+    struct trace_source *source = NULL;
+    struct ar_spec device;
+    const struct plan_policy *policy = &plan->policies[run->policy];
+    why[0] = '\0';
+    enum ar_status status = workload_open(run->workload_text, &source, error);
+    if (status)
+        return status;
+    status = ar_spec_parse(run->device_text, &device, error);
+    if (!status) {
+        device.catalog = plan->suite->catalog;
+        const struct experiment experiment = {
+            .policy = &policy->spec,
+            .device = &device,
+            .source = source,
+            .frees = run->frees,
+            .host = plan->suite->host,
+            .measure = REPLAY_METRICS_NONE,
+            .stop_on_failure = true,
+            .seed = run->seed,
+        };
+        status = capacity_find(&experiment, plan_jobs(plan), out, error);
+        if (status == AR_UNSUPPORTED) { /* the others may begin */
+            snprintf(why, why_bytes, "not started: %.240s", error->text);
+            status = AR_OK;
+        }
+        if (status)
+            status = ar_error_prefix(error, status, "%s with policy %s",
+                                     plan->workloads[run->workload].info.name, policy->text);
+        ar_spec_close(&device);
+    }
+    trace_close(source);
+    return status;
+}
+
 #define RESULT_MAGIC UINT64_C(0x746c757365722d6c) /* "l-result" in memory */
 
 struct run_message {

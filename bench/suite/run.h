@@ -4,6 +4,7 @@
 
 #include "bench/suite/child.h"
 #include "bench/suite/plan.h"
+#include "sim/search/search.h"
 
 /* Keeps the workload of the last run open. Zeroed at first; the caller closes `source` at the
  * end. */
@@ -17,6 +18,12 @@ struct run_worker {
 enum ar_status run_execute(struct run_worker *worker, const struct plan *plan,
                            const struct plan_run *run, struct run_record *record,
                            struct ar_error *error) AR_STATUS_CHECKED;
+
+/* The capacity that the run's policy needs (capacity_find). OK with a sentence in `why` if the
+ * policy cannot begin on the device; else `why` is "". The caller closes `out`. */
+enum ar_status run_find_capacity(const struct plan *plan, const struct plan_run *run,
+                                 struct capacity_result *out, char *why, size_t why_bytes,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 /* A run for a process of its own: the argument of run_work. */
 struct run_job {
