@@ -1,20 +1,12 @@
 /* Recordings of the stream-ordered pool of the driver on a real card (tests/golden/data/async)
  * compared with the model of the simulated device, event by event: used bytes must be equal,
  * reserved bytes within a tenth. The greatest deviation of each recording is printed. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <zlib.h>
-
-#include <cmocka.h>
 
 #include "allocators/registry.h"
 #include "sim/device.h"
 #include "tests/support/folder_tests.h"
+#include "tests/support/test.h"
 
 #define FOLDER       "tests/golden/data/async"
 #define MOST_IDS     4096

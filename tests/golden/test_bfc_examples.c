@@ -1,16 +1,10 @@
 /* Worked examples of the BFC allocator: most measured with its own code over a bump address
  * (google/tsl and openxla/xla), some from its unit tests. The numbers in the names are those of the
  * source list. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "allocators/policies/bfc/bfc.h"
 #include "tests/support/bfc_rig.h"
+#include "tests/support/test.h"
 
 static void check_totals(const struct bfc_rig *rig, uint64_t granted, uint64_t reserved)
 {
@@ -34,7 +28,6 @@ static void check_attempts(const struct bfc_rig *rig, const uint64_t *bytes, uin
 
 static void test_01_small_request(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 4), 0);
     assert_int_equal(rig->blocks[0].requested_bytes, 4);
@@ -44,7 +37,6 @@ static void test_01_small_request(void **state)
 
 static void test_02_first_region(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("growth:limit=2GiB", UINT64_MAX);
     assert_int_equal(bfc_next_region_bytes(rig->policy), 2097152);
     bfc_rig_close(rig);
@@ -56,7 +48,6 @@ static void test_02_first_region(void **state)
 
 static void test_03_past_a_small_limit(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("growth:limit=2MiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 256), 0);
     assert_int_equal(bfc_rig_alloc(rig, 1, 8 * AR_MIB), BFC_RIG_FAILED);
@@ -66,7 +57,6 @@ static void test_03_past_a_small_limit(void **state)
 
 static void test_03_rounds(void **state)
 {
-    (void)state;
     static const uint64_t bytes[] = {4096, 8388608, 16384, 41943040};
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     uint64_t first = bfc_rig_alloc(rig, 0, 4096);
@@ -85,7 +75,6 @@ static void test_03_rounds(void **state)
 
 static void test_04_offsets(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 1), 0);
     assert_int_equal(bfc_rig_alloc(rig, 1, 257), 256);
@@ -98,7 +87,6 @@ static void test_04_offsets(void **state)
 
 static void test_05_split_at_twice_the_size(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 100 * AR_MIB), 0);
     assert_int_equal(bfc_rig_alloc(rig, 1, AR_MIB), 104857600);
@@ -115,7 +103,6 @@ static void test_05_split_at_twice_the_size(void **state)
 
 static void test_06_split_at_128_mib_of_slack(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t bytes, granted;
     } cases[] = {{AR_GIB - 128 * AR_MIB, 939524352}, {AR_GIB - 128 * AR_MIB + 256, 1073742080}};
@@ -145,7 +132,6 @@ static void check_growth(struct bfc_rig *rig, const struct growth_step *steps, u
 
 static void test_07_growth_by_doubling(void **state)
 {
-    (void)state;
     static const struct growth_step steps[] = {
         {1, 0, 1048576, 2097152, 4},
         {3, 2097152, 5242880, 6291456, 8},
@@ -161,7 +147,6 @@ static void test_07_growth_by_doubling(void **state)
 
 static void test_08_growth_clipped_by_the_limit(void **state)
 {
-    (void)state;
     static const uint64_t regions[] = {2 * AR_MIB, 4 * AR_MIB, 4 * AR_MIB};
     struct bfc_rig *rig = bfc_rig_open("growth:limit=10MiB", UINT64_MAX);
     bfc_rig_alloc(rig, 0, AR_MIB);
@@ -180,7 +165,6 @@ static void test_08_growth_clipped_by_the_limit(void **state)
 
 static void test_09_backing_off(void **state)
 {
-    (void)state;
     static const uint64_t attempts[] = {67108864, 60398080, 54358272, 48922624};
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=64MiB", 50 * AR_MIB);
     assert_int_equal(bfc_rig_alloc(rig, 0, 256), 0);
@@ -198,7 +182,6 @@ static void test_09_backing_off(void **state)
 
 static void test_10_every_other_block(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
     for (unsigned i = 0; i < 16; i++)
         assert_int_equal(bfc_rig_alloc(rig, i, 64 * AR_MIB), i * 64 * AR_MIB);
@@ -224,7 +207,6 @@ static struct bfc_rig *three_free_regions(const char *spec)
 
 static void test_11_collection_of_regions(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = three_free_regions("growth:limit=16MiB,framework=jax");
     assert_int_equal(ar_policy_servable(rig->policy, AR_POLICY_EFFORT_TRIM), 8 * AR_MIB);
     assert_float_equal(bfc_rig_fragmentation(rig), 3.0 / 7, 1e-12);
@@ -246,7 +228,6 @@ static void test_11_collection_of_regions(void **state)
 
 static void test_12_order_among_free_blocks(void **state)
 {
-    (void)state;
     static const uint64_t bytes[] = {768, 256, 1024, 256, 512, 256, 768, 256};
     static const uint64_t at[] = {0, 768, 1024, 2048, 2304, 2816, 3072, 3840};
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
@@ -264,7 +245,6 @@ static void test_12_order_among_free_blocks(void **state)
 
 static void test_13_coalescing_supply(void **state)
 {
-    (void)state;
     static const struct growth_step steps[] = {
         {1, 0, 1048576, 2097152, 4},
         {3, 1048576, 6291456, 6291456, 8},
@@ -284,7 +264,6 @@ static void test_13_coalescing_supply(void **state)
 
 static void test_14_fragmentation_fraction(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB,fragmentation_fraction=0.05", UINT64_MAX);
     bfc_rig_alloc(rig, 0, 100 * AR_MIB);
     bfc_rig_alloc(rig, 1, 256);
@@ -299,7 +278,6 @@ static void test_14_fragmentation_fraction(void **state)
 
 static void test_15_best_fit_is_the_tail(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=2MiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, AR_MIB), 0);
     assert_int_equal(bfc_rig_alloc(rig, 1, 300), 1048576);
@@ -314,7 +292,6 @@ static void test_15_best_fit_is_the_tail(void **state)
 
 static void test_16_backing_off_in_float(void **state)
 {
-    (void)state;
     static const uint64_t attempts[] = {17179869184, 15461881856};
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=16GiB", 15 * AR_GIB);
     bfc_rig_alloc(rig, 0, 256);

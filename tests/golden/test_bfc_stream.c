@@ -1,15 +1,8 @@
 /* A request stream of 2000 steps, for which the real code of several allocators was measured,
  * compared with the results of the BFC allocator (google/tsl, compiled over a bump address). */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "allocators/policies/bfc/bfc.h"
 #include "tests/support/bfc_rig.h"
+#include "tests/support/test.h"
 
 #define STEPS     2000
 #define MOST_LIVE 64
@@ -125,7 +118,6 @@ static void check_stream(const struct expected *want)
 
 static void test_preallocated_4_gib(void **state)
 {
-    (void)state;
     check_stream(&(struct expected){"greedy:limit=4GiB", UINT64_C(0xd7ec7ea8ed002e74), 60,
                                     483304663, 0, 4294967296, 618016256, 1179871744, 3319714560,
                                     0.097156, 1, 0});
@@ -133,7 +125,6 @@ static void test_preallocated_4_gib(void **state)
 
 static void test_growing_4_gib(void **state)
 {
-    (void)state;
     check_stream(&(struct expected){"growth:limit=4GiB", UINT64_C(0xb717cc6185f54a24), 60,
                                     483304663, 0, 2220883968, 550595584, 1247297792, 1073741824,
                                     0.357152, 9, 2147483648});
@@ -141,7 +132,6 @@ static void test_growing_4_gib(void **state)
 
 static void test_growing_coalescing_1_gib(void **state)
 {
-    (void)state;
     check_stream(&(struct expected){"growth:limit=1GiB,coalesce=true,garbage_collection=false",
                                     UINT64_C(0xae59a321499b161a), 62, 653673867, 8, 1073741824,
                                     895537408, 0, 0, 0.323971, 1, 0});
@@ -149,7 +139,6 @@ static void test_growing_coalescing_1_gib(void **state)
 
 static void test_preallocated_1_gib(void **state)
 {
-    (void)state;
     check_stream(&(struct expected){"greedy:limit=1GiB", UINT64_C(0x85f721819b4131dc), 60,
                                     477002699, 10, 1073741824, 629672192, 1041217792, 0, 0.360818,
                                     1, 0});

@@ -1,17 +1,8 @@
 /* Replays a recording of the XLA allocator on an H100 (data/xla/README.md) and compares each
  * address, the bytes in use, the largest free chunk and the bytes of the pool after each step. The
  * backing returns regions at the recorded addresses and fails the test if a size differs. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "tests/support/bfc_rig.h"
+#include "tests/support/test.h"
 
 #define MOST_BLOCKS 4096
 
@@ -148,7 +139,6 @@ static void replay_file(const char *path, const char *policy, uint64_t rows, uin
 
 static void test_growing(void **state)
 {
-    (void)state;
     replay_file(DATA "growth-edges.csv", "growth", 175, 0);
     replay_file(DATA "growth-holes.csv", "growth", 224, 0);
     replay_file(DATA "growth-random_small.csv", "growth", 3000, 0);
@@ -158,13 +148,11 @@ static void test_growing(void **state)
 
 static void test_growing_past_the_limit(void **state)
 {
-    (void)state;
     replay_file(DATA "growth-past_limit.csv", "growth", 357, 2);
 }
 
 static void test_preallocating(void **state)
 {
-    (void)state;
     replay_file(DATA "prealloc-edges.csv", "greedy", 175, 0);
     replay_file(DATA "prealloc-holes.csv", "greedy", 224, 0);
     replay_file(DATA "prealloc-tape.csv", "greedy", 780, 0);

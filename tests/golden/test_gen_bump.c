@@ -1,15 +1,8 @@
 /* The known answers through the whole program: generator, engine, policy, and the simulated
  * device with the profile `bump`. Sums are derived in workloads/gen/known_answer.md. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "sim/replay.h"
+#include "tests/support/test.h"
 #include "workloads/workload.h"
 
 static const char *const fits[] = {"first-fit", "best-fit"};
@@ -46,7 +39,6 @@ static uint64_t peak_reserved(const char *workload, const char *policy)
 
 static void both_fits(void **state)
 {
-    (void)state;
     for (int fit = 0; fit < 2; fit++) {
         assert_int_equal(peak_reserved("order_flip", fits[fit]), 128 * AR_MIB);
         assert_int_equal(peak_reserved("pool_boundary", fits[fit]), 2 * AR_MIB);
@@ -60,7 +52,6 @@ static void both_fits(void **state)
 
 static void growth(void **state)
 {
-    (void)state;
     assert_int_equal(peak_reserved("order_flip", "growth"), 256 * AR_MIB);
     assert_int_equal(peak_reserved("pool_boundary", "growth"), 2 * AR_MIB);
     assert_int_equal(peak_reserved("linear_ramp", "growth"), 2032 * AR_MIB);
@@ -69,7 +60,6 @@ static void growth(void **state)
 
 static void robson(void **state)
 {
-    (void)state;
     for (int fit = 0; fit < 2; fit++) {
         assert_int_equal(peak_reserved("robson:m=1024,n=16", fits[fit]), 3057);
         assert_int_equal(peak_reserved("robson:m=1024,n=64", fits[fit]), 4033);
@@ -83,7 +73,6 @@ static void robson(void **state)
 
 static void checkerboard_at_capacity(void **state)
 {
-    (void)state;
     for (int fit = 0; fit < 2; fit++) {
         struct replay_result result;
         run("checkerboard", fits[fit], "sim:profile=bump,capacity=512MiB", &result);
@@ -100,7 +89,6 @@ static void checkerboard_at_capacity(void **state)
 /* The generators that imitate programs pass, and their kernels give the steps a length. */
 static void programs(void **state)
 {
-    (void)state;
     static const char *const workloads[] = {"embedding:steps=20", "gradient_tape:steps=6",
                                             "matmul_cache:repeat=2"};
     for (int i = 0; i < 3; i++) {

@@ -3,19 +3,9 @@
  * PyTorch: the peak of live bytes within 5 %, shares of sizes within 0.1 in total variation. In
  * addition, the number of requests is the one that JAX itself counted, and requests and frees are
  * in the recorded order. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/gen_rig.h"
+#include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
@@ -203,19 +193,16 @@ static void hold(const struct program *program)
 
 static void tape(void **state)
 {
-    (void)state;
     hold(&tape_program);
 }
 
 static void products(void **state)
 {
-    (void)state;
     hold(&products_program);
 }
 
 static void embedding(void **state)
 {
-    (void)state;
     hold(&embedding_program);
 }
 
@@ -225,7 +212,6 @@ static void scores_can_fail(void **state)
     struct story made, recorded;
     struct trace_source *source;
     struct ar_error error;
-    (void)state;
     if (trace_open(products_program.recording, &source, &error))
         fail_msg("%s", error.text);
     read_story(source, products_program.begin, &recorded);

@@ -1,17 +1,9 @@
 /* Checks the order of policies that each page of a reported problem expects. One simulated card,
  * one run for each pair of workload and policy; a row says which of two runs has the lower metric,
  * or how a figure is bounded by others. The pages have the reasons. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/experiment_rig.h"
+#include "tests/support/test.h"
 
 #define EXPANDABLE "torch:expandable_segments=true"
 
@@ -82,7 +74,6 @@ static void fails(const char *device, const char *policy, const char *workload, 
 
 static void rnn_buckets(void **state)
 {
-    (void)state;
     must_be_less(reserved("best-fit", "rnn_buckets"), reserved("growth", "rnn_buckets"),
                  "rnn_buckets, arena and regions");
     must_be_less(physical(EXPANDABLE, "rnn_buckets"), physical("torch", "rnn_buckets"),
@@ -95,7 +86,6 @@ static void rnn_buckets(void **state)
 
 static void varlen_transformer(void **state)
 {
-    (void)state;
     static const char drawn[] = "varlen_transformer:steps=20";
     static const char fixed[] = "varlen_transformer:steps=20,lengths='1024'";
     must_be_less(physical(EXPANDABLE, drawn), physical("torch", drawn), drawn);
@@ -105,7 +95,6 @@ static void varlen_transformer(void **state)
 
 static void gnn_minibatch(void **state)
 {
-    (void)state;
     static const char workload[] = "gnn_minibatch:steps=200";
     static const char *const others[] = {"best-fit", "growth", "torch", EXPANDABLE, "cupy",
                                          "rmm-pool", "tlsf",   "buddy", "slab",     "vmm"};
@@ -127,7 +116,6 @@ static void gnn_minibatch(void **state)
 
 static void kv_caches(void **state)
 {
-    (void)state;
     static const char concat[] = "kv_concat:rounds=2";
     static const char paged[] = "kv_paged:rounds=2";
     static const char *const policies[] = {"torch", EXPANDABLE, "cupy", "best-fit"};
@@ -161,7 +149,6 @@ static uint64_t reserved_of(const struct figures *figures)
 
 static void fsdp_runahead(void **state)
 {
-    (void)state;
     static const unsigned layers[] = {0, 2, 8, 31};
     static const char *const pending[] = {"torch", EXPANDABLE};
     static const char *const waiting[] = {"best-fit", "cupy"};
@@ -194,7 +181,6 @@ static void fsdp_runahead(void **state)
 
 static void stash_restore(void **state)
 {
-    (void)state;
     static const char reverse[] = "stash_restore:steps=10";
     static const char interleaved[] = "stash_restore:steps=10,variant=interleaved";
     static const char side[] = "stash_restore:steps=10,variant=side";
@@ -219,7 +205,6 @@ static void stash_restore(void **state)
 
 static void giant_then_crumbs(void **state)
 {
-    (void)state;
     static const char card[] = "sim:profile=h100,capacity=16GiB";
     static const char *const divided[] = {"torch", "cupy"};
     static const char *const whole[] = {EXPANDABLE, "best-fit", "torch:max_split_size_mb=20",
@@ -242,7 +227,6 @@ static void giant_then_crumbs(void **state)
 
 static void a_b_a(void **state)
 {
-    (void)state;
     static const char card[] = "sim:profile=h100,capacity=8GiB";
     static const char *const failing[] = {"torch", "cupy", "growth:limit=8GiB"};
     static const char *const passing[] = {
@@ -258,7 +242,6 @@ static void a_b_a(void **state)
 
 static void jitter_batch(void **state)
 {
-    (void)state;
     static const char workload[] = "jitter_batch:steps=300";
     static const unsigned steps[] = {16, 8, 4, 2};
     double before = figure("torch", workload, METRIC_internal_fragmentation_mean);

@@ -3,17 +3,8 @@
  * recorded ones, and the shares of the requested bytes by log2 of the size within 0.1 of the
  * recorded ones in total variation. The scores are printed. The two that imitate training must also
  * make the recorded requests and frees in the recorded order. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/support/gen_rig.h"
+#include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
@@ -240,7 +231,6 @@ static const char embedding_path[] = "workloads/data/dlrm_embedding.default.csv.
 
 static void tape(void **state)
 {
-    (void)state;
     read_both(tape_path, 1, 300, tape_spec);
     hold("gradient_tape, tape_small 1-300", &made_story, &recorded_story, 300);
     hold_order(&made_story, &recorded_story);
@@ -249,7 +239,6 @@ static void tape(void **state)
 
 static void products(void **state)
 {
-    (void)state;
     read_both(tape_path, 301, 360, products_spec);
     hold("matmul_cache, tape_small 301-360", &made_story, &recorded_story, 60);
     forget_both();
@@ -257,7 +246,6 @@ static void products(void **state)
 
 static void recommender(void **state)
 {
-    (void)state;
     read_both(embedding_path, 1, 60, embedding_spec);
     hold("embedding, dlrm_embedding", &made_story, &recorded_story, 60);
     hold_order(&made_story, &recorded_story);
@@ -267,7 +255,6 @@ static void recommender(void **state)
 /* The scores distinguish programs: with one wrong option they fail. */
 static void scores_can_fail(void **state)
 {
-    (void)state;
     char wrong[sizeof embedding_spec + 64];
     snprintf(wrong, sizeof wrong, "%s,dtype=float16", embedding_spec);
     read_both(embedding_path, 1, 60, wrong);

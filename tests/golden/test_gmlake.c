@@ -1,15 +1,9 @@
 /* The decisions of GMLake on a simulated H100: what is stitched, what is not, and the life of
  * stitched blocks. The device refuses every misuse of its virtual memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 struct rig {
     struct ar_device *device;
@@ -81,7 +75,6 @@ static void two_free_blocks(struct rig *rig, uint64_t a_bytes, uint64_t b_bytes)
 /* 300 and 400 MiB free: 600 MiB are made of both, 500 MiB are below the limit and new. */
 static void stitches_from_the_limit_on(void **state)
 {
-    (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 400 * AR_MIB);
@@ -105,7 +98,6 @@ static void stitches_from_the_limit_on(void **state)
 /* The largest block is first, the smallest needed one is cut: 200 of 300 MiB are used. */
 static void takes_the_largest_first(void **state)
 {
-    (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
     struct ar_policy_block blocks[3] = {request(&rig, 100 * AR_MIB), request(&rig, 300 * AR_MIB),
@@ -128,7 +120,6 @@ static void takes_the_largest_first(void **state)
  * another address. */
 static void a_view_is_used_again(void **state)
 {
-    (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
@@ -152,7 +143,6 @@ static void a_view_is_used_again(void **state)
 /* A free view serves a smaller request with its first pages; the others stay free. */
 static void a_view_serves_less(void **state)
 {
-    (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake:reuse_limit=2", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
@@ -176,7 +166,6 @@ static void a_view_serves_less(void **state)
 
 static void level_one_asks_the_device_first(void **state)
 {
-    (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake:defrag_level=1", "sim:profile=h100,capacity=1300MiB");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
@@ -193,7 +182,6 @@ static void level_one_asks_the_device_first(void **state)
  * one. */
 static void views_are_collected(void **state)
 {
-    (void)state;
     struct rig rig;
     struct ar_policy_stats stats;
     open_rig(&rig, "gmlake:auto_gc=1GiB", "sim:profile=h100");
@@ -216,7 +204,6 @@ static void views_are_collected(void **state)
  * so are its pages. */
 static void another_stream_delays_a_view(void **state)
 {
-    (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
@@ -238,7 +225,6 @@ static void another_stream_delays_a_view(void **state)
 /* empty_cache destroys the views with their memory. */
 static void trim_takes_views(void **state)
 {
-    (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
     two_free_blocks(&rig, 300 * AR_MIB, 300 * AR_MIB);
@@ -252,7 +238,6 @@ static void trim_takes_views(void **state)
 /* Small requests are served as in PyTorch; large ones below 10 MiB share segments of 20 MiB. */
 static void sizes(void **state)
 {
-    (void)state;
     struct rig rig;
     open_rig(&rig, "gmlake", "sim:profile=h100");
     assert_int_equal(request(&rig, 1).granted_bytes, 512);

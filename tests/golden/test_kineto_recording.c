@@ -1,13 +1,6 @@
 /* What PyTorch's profiler wrote on a card, as a trace: the counts of its events, and its own count
  * of bytes after each. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/import_report.h"
 #include "workloads/trace/trace.h"
@@ -24,7 +17,6 @@ static bool guessed(const struct trace_source *source, const char *words)
 
 static void test_counts(void **state)
 {
-    (void)state;
     struct trace_source *source;
     struct ar_error error;
     if (trace_open(path, &source, &error) != AR_OK)
@@ -49,7 +41,6 @@ static void test_counts(void **state)
 /* Live bytes at the end, by the profiler's last "Total Allocated". */
 static void test_live_bytes(void **state)
 {
-    (void)state;
     struct trace_source *source;
     struct ar_error error;
     const struct trace_event *events;

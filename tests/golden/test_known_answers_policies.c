@@ -2,19 +2,10 @@
  * without expandable segments, of the buddy system, and of the policies that map pages after small
  * programs. Sources: PyTorch's developer notes on expandable segments and its issue 123548;
  * Robson's bound (1971). workloads/gen/known_answer.md describes the generators. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "tests/support/experiment_rig.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 
 #define DEFAULT    "torch"
@@ -47,7 +38,6 @@ static void holds(const char *policy, const char *workload, uint64_t mib, uint64
  * MiB, and seven hold 128 MiB. */
 static void order_flip(void **state)
 {
-    (void)state;
     holds(DEFAULT, "order_flip", 256, 12);
     holds(EXPANDABLE, "order_flip", 140, 0);
     holds(DEFAULT, "order_flip:reverse=yes", 128, 4);
@@ -57,7 +47,6 @@ static void order_flip(void **state)
 /* A second pool for requests of up to 1 MiB: 20 MiB and 2. */
 static void pool_boundary(void **state)
 {
-    (void)state;
     holds(DEFAULT, "pool_boundary", 22, 2);
     holds(DEFAULT, "pool_boundary:first=2MiB,second=2MiB", 20, 1);
     holds(EXPANDABLE, "pool_boundary", 22, 0);
@@ -67,7 +56,6 @@ static void pool_boundary(void **state)
 /* 16 K (K + 1) / 2 MiB for K = 40 segments; in a range what one block, or three, need. */
 static void linear_ramp(void **state)
 {
-    (void)state;
     holds(DEFAULT, "linear_ramp:live=1", 13120, 40);
     holds(EXPANDABLE, "linear_ramp:live=1", 640, 0);
     holds(DEFAULT, "linear_ramp:live=2", 13120, 40);
@@ -77,7 +65,6 @@ static void linear_ramp(void **state)
 /* A doubled block never fits into freed memory: 16 (2^9 - 1) MiB, and the same in pages of 20. */
 static void sawtooth(void **state)
 {
-    (void)state;
     holds(DEFAULT, "sawtooth:factor=2", 8176, 9);
     holds(EXPANDABLE, "sawtooth:factor=2", 8180, 0);
 }
@@ -85,7 +72,6 @@ static void sawtooth(void **state)
 /* 514 MiB rounded up to the next of k steps between 512 and 1024 (pytorch/pytorch#161139). */
 static void steps_between_powers_of_two(void **state)
 {
-    (void)state;
     static const struct {
         const char *policy;
         uint64_t granted_mib;
@@ -113,7 +99,6 @@ static void steps_between_powers_of_two(void **state)
  * (.842): that is two pages of 20 MiB less than here, see known_answers.md. */
 static void saved_programs(void **state)
 {
-    (void)state;
     static const struct {
         const char *policy, *workload;
         double overhead, utilisation;
@@ -169,7 +154,6 @@ static void watched(struct watch *watch, const char *policy, const char *device,
  * does. */
 static void live_free_block(void **state)
 {
-    (void)state;
     static const char events[] =
         "a,0,16777216 a,1,16777216 a,2,16777216 a,3,16777216 f,0 f,2 a,4,33554432 "
         "f,1 f,3 f,4 a,5,33554432 f,5";
@@ -201,7 +185,6 @@ static char *pinned_pairs(unsigned cycles, bool base)
  * and the pinning blocks keep them from merging. */
 static void pinned_pair(void **state)
 {
-    (void)state;
     static const uint64_t reported_mib[] = {220, 2980, 5760, 8520, 11300, 14060};
     static struct watch watch;
     char *events = pinned_pairs(101, true);
@@ -240,7 +223,6 @@ static bool passes(const char *policy, const char *device, const char *workload)
  * memory is obtained. */
 static void stitching(void **state)
 {
-    (void)state;
     static const char events[] = "a,0,314572800 a,1,419430400 f,0 f,1 a,2,629145600 a,3,524288000 "
                                  "f,2 f,3";
     static struct watch watch;
@@ -259,7 +241,6 @@ static void stitching(void **state)
 /* The extent of the buddy system on Robson's program, M (1 + log2(n) / 2), for any chunk size. */
 static void buddy_on_robson(void **state)
 {
-    (void)state;
     static const struct {
         unsigned m, n, extent;
     } rows[] = {{1024, 16, 3072},   {1024, 64, 4096},    {1024, 256, 5120},   {4096, 64, 16384},
@@ -294,7 +275,6 @@ static uint64_t remapped(const char *policy, const char *device, const char *wor
  * blocks this needs pages to be remapped, and free blocks with whole pages. */
 static void checkerboard(void **state)
 {
-    (void)state;
     /* Free blocks of 8 MiB have no whole page of 20; those of 40 do. */
     assert_false(passes(EXPANDABLE, CARD ",capacity=480MiB", "checkerboard:count=60,bytes=8MiB"));
     assert_true(passes(EXPANDABLE, CARD ",capacity=2400MiB", "checkerboard:count=60,bytes=40MiB"));
@@ -311,7 +291,6 @@ static void checkerboard(void **state)
 /* No policy that does not move blocks has an extent below Robson's bound. */
 static void robsons_bound_holds(void **state)
 {
-    (void)state;
     static const char *const staying[] = {"first-fit", "best-fit", "buddy:min=1", "tlsf", "growth",
                                           "rmm-pool",  "torch",    EXPANDABLE,    "cupy", "bfc"};
     static const struct {
@@ -336,7 +315,6 @@ static void robsons_bound_holds(void **state)
  * ones. Remapped pages break it. */
 static void mapping_breaks_robsons_bound(void **state)
 {
-    (void)state;
     static const char workload[] = "robson:m=1024,n=16,unit=2MiB";
     static const char just_below[] = CARD ",capacity=6112MiB"; /* 3056 units */
     static const char *const fixed[] = {"first-fit", "best-fit"};

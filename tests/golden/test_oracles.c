@@ -1,21 +1,14 @@
 /* Recordings of real allocators on a real card, event by event: the policy with the name of an
  * allocator must place every block at the same offset of the same segment, with the same granted
  * and reserved bytes. Each test is one recording in tests/golden/data/oracles. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <zlib.h>
 
-#include <cmocka.h>
-
 #include "allocators/spec.h"
 #include "sim/replay.h"
 #include "tests/support/folder_tests.h"
+#include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 

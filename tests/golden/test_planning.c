@@ -1,15 +1,9 @@
 /* Lifetimes of MiniMalloc, SOMAS and IOPDDL (tests/golden/data/planning): the live peak, the top of
  * two orders of placement, and the proofs of the search. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "allocators/planning/exact.h"
 #include "allocators/planning/orders.h"
 #include "tests/support/planning_rig.h"
+#include "tests/support/test.h"
 
 #define FOLDER "tests/golden/data/planning/"
 
@@ -61,7 +55,6 @@ static void top_is(const struct packing *packing, const struct packing_block *bl
 
 static void peaks_and_ratios_are_the_known_ones(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < KNOWN; i++) {
         char path[128];
         size_t count;
@@ -112,7 +105,6 @@ static void solve(const struct known *known_one)
 
 static void all_but_two_need_no_more_than_their_peak(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < KNOWN; i++)
         solve(&known[i]);
 }

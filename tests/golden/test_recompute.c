@@ -3,17 +3,11 @@
  * For each policy and each of several workloads: one experiment as users run it; then a replay with
  * a sample after every event. The sample is compared with a walk of the policy, and the metrics are
  * computed again from the samples, in the simplest way. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "sim/experiment/session.h"
 #include "tests/support/experiment_rig.h"
+#include "tests/support/test.h"
 
 #define WALK_ALWAYS 256 /* blocks live up to which every event is followed by a walk */
 #define WALK_EVERY  97
@@ -326,33 +320,28 @@ static void every_policy(const char *device, const char *workload, enum replay_f
 
 static void random_requests(void **state)
 {
-    (void)state;
     every_policy("sim:capacity=8GiB", "random:events=3000,target=256MiB,min=100,max=24MiB,seed=5",
                  REPLAY_ORDERED);
 }
 
 static void requests_that_fail(void **state)
 {
-    (void)state;
     every_policy("sim:capacity=200MiB", "random:events=3000,target=256MiB,min=100,max=24MiB,seed=6",
                  REPLAY_ORDERED);
 }
 
 static void free_blocks_of_one_size(void **state)
 {
-    (void)state;
     every_policy("sim:capacity=8GiB", "checkerboard", REPLAY_ORDERED);
 }
 
 static void a_recorded_tape(void **state)
 {
-    (void)state;
     every_policy("sim", "workloads/data/tape_small.default.csv.gz", REPLAY_AT_ONCE);
 }
 
 static void recorded_streams(void **state)
 {
-    (void)state;
     every_policy("sim", "workloads/data/streams_prefetch.default.csv.gz", REPLAY_ORDERED);
 }
 

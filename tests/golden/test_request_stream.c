@@ -2,17 +2,10 @@
  * addresses, what lives at the end, the failures and the reserved bytes, as the imitated
  * allocators' own code, or a model written from it, gave them over a bump address. One row is
  * one configuration; a policy with a known line adds a row here. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
+#include "tests/support/test.h"
 
 #define STEPS     2000
 #define MOST_LIVE 64

@@ -1,20 +1,12 @@
 /* Recordings of RMM on a real card (tests/golden/data/rmm), operation by operation: `rmm-pool` and
  * `rmm-arena` must place every block at the same address, fail at the same requests, and obtain and
  * release the same device allocations at the same operations. One test is one recording. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <zlib.h>
-
-#include <cmocka.h>
 
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/folder_tests.h"
+#include "tests/support/test.h"
 
 #define FOLDER   "tests/golden/data/rmm"
 #define MOST_IDS 4096

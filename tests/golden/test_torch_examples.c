@@ -1,15 +1,10 @@
 /* Worked examples of PyTorch's allocator with segments, derived from its source: sizes,
  * offsets and counters after each request, over a device whose segments follow each other. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "allocators/policies/torch/torch.h"
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
+#include "tests/support/test.h"
 
 struct rig {
     struct fake_backing *backing;
@@ -89,7 +84,6 @@ static uint64_t stat(const struct rig *rig, enum torch_stat name)
 
 static void sizes_and_segments(void **state)
 {
-    (void)state;
     struct rig rig = open_rig("torch", UINT64_MAX);
     expect_place(&rig, 1, 0, 512);
     expect_place(&rig, 512, 512, 512);
@@ -112,7 +106,6 @@ static void sizes_and_segments(void **state)
 
 static void workspace(void **state)
 {
-    (void)state;
     struct rig rig = open_rig("torch", UINT64_MAX);
     (void)request(&rig, 8519680);
     assert_int_equal(reserved(&rig), 20971520);
@@ -122,7 +115,6 @@ static void workspace(void **state)
 
 static void small_requests(void **state)
 {
-    (void)state;
     struct rig rig = open_rig("torch", UINT64_MAX);
     static const uint64_t bytes[] = {40000, 512, 4096, 100, 1};
     static const uint64_t offsets[] = {0, 40448, 40960, 45056, 45568};
@@ -136,7 +128,6 @@ static void small_requests(void **state)
 
 static void rounding_by_divisions(void **state)
 {
-    (void)state;
     static const struct {
         const char *spec;
         uint64_t bytes, rounded;
@@ -163,7 +154,6 @@ static void rounding_by_divisions(void **state)
 
 static void slack_of_a_large_block(void **state)
 {
-    (void)state;
     struct rig rig = open_rig("torch", UINT64_MAX);
     release(&rig, request(&rig, 20 * AR_MIB));
     struct ar_policy_block whole = request(&rig, 19 * AR_MIB);
@@ -176,7 +166,6 @@ static void slack_of_a_large_block(void **state)
 
 static void retry_gives_the_cache_back(void **state)
 {
-    (void)state;
     struct rig rig = open_rig("torch", 100 * AR_MIB);
     struct ar_policy_block blocks[5];
     for (int i = 0; i < 5; i++)
@@ -194,7 +183,6 @@ static void retry_gives_the_cache_back(void **state)
 
 static void split_head_blocks_a_segment(void **state)
 {
-    (void)state;
     struct rig rig = open_rig("torch", 100 * AR_MIB);
     release(&rig, request(&rig, 60 * AR_MIB));
     expect_place(&rig, 20 * AR_MIB, 0, 20 * AR_MIB);
@@ -205,7 +193,6 @@ static void split_head_blocks_a_segment(void **state)
 
 static void oversize_blocks(void **state)
 {
-    (void)state;
     struct rig rig = open_rig("torch:max_split_size_mb=32", UINT64_MAX);
     release(&rig, request(&rig, 60 * AR_MIB));
     (void)request(&rig, 20 * AR_MIB);
@@ -220,7 +207,6 @@ static void oversize_blocks(void **state)
 
 static void fraction_counts_device_requests(void **state)
 {
-    (void)state;
     struct rig rig = open_rig("torch:per_process_memory_fraction=0.5", 100 * AR_MIB);
     (void)request(&rig, 20 * AR_MIB);
     (void)request(&rig, 20 * AR_MIB);

@@ -8,17 +8,10 @@
  *   c                          releases the cache
  *
  * BYTES may end in K, M or G. Add rows here for a policy with known examples. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
+#include "tests/support/test.h"
 
 #define REQUESTS 64
 

@@ -1,20 +1,11 @@
 /* The BFC family compared with a simple model: chunks in an array by address, linear searches, and
  * the bins of the original. Random requests, frees, alignments, limits and refusals of the backing;
  * each address, each size and all totals must agree. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "allocators/policies/bfc/bfc.h"
 #include "tests/support/bfc_rig.h"
+#include "tests/support/test.h"
 
 #define MOST_CHUNKS  4096
 #define MODEL_BLOCKS 512
@@ -270,7 +261,6 @@ static void check_against_model(const struct setup *setup, uint64_t seed)
 
 static void test_growing(void **state)
 {
-    (void)state;
     const struct setup setup = {.spec = "growth:limit=96MiB",
                                 .limit = 96 * AR_MIB,
                                 .first = 2 * AR_MIB,
@@ -286,7 +276,6 @@ static void test_growing(void **state)
 
 static void test_growing_without_collection(void **state)
 {
-    (void)state;
     const struct setup setup = {.spec = "growth:framework=jax,limit=100000000",
                                 .limit = 100000000,
                                 .first = 2 * AR_MIB,
@@ -300,7 +289,6 @@ static void test_growing_without_collection(void **state)
 
 static void test_growing_on_a_small_device(void **state)
 {
-    (void)state;
     const struct setup setup = {.spec = "growth:limit=256MiB",
                                 .limit = 256 * AR_MIB,
                                 .first = 2 * AR_MIB,
@@ -315,7 +303,6 @@ static void test_growing_on_a_small_device(void **state)
 
 static void test_coalescing(void **state)
 {
-    (void)state;
     const struct setup setup = {.spec = "growth:limit=96MiB,coalesce=true,first_region=64KiB",
                                 .limit = 96 * AR_MIB,
                                 .first = 64 * AR_KIB,
@@ -331,7 +318,6 @@ static void test_coalescing(void **state)
 
 static void test_preallocating(void **state)
 {
-    (void)state;
     const struct setup setup = {.spec = "greedy:limit=64MiB,fragmentation_fraction=0.001",
                                 .limit = 64 * AR_MIB,
                                 .first = 64 * AR_MIB,
@@ -347,7 +333,6 @@ static void test_preallocating(void **state)
 /* Few sizes, so that many free blocks are equal and the address decides. */
 static void test_equal_sizes(void **state)
 {
-    (void)state;
     const struct setup setup = {.spec = "greedy:limit=64KiB",
                                 .limit = 64 * AR_KIB,
                                 .first = 64 * AR_KIB,

@@ -1,22 +1,12 @@
 /* The requirements of the contract, tested for every policy of policies.def on every kind of
  * memory. A new policy needs no tests for these. POLICY sets one spec instead. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "tests/support/amount.h"
 #include "tests/support/memories.h"
 #include "tests/support/op_script.h"
 #include "tests/support/policy_rig.h"
+#include "tests/support/test.h"
 
 #define CAP_BYTES (512 * AR_MIB)
 #define BLOCKS    48

@@ -1,16 +1,11 @@
 /* The exact search compared with brute force of two kinds: every offset for every block; and
  * placement at the lowest free offset in every order, which finds the optimum because the blocks of
  * an optimal plan can be placed again in the order of their offsets. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/planning/exact.h"
 #include "allocators/planning/orders.h"
 #include "tests/support/amount.h"
 #include "tests/support/planning_rig.h"
+#include "tests/support/test.h"
 
 #define MOST   16
 #define BLOCKS 7
@@ -92,7 +87,6 @@ static uint64_t every_offset(const struct packing *packing)
 
 static void finds_what_every_offset_finds(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     unsigned above = 0;
     ar_rng_seed(&rng, 1);
@@ -106,7 +100,6 @@ static void finds_what_every_offset_finds(void **state)
 
 static void keeps_alignments(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     unsigned above = 0;
     ar_rng_seed(&rng, 3);
@@ -124,7 +117,6 @@ static void keeps_alignments(void **state)
 /* Multiples of a unit have the same plans, scaled. */
 static void units_do_not_matter(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     ar_rng_seed(&rng, 6);
     for (int round = 0; round < 50; round++) {
@@ -140,7 +132,6 @@ static void units_do_not_matter(void **state)
 /* Larger problems, for which only the number of steps says whether it ends. */
 static void says_how_far_it_got(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     unsigned cut = 0, done = 0;
     ar_rng_seed(&rng, 4);
@@ -177,7 +168,6 @@ static void says_how_far_it_got(void **state)
 
 static void no_host_memory_keeps_a_plan(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     struct packing_block blocks[40];
     bool done = false;

@@ -1,17 +1,8 @@
 /* The kernel ops of embedding, gradient_tape and matmul_cache, in all variants: every operand
  * is a live block, every shape fits into its operands, and the keys do not grow with the steps. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/map.h"
 #include "tests/support/gen_rig.h"
+#include "tests/support/test.h"
 #include "workloads/trace/kernel_op_keys.h"
 
 struct follow {
@@ -135,7 +126,6 @@ static void every_kernel_of_a_tape_uses_live_blocks(void **state)
 {
     static const char *const biases[] = {"separate", "fused", "none"};
     static const char *const activations[] = {"none", "relu", "gelu"};
-    (void)state;
     for (int i = 0; i < 4 * 3 * 3 * 5 * 2 * 3; i++) {
         char name[256];
         struct follow f;
@@ -155,7 +145,6 @@ static void every_kernel_of_a_tape_uses_live_blocks(void **state)
 
 static void every_kernel_of_an_embedding_uses_live_blocks(void **state)
 {
-    (void)state;
     for (int i = 0; i < 4 * 5 * 2 * 2; i++) {
         char name[256];
         struct follow f;
@@ -172,7 +161,6 @@ static void every_kernel_of_an_embedding_uses_live_blocks(void **state)
 
 static void every_kernel_of_products_uses_live_blocks(void **state)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         char name[128];
         struct follow f;
@@ -192,7 +180,6 @@ static void keys_do_not_grow_with_the_steps(void **state)
         "embedding:tables=3,first=0,every=1,rows=1000,batches=64,bags=3,width=16,steps=%d",
         "matmul_cache:shapes=64;100,repeat=%d",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         uint32_t keys[2];
         for (int longer = 0; longer < 2; longer++) {

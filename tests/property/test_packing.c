@@ -1,15 +1,9 @@
 /* Offline placement compared with brute force: peaks counted for each moment, plans checked for
  * each pair, the lowest offset found by trying every one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/planning/packing.h"
 #include "allocators/planning/orders.h"
 #include "tests/support/planning_rig.h"
+#include "tests/support/test.h"
 
 #define BLOCKS 40
 #define ROUNDS 400
@@ -41,7 +35,6 @@ static void place_slowly(const struct packing_block *blocks, const uint32_t *ord
 
 static void places_at_the_lowest_gap(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     ar_rng_seed(&rng, 1);
     for (int round = 0; round < ROUNDS; round++) {
@@ -103,7 +96,6 @@ static uint64_t gap_by_sorting(const struct packing_block *blocks, const uint32_
 /* Many blocks, over a deep tree: short lives and long ones, with gaps and without. */
 static void places_many_at_the_lowest_gap(void **state)
 {
-    (void)state;
     static struct packing_block blocks[CROWD];
     static uint32_t order[CROWD];
     static uint64_t offsets[CROWD];
@@ -136,7 +128,6 @@ static void places_many_at_the_lowest_gap(void **state)
 /* A workload without frees: each block meets all others, but this must not take n^2 steps. */
 static void blocks_that_all_live_take_few_steps(void **state)
 {
-    (void)state;
     const uint32_t count = 70000;
     struct packing_block *blocks = calloc(count, sizeof *blocks);
     uint64_t *offsets = calloc(count, sizeof *offsets);
@@ -162,7 +153,6 @@ static void blocks_that_all_live_take_few_steps(void **state)
 
 static void the_best_order_is_the_lowest(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     ar_rng_seed(&rng, 2);
     unsigned different = 0;
@@ -192,7 +182,6 @@ static void the_best_order_is_the_lowest(void **state)
 
 static void no_host_memory_leaves_nothing_behind(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     struct packing_block blocks[BLOCKS];
     uint64_t offsets[BLOCKS];
@@ -216,7 +205,6 @@ static void no_host_memory_leaves_nothing_behind(void **state)
 
 static void refuses_what_is_no_block(void **state)
 {
-    (void)state;
     static const struct packing_block bad[] = {
         {.bytes = 0, .born = 0, .dies = 1},
         {.bytes = 1, .born = 1, .dies = 1},
@@ -241,7 +229,6 @@ static void refuses_what_is_no_block(void **state)
 /* Few and many keys, wide ones and ones that differ in one digit. */
 static void sorting_keeps_equals_in_order(void **state)
 {
-    (void)state;
     static struct keyed keys[2][3000];
     struct ar_rng rng;
     ar_rng_seed(&rng, 4);

@@ -4,16 +4,7 @@
  * placements, byte for byte.
  *
  * OPS sets the number of operations, SEED the seed, POLICY one spec instead of all policies. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
@@ -21,6 +12,7 @@
 #include "tests/support/memories.h"
 #include "tests/support/op_script.h"
 #include "tests/support/policy_rig.h"
+#include "tests/support/test.h"
 
 #define MOST_LIVE  4000
 #define MOST_BYTES (64 * AR_MIB)

@@ -1,20 +1,10 @@
 /* Random programs with private pools, side streams and releases, as snapshots that do not tell the
  * pools: whichever pools are found, the policy must come to every address with them. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "tests/support/amount.h"
 #include "tests/support/snapshot_layouts.h"
 #include "tests/support/snapshot_runs.h"
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 
 enum { EVENTS = 400, LIVE_MOST = 40 };
@@ -88,7 +78,6 @@ static void check_program(struct trace_rig *rig, const char *policy, uint64_t se
 static void pools_are_found_again(void **state)
 {
     struct trace_rig rig;
-    (void)state;
     trace_rig_open(&rig);
     for (uint64_t seed = 1; seed <= test_amount(60, 30); seed++) {
         write_program(rig.path[0], seed, false, seed % 2);
@@ -109,7 +98,6 @@ static void settings_are_followed(void **state)
         "torch:conf='expandable_segments:True,roundup_power2_divisions:8'",
     };
     struct trace_rig rig;
-    (void)state;
     trace_rig_open(&rig);
     for (uint64_t seed = 1; seed <= test_amount(15, 9); seed++)
         for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {

@@ -2,15 +2,9 @@
  * million events with 64 live blocks is written in each form, opened and pulled, and the resident
  * memory of this process does not grow. With a sanitizer, whose own memory is resident too, shorter
  * traces are only read back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 
@@ -126,19 +120,16 @@ static void length_costs_no_memory(enum trace_format format, bool compress, uint
 
 static void a_long_mapped_trace(void **state)
 {
-    (void)state;
     length_costs_no_memory(TRACE_FORMAT_BINARY, false, EVENTS);
 }
 
 static void a_long_packed_trace(void **state)
 {
-    (void)state;
     length_costs_no_memory(TRACE_FORMAT_BINARY, true, EVENTS / 4);
 }
 
 static void a_long_text(void **state)
 {
-    (void)state;
     length_costs_no_memory(TRACE_FORMAT_TEXT, false, EVENTS / 4);
 }
 

@@ -1,20 +1,11 @@
 /* The order of streams by the engine and by every policy, on a device that runs as late as allowed,
  * with verified contents; and that planted errors are found. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "sim/replay.h"
 #include "sim/experiment/session.h"
 #include "tests/support/late_device.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/workload.h"
 
@@ -112,7 +103,6 @@ static void every_policy(const char *name, struct trace_source *source, enum rep
 
 static void no_policy_gives_a_block_to_another_stream_too_early(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
         struct trace_source *source = tiny_trace(streams[i]);
         every_policy(streams[i], source, REPLAY_ORDERED);
@@ -124,7 +114,6 @@ static void no_policy_gives_a_block_to_another_stream_too_early(void **state)
 
 static void no_policy_on_workloads_of_several_streams(void **state)
 {
-    (void)state;
     static const char *const workloads[] = {
         "fsdp_runahead:steps=2",
         "stash_restore:steps=3",
@@ -143,7 +132,6 @@ static void no_policy_on_workloads_of_several_streams(void **state)
 
 static void no_policy_on_one_stream(void **state)
 {
-    (void)state;
     static const char *const workloads[] = {
         "random:events=3000,target=256MiB,max=24MiB",
         "gradient_tape:steps=2,layers=3,width=256,batches=64",
@@ -232,7 +220,6 @@ static void a_planted_race_is_found(void **state)
         "a,0,4096,1 r,0,0 a,1,4096 m,step", /* freed on another stream than it was used on */
         "a,0,4096 r,0 e,1,1 w,0,1 a,1,9,1", /* an order in the wrong direction */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof races / sizeof *races; i++) {
         struct outcome outcome;
         run_hasty(races[i], false, &outcome);
@@ -254,7 +241,6 @@ static void what_the_program_orders_is_no_race(void **state)
         "a,0,4096 r,0 e,1,0 w,1,1 a,1,4096,1 r,1 s", /* the other waits */
         "a,0,4096 u,0,1 r,0 s a,1,4096",             /* the host waits */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
         struct outcome outcome;
         run_hasty(fine[i], false, &outcome);
@@ -267,7 +253,6 @@ static void null_cannot_be_verified(void **state)
 {
     struct outcome outcome;
     struct trace_source *source = tiny_trace("a,0,8");
-    (void)state;
     assert_true(run("null", source, REPLAY_ORDERED, 1, true, &outcome));
     assert_int_equal(outcome.status, AR_UNSUPPORTED);
     trace_close(source);
@@ -287,7 +272,6 @@ static void kernels_work_on_their_blocks(void **state)
     static const char events[] = "a,0,4096 a,1,4096 k,0,5,op=copy,out=~1,in=0 "
                                  "k,0,5,op=set,out=0,type=i64 k,0,5 k,0,5,x=1 f,0";
     struct outcome outcome;
-    (void)state;
     count_of(events, false, &outcome);
     if (outcome.status != AR_OK)
         fail_msg("%s", outcome.error.text);
@@ -312,7 +296,6 @@ static void keys_that_cannot_be_stop_the_run(void **state)
         {"a,0,8 k,0,5,op=set,out=1", "event 1: its operand is block 1, which is not live"},
         {"a,0,8 f,0 k,0,5,op=set,out=~1", "event 2: its operand is block ~1, which is not live"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct outcome outcome;
         count_of(cases[i].events, false, &outcome);
@@ -325,7 +308,6 @@ static void keys_that_cannot_be_stop_the_run(void **state)
 static void blocks_are_touched_where_there_are_no_kernels(void **state)
 {
     struct outcome outcome;
-    (void)state;
     count_of("a,0,4096 a,1,0 p,2,8 f,0", false, &outcome);
     assert_int_equal(outcome.counts.touches, 2);
     count_of("a,0,4096 k,0,9 f,0", false, &outcome);
@@ -340,7 +322,6 @@ static void the_document_generators_work(void **state)
         "embedding:steps=12,tables=2,rows=1000,batches=64,bags=3",
         "matmul_cache:shapes=64;512,repeat=2",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++) {
         struct trace_source *source = open(workloads[i]);
         struct outcome outcome;

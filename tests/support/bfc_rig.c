@@ -1,15 +1,8 @@
 #include "tests/support/bfc_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/options.h"
 #include "allocators/spec.h"
+#include "tests/support/test.h"
 
 extern const struct ar_policy_ops greedy_policy, growth_policy, bfc_policy;
 

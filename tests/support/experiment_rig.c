@@ -1,11 +1,6 @@
 #include "tests/support/experiment_rig.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <string.h>
-
+#include "tests/support/test.h"
 #include "workloads/workload.h"
 
 void experiment_rig_over(struct experiment_rig *rig, const char *policy, const char *device,

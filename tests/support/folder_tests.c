@@ -1,15 +1,8 @@
 #include "tests/support/folder_tests.h"
 
-#include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <dirent.h>
 
 #define MOST_FILES 128
 

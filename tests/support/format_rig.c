@@ -1,12 +1,7 @@
 #include "tests/support/format_rig.h"
+
+#include "tests/support/test.h"
 #include "workloads/formats/formats.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 int format_rig_open(void **state)
 {

@@ -1,13 +1,6 @@
 #include "tests/support/gen_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests/support/test.h"
 #include "workloads/gen/gen.h"
 #include "workloads/trace/header.h"
 

@@ -1,16 +1,9 @@
 #include "tests/support/late_device.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/map.h"
 #include "allocators/base/rng.h"
 #include "tests/support/late_memory.h"
+#include "tests/support/test.h"
 #include "workloads/trace/event.h"
 
 enum late_kind { LATE_FILL, LATE_READ, LATE_WAIT };

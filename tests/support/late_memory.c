@@ -1,13 +1,7 @@
 #include "tests/support/late_memory.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/array.h"
+#include "tests/support/test.h"
 
 #define PHYSICAL_OF_HANDLES (UINT64_C(1) << 62) /* above every address */
 #define NOBODY              UINT64_MAX

@@ -1,12 +1,8 @@
 #include "tests/support/nsys_export.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <unistd.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <unistd.h>
 
 #include <sqlite3.h>
 

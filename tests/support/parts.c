@@ -1,15 +1,7 @@
 /* Runs a part of a test program's cases. With TEST_PART=K/N in the environment the group keeps each
  * N-th case, from the K-th on, so that the runner can run a long program as N tests side by side.
  * The linker puts this function in place of cmocka's (-Wl,--wrap). */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define CMOCKA_GROUP                                                                               \
     (const char *name, const struct CMUnitTest *const tests, const size_t count,                   \

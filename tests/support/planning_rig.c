@@ -1,12 +1,6 @@
 #include "tests/support/planning_rig.h"
 
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 struct packing_block *planning_rig_read(const char *path, size_t *count)
 {

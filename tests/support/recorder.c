@@ -3,19 +3,11 @@
  * policy polls its event, or when it waits for it. */
 #include "tests/support/recorder.h"
 
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 #define BLOCKS_MOST 4096
 

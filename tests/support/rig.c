@@ -1,11 +1,6 @@
 #include "tests/support/rig.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <string.h>
-
+#include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 
 static enum ar_status keep_row(void *argument, const struct replay_row *row, struct ar_error *error)

@@ -1,13 +1,6 @@
 #include "tests/support/sim.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 struct ar_device *sim_test_open(const char *spec)
 {

@@ -1,17 +1,7 @@
 /* How: one walk over the image puts values; three forms write them down. The keys of each layout
  * are those of PyTorch's torch/csrc/cuda/Module.cpp and memory_snapshot.cpp at that version. */
 #include "tests/support/snapshot_layouts.h"
-
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define KEYS_2_0  (LAYOUT_REQUESTED | LAYOUT_HISTORY)
 #define KEYS_2_1  (LAYOUT_REQUESTED | LAYOUT_POOLS | LAYOUT_ADDRESSES)

@@ -2,16 +2,8 @@
  * is given out again first. Stacks are drawn from 4096 that share 8192 frames. */
 #include "tests/support/snapshot_maker.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
+#include "tests/support/test.h"
 
 enum {
     CLASSES = 24,

@@ -1,16 +1,8 @@
 #include "tests/support/snapshot_runs.h"
 
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "sim/fidelity/fidelity.h"
 #include "tests/support/experiment_rig.h"
+#include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 
 static enum ar_status at_the_end(void *argument, const struct ar_policy *policy,

@@ -2,15 +2,9 @@
 #include "tests/support/trace_rig.h"
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/filter.h"
 

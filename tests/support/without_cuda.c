@@ -1,14 +1,9 @@
 #include "tests/support/without_cuda.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static void there_is_no_cuda_h(void **state)
 {
-    (void)state;
     skip();
 }
 

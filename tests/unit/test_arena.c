@@ -1,14 +1,7 @@
 /* The places of first fit for every block of a trace: live blocks never overlap, the arena ends at
  * the highest block, and a request without memory has no place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "sim/experiment/baseline.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/workload.h"
 
@@ -18,7 +11,6 @@ static void known_places(void **state)
     struct ar_error error;
     struct trace_source *source = tiny_trace("a,0,512 a,1,1000 a,2,0 a,3,9,space=pinned f,0 "
                                              "p,4,100 f,1 a,5,1536 k,0,1 r,4");
-    (void)state;
     if (arena_plan(&arena, source, &error) != AR_OK)
         fail_msg("%s", error.text);
     static const uint64_t wanted[] = {0, 512, ARENA_NOWHERE, ARENA_NOWHERE, 0, 512};
@@ -35,7 +27,6 @@ static void work_needs_the_arena(void **state)
     struct arena arena;
     struct ar_error error;
     struct trace_source *source = tiny_trace("a,0,512 k,0,1,op=set,out=0");
-    (void)state;
     assert_int_equal(arena_plan(&arena, source, &error), AR_OK);
     assert_true(arena.needed);
     arena_close(&arena);
@@ -70,7 +61,6 @@ static void live_blocks_lie_apart(void **state)
     static struct place live[SLOTS], scratch[SLOTS];
     static const char *const workloads[] = {"gradient_tape:steps=2",
                                             "random:events=2000,target=64MiB"};
-    (void)state;
     for (size_t w = 0; w < sizeof workloads / sizeof *workloads; w++) {
         struct arena arena;
         struct ar_error error;

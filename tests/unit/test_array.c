@@ -1,19 +1,12 @@
 /* Arrays that grow: items stay, the room doubles, and without memory nothing changes. Sorted
  * arrays: the first item above a value. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdlib.h>
-
 #include "allocators/base/array.h"
+#include "tests/support/test.h"
 
 static void items_stay_as_it_grows(void **state)
 {
     uint32_t *items = NULL;
     size_t room = 0;
-    (void)state;
     for (uint32_t i = 0; i < 1000; i++) {
         size_t before = room;
         items = ar_array_grow(items, i, &room, sizeof *items);
@@ -33,7 +26,6 @@ static void what_cannot_be_had_changes_nothing(void **state)
 {
     char *items = malloc(1);
     size_t room = SIZE_MAX / 2;
-    (void)state;
     assert_null(ar_array_grow(items, room, &room, 4));
     assert_int_equal(room, SIZE_MAX / 2);
     free(items);
@@ -50,7 +42,6 @@ static void the_first_above_is_found(void **state)
     static const uint64_t values[] = {0, 9, 10, 19, 20, 21, UINT64_MAX};
     static const size_t wanted[] = {0, 0, 1, 1, 3, 3, 4};
     const size_t key_at = offsetof(struct item, address);
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         assert_int_equal(ar_array_above(items, 4, sizeof *items, key_at, values[i]), wanted[i]);
     assert_int_equal(ar_array_above(NULL, 0, sizeof *items, key_at, 5), 0);
@@ -59,7 +50,6 @@ static void the_first_above_is_found(void **state)
 /* Values whose difference exceeds an int, equal values, and a single one. */
 static void values_are_put_in_order(void **state)
 {
-    (void)state;
     uint64_t values[] = {UINT64_MAX, 3, UINT64_C(1) << 40, 0, 3};
     static const uint64_t wanted[] = {0, 3, 3, UINT64_C(1) << 40, UINT64_MAX};
     ar_array_sort(values, 1);
@@ -70,7 +60,6 @@ static void values_are_put_in_order(void **state)
 
 static void an_array_reaches_an_index_with_zeros(void **state)
 {
-    (void)state;
     size_t count = 0;
     uint64_t *items = ar_array_reach(NULL, &count, 5, sizeof *items);
     assert_non_null(items);

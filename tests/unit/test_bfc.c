@@ -1,18 +1,10 @@
 /* The BFC family in addition to its goldens: limits, settings, alignment, two ends, failures of the
  * host and of the backing, the index, and the faults that validate finds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "allocators/policies/bfc/bfc.h"
 #include "tests/support/bfc_rig.h"
+#include "tests/support/test.h"
 
 static struct bfc *bfc_of(const struct bfc_rig *rig)
 {
@@ -31,7 +23,6 @@ static uint64_t limit_of(const char *spec, uint64_t total_bytes)
 
 static void test_limit_by_default(void **state)
 {
-    (void)state;
     assert_int_equal(limit_of("greedy", 80 * AR_GIB), 80 * AR_GIB - 1800 * AR_MIB);
     assert_int_equal(limit_of("greedy:compute_capability=8", 80 * AR_GIB),
                      80 * AR_GIB - 1536 * AR_MIB);
@@ -52,7 +43,6 @@ static void test_limit_by_default(void **state)
 
 static void test_limit_by_option(void **state)
 {
-    (void)state;
     assert_int_equal(limit_of("bfc:limit=3GiB,fraction=0.5", 80 * AR_GIB), 3 * AR_GIB);
     assert_int_equal(limit_of("bfc:fraction=0.5", 80 * AR_GIB), 40 * AR_GIB);
     assert_int_equal(limit_of("bfc:fraction=0.1,framework=jax", 85018542080), 8501854208);
@@ -63,7 +53,6 @@ static void test_limit_by_option(void **state)
 
 static void test_limit_of_unlimited_device(void **state)
 {
-    (void)state;
     assert_int_equal(limit_of("greedy", UINT64_MAX), (UINT64_C(1) << 60) - 1800 * AR_MIB);
     struct bfc_rig *rig = bfc_rig_open("growth", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, UINT64_C(1) << 59), 0);
@@ -76,7 +65,6 @@ static void test_limit_of_unlimited_device(void **state)
 
 static void test_nothing_fits_in_no_memory(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("growth", 0);
     assert_int_equal(bfc_rig_alloc(rig, 0, 1), BFC_RIG_FAILED);
     assert_int_equal(rig->backing.calls, 0);
@@ -85,7 +73,6 @@ static void test_nothing_fits_in_no_memory(void **state)
 
 static void test_back_off_ends(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=4096", 0);
     static const uint64_t attempts[] = {4096, 3840, 3584, 3328, 3072, 2816, 2560, 2304,
                                         2048, 1792, 1536, 1280, 1024, 768,  512,  256};
@@ -98,7 +85,6 @@ static void test_back_off_ends(void **state)
 
 static void test_first_region(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("growth:limit=1GiB,first_region=32MiB", UINT64_MAX);
     bfc_rig_alloc(rig, 0, 1);
     assert_int_equal(rig->backing.attempts[0], 32 * AR_MIB);
@@ -124,7 +110,6 @@ static void check_refused(const char *spec, bool adjacent, const char *part)
 
 static void test_contradictions(void **state)
 {
-    (void)state;
     check_refused("bfc:two_ended=true,growth=true", true, "two_ended");
     check_refused("growth:coalesce=true", false, "coalesce");
     check_refused("growth:two_ended=true", true, "two_ended");
@@ -144,7 +129,6 @@ static void check_setting(const char *spec, const char *expected)
 
 static void test_settings(void **state)
 {
-    (void)state;
     check_setting("growth", "TF_FORCE_GPU_ALLOW_GROWTH=true");
     check_setting("greedy:garbage_collection=false,system_memory=2GiB",
                   "TF_FORCE_GPU_ALLOW_GROWTH=false TF_ENABLE_GPU_GARBAGE_COLLECTION=false "
@@ -165,7 +149,6 @@ static void test_settings(void **state)
 
 static void test_alignment(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1MiB", UINT64_MAX);
     assert_int_equal(bfc_rig_alloc(rig, 0, 256), 0);
     assert_int_equal(bfc_rig_alloc_at(rig, 1, 1000, 4096, false), 4096);
@@ -181,7 +164,6 @@ static void test_alignment(void **state)
 
 static void test_alignment_skips_chunks_that_are_too_small(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1MiB", UINT64_MAX);
     bfc_rig_alloc(rig, 0, 256);
     bfc_rig_alloc(rig, 1, 1024); /* 256 to 1280: no room for 1024 at a multiple of 1024 */
@@ -198,7 +180,6 @@ static void test_alignment_skips_chunks_that_are_too_small(void **state)
 
 static void test_two_ends(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=4096,two_ended=true", UINT64_MAX);
     uint64_t lower = bfc_rig_alloc_at(rig, 0, 256, 0, false);
     uint64_t upper = bfc_rig_alloc_at(rig, 1, 256, 0, true);
@@ -211,7 +192,6 @@ static void test_two_ends(void **state)
 
 static void test_free_blocks_of_the_other_end_stay(void **state)
 {
-    (void)state;
     struct bfc_rig *rig =
         bfc_rig_open("greedy:limit=1024,two_ended=true,garbage_collection=false", UINT64_MAX);
     bfc_rig_alloc_at(rig, 0, 256, 0, false);
@@ -238,7 +218,6 @@ static struct bfc_rig *with_lower_free_blocks(const char *spec)
 
 static void test_order_and_split_of_free_blocks(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = with_lower_free_blocks("greedy:limit=1MiB,two_ended=true");
     assert_int_equal(bfc_rig_alloc(rig, 0, 768), 0);
     assert_int_equal(rig->blocks[0].granted_bytes, AR_KIB);
@@ -253,7 +232,6 @@ static void test_order_and_split_of_free_blocks(void **state)
 
 static void test_upper_end_takes_the_upper_part(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1MiB,two_ended=true", UINT64_MAX);
     uint64_t top = bfc_rig_alloc_at(rig, 0, 256, 0, true);
     uint64_t free_block = bfc_rig_alloc_at(rig, 1, 4096, 0, true);
@@ -273,7 +251,6 @@ static void test_upper_end_takes_the_upper_part(void **state)
 
 static void test_two_ends_at_random(void **state)
 {
-    (void)state;
     static const char *const specs[] = {
         "greedy:limit=256KiB,two_ended=true",
         "greedy:limit=256KiB,two_ended=true,lower_order=descending,upper_order=descending,"
@@ -327,7 +304,6 @@ static unsigned run_with_failures(struct bfc_rig *rig)
 
 static void test_host_memory_runs_out(void **state)
 {
-    (void)state;
     uint64_t calls = 1;
     for (uint64_t fail_at = 2; fail_at <= calls + 1; fail_at++) { /* call 1 is create */
         struct bfc_rig *rig = bfc_rig_open("growth:limit=32MiB", UINT64_MAX);
@@ -342,7 +318,6 @@ static void test_host_memory_runs_out(void **state)
 
 static void test_create_without_host_memory(void **state)
 {
-    (void)state;
     for (uint64_t fail_at = 1; fail_at <= 2; fail_at++) {
         struct fake_backing *backing = malloc(sizeof *backing);
         assert_non_null(backing);
@@ -361,7 +336,6 @@ static void test_create_without_host_memory(void **state)
 
 static void test_backing_refuses(void **state)
 {
-    (void)state;
     uint64_t calls = 1;
     for (uint64_t fail_at = 1; fail_at <= calls; fail_at++) {
         struct bfc_rig *rig = bfc_rig_open("growth:limit=32MiB", UINT64_MAX);
@@ -390,7 +364,6 @@ static unsigned depth_of(const struct ar_span *chunks, uint32_t node)
  * frees. */
 static void test_many_equal_free_blocks(void **state)
 {
-    (void)state;
     enum { FREE_BLOCKS = 65536 };
     for (unsigned order = 0; order < 3; order++) {
         struct bfc_rig *rig = bfc_rig_open("greedy:limit=1GiB", UINT64_MAX);
@@ -428,14 +401,12 @@ static uint64_t metadata_for(uint64_t scale)
 
 static void test_metadata(void **state)
 {
-    (void)state;
     assert_true(metadata_for(1) <= 96 * 1000);
     assert_true(metadata_for(100000) <= 96 * 1000); /* not in proportion to reserved bytes */
 }
 
 static void test_watch(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
     struct ar_policy_free_watch watch = {.unit_bytes = 3000};
     rig->policy->watch = &watch; /* validate compares it after each call */
@@ -456,7 +427,6 @@ static bool counts_ranges(void *argument, const struct ar_policy_range *range)
 
 static void test_walk(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
     for (unsigned i = 0; i < 20; i++)
         bfc_rig_alloc(rig, i, (i + 1) * 100000);
@@ -488,7 +458,6 @@ static void test_walk(void **state)
 
 static void test_validate_finds_it(void **state)
 {
-    (void)state;
     struct bfc_rig *rig = bfc_rig_open("growth:limit=64MiB", UINT64_MAX);
     for (unsigned i = 0; i < 40; i++)
         bfc_rig_alloc(rig, i, 4096);

@@ -1,14 +1,6 @@
 /* Out-of-memory dumps of TensorFlow and JAX: the words of each version of the allocator. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/support/format_rig.h"
+#include "tests/support/test.h"
 #include "workloads/formats/xla/bfc_log.h"
 
 #define XLA      "2025-01-05 09:48:28.754214: I external/xla/xla/tsl/framework/bfc_allocator.cc:1094] "
@@ -227,7 +219,6 @@ static void test_refused(void **state)
 
 static void test_sizes(void **state)
 {
-    (void)state;
     uint64_t slack;
     assert_int_equal(bfc_human_bytes("512B", &slack), 512);
     assert_int_equal(slack, 0);

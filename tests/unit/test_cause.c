@@ -1,12 +1,8 @@
 /* The ladder of causes, step by step, on a policy and a device that only have numbers; and that the
  * quick answer is the same. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include "sim/replay/cause.h"
 #include "tests/support/fake_device.h"
+#include "tests/support/test.h"
 
 /* 10 free for stream 1, 20 for others, 40 pending, 80 free on the device, of 1000 altogether;
  * 160 held by tenants, 320 outside. */
@@ -55,7 +51,6 @@ static void check(const struct fake_device *device, uint64_t limit_bytes, uint64
 
 static void each_step_adds_to_the_one_before(void **state)
 {
-    (void)state;
     struct fake_device *device = card();
     const struct ar_policy_request request = {.bytes = 81, .stream = 1};
     struct cause_ladder ladder;
@@ -80,7 +75,6 @@ static void each_step_adds_to_the_one_before(void **state)
 
 static void a_policy_at_its_limit_gets_nothing_of_others(void **state)
 {
-    (void)state;
     struct fake_device *device = card();
     check(device, 370, 30, REPLAY_CAUSE_FRAGMENTATION);
     check(device, 370, 31, REPLAY_CAUSE_PENDING);
@@ -95,7 +89,6 @@ static void a_policy_at_its_limit_gets_nothing_of_others(void **state)
 /* The device has enough free memory, but the policy does not use it: it is not counted. */
 static void a_rule_of_the_policys_own_is_capacity(void **state)
 {
-    (void)state;
     struct fake_device *device = fake_device_open(UINT64_MAX);
     check(device, 0, UINT64_C(1) << 59, REPLAY_CAUSE_CAPACITY);
     check(device, 0, 30, REPLAY_CAUSE_FRAGMENTATION);

@@ -1,19 +1,12 @@
 /* The decorators: they have the hooks of the policy inside, do what they say, and `checked` finds
  * each of its faults. The faults come from a decorator that spoils one result of the policy
  * inside. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "allocators/decorators/forward.h"
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"
+#include "tests/support/test.h"
 
 static struct fake_backing backing;
 
@@ -34,7 +27,6 @@ static void close_rig(struct policy_rig *rig)
 
 static void looks_like_the_inner(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     open_rig(&rig, "checked+limit(bytes=1GiB)+fault(n=99)+first-fit:limit=2MiB");
     const struct ar_policy_ops *inner = registry_find("first-fit");
@@ -67,7 +59,6 @@ static void looks_like_the_inner(void **state)
 
 static void limit_caps_granted(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     struct ar_policy_block block;
     struct ar_policy_stats stats;
@@ -92,7 +83,6 @@ static void limit_caps_granted(void **state)
 
 static void fault_refuses_the_nth(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     struct ar_policy_block block;
     open_rig(&rig, "fault(n=2)+direct");
@@ -170,7 +160,6 @@ static void reuse_on_another_stream(struct asked *asked, bool has_order)
 
 static void fault_forwards_order(void **state)
 {
-    (void)state;
     static struct asked asked;
     reuse_on_another_stream(&asked, true);
     assert_int_equal(asked.orders, 1);
@@ -185,7 +174,6 @@ static void fault_forwards_order(void **state)
 
 static void needed_options(void **state)
 {
-    (void)state;
     static const char *const specs[] = {"limit+null", "fault+null", "checked(every=0)+null"};
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         struct policy_rig rig;
@@ -266,7 +254,6 @@ static void open_liar(struct policy_rig *rig, enum lie lie)
 
 static void finds_each_lie(void **state)
 {
-    (void)state;
     static const char *const want[] = {
         [LIE_NONE] = "",
         [LIE_OVERLAP] = "overlaps the live one of 64 at 0",
@@ -298,7 +285,6 @@ static void finds_each_lie(void **state)
 
 static void finds_wrong_frees(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     struct ar_policy_block block;
     open_rig(&rig, "checked+first-fit");

@@ -1,17 +1,9 @@
 /* first-fit and best-fit on a backing whose allocations touch, compared with known answers. The
  * comments have the sums. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"
+#include "tests/support/test.h"
 
 static const char *const fits[] = {"first-fit", "best-fit"};
 #define FITS 2
@@ -48,7 +40,6 @@ static void close_rig(struct policy_rig *rig)
 /* Eight of 16, all freed, four of 32 fit into the same 128 MiB. */
 static void order_flip(void **state)
 {
-    (void)state;
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
         struct ar_policy_block blocks[8];
@@ -68,7 +59,6 @@ static void order_flip(void **state)
  * last one, 640. Two live: the arena is the result of alternating growth, 1872. */
 static void linear_ramp(void **state)
 {
-    (void)state;
     static const uint64_t want[] = {640, 1872};
     for (int f = 0; f < FITS; f++) {
         for (int live = 1; live <= 2; live++) {
@@ -90,7 +80,6 @@ static void linear_ramp(void **state)
  * is the sum, 16 * (2^9 - 1). */
 static void sawtooth(void **state)
 {
-    (void)state;
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
@@ -107,7 +96,6 @@ static void sawtooth(void **state)
 
 static void pool_boundary(void **state)
 {
-    (void)state;
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
@@ -122,7 +110,6 @@ static void pool_boundary(void **state)
  * capacity of 512 a failure although 256 MiB are free. */
 static void checkerboard(void **state)
 {
-    (void)state;
     for (int f = 0; f < FITS; f++) {
         for (int capped = 0; capped < 2; capped++) {
             struct policy_rig rig;
@@ -182,7 +169,6 @@ static uint64_t robson(struct policy_rig *rig, uint64_t m, uint64_t n)
 
 static void robson_table(void **state)
 {
-    (void)state;
     static const uint64_t table[][3] = {
         {1024, 16, 3057},   {1024, 64, 4033},    {1024, 256, 4865},    {4096, 64, 16321},
         {4096, 256, 20225}, {4096, 1024, 23553}, {16384, 1024, 97281},
@@ -201,7 +187,6 @@ static void robson_table(void **state)
  * fit the exact one. */
 static void which_free_block(void **state)
 {
-    (void)state;
     static const uint64_t sizes[] = {3 * AR_MIB, 2 * AR_MIB, 4 * AR_MIB};
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
@@ -225,7 +210,6 @@ static void which_free_block(void **state)
  * `wilderness` it counts as unlimited: it serves only if no other does, before the arena grows. */
 static void the_end_is_kept_for_last(void **state)
 {
-    (void)state;
     static const char *const specs[] = {"best-fit:granule=1", "best-fit:granule=1,wilderness=yes"};
     for (int kept = 0; kept < 2; kept++) {
         struct policy_rig rig;
@@ -244,7 +228,6 @@ static void the_end_is_kept_for_last(void **state)
 
 static void alignment(void **state)
 {
-    (void)state;
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
@@ -262,7 +245,6 @@ static void alignment(void **state)
 /* The limit is exact; a gap in the supply is not memory; trim releases the top. */
 static void limit_gap_and_trim(void **state)
 {
-    (void)state;
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
         char spec[64];
@@ -286,7 +268,6 @@ static void limit_gap_and_trim(void **state)
 
 static void trim_to_nothing(void **state)
 {
-    (void)state;
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
         open_rig(&rig, fits[f], UINT64_MAX);
@@ -307,7 +288,6 @@ static void trim_to_nothing(void **state)
 
 static void no_way_to_grow(void **state)
 {
-    (void)state;
     for (int f = 0; f < FITS; f++) {
         struct policy_rig rig;
         fake_backing_open(&backing, UINT64_MAX);

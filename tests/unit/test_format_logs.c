@@ -1,14 +1,6 @@
 /* Logs of requests and frees (RMM, STAlloc, Umpire): their rows as events, the report, errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/support/format_rig.h"
+#include "tests/support/test.h"
 
 /* ---- RMM ----------------------------------------------------------------------------- */
 

@@ -1,14 +1,6 @@
 /* MiniMalloc's lifetimes: columns, order, the offsets of a solution, errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/support/format_rig.h"
+#include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 
 #define HEAD "id,lower,upper,size\n"
@@ -64,7 +56,6 @@ static void hints_are_left_out_and_said(void **state)
 /* The peak of the shipped problem equals the sum of its rows, moment by moment. */
 static void a_published_problem_has_its_peak(void **state)
 {
-    (void)state;
     struct trace_source *source;
     struct ar_error error;
     if (trace_open("tests/golden/data/minimalloc/A.1048576.csv", &source, &error) != AR_OK)

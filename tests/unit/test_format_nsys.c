@@ -1,17 +1,10 @@
 /* Exports of Nsight Systems: memory, kernels and streams; older versions; errors; and
  * databases that want more than to be read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "tests/support/format_rig.h"
 #include "tests/support/nsys_export.h"
+#include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])

@@ -1,18 +1,10 @@
 /* The workloads with a known answer, replayed with real policies on a backing whose allocations are
  * adjacent: the reserved bytes are known. The sums are derived in known_answer.md. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/gen_rig.h"
 #include "tests/support/policy_rig.h"
+#include "tests/support/test.h"
 #include "workloads/gen/gen.h"
 
 #define SLOTS 65536
@@ -71,7 +63,6 @@ static struct played play(const char *workload, const char *policy, uint64_t cap
 
 static void both_fits(void **state)
 {
-    (void)state;
     static const struct {
         const char *workload;
         uint64_t arena_mib, live_mib;
@@ -97,7 +88,6 @@ static void both_fits(void **state)
 
 static void growth(void **state)
 {
-    (void)state;
     assert_int_equal(play("order_flip", "growth", UINT64_MAX).peak_reserved_bytes, 256 * AR_MIB);
     assert_int_equal(play("pool_boundary", "growth", UINT64_MAX).peak_reserved_bytes, 2 * AR_MIB);
     assert_int_equal(play("linear_ramp", "growth", UINT64_MAX).peak_reserved_bytes, 2032 * AR_MIB);
@@ -109,7 +99,6 @@ static void growth(void **state)
 /* The textbook fits reach Robson's bound exactly. */
 static void robson(void **state)
 {
-    (void)state;
     static const struct {
         const char *workload;
         uint64_t units;
@@ -132,7 +121,6 @@ static void robson(void **state)
 /* Half of 512 MiB is free and the largest free block has 8. */
 static void checkerboard_at_capacity(void **state)
 {
-    (void)state;
     for (int fit = 0; fit < 2; fit++) {
         struct played played = play("checkerboard", fit ? "best-fit" : "first-fit", 512 * AR_MIB);
         assert_int_equal(played.failures, 1);
@@ -144,7 +132,6 @@ static void checkerboard_at_capacity(void **state)
 /* Growth by 1.5 reuses its own memory, growth by 2 never does. */
 static void sawtooth_factors(void **state)
 {
-    (void)state;
     struct played half = play("sawtooth:factor=1.5,to=1GiB", "best-fit", UINT64_MAX);
     struct played twice = play("sawtooth:factor=2,to=1GiB", "best-fit", UINT64_MAX);
     assert_int_equal(twice.peak_reserved_bytes, 16 * 127 * AR_MIB);
@@ -156,7 +143,6 @@ static void sawtooth_factors(void **state)
 
 static void all_are_listed(void **state)
 {
-    (void)state;
     size_t count = 0;
     for (const struct gen_ops *ops; (ops = gen_at(count)) != NULL; count++) {
         assert_ptr_equal(gen_find(ops->name), ops);
@@ -175,7 +161,6 @@ static void all_are_listed(void **state)
 /* A second pass gives the same events; another seed gives others. */
 static void same_again(void **state)
 {
-    (void)state;
     struct ar_error error = {""};
     for (size_t i = 0; gen_at(i); i++) {
         struct trace_source *source = gen_rig_open(gen_at(i)->name);
@@ -210,7 +195,6 @@ static void same_again(void **state)
 
 static void random_holds_its_target(void **state)
 {
-    (void)state;
     struct trace_source *source =
         gen_rig_open("random:events=20000,min=1KiB,max=1MiB,target=32MiB");
     gen_rig_pull(source, &sums);
@@ -229,7 +213,6 @@ static void random_holds_its_target(void **state)
 
 static void refused(void **state)
 {
-    (void)state;
     static const struct gen_rig_refusal cases[] = {
         {"order_flop", "order_flip"},
         {"linear_ramp:stpes=3", "steps"},

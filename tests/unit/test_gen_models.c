@@ -1,17 +1,8 @@
 /* The three generators that imitate programs: their memory is as their pages derive it, and
  * their options work. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/gen_rig.h"
+#include "tests/support/test.h"
 #include "workloads/gen/eager.h"
 #include "workloads/gen/embedding_table.h"
 
@@ -29,7 +20,6 @@ static void pull(const char *text, struct gen_rig_sums *into)
 /* Ten steps of dense layers, then tables. */
 static void embedding_grows_late_and_fast(void **state)
 {
-    (void)state;
     pull("embedding", &sums);
     assert_int_equal(sums.steps, 60);
     uint64_t before = sums.step_live_bytes[9] - sums.step_live_bytes[0];
@@ -44,7 +34,6 @@ static void embedding_grows_late_and_fast(void **state)
  * holds R x 256 bytes, and as many again for each value of state. */
 static void embedding_state_is_lazy(void **state)
 {
-    (void)state;
     static const char base[] = "embedding:first=3,tables=1,growth=0,rows='100000',sparse='1',"
                                "batches='64',bags='2',steps=5,optimizer=";
     const uint64_t table = 100000 * 64 * 4;
@@ -64,7 +53,6 @@ static void embedding_state_is_lazy(void **state)
 /* A dense gradient has the table's size; a sparse one that of the rows looked up. */
 static void embedding_gradients(void **state)
 {
-    (void)state;
     pull("embedding:first=0,tables=1,growth=0,rows='100000',sparse='0',batches='64',bags='2',"
          "steps=1,optimizer=none",
          &sums);
@@ -79,7 +67,6 @@ static void embedding_gradients(void **state)
 /* A growing table has a row for each id seen, and not more than the factor times that. */
 static void embedding_growth(void **state)
 {
-    (void)state;
     const char *specs[] = {
         "embedding:first=0,tables=1,rows='1000000',start=1000,growth=2,sparse='1',"
         "batches='4096',bags='10',optimizer=none,steps=50",
@@ -100,7 +87,6 @@ static void embedding_growth(void **state)
 
 static void embedding_types(void **state)
 {
-    (void)state;
     static const struct {
         const char *type;
         uint64_t row;
@@ -121,7 +107,6 @@ static void embedding_types(void **state)
 /* Figures of the libraries, for n ids, and of a sum of 2048 rows. */
 static void scratch_sizes(void **state)
 {
-    (void)state;
     assert_int_equal(embedding_sort_scratch(2048), 1);
     /* 8 x 256 bins of 8, keys and values again, 6 tiles of 1024, counters, alignment. */
     assert_int_equal(embedding_sort_scratch(26624), 16384 + 2 * 26624 * 8 + 6 * 1024 + 256 + 255);
@@ -153,7 +138,6 @@ static const uint64_t tape_library = 2 * EAGER_WORKSPACE_BYTES;
  * sheets to differentiate the squares. */
 static void tape_peak(void **state)
 {
-    (void)state;
     pull(TAPE, &sums);
     uint64_t expected = tape_library + tape_weights + 11 * tape_sheet + 8;
     assert_int_equal(sums.step_peak_bytes[2], expected);
@@ -164,7 +148,6 @@ static void tape_peak(void **state)
 /* With segments of two layers the forward pass keeps two outputs of five. */
 static void tape_recompute(void **state)
 {
-    (void)state;
     pull(TAPE, &sums);
     pull(TAPE ",recompute=2", &other);
     assert_int_equal(sums.step_peak_bytes[2] - other.step_peak_bytes[2], 3 * tape_sheet);
@@ -179,7 +162,6 @@ static void tape_recompute(void **state)
 /* A persistent tape still holds five outputs and the difference between steps. */
 static void tape_persistent(void **state)
 {
-    (void)state;
     pull(TAPE, &sums);
     pull(TAPE ",persistent=yes", &other);
     assert_int_equal(other.step_live_bytes[2] - sums.step_live_bytes[2], 6 * tape_sheet);
@@ -187,7 +169,6 @@ static void tape_persistent(void **state)
 
 static void tape_accumulation(void **state)
 {
-    (void)state;
     pull(TAPE, &sums);
     pull(TAPE ",accumulate=3", &other);
     assert_int_equal(other.step_live_bytes[2], sums.step_live_bytes[2]);
@@ -199,7 +180,6 @@ static void tape_accumulation(void **state)
 /* Bytes per weight: its own, and float32 master copy and state. */
 static void tape_optimizers_and_types(void **state)
 {
-    (void)state;
     static const struct {
         const char *options;
         uint64_t bytes;
@@ -226,7 +206,6 @@ static void tape_optimizers_and_types(void **state)
 /* Lists are followed in turn: 8, then 24 rows. */
 static void tape_lists(void **state)
 {
-    (void)state;
     pull("gradient_tape:layers=1,width=64,batches='2;3',lengths='4;8',draw=cycle,bias=none,"
          "optimizer=none,dtype=float32,steps=4",
          &sums);
@@ -247,7 +226,6 @@ static void tape_lists(void **state)
 /* With all options every block is freed at the end, except the libraries' workspaces. */
 static void tape_leaves_only_workspaces(void **state)
 {
-    (void)state;
     static const char *const activations[] = {"none", "relu", "gelu"};
     static const char *const biases[] = {"separate", "fused", "none"};
     static const char *const types[] = {"float32", "float16", "bfloat16", "int8"};
@@ -267,7 +245,6 @@ static void tape_leaves_only_workspaces(void **state)
 
 static void embedding_leaves_only_workspaces(void **state)
 {
-    (void)state;
     static const char *const optimizers[] = {"none", "sgd", "momentum", "adagrad", "adam"};
     static const char *const types[] = {"float32", "float16", "bfloat16", "int8"};
     for (unsigned i = 0; i < 5 * 4 * 3; i++) {
@@ -288,7 +265,6 @@ static void embedding_leaves_only_workspaces(void **state)
  * stays. */
 static void matmul_first_uses(void **state)
 {
-    (void)state;
     pull("matmul_cache:shapes='256;512;256',repeat=2,probes=4,kept=3MiB,module=5MiB,"
          "context=100MiB",
          &sums);
@@ -307,7 +283,6 @@ static void matmul_first_uses(void **state)
 /* Two inputs and two products of a step, and the third input of the step before. */
 static void matmul_peak(void **state)
 {
-    (void)state;
     pull("matmul_cache:shapes='2048',repeat=3,probes=0,kept=0,module=0,context=0", &sums);
     assert_int_equal(sums.step_peak_bytes[2], 5 * UINT64_C(2048) * 2048 * 4 + 32 * AR_MIB);
     assert_int_equal(sums.outside_bytes, 0);

@@ -1,17 +1,8 @@
 /* The generators that imitate reported problems: their memory is as their pages derive it, their
  * options work, and those with several streams are the same in both forms of a trace. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/gen_rig.h"
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 #include "workloads/gen/eager.h"
@@ -29,7 +20,6 @@ static void pull(const char *text, struct gen_rig_sums *into)
 /* Medium by default: a table of all policies takes seconds. */
 static void defaults_are_medium(void **state)
 {
-    (void)state;
     static const char *const workloads[] = {
         "rnn_buckets",   "varlen_transformer", "fsdp_runahead", "jitter_batch",
         "stash_restore", "gnn_minibatch",      "kv_concat",     "kv_paged"};
@@ -47,7 +37,6 @@ static void defaults_are_medium(void **state)
 
 static void rnn_peak(void **state)
 {
-    (void)state;
     const uint64_t T = 40, B = 256, H = 1536, L = 2, V = 20000, v = 4;
     uint64_t weights = 2 * V * H * v + L * (8 * H * H + 4 * H) * v;
     uint64_t expected = weights + 7 * T * L * B * H * v + 2 * T * B * H * v + 3 * T * B * V * v +
@@ -68,7 +57,6 @@ static void rnn_peak(void **state)
  * attention in 16 bits, 34 s b h + 4 a s b with flash. */
 static void transformer_saves_the_known_bytes(void **state)
 {
-    (void)state;
     const uint64_t s = 512, b = 4, h = 1024, a = 16;
     const uint64_t weights = 2 * (12 * h * h + 4 * h);
     const uint64_t saved[] = {34 * s * b * h + 4 * a * s * b, 34 * s * b * h + 5 * a * s * s * b,
@@ -88,7 +76,6 @@ static void transformer_saves_the_known_bytes(void **state)
 
 static void transformer_state(void **state)
 {
-    (void)state;
     pull("varlen_transformer:steps=2,layers=1,hidden=64,ffn=256,vocabulary=100,batch=1,"
          "lengths='32'",
          &sums);
@@ -106,7 +93,6 @@ static void transformer_state(void **state)
 
 static void fsdp_live_and_order(void **state)
 {
-    (void)state;
     pull("fsdp_runahead", &sums);
     /* 32 shards of 32 MiB, 32 activations, two gathered layers and a gradient, when the
      * backward pass begins. */
@@ -128,7 +114,6 @@ static void fsdp_live_and_order(void **state)
 
 static void crumbs_are_the_reported_ones(void **state)
 {
-    (void)state;
     pull("giant_then_crumbs", &sums);
     assert_int_equal(sums.peak_live_bytes, UINT64_C(11643387904) + 499214336);
     assert_int_equal(sums.step_live_bytes[0], 499214336);
@@ -142,7 +127,6 @@ static void crumbs_are_the_reported_ones(void **state)
 
 static void seven_events(void **state)
 {
-    (void)state;
     pull("a_b_a", &sums);
     assert_int_equal(sums.events, 7);
     assert_int_equal(sums.peak_live_bytes, 7 * AR_GIB);
@@ -157,7 +141,6 @@ static void seven_events(void **state)
 
 static void batches_lie_in_their_range(void **state)
 {
-    (void)state;
     pull("jitter_batch", &sums);
     assert_int_equal(sums.steps, 1000);
     assert_int_equal(sums.events, 1000 * 13);
@@ -176,7 +159,6 @@ static void batches_lie_in_their_range(void **state)
 
 static void tables_come_back(void **state)
 {
-    (void)state;
     static const char *const variants[] = {"reverse", "interleaved", "side"};
     const uint64_t tables = (768 + 720 + 672 + 624) * AR_MIB;
     for (unsigned i = 0; i < 3; i++) {
@@ -210,7 +192,6 @@ static int by_size(const void *a, const void *b)
 /* Without spread all steps are equal; with it the peaks of the steps spread about that value. */
 static void samples_are_log_normal(void **state)
 {
-    (void)state;
     pull("gnn_minibatch:node_sigma=0,degree_sigma=0,steps=5", &other);
     assert_int_equal(other.step_peak_bytes[4], other.step_peak_bytes[3]);
     uint64_t fixed = other.step_peak_bytes[4];
@@ -228,7 +209,6 @@ static void samples_are_log_normal(void **state)
 
 static void caches_hold_their_tokens(void **state)
 {
-    (void)state;
     /* 3 sequences, 2 layers, 4 heads of 32 16-bit values: 256 bytes a token and layer. */
     static const char load[] =
         "rounds=2,batch=3,layers=2,kv_heads=4,head=32,prompts='10',answers='6'";
@@ -255,7 +235,6 @@ static void caches_hold_their_tokens(void **state)
 
 static void refused(void **state)
 {
-    (void)state;
     static const struct gen_rig_refusal cases[] = {
         {"giant_then_crumbs:total=1GiB,giant=1GiB", "below giant"},
         {"stash_restore:alive=61", "alive"},
@@ -276,7 +255,6 @@ static void refused(void **state)
 
 static void seeds_differ(void **state)
 {
-    (void)state;
     static const char *const drawn[] = {"varlen_transformer:steps=3", "jitter_batch:steps=9",
                                         "gnn_minibatch:steps=3", "kv_concat:rounds=1",
                                         "kv_paged:rounds=1"};

@@ -1,12 +1,6 @@
 /* Rows of one cause become one: by policy, by figure, and what stays a row. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "bench/regress/verdict.h"
+#include "tests/support/test.h"
 
 static void a_policy_and_a_figure_take_their_rows(void **state)
 {
@@ -22,7 +16,6 @@ static void a_policy_and_a_figure_take_their_rows(void **state)
     struct groups groups;
     struct ar_error error;
     char text[800];
-    (void)state;
     assert_int_equal(groups_make(&groups, items, sizeof items / sizeof *items, &error), AR_OK);
     assert_int_equal(groups.count, 5);
     assert_int_equal(groups.folded, 9);
@@ -51,7 +44,6 @@ static void what_has_no_size_is_the_worst(void **state)
                                               {0, "torch", "c", "calls", 9}};
     struct groups groups;
     struct ar_error error;
-    (void)state;
     assert_int_equal(groups_make(&groups, items, 4, &error), AR_OK);
     assert_int_equal(groups.count, 1);
     assert_int_equal(groups.items[0].worst, 1);
@@ -65,7 +57,6 @@ static void few_rows_and_none_stay_what_they_are(void **state)
                                               {0, "torch", "c", "calls", 0.4}};
     struct groups groups;
     struct ar_error error;
-    (void)state;
     assert_int_equal(groups_make(&groups, items, 3, &error), AR_OK);
     assert_int_equal(groups.count, 3);
     assert_int_equal(groups.folded, 0);

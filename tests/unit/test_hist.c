@@ -1,12 +1,7 @@
 /* The histogram compared with a sorted array: quantiles within the stated error, exact extremes. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <stdlib.h>
-
 #include "allocators/base/hist.h"
 #include "allocators/base/rng.h"
+#include "tests/support/test.h"
 
 #define COUNT 20000
 
@@ -18,7 +13,6 @@ static int by_size(const void *left, const void *right)
 
 static void buckets_tile_all_numbers(void **state)
 {
-    (void)state;
     assert_int_equal(ar_hist_bucket_least(0), 0);
     for (uint32_t i = 0; i + 1 < AR_HIST_BUCKETS; i++) {
         uint64_t least = ar_hist_bucket_least(i), most = ar_hist_bucket_most(i);
@@ -33,7 +27,6 @@ static void buckets_tile_all_numbers(void **state)
 
 static void quantiles_lie_within_the_stated_error(void **state)
 {
-    (void)state;
     static const double fractions[] = {0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1};
     struct ar_hist *hist = calloc(1, sizeof *hist);
     uint64_t *values = malloc(COUNT * sizeof *values);
@@ -59,7 +52,6 @@ static void quantiles_lie_within_the_stated_error(void **state)
 
 static void small_numbers_are_exact(void **state)
 {
-    (void)state;
     struct ar_hist *hist = calloc(1, sizeof *hist);
     for (uint64_t value = 1; value <= 100; value++)
         ar_hist_add(hist, value, 1);
@@ -72,7 +64,6 @@ static void small_numbers_are_exact(void **state)
 
 static void merging_is_adding(void **state)
 {
-    (void)state;
     struct ar_hist *all = calloc(1, sizeof *all), *left = calloc(1, sizeof *left),
                    *right = calloc(1, sizeof *right);
     struct ar_rng rng;

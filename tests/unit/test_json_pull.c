@@ -1,15 +1,5 @@
 /* The pull parser: tokens, passing over, places, bounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/io/json_pull.h"
 
@@ -78,7 +68,6 @@ static void refused(const char *json, const char *words)
 
 static void test_tokens(void **state)
 {
-    (void)state;
     expect("{}", "{}$");
     expect(" [ ] \n", "[]$");
     expect("\xef\xbb\xbf[1,-2.5e+3,0, \"\"]", "[n(1)n(-2.5e+3)n(0)s()]$");
@@ -90,7 +79,6 @@ static void test_tokens(void **state)
 
 static void test_escapes(void **state)
 {
-    (void)state;
     expect("[\"a\\\"\\\\\\/\\b\\f\\n\\r\\tb\"]", "[s(a\"\\/\b\f\n\r\tb)]$");
     expect("[\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00\"]",
            "[s(A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80)]$");
@@ -104,7 +92,6 @@ static void test_escapes(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     static const char *const cut[] = {
         "",      "[",       "{",        "{\"a\"",    "{\"a\":", "[1",       "[1,",
         "[\"ab", "[\"ab\\", "[\"\\u00", "{\"a\":1,", "[tru",    "{\"a\":{", "[\"\\ud83d\\"};
@@ -129,7 +116,6 @@ static void test_refused(void **state)
 
 static void test_bounds(void **state)
 {
-    (void)state;
     enum { MANY = 1000000 };
     char *text = malloc(MANY + 16);
     assert_non_null(text);
@@ -166,7 +152,6 @@ static void test_bounds(void **state)
 
 static void test_passing_over(void **state)
 {
-    (void)state;
     static const char json[] =
         "{\"a\": {\"x\": [\"}\\\"]\", {\"y\": nan}]}, \"b\":\n\"s\\\\\", \"c\": -inf, "
         "\"d\": [1, 2, [3]], \"e\": 5}";
@@ -197,7 +182,6 @@ static void test_passing_over(void **state)
 /* Whatever byte the window ends at, tokens are the same. */
 static void test_windows(void **state)
 {
-    (void)state;
     static const char tail[] = "{\"k\\u00e9y\":[12.5,\"a\\\\b\\ud83d\\ude00\",true]}]";
     static const char wanted[] = "{k(k\xc3\xa9y)[n(12.5)s(a\\b\xf0\x9f\x98\x80)t]}]$";
     enum { WINDOW = 1 << 16, ROOM = WINDOW + 64 };
@@ -223,7 +207,6 @@ static void test_windows(void **state)
 
 static void test_numbers(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         int digits;

@@ -1,22 +1,12 @@
 /* The keys of a kernel op: reading and writing them, and their new block names when a trace is
  * rewritten. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/trace/filter.h"
 #include "workloads/trace/kernel_op_keys.h"
 
 static void texts_that_are_read_are_written(void **state)
 {
-    (void)state;
     static const char *const texts[] = {
         "op=matmul,out=~1,in=~2+14,shape=4992x2048x2048,type=bf16",
         "op=set,out=0",
@@ -42,7 +32,6 @@ static void texts_that_are_read_are_written(void **state)
 
 static void a_kernel_without_an_operation_has_no_kernel_op(void **state)
 {
-    (void)state;
     static const char *const texts[] = {NULL, "", "x=1", "opera=7,outer=3"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct trace_kernel_op kernel_op;
@@ -54,7 +43,6 @@ static void a_kernel_without_an_operation_has_no_kernel_op(void **state)
 
 static void invalid_keys_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *says;
     } cases[] = {
@@ -84,7 +72,6 @@ static void invalid_keys_are_refused(void **state)
 
 static void references_count_back_from_the_latest_request(void **state)
 {
-    (void)state;
     uint64_t id;
     assert_true(trace_kernel_op_id((struct trace_reference){true, 1}, 5, &id));
     assert_int_equal(id, 4);
@@ -105,7 +92,6 @@ static const char two_steps[] = HEAD "a,0,100\na,1,100\nk,0,5,x=1,op=set,out=~1\
 static void a_filter_gives_blocks_their_new_names(void **state)
 {
     struct trace_rig rig;
-    (void)state;
     trace_rig_open(&rig);
     trace_rig_filtered(&rig, two_steps, &(struct trace_filter_options){0}, two_steps);
     /* Only the second step: block 0 stays 0, 2 and 3 become 1 and 2. */
@@ -126,7 +112,6 @@ static void a_merge_gives_blocks_their_new_names(void **state)
     struct trace_rig rig;
     struct ar_error error;
     struct trace_source *sources[2] = {NULL, NULL}, *merged = NULL;
-    (void)state;
     trace_rig_open(&rig);
     for (int i = 0; i < 2; i++)
         if (trace_rig_text(&rig, HEAD "a,0,8\na,1,8\nk,0,5,op=copy,out=0,in=~1\n", &sources[i],

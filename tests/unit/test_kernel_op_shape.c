@@ -1,15 +1,8 @@
 /* What works cover once they are cut to their operands: shapes that fit and shapes that do not,
  * operands that are not there or lie askew, odd sizes, lengths beyond 64 bits, elements of 1, 2, 4
  * and 8 bytes. Expected values are worked out by hand. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "sim/kernel_shape.h"
+#include "tests/support/test.h"
 
 /* An operand of so many bytes, and one that lies so many bytes behind an aligned address. */
 #define OF(count)                                                                                  \
@@ -52,7 +45,6 @@ struct row {
 /* m, n, k, pitch */
 static void products(void **state)
 {
-    (void)state;
     static const struct row rows[] = {
         {WORK(matmul, BF16, 2, 100, 20, 30, OF(4000), {OF(6000), OF(1200)}), {100, 20, 30, 30}},
         /* the left one has 10 rows; the right one 10, then 29 and a part; out 5 */
@@ -84,7 +76,6 @@ static void products(void **state)
 /* elements, bytes of each operand, how many inputs, which */
 static void elements(void **state)
 {
-    (void)state;
     static const struct row rows[] = {
         {WORK(elementwise, F32, 2, 0, 0, 0, OF(400), {OF(800), OF(404)}), {100, 400, 2, 0, 1}},
         {WORK(elementwise, I64, 2, 5, 2, 0, OF(400), {NONE, OF(800)}), {10, 80, 1, 1}},
@@ -111,7 +102,6 @@ static void elements(void **state)
 /* rows, columns, pitch */
 static void sums(void **state)
 {
-    (void)state;
     static const struct row rows[] = {
         {WORK(reduce, BF16, 1, 1000, 64, 0, OF(128), {OF(128000)}), {1000, 64, 64}},
         {WORK(reduce, BF16, 1, 1000, 64, 0, OF(127), {OF(127999)}), {999, 63, 64}},
@@ -187,7 +177,6 @@ static void check_rows(const struct row *rows, size_t count,
 
 static void rows_that_move(void **state)
 {
-    (void)state;
     check_rows(gathers, COUNT_OF(gathers), kernel_shape_gather);
     check_rows(scatters, COUNT_OF(scatters), kernel_shape_scatter_add);
 }
@@ -195,7 +184,6 @@ static void rows_that_move(void **state)
 /* of a copy, of a set of the same */
 static void bytes(void **state)
 {
-    (void)state;
     static const struct row rows[] = {
         {WORK(copy, F32, 1, 0, 0, 0, OF(400), {OF(300)}), {300, 400}},
         {WORK(copy, F32, 1, 0, 0, 0, ASKEW(1, 7), {ASKEW(3, 9)}), {7, 7}},
@@ -217,7 +205,6 @@ static void bytes(void **state)
 
 static void units(void **state)
 {
-    (void)state;
     assert_int_equal(kernel_shape_element_bytes(AR_DEVICE_F32), 4);
     assert_int_equal(kernel_shape_element_bytes(AR_DEVICE_TF32), 4);
     assert_int_equal(kernel_shape_element_bytes(AR_DEVICE_F16), 2);

@@ -1,20 +1,12 @@
 /* Times of kernel ops on the simulated device: the two limits of an operation, by its shape and its
  * operands; and that a run and its baseline use them as the lengths of kernels. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "sim/experiment/baseline.h"
 #include "sim/sim_device/kernel_limits.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 
 /* An operand of that size. */
@@ -25,7 +17,6 @@
 
 static void what_bounds_a_work(void **state)
 {
-    (void)state;
     static const struct {
         struct ar_kernel_op op;
         struct sim_kernel_limit limits[3]; /* the end has size 0 */
@@ -125,7 +116,6 @@ static struct ar_device *device_of(const char *text)
  * points, it is not known. */
 static void the_longer_of_both(void **state)
 {
-    (void)state;
     struct ar_device *device = device_of(HEAD "work: gather 1000 100\nwork: gather 100000 10000\n"
                                               "work: gather_rows 10 300\nwork: reduce 64 7\n");
     struct ar_kernel_op op = {

@@ -1,16 +1,8 @@
 /* Kineto traces: small ones written here, generated ones compared with their generator, and the one
  * recorded example. With arguments, BYTES FILE [MEMORY_EVERY], it writes a large one instead, to
  * measure the reader with by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/support/kineto_maker.h"
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/import_report.h"
@@ -78,7 +70,6 @@ static void refused(const char *json, const char *words)
 
 static void test_by_address(void **state)
 {
-    (void)state;
     expect("{\"schemaVersion\":1,\"traceEvents\":[" MEMORY("4096", "512", "1.5")
                MEMORY("8192", "1024", "2") MEMORY("4096", "-512", "3.001")
                    MEMORY("4096", "2048", "4") LAST "]}",
@@ -89,7 +80,6 @@ static void test_by_address(void **state)
 
 static void test_array_alone_and_sorted(void **state)
 {
-    (void)state;
     expect("[" MEMORY("1024", "-512", "\"9\"") MEMORY("1024", "512", "\"7.25\"") LAST "]",
            "t,0\na,0,512\n!,alloc,1024\nt,1750\nf,0\n",
            (const char *[]){"1 events follow later ones in the file", NULL});
@@ -97,14 +87,12 @@ static void test_array_alone_and_sorted(void **state)
 
 static void test_live_at_the_start(void **state)
 {
-    (void)state;
     expect("[" MEMORY("1024", "512", "1") MEMORY("2048", "-4096", "2") LAST "]",
            "a,0,4096,initial=yes\n!,alloc,2048\nt,0\na,1,512\n!,alloc,1024\nt,1000\nf,0\n", NULL);
 }
 
 static void test_contradictions(void **state)
 {
-    (void)state;
     struct trace_rig rig;
     struct trace_source *source;
     trace_rig_open(&rig);
@@ -128,7 +116,6 @@ static void test_contradictions(void **state)
 
 static void test_by_size(void **state)
 {
-    (void)state;
     expect("[" OLD("512", "1") OLD("512", "2") OLD("1024", "3") OLD("-512", "4") OLD("-512", "5")
                OLD("-512", "6") LAST "]",
            "a,0,512,initial=yes\nt,0\na,1,512\nt,1000\na,2,512\nt,2000\na,3,1024\nt,3000\nf,2\n"
@@ -138,7 +125,6 @@ static void test_by_size(void **state)
 
 static void test_kernels_and_steps(void **state)
 {
-    (void)state;
     expect(
         "{\"traceEvents\":[" MEMORY(
             "1024", "512",
@@ -162,7 +148,6 @@ static void test_kernels_and_steps(void **state)
 
 static void test_devices_and_failures(void **state)
 {
-    (void)state;
     struct trace_rig rig;
     struct trace_source *source;
     trace_rig_open(&rig);
@@ -194,7 +179,6 @@ static void test_devices_and_failures(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     refused("{\"traceEvents\":[]}", "no events of GPU memory");
     refused("[]", "no events of GPU memory");
     refused("{\"traceEvents\":7}", "is not an array");
@@ -212,7 +196,6 @@ static void test_refused(void **state)
 /* The profiler's count: 100 bytes more than the trace knows of, then 90. */
 static void test_totals(void **state)
 {
-    (void)state;
     struct trace_rig rig;
     struct trace_source *source;
     struct ar_error error = {""};
@@ -272,7 +255,6 @@ static void check_made(const struct kineto_making *making)
 
 static void test_made(void **state)
 {
-    (void)state;
     check_made(&(struct kineto_making){.seed = 1, .bytes = 3000000});
     check_made(
         &(struct kineto_making){.seed = 2, .bytes = 3000000, .memory_every = 1, .shuffled = true});

@@ -2,18 +2,11 @@
  * they were; and a program with as many streams as there can be ends with every policy. Nothing is
  * timed: where the work grew with the square of the streams, the second would not end in
  * minutes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 enum { STREAMS = 200, SLOTS = 300, TURNS = 12000 };
 
@@ -86,7 +79,6 @@ static void the_same(struct crowd *a, struct crowd *b)
 /* Once with the tree, and once where the host had no memory for it. */
 static void rmm_pool_decides_as_if_all_lists_were_looked_at(void **state)
 {
-    (void)state;
     struct crowd with, without;
     struct ar_error error;
     assert_true(open_crowd(&with, 0));

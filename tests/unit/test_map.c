@@ -1,14 +1,8 @@
 /* The hash map: it holds what an array of the same keys holds, with values of any width, and
  * without host memory it is unchanged. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/map.h"
 #include "allocators/base/rng.h"
+#include "tests/support/test.h"
 
 static void the_map_does_what_an_array_does(void **state)
 {
@@ -17,7 +11,6 @@ static void the_map_does_what_an_array_does(void **state)
     struct ar_map map = {.cells = NULL};
     struct ar_rng rng;
     size_t count = 0;
-    (void)state;
     ar_rng_seed(&rng, 7);
     for (uint64_t i = 0; i < 40000; i++) {
         uint64_t id = ar_rng_next(&rng) % IDS, spread = id * UINT64_C(0x100000001);
@@ -47,7 +40,6 @@ static void values_of_several_words_move_whole(void **state)
 {
     struct ar_host host = {0};
     struct ar_map map = {.host = &host, .more_words = 2};
-    (void)state;
     for (uint64_t key = 0; key < 1000; key++) {
         uint64_t *value = ar_map_add(&map, key << 21);
         assert_non_null(value);
@@ -73,7 +65,6 @@ static void without_host_memory_nothing_changes(void **state)
     struct ar_host host = {.fail_at = 2};
     struct ar_map map = {.host = &host};
     uint64_t value = 5;
-    (void)state;
     assert_int_equal(ar_map_put(&map, AR_MAP_NO_KEY, 1), AR_INVALID);
     assert_false(ar_map_get(&map, AR_MAP_NO_KEY, &value) || ar_map_remove(&map, AR_MAP_NO_KEY));
     uint64_t key = 0;

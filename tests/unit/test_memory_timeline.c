@@ -1,13 +1,6 @@
 /* The raw memory timeline of PyTorch's profiler: small ones written here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/support/format_rig.h"
+#include "tests/support/test.h"
 
 static void test_pairs(void **state)
 {

@@ -1,15 +1,10 @@
 /* Out-of-memory messages: the cases of public reports (pytorch, vllm, tensorflow, jax trackers) in
  * each framework's wording, and what terminals, logs and versions do to the wordings. */
 #include <math.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "allocators/base/size.h"
 #include "sim/explain/message.h"
+#include "tests/support/test.h"
 #include "tests/support/writing.h"
 
 /* The figures of a report, GiB; below 0: not given. */
@@ -165,7 +160,6 @@ static void check_all(void (*write)(struct writing *, const struct reported *),
 
 static void reports_in_each_wording(void **state)
 {
-    (void)state;
     check_all(write_oldest, MESSAGE_PYTORCH);
     check_all(write_old, MESSAGE_PYTORCH);
     check_all(write_new, MESSAGE_PYTORCH);
@@ -176,7 +170,6 @@ static void reports_in_each_wording(void **state)
 /* Broken after every 7th character, as a narrow terminal would, the causes are the same. */
 static void broken_lines_change_nothing(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < REPORTS; i++) {
         struct writing writing = {""}, broken = {""};
         struct message message;
@@ -191,7 +184,6 @@ static void broken_lines_change_nothing(void **state)
 /* A request of 125 960 192 bytes with 125 015 040 left: less than 1 % short, and still capacity. */
 static void near_miss_is_capacity(void **state)
 {
-    (void)state;
     static const char text[] =
         "W tensorflow/core/common_runtime/bfc_allocator.cc:338] Allocator (GPU_0_bfc) ran out of "
         "memory trying to allocate 488.42MiB with freed_by_count=0. The caller indicates that this "
@@ -233,7 +225,6 @@ static uint64_t asked_by(const char *text)
 
 static void shapes_are_multiplied(void **state)
 {
-    (void)state;
     struct message message;
     assert_int_equal(asked_by("OOM when allocating tensor with shape[32,256,62,62] and type half"),
                      125960192 / 2);
@@ -252,7 +243,6 @@ static void shapes_are_multiplied(void **state)
 /* A shape or a size that wrapped around below zero asks for more than any card has. */
 static void requests_beyond_any_card(void **state)
 {
-    (void)state;
     static const char *const texts[] = {
         "CUDA out of memory. Tried to allocate 17179869184.00 GiB. GPU 0 has a total capacity of "
         "8.00 GiB of which 1.00 GiB is free.",
@@ -279,7 +269,6 @@ static void requests_beyond_any_card(void **state)
  * is listed by a number as any other. */
 static void processes_are_told_apart(void **state)
 {
-    (void)state;
     struct message message;
     read_text(NEW_FORM "Process 7 has 71.97 GiB memory in use. Including non-PyTorch memory, this "
                        "process has 2.10 GiB memory in use. " NEW_END,
@@ -304,7 +293,6 @@ static void processes_are_told_apart(void **state)
 /* 2^64 - 1 and 0 are printed where the driver does not know. */
 static void impossible_figures_are_left_out(void **state)
 {
-    (void)state;
     struct message message;
     read_text(NEW_FORM "Including non-PyTorch memory, this process has 17179869184.00 GiB memory "
                        "in use. " NEW_END,
@@ -320,7 +308,6 @@ static void impossible_figures_are_left_out(void **state)
 
 static void other_devices_and_backends(void **state)
 {
-    (void)state;
     struct message message;
     read_text(
         "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 76.00 MiB. GPU 0 has a "
@@ -358,7 +345,6 @@ static void other_devices_and_backends(void **state)
 
 static void xla_wordings(void **state)
 {
-    (void)state;
     assert_int_equal(asked_by("RESOURCE_EXHAUSTED: Out of memory allocating 13307782216 bytes."),
                      13307782216);
     assert_int_equal(asked_by("Failed to allocate request for 8.00GiB (8589934592B) on device "
@@ -405,7 +391,6 @@ static void xla_wordings(void **state)
 /* A dump's bins and chunks are not its statistics; the driver's own pool does tell of the card. */
 static void dumps_are_read_by_their_statistics(void **state)
 {
-    (void)state;
     struct message message;
     read_text(
         "Allocator (GPU_0_bfc) ran out of memory trying to allocate 286.00MiB.  Current allocation "
@@ -433,7 +418,6 @@ static void dumps_are_read_by_their_statistics(void **state)
 
 static void text_around_it_does_not_matter(void **state)
 {
-    (void)state;
     assert_int_equal(
         cause_of(
             "Traceback (most recent call last):\n  File \"x.py\", line 12, in <module>\n"
@@ -453,7 +437,6 @@ static void text_around_it_does_not_matter(void **state)
 /* 1.00 GiB unused against 1 GiB + 2 MiB asked: two decimals do not decide it. */
 static void closeness_is_said(void **state)
 {
-    (void)state;
     struct message message;
     read_text(
         "CUDA out of memory. Tried to allocate 1026.00 MiB. GPU 0 has a total capacity of 8.00 GiB "
@@ -468,7 +451,6 @@ static void closeness_is_said(void **state)
 /* What a pool's log knows in bytes goes before what its error rounds. */
 static void logs_of_rmm(void **state)
 {
-    (void)state;
     struct message message;
     struct ar_error error;
     static const char log[] =
@@ -488,7 +470,6 @@ static void logs_of_rmm(void **state)
 
 static void host_memory_is_told(void **state)
 {
-    (void)state;
     struct message message;
     struct ar_error error;
     static const char text[] =
@@ -503,7 +484,6 @@ static void host_memory_is_told(void **state)
 
 static void what_is_no_message_is_refused(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"", "segmentation fault", "Tried to allocate the afternoon",
                                         "OOM when allocating tensor with shape[?,4]"};
     struct message message;

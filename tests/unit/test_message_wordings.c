@@ -1,15 +1,9 @@
 /* Every class of an out-of-memory message in every wording that can tell it: figures written into
  * the words of each framework's versions, and the class that the rules give for those of them that
  * the wording has room for. Then what terminals, logs and wrappers make of the same texts. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "sim/explain/message.h"
+#include "tests/support/test.h"
 #include "tests/support/writing.h"
 
 /* MiB; what is not in a wording is not written. */
@@ -435,7 +429,6 @@ static void check(const char *text, size_t bytes, const struct wording *wording,
 
 static void every_class_in_every_wording(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < WORDINGS; i++)
         for (size_t j = 0; j < CLASSES; j++) {
             struct writing writing = {""};
@@ -447,7 +440,6 @@ static void every_class_in_every_wording(void **state)
 /* With all that PyTorch tells nowadays, the rules give all seven classes. */
 static void all_classes_are_told_apart(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < WORDINGS; i++)
         for (size_t j = 0; j < CLASSES; j++)
             if (wordings[i].told == (CARD | TELLS_POOL | TELLS_OTHERS | TELLS_OUTSIDE))
@@ -478,7 +470,6 @@ static void escaped(const char *text, struct writing *out)
 
 static void wrapped_texts_are_the_same(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < WORDINGS; i++)
         for (size_t j = 0; j < CLASSES; j++) {
             struct writing plain = {""}, made[5] = {{""}};
@@ -505,7 +496,6 @@ static void wrapped_texts_are_the_same(void **state)
 /* A log in which a wrapper prints the message cut before the whole of it follows. */
 static void the_message_in_full_is_taken(void **state)
 {
-    (void)state;
     struct writing whole = {""}, log = {""};
     struct message message;
     struct ar_error error;
@@ -529,7 +519,6 @@ static void the_message_in_full_is_taken(void **state)
 /* Cut within a figure, that figure is not known, and neither is what would follow. */
 static void a_cut_message_says_what_is_missing(void **state)
 {
-    (void)state;
     struct message message;
     struct ar_error error;
     static const char cut[] = "CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total "
@@ -553,7 +542,6 @@ static void a_cut_message_says_what_is_missing(void **state)
 /* Equal to the last printed digit: it fits by the figures, and that it is close is known. */
 static void equal_figures_are_close(void **state)
 {
-    (void)state;
     static const struct figures equal = {
         "equal", MESSAGE_FRAGMENTATION, 2048, 24576, 512, 18432, 2048, 768, 384};
     for (size_t i = 0; i < WORDINGS; i++) {

@@ -1,15 +1,9 @@
 /* The table of metrics: names unique, all fields said, values with and without bytes behind. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <string.h>
-
 #include "sim/metrics/metrics.h"
+#include "tests/support/test.h"
 
 static void every_metric_is_described(void **state)
 {
-    (void)state;
     for (int i = 0; i < METRIC_COUNT; i++) {
         const struct metric_info *info = metric_info((enum metric)i);
         assert_true(info->name[0] && info->unit[0] && info->definition[0]);
@@ -27,7 +21,6 @@ static void every_metric_is_described(void **state)
 /* Reports of latencies fill five metrics from the first on. */
 static void percentiles_stand_side_by_side(void **state)
 {
-    (void)state;
     static const enum metric first[] = {METRIC_alloc_ns_p50, METRIC_free_ns_p50,
                                         METRIC_alloc_total_ns_p50, METRIC_free_total_ns_p50};
     static const char *const endings[] = {"_p50", "_p90", "_p99", "_p999", "_max"};
@@ -41,7 +34,6 @@ static void percentiles_stand_side_by_side(void **state)
 
 static void a_ratio_of_nothing_is_null(void **state)
 {
-    (void)state;
     struct metric_values values;
     memset(&values, 0, sizeof values);
     metric_set_ratio(&values, METRIC_overhead, 3, 2);

@@ -1,18 +1,9 @@
 /* The smallest trace for which a condition holds: known answers, an independent check of
  * 1-minimality, and the parsing of conditions. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "sim/search/search.h"
 #include "tests/support/format_rig.h"
+#include "tests/support/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define HEAD         "# allocrig-trace 1\n# name: t\n"
@@ -250,7 +241,6 @@ static void no_block_and_no_event_can_be_missed(void **state)
 
 static void conditions_are_read(void **state)
 {
-    (void)state;
     struct condition condition;
     struct ar_error error;
     assert_int_equal(condition_parse("cause=pending", &condition, &error), AR_OK);
@@ -274,7 +264,6 @@ static void conditions_are_read(void **state)
 
 static void bad_conditions_are_refused(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"", "\"\" is no condition; there are fails, cause=CAUSE"},
         {"failed", "\"failed\" is no condition"},

@@ -1,13 +1,7 @@
 /* The tree of maxima compared with a linear search of an array. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/most_tree.h"
 #include "allocators/base/rng.h"
+#include "tests/support/test.h"
 
 enum { MOST = 700, TURNS = 4000 };
 
@@ -20,7 +14,6 @@ static uint32_t plain_next(const uint64_t *plain, uint32_t from, uint64_t least)
 
 static void it_answers_as_an_array(void **state)
 {
-    (void)state;
     struct ar_host host = {0};
     struct ar_most_tree tree = {0};
     struct ar_rng rng;
@@ -49,7 +42,6 @@ static void it_answers_as_an_array(void **state)
 
 static void without_memory_nothing_changes(void **state)
 {
-    (void)state;
     struct ar_host host = {0};
     struct ar_most_tree tree = {0};
     assert_true(ar_most_tree_reserve(&tree, &host, 5));

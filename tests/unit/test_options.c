@@ -1,13 +1,6 @@
 /* Tables of options: every type, defaults, limits, and the sentence for each mistake. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/options.h"
+#include "tests/support/test.h"
 
 struct values {
     uint64_t bytes, count, small;
@@ -44,7 +37,6 @@ static enum ar_status read(const char *text, struct values *values, struct ar_er
 
 static void defaults(void **state)
 {
-    (void)state;
     struct values v;
     struct ar_error error;
     assert_int_equal(read("x", &v, &error), AR_OK);
@@ -58,7 +50,6 @@ static void defaults(void **state)
 
 static void given(void **state)
 {
-    (void)state;
     struct values v;
     struct ar_error error;
     assert_int_equal(read("x:limit=1.5GiB,steps=18446744073709551615,layers=64,fraction=1e-1,"
@@ -78,7 +69,6 @@ static void given(void **state)
 
 static void mistakes(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"x:limti=1", "policy x has no option \"limti\"; did you mean \"limit\"?"},
         {"x:frame=jax", "did you mean \"framework\"?"},
@@ -120,7 +110,6 @@ static void mistakes(void **state)
 
 static void no_options(void **state)
 {
-    (void)state;
     static const struct ar_option none[] = {{0}};
     const struct ar_spec_pair pair = {.key = "a", .value = "1"};
     const struct ar_spec_link link = {.name = "x", .pairs = &pair, .pair_count = 1};
@@ -133,7 +122,6 @@ static void no_options(void **state)
 
 static void nearest(void **state)
 {
-    (void)state;
     static const char *const names[] = {"growth", "greedy", "first-fit", "best-fit", "bfc"};
     assert_string_equal(ar_nearest_name("grwoth", names, 5), "growth"); /* two letters swapped */
     assert_string_equal(ar_nearest_name("growht", names, 5), "growth");

@@ -1,26 +1,17 @@
 /* The pattern that the card writes into blocks: what makes a wrong byte show. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "bench/cuda/pattern.h"
+#include "tests/support/test.h"
 
 /* The first two numbers of splitmix64 seeded with 0, as its authors publish them. */
 static void the_key_is_splitmix64(void **state)
 {
-    (void)state;
     assert_true(pattern_key(0) == 0xe220a8397b1dcdafu);
     assert_true(pattern_key(0x9e3779b97f4a7c15u) == 0x6e789e6aa1b965f4u);
 }
 
 static void bytes_are_those_of_the_words(void **state)
 {
-    (void)state;
     uint64_t key = pattern_key(42);
     for (uint64_t offset = 0; offset < 100; offset++) {
         uint8_t expected = (uint8_t)(pattern_word(key, offset / 8) >> offset % 8 * 8);
@@ -40,7 +31,6 @@ static int by_value(const void *a, const void *b)
 /* Many small blocks and some of one large block: a displaced word is another word. */
 static void no_two_words_are_equal(void **state)
 {
-    (void)state;
     enum { BLOCKS = 2000, WORDS = 200 };
     uint64_t *words = malloc(BLOCKS * WORDS * sizeof *words);
     assert_non_null(words);
@@ -56,7 +46,6 @@ static void no_two_words_are_equal(void **state)
 /* Bytes at the same place of another block, or displaced, are equal as often as chance has it. */
 static void bytes_agree_by_chance_only(void **state)
 {
-    (void)state;
     enum { TRIALS = 1 << 18 };
     struct ar_rng rng;
     ar_rng_seed(&rng, 1);

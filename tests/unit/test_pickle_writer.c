@@ -1,17 +1,8 @@
 /* Pickles byte by byte, and a snapshot of a small recording as a golden: which opcodes there are is
  * asserted by walking over them as an unpickler does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/torch/pickle_writer.h"
 #include "workloads/formats/torch/snapshot_image.h"
@@ -85,7 +76,6 @@ static void integers_are_as_short_as_they_can_be(void **state)
         {INT64_MAX, "\x8a\x8\xff\xff\xff\xff\xff\xff\xff\x7f", 10},
         {INT64_MIN, "\x8a\x8\0\0\0\0\0\0\0\x80", 10},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct rig *rig = rig_open();
         pickle_put_integer(&rig->writer, cases[i].integer);
@@ -98,7 +88,6 @@ static void integers_are_as_short_as_they_can_be(void **state)
 
 static void other_values_have_their_opcodes(void **state)
 {
-    (void)state;
     struct rig *rig = rig_open();
     pickle_begin_dictionary(&rig->writer);
     pickle_put_text(&rig->writer, "a");
@@ -115,7 +104,6 @@ static void other_values_have_their_opcodes(void **state)
 
 static void texts_are_readable_and_remembered(void **state)
 {
-    (void)state;
     struct rig *rig = rig_open();
     pickle_put_text(&rig->writer, "\xff\xc3\xa4");
     pickle_put_text(&rig->writer, "");
@@ -134,7 +122,6 @@ static void texts_are_readable_and_remembered(void **state)
 
 static void more_than_256_texts_are_found_again(void **state)
 {
-    (void)state;
     struct rig *rig = rig_open();
     char text[16];
     for (int i = 0; i < 300; i++) {
@@ -151,7 +138,6 @@ static void more_than_256_texts_are_found_again(void **state)
 /* A viewer in JavaScript hands a batch to a function as its arguments: it must not be long. */
 static void long_lists_go_out_in_batches(void **state)
 {
-    (void)state;
     struct rig *rig = rig_open();
     pickle_begin_list(&rig->writer);
     for (int i = 0; i < 2001; i++) {
@@ -179,7 +165,6 @@ static void long_lists_go_out_in_batches(void **state)
 
 static void a_failing_sink_ends_it_with_its_sentence(void **state)
 {
-    (void)state;
     struct rig *rig = rig_open();
     rig->bytes.status = AR_IO;
     for (int i = 0; i < PICKLE_BUFFER; i++)
@@ -268,7 +253,6 @@ static void a_small_snapshot_is_just_this(void **state)
     struct trace_source *source;
     struct ar_error error;
     size_t count;
-    (void)state;
     trace_rig_open(&rig);
     assert_int_equal(trace_rig_text(&rig, recording, &source, &error), AR_OK);
     assert_int_equal(format_write(&format_writer_snapshot, source, rig.path[1], false, &error),
@@ -288,7 +272,6 @@ static void a_small_snapshot_is_just_this(void **state)
 static void settings_are_read_as_pytorch_reads_them(void **state)
 {
     struct snapshot_settings settings;
-    (void)state;
     snapshot_settings_read("", &settings);
     assert_int_equal(settings.max_split_bytes, -1);
     assert_false(settings.expandable_segments);
@@ -325,7 +308,6 @@ static void segments_at_the_end_follow_from_the_entries(void **state)
         {.address = 1010, .bytes = 10, .requested_bytes = 10, .state = SNAPSHOT_PENDING},
         {.address = 9000, .bytes = 7, .requested_bytes = 7, .state = SNAPSHOT_ACTIVE},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         assert_int_equal(snapshot_add_entry(&image, &entries[i], &error), AR_OK);
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
@@ -357,7 +339,6 @@ static void a_trace_without_addresses_is_no_recording(void **state)
     struct trace_rig rig;
     struct trace_source *source;
     struct ar_error error;
-    (void)state;
     trace_rig_open(&rig);
     assert_int_equal(trace_rig_text(&rig, "# allocrig-trace 1\na,0,100\nf,0\n", &source, &error),
                      AR_OK);

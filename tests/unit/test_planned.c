@@ -1,14 +1,7 @@
 /* `plan` and `stalloc`: requests that match the plan get their places, all others fall back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"
+#include "tests/support/test.h"
 
 #define CAP_BYTES 100000
 
@@ -63,7 +56,6 @@ static uint64_t figure(const struct bench *b, const char *wanted)
 
 static void planned_requests_fill_the_arena(void **state)
 {
-    (void)state;
     struct bench b;
     open_bench(&b, "plan:granule=1", 1000); /* exactly the live peak */
     struct ar_policy_block first = ask(&b, 200), second = ask(&b, 500);
@@ -81,7 +73,6 @@ static void planned_requests_fill_the_arena(void **state)
 
 static void another_size_falls_back(void **state)
 {
-    (void)state;
     struct bench b;
     open_bench(&b, "plan:granule=1", CAP_BYTES);
     struct ar_policy_block first = ask(&b, 200), odd = ask(&b, 501);
@@ -108,7 +99,6 @@ static void another_size_falls_back(void **state)
 /* The block that should have been freed is live: nothing may overlap it. */
 static void a_taken_place_falls_back(void **state)
 {
-    (void)state;
     struct bench b;
     open_bench(&b, "plan:granule=1", CAP_BYTES);
     struct ar_policy_block first = ask(&b, 200), second = ask(&b, 500), third = ask(&b, 500);
@@ -124,7 +114,6 @@ static void a_taken_place_falls_back(void **state)
 
 static void no_arena_is_no_end(void **state)
 {
-    (void)state;
     struct bench b;
     open_bench(&b, "plan:granule=1", 900); /* the arena needs 1000 */
     struct ar_policy_block first = ask(&b, 200), second = ask(&b, 500), third;
@@ -138,7 +127,6 @@ static void no_arena_is_no_end(void **state)
 
 static void stalloc_rounds_to_512(void **state)
 {
-    (void)state;
     struct bench b;
     open_bench(&b, "stalloc", CAP_BYTES);
     struct ar_policy_block first = ask(&b, 129); /* rounds to the same as 200 */

@@ -1,20 +1,12 @@
 /* Profiles as data: busy curves, substitute kinds, additions for rests, calls that wait, launches;
  * and that the written text of a profile reads as the same profile. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "allocators/base/size.h"
 #include "sim/sim_device/profile.h"
 #include "tests/support/sim.h"
 #include "tests/support/temporary_file.h"
+#include "tests/support/test.h"
 
 #define PAGE UINT64_C(64)
 #define HEAD                                                                                       \
@@ -41,7 +33,6 @@ static uint64_t passed(struct ar_device *device, uint64_t *before_ns)
 
 static void a_busy_card_has_its_own_curve(void **state)
 {
-    (void)state;
     struct ar_device *device =
         open_card(HEAD "cost: create 64 100\ncost: create 1024 100\nbusy_percent: create 900\n"
                        "busy_cost: create 64 300\nbusy_cost: create 1024 1200\n"
@@ -79,7 +70,6 @@ static void run_of_pages(struct ar_device *device, uint64_t count, uint64_t *acc
 
 static void what_is_not_given_is_stood_in_for(void **state)
 {
-    (void)state;
     uint64_t access_ns, unmap_ns, before_ns = 0;
     struct ar_device *device = open_card(HEAD "cost: access 64 20\ncost: unmap 64 7\n"
                                               "cost: access_more 64 3\ncost: event 1 5\n");
@@ -98,7 +88,6 @@ static void what_is_not_given_is_stood_in_for(void **state)
 
 static void what_is_known_is_not_asked(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card(HEAD "cost: event 1 5\ncost: event_poll 1 2\n");
     const uint64_t *ns = device->counters.call_ns;
     struct ar_backing_ticket ticket = ar_backing_fence(device->backing, 0); /* of nothing */
@@ -134,7 +123,6 @@ static uint64_t alloc_ns_after(struct ar_device *device, uint64_t rest_ns, uint6
 
 static void a_rest_adds_to_the_next_call(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card(
         HEAD "cost: alloc 64 100\ncost: alloc_held 64 100\ncost: alloc_shared 16 10\n"
              "rest_cost: alloc 1000 0\nrest_cost: alloc 4000 60\nrest_cost: alloc 64000 100\n"
@@ -168,7 +156,6 @@ static void a_rest_adds_to_the_next_call(void **state)
 /* As on an H100, whose first allocations take 228, 92, 66, 57, .. us. */
 static void the_calls_after_it_pay_a_part_again(void **state)
 {
-    (void)state;
     struct ar_device *device =
         open_card(HEAD "cost: alloc 64 52000\ncost: alloc_held 64 52000\ncost: alloc_shared 16 10\n"
                        "cost: free 64 7\n"
@@ -207,7 +194,6 @@ static void the_calls_after_it_pay_a_part_again(void **state)
 /* The rule by itself, at the ends of its range. */
 static void what_is_added_is_the_greater(void **state)
 {
-    (void)state;
     static struct sim_profile profile;
     const uint64_t most_ns = (UINT64_C(1) << 60) - 1;
     assert_null(sim_curve_add(&profile.rest_costs[SIM_COST_map], 10, 1000));
@@ -247,7 +233,6 @@ static void calls_under_work(struct ar_device *device, uint64_t waited_ns[3])
 
 static void the_profile_says_what_waits(void **state)
 {
-    (void)state;
     static const struct {
         const char *lines;
         uint64_t waited_ns[3];
@@ -274,7 +259,6 @@ static void the_profile_says_what_waits(void **state)
 
 static void launches_take_the_hosts_time(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card(HEAD "cost: launch 1 30\nbusy_cost: launch 1 20\n");
     const struct ar_device_ops *ops = device->ops;
     ops->kernel(device, 0, 35); /* from 30 to 65 */
@@ -303,7 +287,6 @@ static void launches_take_the_hosts_time(void **state)
 /* Requests, marks, events and waits of the program too; recorded gaps contain all of them. */
 static void the_program_takes_the_hosts_time(void **state)
 {
-    (void)state;
     struct ar_device *device =
         open_card(HEAD "cost: launch 1 30\ncost: request 1 7\ncost: mark 1 11\n"
                        "cost: record 1 13\ncost: wait 1 17\n"
@@ -348,7 +331,6 @@ static void load(const char *path, struct sim_profile *out)
 
 static void a_written_profile_is_the_same(void **state)
 {
-    (void)state;
     static const char *const texts[] = {
         HEAD "context_bytes: 500\nwaits: none\ncard: a: b\nhypervisor: one\ndriver: 1.2\n"
              "source: x\ncost: map 64 5\nbusy_cost: map 64 9\nbusy_cost: map 128 0\n"
@@ -380,7 +362,6 @@ static void a_written_profile_is_the_same(void **state)
 
 static void wrong_lines_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } rows[] = {

@@ -1,14 +1,7 @@
 /* Trees of ranges compared with a linear search of an array. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/range_tree.h"
 #include "allocators/base/rng.h"
+#include "tests/support/test.h"
 
 #define SLOTS 200
 
@@ -84,7 +77,6 @@ static void check_whole(const struct model *m, enum ar_range_order order)
 
 static void against_an_array(void **state)
 {
-    (void)state;
     for (int o = 0; o < 2; o++) {
         enum ar_range_order order = o ? AR_RANGE_BY_SIZE : AR_RANGE_BY_ADDRESS;
         struct model m = {.root = 0};
@@ -124,7 +116,6 @@ static void against_an_array(void **state)
 
 static void check_finds_damage(void **state)
 {
-    (void)state;
     struct model m = {.root = 0};
     uint64_t count;
     ar_range_pool_open(&m.pool, &m.host);
@@ -153,7 +144,6 @@ static void check_finds_damage(void **state)
 /* Cuts runs, some of them empty, checks both trees, and joins them again. */
 static void cut_and_join(void **state)
 {
-    (void)state;
     struct model m = {.root = 0};
     struct ar_rng rng;
     uint64_t count;
@@ -188,7 +178,6 @@ static void cut_and_join(void **state)
 
 static void pool_without_memory(void **state)
 {
-    (void)state;
     struct ar_host host = {.fail_at = 2};
     struct ar_range_pool pool;
     ar_range_pool_open(&pool, &host);

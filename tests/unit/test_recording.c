@@ -1,16 +1,7 @@
 /* Spools of the recorder as traces: order across threads and processes, unusual programs, and
  * files that are cut, foreign or damaged. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/record/recording.h"
 

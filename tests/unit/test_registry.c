@@ -1,25 +1,15 @@
 /* The registry: built-in policies are complete, every wrong spec has its sentence, a failed
  * creation frees everything, and policies load from shared objects, such as the skeleton. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"
+#include "tests/support/test.h"
 
 static struct fake_backing backing;
 
 static void built_in_are_whole(void **state)
 {
-    (void)state;
     size_t count = 0;
     for (const struct ar_policy_ops *ops; (ops = registry_policy(count)); count++) {
         struct ar_error error = {""};
@@ -42,7 +32,6 @@ static void built_in_are_whole(void **state)
 
 static void checks_what_a_policy_brings(void **state)
 {
-    (void)state;
     const struct ar_policy_ops *good = registry_find("direct");
     static const struct ar_option late[] = {
         {"own", AR_OPTION_COUNT, 0, "0", 0, 0, NULL, ""}, AR_POLICY_COMMON_OPTIONS, {0}};
@@ -71,7 +60,6 @@ static void checks_what_a_policy_brings(void **state)
 
 static void wrong_specs(void **state)
 {
-    (void)state;
     static const struct {
         const char *spec;
         enum ar_status status;
@@ -105,7 +93,6 @@ static void wrong_specs(void **state)
 
 static void looks_up_without_making(void **state)
 {
-    (void)state;
     struct ar_spec spec;
     struct ar_error error = {""};
     const struct ar_policy_ops *ops = NULL;
@@ -121,7 +108,6 @@ static void looks_up_without_making(void **state)
 /* Every host allocation of a chain fails once: everything is freed. */
 static void nothing_is_left_where_making_fails(void **state)
 {
-    (void)state;
     uint64_t at = 1;
     enum ar_status status;
     do {
@@ -159,7 +145,6 @@ static const char *compile(const char *name, const char *source, char path[300])
 
 static void loads_the_skeleton(void **state)
 {
-    (void)state;
     char path[300];
     char spec[400];
     compile("skeleton", "allocators/skeleton/skeleton.c", path);
@@ -185,7 +170,6 @@ static void loads_the_skeleton(void **state)
 
 static void refuses_objects_that_do_not_fit(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *code, *text;
         enum ar_status status;

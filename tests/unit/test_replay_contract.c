@@ -1,12 +1,7 @@
 /* Policies that break their contract, and events that no reader accepts: the engine stops with an
  * error that names the event. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <string.h>
-
 #include "tests/support/rig.h"
+#include "tests/support/test.h"
 
 static struct rig rig;
 static struct ar_policy_ops broken; /* the hooks of the policy under test */
@@ -66,7 +61,6 @@ static enum ar_status misuses_the_device(struct ar_policy *self,
 
 static void a_policy_that_breaks_the_contract_stops_the_run(void **state)
 {
-    (void)state;
     break_policy("m,x a,0,8");
     broken.alloc = grants_less;
     expect(AR_CORRUPT, "tiny: event 1: policy direct: it granted less than was asked for");
@@ -80,7 +74,6 @@ static void a_policy_that_breaks_the_contract_stops_the_run(void **state)
 
 static void misuse_of_the_device_does_not_pass_as_an_outcome(void **state)
 {
-    (void)state;
     break_policy("a,0,80");
     broken.alloc = misuses_the_device;
     expect(AR_INVALID, "no segment starts at 12345");
@@ -125,7 +118,6 @@ static void expect_bad(const struct trace_event *events, size_t count, bool care
 
 static void impossible_events_are_bad_input(void **state)
 {
-    (void)state;
     const struct trace_event alloc = {.kind = TRACE_ALLOC, .slot = 1, .value = 8, .id = 7};
     const struct trace_event whole = {
         .kind = TRACE_FREE_COMPLETED, .flags = TRACE_WHOLE, .slot = 1, .id = 7};
@@ -183,7 +175,6 @@ static void an_observer_sees_each_call_to_the_policy(void **state)
         {OBSERVER_POLICY_TRIM, 4, 0, false},
     };
     struct calls calls = {0};
-    (void)state;
     rig_open(&rig, "torch:limit=4MiB", UINT64_MAX, "a,0,1048576 a,1,8388608 u,0,7 f,0 c");
     const struct observer second = {.policy_call = note_call, .argument = &calls};
     const struct observer first = {.next = &second}; /* wants nothing */

@@ -1,11 +1,6 @@
 /* The engine's rules, one by one, on a fake device. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <string.h>
-
 #include "tests/support/rig.h"
+#include "tests/support/test.h"
 
 static struct rig rig; /* large; one test at a time */
 
@@ -29,7 +24,6 @@ static void check_row(unsigned at, uint64_t event, char op, int64_t address, uin
 
 static void rows_say_where_blocks_lie(void **state)
 {
-    (void)state;
     rig_open(&rig, "first-fit:granule=1", UINT64_MAX, "a,0,100 a,1,50 f,0 m,x a,2,60 p,3,40 f,1");
     rig_run(&rig);
     assert_int_equal(rig.row_count, 6);
@@ -52,7 +46,6 @@ static void rows_say_where_blocks_lie(void **state)
 
 static void nothing_and_pinned_memory_have_no_block(void **state)
 {
-    (void)state;
     rig_open(&rig, "first-fit", UINT64_MAX, "a,0,0 a,1,64,space=pinned f,0 r,1 f,1");
     rig_run(&rig);
     assert_int_equal(rig.row_count, 4);
@@ -68,7 +61,6 @@ static void nothing_and_pinned_memory_have_no_block(void **state)
 
 static void a_failed_request_is_counted_and_its_later_events_are_ignored(void **state)
 {
-    (void)state;
     rig_open(&rig, "direct", 100, "a,0,60 a,1,60 p,2,70 u,1,0 f,1 f,2 f,0 a,3,90 a,4,200");
     rig_run(&rig);
     assert_false(rig.result.passed);
@@ -89,7 +81,6 @@ static void a_failed_request_is_counted_and_its_later_events_are_ignored(void **
 
 static void a_run_may_stop_at_its_first_failure(void **state)
 {
-    (void)state;
     rig_open(&rig, "direct", 100, "a,0,60 p,1,60 a,2,60 f,0 a,3,60");
     rig.config.stop_on_failure = true;
     rig_run(&rig);
@@ -101,7 +92,6 @@ static void a_run_may_stop_at_its_first_failure(void **state)
 
 static void frees_come_when_the_mode_says(void **state)
 {
-    (void)state;
     static const enum replay_frees modes[] = {REPLAY_ORDERED, REPLAY_AT_ONCE, REPLAY_RECORDED};
     for (int i = 0; i < 3; i++) {
         rig_open(&rig, "first-fit:granule=1", UINT64_MAX, "a,0,64 r,0 a,1,64 f,0 f,1");
@@ -119,7 +109,6 @@ static void frees_come_when_the_mode_says(void **state)
 
 static void a_free_requested_without_completions_ends_the_block(void **state)
 {
-    (void)state;
     static const enum replay_frees modes[] = {REPLAY_ORDERED, REPLAY_AT_ONCE, REPLAY_RECORDED};
     for (int i = 0; i < 3; i++) {
         rig_open(&rig, "first-fit", UINT64_MAX, "a,0,64 r,0 a,1,64 r,1 a,2,0 r,2");
@@ -134,7 +123,6 @@ static void a_free_requested_without_completions_ends_the_block(void **state)
 
 static void the_device_is_told_who_uses_what(void **state)
 {
-    (void)state;
     rig_open(&rig, "first-fit:granule=1", UINT64_MAX,
              "a,0,64,1 u,0,2 u,0,2 u,0,1 r,0,3 a,1,32,0 f,1");
     rig_run(&rig);
@@ -169,7 +157,6 @@ static void the_device_is_told_who_uses_what(void **state)
 
 static void kernels_and_steps_make_the_timeline(void **state)
 {
-    (void)state;
     rig_open(&rig, "direct", UINT64_MAX,
              "a,0,8 k,0,100 m,step k,0,10 s m,step e,1,0 w,0,1 k,0,30 f,0 m,step k,0,20 m,step");
     rig_run(&rig);
@@ -188,7 +175,6 @@ static void kernels_and_steps_make_the_timeline(void **state)
 
 static void recorded_host_time_passes_if_asked_for(void **state)
 {
-    (void)state;
     for (int recorded = 0; recorded < 2; recorded++) {
         rig_open(&rig, "direct", UINT64_MAX, "t,1000 k,0,5 t,3000 a,0,8 f,0");
         rig.config.host = recorded ? REPLAY_HOST_RECORDED : REPLAY_HOST_NONE;
@@ -200,7 +186,6 @@ static void recorded_host_time_passes_if_asked_for(void **state)
 
 static void states_weigh_until_the_next_request_or_recorded_time(void **state)
 {
-    (void)state;
     rig_open(&rig, "first-fit", UINT64_MAX, "a,0,8 f,0 a,1,0 p,2,16 m,x");
     rig_run(&rig);
     static const uint64_t by_bytes[] = {8, 0, 0, 16, 0};
@@ -218,7 +203,6 @@ static void states_weigh_until_the_next_request_or_recorded_time(void **state)
 
 static void the_first_greatest_moment_is_kept(void **state)
 {
-    (void)state;
     /* 30 live twice; at the first moment 10 bytes are free, at the second none. */
     rig_open(&rig, "first-fit:granule=1", UINT64_MAX, "a,0,10 a,1,20 f,0 a,2,10 f,2 a,3,5 a,4,5");
     rig_run(&rig);
@@ -244,7 +228,6 @@ static uint64_t card_says(struct ar_device *device)
 
 static void the_card_is_asked_at_the_ends_of_steps(void **state)
 {
-    (void)state;
     rig_open(&rig, "direct", UINT64_MAX, "a,0,8 m,step m,step m,step m,step m,step m,step f,0");
     struct ar_device_ops ops = *rig.device->base.ops;
     ops.card_bytes = card_says;
@@ -270,7 +253,6 @@ static enum ar_status refuse_work(struct ar_device *device, const struct ar_kern
 
 static void work_that_cannot_be_launched(void **state)
 {
-    (void)state;
     rig_open(&rig, "direct", UINT64_MAX,
              "a,0,8,1 k,0,30,op=set,out=0 k,1,50,op=set,out=0 k,1,7 r,0");
     struct ar_device_ops ops = *rig.device->base.ops;
@@ -305,7 +287,6 @@ static enum ar_status see_work(struct ar_device *device, const struct ar_kernel_
 
 static void operands_lie_where_the_policy_put_them(void **state)
 {
-    (void)state;
     rig_open(&rig, "first-fit:granule=1", 100,
              "a,0,40 p,1,90 a,2,30 k,0,9,op=matmul,out=~1,in=0+1,shape=2x3x5,type=bf16");
     struct ar_device_ops ops = *rig.device->base.ops;
@@ -322,7 +303,6 @@ static void operands_lie_where_the_policy_put_them(void **state)
 
 static void memory_outside_of_the_pool_may_not_fit(void **state)
 {
-    (void)state;
     rig_open(&rig, "direct", 100, "a,0,60 o,50 o,40 a,1,1");
     rig_run(&rig);
     assert_int_equal(rig.result.first_failed_event, 1);
@@ -333,7 +313,6 @@ static void memory_outside_of_the_pool_may_not_fit(void **state)
 
 static void a_recording_without_uses_is_replayed_in_two_modes(void **state)
 {
-    (void)state;
     enum replay_frees modes[2];
     struct trace_info info = {.has_split_frees = true};
     assert_int_equal(replay_frees_choices(&info, REPLAY_ORDERED, modes), 2);

@@ -1,18 +1,12 @@
 /* Random numbers: the published values of the generator, and the shape of each distribution. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "allocators/base/rng.h"
+#include "tests/support/test.h"
 
 /* xoshiro256** seeded through splitmix64, computed without this code. */
 static void known_values(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t seed, values[3];
     } cases[] = {
@@ -29,7 +23,6 @@ static void known_values(void **state)
 
 static void below_and_between(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     uint64_t seen[10] = {0};
     ar_rng_seed(&rng, 1);
@@ -47,7 +40,6 @@ static void below_and_between(void **state)
 
 static void unit(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     double sum = 0;
     ar_rng_seed(&rng, 2);
@@ -62,7 +54,6 @@ static void unit(void **state)
 /* Each of the 26 doublings from 1 to 2^26 gets one in 26. */
 static void log_uniform(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     uint64_t seen[27] = {0};
     ar_rng_seed(&rng, 3);
@@ -79,7 +70,6 @@ static void log_uniform(void **state)
 
 static void normal_and_log_normal(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     double sum = 0;
     double squares = 0;
@@ -98,7 +88,6 @@ static void normal_and_log_normal(void **state)
 
 static void powers_and_logarithms(void **state)
 {
-    (void)state;
     for (double x = -40.3; x < 60; x += 0.37) {
         assert_true(fabs(ar_rng_exp2(x) / exp2(x) - 1) < 1e-12);
         assert_true(fabs(ar_rng_log2(exp2(x)) - x) < 1e-11);

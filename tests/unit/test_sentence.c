@@ -1,16 +1,6 @@
 /* Sentences in lines that fit: where they are broken, and where they must not be. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "bench/report/sentence.h"
+#include "tests/support/test.h"
 
 static FILE *stream;
 static char *written;
@@ -18,14 +8,12 @@ static size_t written_bytes;
 
 static int begin(void **state)
 {
-    (void)state;
     stream = open_memstream(&written, &written_bytes);
     return stream ? 0 : -1;
 }
 
 static int end(void **state)
 {
-    (void)state;
     free(written);
     return 0;
 }
@@ -38,21 +26,18 @@ static void is(const char *wanted)
 
 static void test_breaks_at_spaces(void **state)
 {
-    (void)state;
     sentence_wrap(stream, "one two three four", 0, 2, 9);
     is("one two\n  three\n  four\n");
 }
 
 static void test_a_line_that_just_fits(void **state)
 {
-    (void)state;
     sentence_wrap(stream, "one two", 2, 2, 9);
     is("one two\n");
 }
 
 static void test_a_long_word_stands_alone(void **state)
 {
-    (void)state;
     sentence_wrap(stream, "a /as/long/a/path/as/any b", 0, 2, 9);
     is("a\n  /as/long/a/path/as/any\n  b\n");
 }
@@ -60,35 +45,30 @@ static void test_a_long_word_stands_alone(void **state)
 /* A name may hold several spaces; a line end is one. */
 static void test_spaces_stand(void **state)
 {
-    (void)state;
     sentence_wrap(stream, "my  file:\n gone", 0, 2, 40);
     is("my  file: gone\n");
 }
 
 static void test_commands_stay_whole(void **state)
 {
-    (void)state;
     sentence_wrap(stream, "give -p (`rig list all`) now", 0, 2, 20);
     is("give -p\n  (`rig list all`)\n  now\n");
 }
 
 static void test_commands_wider_than_a_line_are_broken(void **state)
 {
-    (void)state;
     sentence_wrap(stream, "see `rig list all of them` now", 0, 2, 14);
     is("see `rig list\n  all of them`\n  now\n");
 }
 
 static void test_a_backtick_alone_is_a_letter(void **state)
 {
-    (void)state;
     sentence_wrap(stream, "one `two three four", 0, 2, 12);
     is("one `two\n  three four\n");
 }
 
 static void test_format_keeps_what_is_before(void **state)
 {
-    (void)state;
     sentence_format(stream, 8, "%6d  %078d %s", 5, 7, "end");
     is("     5\n        "
        "000000000000000000000000000000000000000000000000000000000000000000000000000007\n"
@@ -97,14 +77,12 @@ static void test_format_keeps_what_is_before(void **state)
 
 static void test_copied_behind_its_label(void **state)
 {
-    (void)state;
     sentence_copied(stream, "  1  ", "A=b; C=d");
     is("  1  A=b; C=d\n");
 }
 
 static void test_copied_texts_below_each_other(void **state)
 {
-    (void)state;
     char text[128];
     snprintf(text, sizeof text, "A=%060d; C=%060d", 1, 2);
     sentence_copied(stream, "  1  ", text);
@@ -114,7 +92,6 @@ static void test_copied_texts_below_each_other(void **state)
 
 static void test_copied_on_a_line_of_its_own(void **state)
 {
-    (void)state;
     char text[128];
     snprintf(text, sizeof text, "A=%080d", 1);
     sentence_copied(stream, "  1  ", text);
@@ -124,7 +101,6 @@ static void test_copied_on_a_line_of_its_own(void **state)
 
 static void test_copied_without_a_label(void **state)
 {
-    (void)state;
     char text[128];
     snprintf(text, sizeof text, "A=%077d", 1);
     sentence_copied(stream, "    ", text);
@@ -133,7 +109,6 @@ static void test_copied_without_a_label(void **state)
 
 static void test_said_elsewhere_than_at_a_terminal(void **state)
 {
-    (void)state;
     char wanted[256];
     FILE *file = tmpfile();
     assert_non_null(file);

@@ -1,15 +1,8 @@
 /* The simulated device's driver allocations: costs at the measured points, shared pages,
  * capacity, what waits, the cleaning of freed memory. Expected times are the measurements. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 /* Host time that the next call takes. */
 static uint64_t alloc_ns(struct ar_device *device, uint64_t bytes, uint64_t *address)
@@ -29,7 +22,6 @@ static uint64_t free_ns(struct ar_device *device, uint64_t address)
 /* One size allocated and freed repeatedly, and several together: the two ways of measuring. */
 static void costs_are_the_measured_ones(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t bytes, alloc, held, free, free_held;
     } rows[] = {
@@ -55,7 +47,6 @@ static void costs_are_the_measured_ones(void **state)
 
 static void small_ones_cost_a_page_or_a_share(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     uint64_t first, second;
     (void)alloc_ns(device, 4096, &first);
@@ -69,7 +60,6 @@ static void small_ones_cost_a_page_or_a_share(void **state)
 
 static void sizes_between_lie_between(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     uint64_t address, before_ns = 94440;
     /* Held costs fall from 94.44 us at 64 MiB to 60.48 us at 256 MiB. */
@@ -85,7 +75,6 @@ static void sizes_between_lie_between(void **state)
 
 static void small_ones_share_pages(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     const struct ar_device_counters *count = &device->counters;
     uint64_t addresses[40];
@@ -114,7 +103,6 @@ static void small_ones_share_pages(void **state)
 /* Random sizes against the sum of pages that hold at least one of them. */
 static void pages_are_charged_once(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     uint64_t held[64] = {0}, bytes[64];
     uint32_t random = 1;
@@ -149,7 +137,6 @@ static void pages_are_charged_once(void **state)
 
 static void capacity_refuses(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim:capacity=10MiB,others=1");
     uint64_t free_bytes, total_bytes, address;
     ar_backing_memory(device->backing, &free_bytes, &total_bytes);
@@ -174,7 +161,6 @@ static void capacity_refuses(void **state)
 
 static void whole_card(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     uint64_t free_bytes, total_bytes, address;
     ar_backing_memory(device->backing, &free_bytes, &total_bytes);
@@ -190,7 +176,6 @@ static void whole_card(void **state)
 
 static void free_waits_for_all_work(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     uint64_t large = sim_test_alloc(device, 64 * AR_MIB);
     uint64_t small = sim_test_alloc(device, 4096);
@@ -213,7 +198,6 @@ static void free_waits_for_all_work(void **state)
 
 static void calls_cost_more_on_a_busy_card(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     uint64_t address, handle;
     device->ops->kernel(device, 0, 1000000000);
@@ -232,7 +216,6 @@ static void calls_cost_more_on_a_busy_card(void **state)
 
 static void freed_memory_is_cleaned_first(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     uint64_t address, handle;
     /* 40 GiB: 2 to 17 ms; just after a free of the same size 115 to 120 ms. */
@@ -261,7 +244,6 @@ static void freed_memory_is_cleaned_first(void **state)
 
 static void small_requests_wait_only_for_what_they_need(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim:capacity=1GiB");
     uint64_t address;
     sim_test_free(device, sim_test_alloc(device, AR_GIB));
@@ -277,7 +259,6 @@ static void small_requests_wait_only_for_what_they_need(void **state)
 
 static void misuse_has_a_sentence(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
     uint64_t address = sim_test_alloc(device, 4 * AR_MIB), range;
@@ -295,7 +276,6 @@ static void misuse_has_a_sentence(void **state)
 
 static void segments_are_found_by_address(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     struct ar_device_segment segment;
     uint64_t large = sim_test_alloc(device, 3 * AR_MIB);
@@ -321,7 +301,6 @@ static void segments_are_found_by_address(void **state)
 
 static void bump_counts_bytes(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim:profile=bump");
     uint64_t address, handle;
     assert_int_equal(sim_test_alloc(device, 1), 0);
@@ -351,7 +330,6 @@ static void bump_counts_bytes(void **state)
 /* 10^5 segments, freed or not: each call looks at a few of them only. */
 static void many_segments(void **state)
 {
-    (void)state;
     enum { COUNT = 100000 };
     struct ar_device *device = sim_test_open("sim:profile=bump");
     for (uint64_t i = 0; i < COUNT; i++)

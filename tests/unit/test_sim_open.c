@@ -1,19 +1,11 @@
 /* Opening the simulated device: options, profiles, the three forms of addresses, and the errors of
  * wrong ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "allocators/base/size.h"
 #include "tests/support/sim.h"
 #include "tests/support/temporary_file.h"
+#include "tests/support/test.h"
 
 /* Opens `sim:KEY=FILE` with this text in the file. */
 static enum ar_status open_with(const char *key, const char *text, struct ar_device **out,
@@ -29,7 +21,6 @@ static enum ar_status open_with(const char *key, const char *text, struct ar_dev
 
 static void bad_options_have_a_sentence(void **state)
 {
-    (void)state;
     static const struct {
         const char *spec;
         enum ar_status status;
@@ -67,7 +58,6 @@ static void bad_options_have_a_sentence(void **state)
 
 static void good_options(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim:profile=h100,capacity=85017493504,seed=3");
     assert_int_equal(device->props.capacity_bytes, UINT64_C(85017493504));
     assert_string_equal(device->props.kind, "sim");
@@ -87,7 +77,6 @@ static void good_options(void **state)
 
 static void a_profile_from_a_file(void **state)
 {
-    (void)state;
     struct ar_device *device;
     struct ar_error error;
     assert_int_equal(open_with("profile",
@@ -112,7 +101,6 @@ static void a_profile_from_a_file(void **state)
 
 static void a_bad_profile_names_the_line(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } rows[] = {
@@ -152,7 +140,6 @@ static void a_bad_profile_names_the_line(void **state)
 
 static void recorded_addresses(void **state)
 {
-    (void)state;
     struct ar_device *device;
     struct ar_error error;
     uint64_t address, range;
@@ -187,7 +174,6 @@ static void recorded_addresses(void **state)
 
 static void refused_segments_take_no_row(void **state)
 {
-    (void)state;
     struct temporary_file file = temporary_file(LIST_HEAD "0,4194304,4194304\n1,2097152,0\n");
     char spec[128];
     uint64_t address;
@@ -202,7 +188,6 @@ static void refused_segments_take_no_row(void **state)
 
 static void refused_small_segments_take_no_row(void **state)
 {
-    (void)state;
     struct temporary_file file =
         temporary_file(LIST_HEAD "0,2097152,2097152\n1,512,4194304\n2,512,4194816\n");
     char spec[128];
@@ -222,7 +207,6 @@ static void refused_small_segments_take_no_row(void **state)
 
 static void recorded_ranges(void **state)
 {
-    (void)state;
     struct ar_device *device;
     struct ar_error error;
     uint64_t address;
@@ -248,7 +232,6 @@ static void recorded_ranges(void **state)
 
 static void empty_lists_mean_the_default(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"", LIST_HEAD};
     for (size_t i = 0; i < 2; i++) {
         struct ar_device *plain = sim_test_open("sim");
@@ -264,7 +247,6 @@ static void empty_lists_mean_the_default(void **state)
 
 static void a_bad_list_names_the_line(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } rows[] = {
@@ -293,7 +275,6 @@ static void a_bad_list_names_the_line(void **state)
 
 static void random_addresses(void **state)
 {
-    (void)state;
     struct ar_device *first = sim_test_open("sim:addresses=random,seed=5");
     struct ar_device *same = sim_test_open("sim:addresses=random,seed=5");
     struct ar_device *other = sim_test_open("sim:addresses=random,seed=6");

@@ -1,24 +1,15 @@
 /* Parts of the simulated device, compared with slow copies: the tree of ranges, and the uses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "allocators/base/rng.h"
 #include "sim/device_memory/device_memory.h"
 #include "sim/device_memory/ranges.h"
+#include "tests/support/test.h"
 
 #define SPACE 512
 
 static void ranges_against_a_list(void **state)
 {
-    (void)state;
     static struct range nodes[SPACE];
     struct ranges ranges = {NULL, 0};
     struct range *owner[SPACE] = {NULL}; /* of each number */
@@ -66,7 +57,6 @@ static int tree_depth(const struct range *range)
 
 static void rising_addresses_make_no_list(void **state)
 {
-    (void)state;
     enum { COUNT = 100000 };
     struct range *nodes = calloc(COUNT, sizeof *nodes);
     struct ranges ranges = {NULL, 0};
@@ -96,7 +86,6 @@ static bool see(void *argument, const struct sim_use *use, uint64_t start, uint6
 
 static void uses_against_a_table(void **state)
 {
-    (void)state;
     static struct table table;
     struct sim_hazards hazards = {{NULL, 0}};
     struct ar_rng rng;

@@ -1,14 +1,8 @@
 /* The simulated device's stream-ordered pool: reuse by each of its ways, pages and the threshold,
  * costs, misuse. One stream against recordings of a card: tests/golden/test_async.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 enum { A, B };
 
@@ -65,7 +59,6 @@ static bool reused(struct ar_device *device, bool ordered, bool done)
 
 static void streams_share_by_each_way(void **state)
 {
-    (void)state;
     static const struct {
         struct ar_backing_pool settings;
         bool ordered, done, reused;
@@ -90,7 +83,6 @@ static void streams_share_by_each_way(void **state)
 /* If memory is short, the stream waits, and then the reuse is no race. */
 static void internal_dependencies_wait(void **state)
 {
-    (void)state;
     for (int internal = 0; internal < 2; internal++) {
         struct ar_device *device =
             open_pool("sim:capacity=32MiB", (struct ar_backing_pool){.internal = internal});
@@ -116,7 +108,6 @@ static void internal_dependencies_wait(void **state)
 
 static void memory_goes_back_when_the_host_waits(void **state)
 {
-    (void)state;
     struct ar_device *device = open_pool("sim", as_the_driver);
     uint64_t blocks[4];
     for (int i = 0; i < 4; i++)
@@ -145,7 +136,6 @@ static void memory_goes_back_when_the_host_waits(void **state)
 /* A request that fits no free block uses their pages, not new ones. */
 static void pages_move(void **state)
 {
-    (void)state;
     struct ar_backing_pool settings = as_the_driver;
     settings.release_threshold_bytes = UINT64_MAX;
     settings.most_bytes = 5 * PAGE;
@@ -167,7 +157,6 @@ static void pages_move(void **state)
 
 static void calls_cost_what_was_measured(void **state)
 {
-    (void)state;
     struct ar_device *device = open_pool("sim", as_the_driver);
     const uint64_t *ns = device->counters.call_ns;
     uint64_t first = take(device, 2 * AR_MIB, A);
@@ -187,7 +176,6 @@ static void calls_cost_what_was_measured(void **state)
 
 static void misuse_is_refused(void **state)
 {
-    (void)state;
     struct ar_device *device = open_pool("sim", as_the_driver);
     struct ar_backing *backing = device->backing;
     uint64_t first = take(device, AR_MIB, A);

@@ -1,23 +1,14 @@
 /* The simulated device's time: kernels, the launch queue, events, fences, and races. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "allocators/base/size.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 enum { A, B, C, D };
 
 static void kernels_follow_each_other(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     const struct ar_device_ops *ops = device->ops;
     ops->kernel(device, A, 100);
@@ -39,7 +30,6 @@ static void kernels_follow_each_other(void **state)
 
 static void the_launch_queue_holds_the_host(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim:launch_queue=3");
     const struct ar_device_ops *ops = device->ops;
     for (int i = 0; i < 3; i++)
@@ -59,7 +49,6 @@ static void the_launch_queue_holds_the_host(void **state)
 
 static void events_order_streams(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     const struct ar_device_ops *ops = device->ops;
     ops->stream_wait(device, B, 7); /* never recorded: no wait */
@@ -81,7 +70,6 @@ static void events_order_streams(void **state)
 /* A new number for each record; events that the host knows to be past are not kept. */
 static void many_events(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     const struct ar_device_ops *ops = device->ops;
     uint64_t address = sim_test_alloc(device, AR_MIB), pending = 0;
@@ -107,7 +95,6 @@ static void many_events(void **state)
 
 static void fences_are_polled_and_waited_for(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
     struct ar_backing_ticket idle = ar_backing_fence(backing, A);
@@ -132,7 +119,6 @@ static void fences_are_polled_and_waited_for(void **state)
 
 static void many_fences_that_nobody_polls(void **state)
 {
-    (void)state;
     enum { COUNT = 20000 };
     struct ar_device *device = sim_test_open("sim");
     static struct ar_backing_ticket tickets[COUNT];
@@ -163,7 +149,6 @@ static struct ar_device *free_requested_by_a(uint64_t *address)
 
 static void a_race_is_caught(void **state)
 {
-    (void)state;
     uint64_t address;
     struct ar_device *device = free_requested_by_a(&address);
     /* The same stream, and other memory, are no race. */
@@ -185,7 +170,6 @@ static void a_race_is_caught(void **state)
 
 static void time_alone_does_not_order(void **state)
 {
-    (void)state;
     uint64_t address;
     struct ar_device *device = free_requested_by_a(&address);
     device->ops->advance(device, 1000000);
@@ -196,7 +180,6 @@ static void time_alone_does_not_order(void **state)
 
 static void ordering_waits_the_right_time(void **state)
 {
-    (void)state;
     uint64_t address;
     struct ar_device *device = free_requested_by_a(&address);
     const struct ar_device_ops *ops = device->ops;
@@ -219,7 +202,6 @@ static void ordering_waits_the_right_time(void **state)
 
 static void a_host_wait_orders(void **state)
 {
-    (void)state;
     for (int way = 0; way < 4; way++) {
         uint64_t address;
         struct ar_device *device = free_requested_by_a(&address);
@@ -241,7 +223,6 @@ static void a_host_wait_orders(void **state)
 /* A stream waits when it is told to; the host continues, and knows nothing more. */
 static void a_stream_waits_for_a_fence(void **state)
 {
-    (void)state;
     uint64_t address;
     struct ar_device *device = free_requested_by_a(&address);
     const struct ar_device_ops *ops = device->ops;
@@ -265,7 +246,6 @@ static void a_stream_waits_for_a_fence(void **state)
 
 static void a_fence_before_the_work_does_not(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     uint64_t address = sim_test_alloc(device, AR_MIB);
     struct ar_backing_ticket early = ar_backing_fence(device->backing, A);
@@ -281,7 +261,6 @@ static void a_fence_before_the_work_does_not(void **state)
 /* A, event, B, event, C: C comes after A though it never waited for it. D does not. */
 static void order_is_transitive(void **state)
 {
-    (void)state;
     for (uint32_t last = C; last <= D; last++) {
         uint64_t address;
         struct ar_device *device = free_requested_by_a(&address);
@@ -300,7 +279,6 @@ static void order_is_transitive(void **state)
 /* The host knows that B is done, and B came after A: so A is done. */
 static void what_the_host_knows_is_transitive(void **state)
 {
-    (void)state;
     for (int polled = 0; polled < 2; polled++) {
         uint64_t address;
         struct ar_device *device = free_requested_by_a(&address);
@@ -321,7 +299,6 @@ static void what_the_host_knows_is_transitive(void **state)
 
 static void an_event_before_the_use_does_not_order(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     uint64_t address = sim_test_alloc(device, AR_MIB);
     device->ops->event_record(device, 0, A);
@@ -336,7 +313,6 @@ static void an_event_before_the_use_does_not_order(void **state)
 /* Two streams use a block; being after one of them is not enough. */
 static void every_user_counts(void **state)
 {
-    (void)state;
     uint64_t address;
     struct ar_device *device = free_requested_by_a(&address);
     const struct ar_device_ops *ops = device->ops;
@@ -356,7 +332,6 @@ static void every_user_counts(void **state)
 /* The same memory, mapped and served at another address. */
 static void races_follow_the_memory(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
     const struct ar_device_ops *ops = device->ops;
@@ -383,7 +358,6 @@ static void races_follow_the_memory(void **state)
 
 static void a_stream_beyond_all_bounds(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     uint64_t address;
     device->ops->kernel(device, 300, 10);
@@ -404,7 +378,6 @@ static void prepare(struct ar_device *device, enum ar_kernel_op_kind kind, enum 
 /* The first product loads the library, the first of a type and order of lengths its kernels. */
 static void products_are_prepared_once(void **state)
 {
-    (void)state;
     static const char text[] = "# allocrig-profile 1\nname: products\ntotal_bytes: 85017493504\n"
                                "usable_bytes: 84470000000\npage_bytes: 2097152\n"
                                "granule_bytes: 512\nfirst_address: 2097152\n"

@@ -1,14 +1,7 @@
 /* The simulated device's virtual memory: what each call does, costs, and every misuse. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 #define PAGE (2 * AR_MIB)
 
@@ -33,7 +26,6 @@ static void map(struct ar_device *device, uint64_t address, uint64_t handle)
 
 static void costs_are_the_measured_ones(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t bytes, reserve, create, map, access, unmap, destroy, release;
     } rows[] = {
@@ -71,7 +63,6 @@ static void costs_are_the_measured_ones(void **state)
  * elsewhere 16 ms. The model adds up single pages, whose medians come from another run. */
 static void many_pages_cost_as_many(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     uint64_t address = reserve(device, AR_GIB), again = reserve(device, AR_GIB);
     uint64_t handles[512];
@@ -93,7 +84,6 @@ static void many_pages_cost_as_many(void **state)
 
 static void memory_is_charged_once_until_it_is_unmapped_everywhere(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim:capacity=64MiB");
     struct ar_backing *backing = device->backing;
     uint64_t range = reserve(device, 1024 * AR_MIB), handle = create(device, 40 * AR_MIB), other;
@@ -114,7 +104,6 @@ static void memory_is_charged_once_until_it_is_unmapped_everywhere(void **state)
 
 static void misuse_of_sizes_and_ranges(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
     uint64_t out, range = reserve(device, 16 * AR_MIB), handle = create(device, 4 * AR_MIB);
@@ -146,7 +135,6 @@ static void misuse_of_sizes_and_ranges(void **state)
 
 static void misuse_of_mappings(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
     uint64_t range = reserve(device, 32 * AR_MIB);
@@ -171,7 +159,6 @@ static void misuse_of_mappings(void **state)
 
 static void unmap_under_pending_work(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim");
     struct ar_backing *backing = device->backing;
     uint64_t range = reserve(device, 32 * AR_MIB), handle = create(device, 4 * AR_MIB);

@@ -1,19 +1,11 @@
 /* Sizes and counts as text: valid and invalid texts, and printed sizes that parse to the same
  * number. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
+#include "tests/support/test.h"
 
 static void reads(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t bytes;
@@ -49,7 +41,6 @@ static void reads(void **state)
 
 static void refuses(void **state)
 {
-    (void)state;
     static const char *const cases[] = {
         "",     "-1",    "+1",   " 1",  "1 ",   "1 K",
         "K",    "1X",    "1Ki",  "1.5", "1.5B", "9223372036854775808",
@@ -66,7 +57,6 @@ static void refuses(void **state)
 
 static void counts(void **state)
 {
-    (void)state;
     uint64_t count;
     struct ar_error error;
     assert_int_equal(ar_count_parse("18446744073709551615", &count, &error), AR_OK);
@@ -78,7 +68,6 @@ static void counts(void **state)
 
 static void prints(void **state)
 {
-    (void)state;
     char text[32];
     assert_string_equal(ar_size_print(0, text, sizeof text), "0 B");
     assert_string_equal(ar_size_print(1023, text, sizeof text), "1023 B");
@@ -92,7 +81,6 @@ static void prints(void **state)
 
 static void reads_back_what_it_writes(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     ar_rng_seed(&rng, 5);
     for (int i = 0; i < 100000; i++) {
@@ -110,7 +98,6 @@ static void reads_back_what_it_writes(void **state)
 
 static void rounds(void **state)
 {
-    (void)state;
     assert_int_equal(ar_size_round_up(0, 256), 0);
     assert_int_equal(ar_size_round_up(1, 256), 256);
     assert_int_equal(ar_size_round_up(256, 256), 256);

@@ -1,18 +1,11 @@
 /* The slab policy: the waste of its classes, which slab serves a request, what is kept and what is
  * released, and pages that move. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/fake_backing.h"
 #include "tests/support/op_script.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 static struct fake_backing fake;
 
@@ -62,7 +55,6 @@ static struct ar_policy_stats stats_of(const struct policy_rig *rig)
  * of a class plus one byte. Addresses are multiples of 256 bytes. */
 static void waste(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     open_rig(&rig, "slab:largest_class=16MiB", UINT64_MAX);
     for (uint64_t bytes = 4096; bytes < 40 * AR_MIB;) {
@@ -81,7 +73,6 @@ static void waste(void **state)
 /* Below 4 KiB the step between classes is 256 bytes. */
 static void small_classes(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     open_rig(&rig, "slab", UINT64_MAX);
     for (uint64_t bytes = 1; bytes <= 4096; bytes += 85)
@@ -92,7 +83,6 @@ static void small_classes(void **state)
 /* Two slabs of 64 KiB blocks: the fuller one serves, and the other one becomes empty. */
 static void the_fullest_slab_serves(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     struct ar_policy_block blocks[8];
     open_rig(&rig, "slab:keep=0", UINT64_MAX);
@@ -110,7 +100,6 @@ static void the_fullest_slab_serves(void **state)
  * it. */
 static void an_empty_slab_is_kept(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     open_rig(&rig, "slab:limit=2MiB", UINT64_MAX);
     struct ar_policy_block one = take(&rig, 256 * AR_KIB);
@@ -132,7 +121,6 @@ static void an_empty_slab_is_kept(void **state)
 /* 60 of 100 MiB are cached; 50 more need them. */
 static void cached_memory_goes_back_when_it_is_short(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     open_rig(&rig, "slab:slack=10", 100 * AR_MIB);
     struct ar_policy_block cached[3];
@@ -157,7 +145,6 @@ static void cached_memory_goes_back_when_it_is_short(void **state)
  * segments; one with repeating sizes never does. */
 static void the_cache_is_bounded(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     open_rig(&rig, "slab", UINT64_MAX);
     for (uint64_t bytes = 64 * AR_MIB; bytes < 256 * AR_MIB; bytes += 2 * AR_MIB) {
@@ -174,7 +161,6 @@ static void the_cache_is_bounded(void **state)
 /* 8 GiB are allocated and freed, and small blocks that stay do not cut their segments. */
 static void a_giant_is_not_broken_for_crumbs(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     open_rig(&rig, "slab", 8 * AR_GIB + 64 * AR_MIB);
     for (int i = 0; i < 8; i++) {
@@ -192,7 +178,6 @@ static void a_giant_is_not_broken_for_crumbs(void **state)
  * one from the place of slabs. */
 static void either_kind_borrows(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     open_rig(&rig, "slab", 8 * AR_MIB);
     struct ar_policy_block large[4];
@@ -213,7 +198,6 @@ static void either_kind_borrows(void **state)
  * device. */
 static void pages_move(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     struct ar_policy_block blocks[12];
     struct ar_device *device = sim_test_open("sim:profile=h100,capacity=640MiB");
@@ -237,7 +221,6 @@ static void pages_move(void **state)
 
 static void virtual_needs_virtual_memory(void **state)
 {
-    (void)state;
     struct policy_rig rig;
     fake_backing_open(&fake, UINT64_MAX);
     assert_int_equal(policy_rig_open(&rig, "slab:virtual=true", &fake.base, 0), AR_UNSUPPORTED);
@@ -248,7 +231,6 @@ static void virtual_needs_virtual_memory(void **state)
 /* Random operations with other settings than the default, which the property tests use. */
 static void settings(void **state)
 {
-    (void)state;
     static const char *const specs[] = {
         "checked(every=50)+slab:virtual=true",
         "checked(every=50)+slab:keep=0,slack=0",

@@ -1,21 +1,12 @@
 /* Long generated snapshots: their cost and their traces. With a file's name, entries and frames
  * this program writes one instead (test_snapshot_large FILE EVENTS FRAMES), with a name alone it
  * reads it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/snapshot_maker.h"
+#include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/import_report.h"
 #include "workloads/trace/trace.h"
@@ -74,7 +65,6 @@ static uint64_t resident_bytes(uint64_t events)
 /* 100 bytes an entry; not under the sanitizers, which keep freed memory. */
 static void test_memory_is_bounded(void **state)
 {
-    (void)state;
     const char *variant = getenv("TEST_VARIANT");
     bool sanitized = variant && strcmp(variant, "san") == 0;
     uint64_t few = resident_bytes(1000), many = resident_bytes(EVENTS);
@@ -83,7 +73,6 @@ static void test_memory_is_bounded(void **state)
 
 static void test_frames_become_tags(void **state)
 {
-    (void)state;
     char path[64];
     const struct snapshot_maker_options options = {.seed = 2, .events = 5000, .frames = 40};
     struct trace_source *source = open_made(&options, path);
@@ -105,7 +94,6 @@ static void test_frames_become_tags(void **state)
 /* A ring buffer that lost its head: the blocks live then exist at the start. */
 static void test_head_is_missing(void **state)
 {
-    (void)state;
     char path[64];
     const struct snapshot_maker_options whole = {.seed = 3, .events = 30000};
     const struct snapshot_maker_options tail = {.seed = 3, .events = 10000, .dropped = 20000};

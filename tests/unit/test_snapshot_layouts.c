@@ -1,17 +1,8 @@
 /* Every layout of PyTorch's memory snapshots, made from runs of the policy that imitates it: each
  * is read, and each address and the state at the end come out as they went in. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/support/snapshot_layouts.h"
 #include "tests/support/snapshot_runs.h"
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/import_report.h"
 #include "workloads/formats/formats.h"
@@ -53,7 +44,6 @@ static void check_run(const char *policy, const char *workload, unsigned keys)
 
 static void every_layout_of_segments_is_met(void **state)
 {
-    (void)state;
     check_run("torch", "gradient_tape:steps=4", 0);
     check_run("torch", "workloads/data/side_streams.default.csv.gz", 0);
 }
@@ -61,13 +51,11 @@ static void every_layout_of_segments_is_met(void **state)
 /* There are such segments since the layout that has the addresses of blocks. */
 static void every_layout_of_growing_segments_is_met(void **state)
 {
-    (void)state;
     check_run("torch:expandable_segments=true", "gradient_tape:steps=4", LAYOUT_ADDRESSES);
 }
 
 static void private_pools_are_met(void **state)
 {
-    (void)state;
     check_run("torch", "workloads/data/graphs.default.csv.gz", 0);
 }
 
@@ -102,7 +90,6 @@ static void each_of_two_devices_is_met(void **state)
 {
     struct run_snapshot run;
     struct trace_rig rig;
-    (void)state;
     trace_rig_open(&rig);
     snapshot_run(&run, "torch", "workloads/data/side_streams.default.csv.gz");
     double_image(&run.image);
@@ -153,7 +140,6 @@ static void marks_come_back(void **state)
     struct trace_rig rig;
     struct trace_source *source;
     struct ar_error error;
-    (void)state;
     trace_rig_open(&rig);
     assert_int_equal(trace_rig_text(&rig, text, &source, &error), AR_OK);
     if (format_write(&format_writer_snapshot, source, rig.path[1], false, &error))
@@ -177,7 +163,6 @@ static void annotations_stand_by_their_times(void **state)
 {
     struct run_snapshot run;
     struct trace_rig rig;
-    (void)state;
     trace_rig_open(&rig);
     snapshot_run(&run, "torch", "gradient_tape:steps=4");
     assert_int_equal(run.image.annotation_count, 4);
@@ -224,7 +209,6 @@ static void annotations_become_marks(void **state)
         "m,ProfilerStep#2,stage=start\nt,20000\nf,0\nm,##_fwd__a_1_##,stage=end\n"
         "t,30000\nm,step,name=ProfilerStep#2\n!,final";
     struct trace_rig rig;
-    (void)state;
     trace_rig_open(&rig);
     trace_rig_write(rig.path[0], text, sizeof text - 1);
     struct trace_source *source = snapshot_open(rig.path[0], NULL, "annotations");
@@ -245,7 +229,6 @@ static void frees_without_completions_are_met(void **state)
 {
     struct run_snapshot run;
     struct trace_rig rig;
-    (void)state;
     trace_rig_open(&rig);
     snapshot_run(&run, "torch", "gradient_tape:steps=4");
     for (size_t i = 0; i < snapshot_layout_count; i++)
@@ -273,7 +256,6 @@ static void settings_are_taken_one_by_one(void **state)
         "\" max_split_size_mb : 64 ,, of_tomorrow:[1,2],"
         "roundup_power2_divisions:[256:1,>:4] \", \"garbage_collection_threshold\": 0.5}}";
     struct trace_rig rig;
-    (void)state;
     trace_rig_open(&rig);
     trace_rig_write(rig.path[0], text, sizeof text - 1);
     struct trace_source *source = snapshot_open(rig.path[0], NULL, "settings");

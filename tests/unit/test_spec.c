@@ -1,14 +1,6 @@
 /* The grammar of specs: the result of valid texts, and a sentence for each invalid one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/spec.h"
+#include "tests/support/test.h"
 
 /* Prints a spec in one form: [name key=<value>...]... */
 static const char *flat(const char *text, char *out, size_t out_bytes)
@@ -35,7 +27,6 @@ static const char *flat(const char *text, char *out, size_t out_bytes)
 
 static void good(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"growth", "[growth]"},
         {"growth:", "[growth]"},
@@ -67,7 +58,6 @@ static void good(void **state)
 
 static void bad(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"", "a name is missing at character 1"},
         {"   ", "a name is missing"},
@@ -97,7 +87,6 @@ static void bad(void **state)
  * sanitizer checks that), and never gives more links or pairs than there is room for. */
 static void all_short_texts(void **state)
 {
-    (void)state;
     static const char signs[] = "a+:(),='";
     const size_t base = sizeof signs - 1;
     size_t read = 0;

@@ -1,19 +1,11 @@
 /* Sentences of errors, and the escapes of quoted input. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/status.h"
 #include "allocators/base/utf8.h"
+#include "tests/support/test.h"
 
 static void test_escaped_once(void **state)
 {
     struct ar_error error;
-    (void)state;
     assert_int_equal(ar_error_set(&error, AR_INVALID, "\"%s\" is wrong", "a\033[2J\nb\x7f\xff\xc3"),
                      AR_INVALID);
     assert_string_equal(error.text, "\"a\\x1b[2J\\x0ab\\x7f\\xff\\xc3\" is wrong");
@@ -29,7 +21,6 @@ static void test_long_ones_are_cut(void **state)
 {
     struct ar_error error;
     char input[2 * sizeof error.text];
-    (void)state;
     memset(input, '\n', sizeof input - 1);
     input[sizeof input - 1] = '\0';
     ar_error_set(&error, AR_INVALID, "%s", input);
@@ -41,7 +32,6 @@ static void test_long_ones_are_cut(void **state)
 
 static void test_characters(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t bytes;

@@ -1,18 +1,12 @@
 /* Pools that threads share: the map of addresses against a list, the pool's answers, and threads on
  * real policies with nothing lost, which `make tsan` runs under the thread sanitizer. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/rng.h"
 #include "bench/host/address_map.h"
 #include "bench/host/locked_pool.h"
 #include "bench/host/threads.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 #define KEYS 512u
 
@@ -20,7 +14,6 @@
 
 static void the_map_holds_what_a_table_holds(void **state)
 {
-    (void)state;
     struct ar_host host = {0};
     struct address_map map;
     struct ar_rng rng;
@@ -53,7 +46,6 @@ static void the_map_holds_what_a_table_holds(void **state)
 
 static void the_map_refuses_doubles_and_strangers(void **state)
 {
-    (void)state;
     struct ar_host host = {.fail_at = 2};
     struct address_map map;
     struct ar_policy_block block = {.address = 4096}, out;
@@ -80,7 +72,6 @@ static void the_map_refuses_doubles_and_strangers(void **state)
 
 static void a_pool_takes_addresses_back(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim:profile=bump");
     struct policy_rig rig;
     assert_int_equal(policy_rig_open(&rig, "growth", device->backing, 0), AR_OK);
@@ -188,7 +179,6 @@ static void run_crowd(const char *spec, unsigned threads, bool shared, bool late
 
 static void threads_share_a_policy(void **state)
 {
-    (void)state;
     run_crowd("growth", 4, true, false);
     run_crowd("torch", 4, true, true);
     run_crowd("vmm", 4, true, false);
@@ -196,7 +186,6 @@ static void threads_share_a_policy(void **state)
 
 static void threads_have_policies_of_their_own(void **state)
 {
-    (void)state;
     run_crowd("torch", 4, false, true);
     run_crowd("tlsf:limit=4GiB", 4, false, false);
 }
@@ -209,7 +198,6 @@ static void count_one(void *argument)
 /* Policies of their own on one device: what they got of it is all given back. */
 static void threads_share_a_device(void **state)
 {
-    (void)state;
     static const char *const specs[4] = {"torch", "vmm", "growth:limit=2GiB", "async"};
     struct ar_device *device = sim_test_open("sim:profile=h100");
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -255,7 +243,6 @@ static void threads_share_a_device(void **state)
 /* What a device does not offer is not offered by its locked form either. */
 static void a_locked_device_offers_what_the_device_offers(void **state)
 {
-    (void)state;
     struct ar_device *device = sim_test_open("sim:profile=bump");
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct locked_backing locked;
@@ -272,7 +259,6 @@ static void a_locked_device_offers_what_the_device_offers(void **state)
 /* One thread's calls do not depend on the others, so the counts are those of any run. */
 static void the_calls_of_a_thread_are_the_same_on_every_run(void **state)
 {
-    (void)state;
     uint64_t allocs[2];
     struct ar_error error;
     struct threads_result *result = malloc(sizeof *result);
@@ -296,7 +282,6 @@ static void the_calls_of_a_thread_are_the_same_on_every_run(void **state)
 
 static void failed_requests_are_counted_and_bad_configurations_refused(void **state)
 {
-    (void)state;
     struct crowd crowd;
     struct ar_error error;
     struct threads_result *result = malloc(sizeof *result);

@@ -1,17 +1,9 @@
 /* `torch` adopts the memory of another `torch` and is then in the same state, range by range. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 #define RANGES_MOST 4096
 #define BLOCKS_MOST 512
@@ -176,7 +168,6 @@ static void check(const char *spec, uint64_t seed, bool forgets)
 
 static void test_same_state(void **state)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         check("torch", seed, false);
         check("torch:expandable_segments=true", seed, false);
@@ -209,7 +200,6 @@ static void test_impossible(void **state)
          {{.address = 2 * AR_MIB, .bytes = 100 * AR_GIB, .state = AR_POLICY_RANGE_FREE}},
          1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct held held = hold(80 * AR_GIB);
         struct policy_rig rig;

@@ -1,16 +1,9 @@
 /* `torch` with expandable segments: the device refuses in the middle of a request, and many
  * streams. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 #define PAGE (20 * AR_MIB)
 
@@ -54,7 +47,6 @@ static void test_refused_in_the_middle_of_a_run(void **state)
 {
     struct pages_rig rig;
     struct ar_policy_block kept, refused;
-    (void)state;
     open_rig(&rig, "sim:capacity=70MiB");
     assert_int_equal(policy_rig_alloc(&rig.policy, 15 * AR_MIB, &kept), AR_OK);
     check(&rig, PAGE);
@@ -78,7 +70,6 @@ static void test_refused_after_a_run(void **state)
 {
     struct pages_rig rig;
     struct ar_policy_block block[3];
-    (void)state;
     open_rig(&rig, "sim:capacity=100MiB");
     for (int i = 0; i < 3; i++)
         assert_int_equal(policy_rig_alloc(&rig.policy, PAGE, &block[i]), AR_OK);
@@ -102,7 +93,6 @@ static void test_many_streams(void **state)
 {
     enum { STREAMS = 20000 };
     struct pages_rig rig;
-    (void)state;
     open_rig(&rig, "sim");
     struct ar_policy_block *blocks = calloc(STREAMS, sizeof *blocks);
     assert_non_null(blocks);

@@ -1,18 +1,9 @@
 /* Binary traces: the same trace in either form, damage, and files that are
  * complete or absent. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include <signal.h>
-#include <stdio.h>
 #include <sys/resource.h>
 
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/binary.h"
@@ -228,7 +219,6 @@ static void files_are_complete_or_absent(void **state)
 /* The examples of FIPS 180-4, and a length at each edge of a block. */
 static void sha256_is_that_of_the_standard(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *hex;
     } cases[] = {

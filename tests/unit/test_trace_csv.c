@@ -1,18 +1,8 @@
 /* Recorded CSVs: the shipped recordings compared with their own statistics, and small invented
  * ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-
 #include <jansson.h>
 
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 
@@ -107,14 +97,12 @@ static void check_recording(const char *name)
 
 static void recordings_agree_with_their_statistics(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(recordings); i++)
         check_recording(recordings[i]);
 }
 
 static void names_come_from_files(void **state)
 {
-    (void)state;
     struct trace_source *source;
     struct ar_error error;
     assert_int_equal(trace_open("workloads/data/graphs.default.csv.gz", &source, &error), AR_OK);
@@ -140,7 +128,6 @@ static uint32_t streams_of(const char *path)
  * gpt2_train has one of its own and kernels on three. */
 static void kernel_streams_are_mapped(void **state)
 {
-    (void)state;
     assert_int_equal(streams_of("workloads/data/tape_small.default.csv.gz"), 1);
     assert_int_equal(streams_of("workloads/data/gpt2_train.default.csv.gz"), 3);
     assert_int_equal(streams_of("workloads/data/side_streams.default.csv.gz"), 4);
@@ -164,7 +151,6 @@ static uint64_t requests_in_pool(struct trace_source *source, uint32_t pool)
  * are in it, the others are not. */
 static void private_pools_are_known(void **state)
 {
-    (void)state;
     struct trace_source *source;
     struct ar_error error;
     assert_int_equal(trace_open("workloads/data/graphs.default.csv.gz", &source, &error), AR_OK);

@@ -1,15 +1,5 @@
 /* Parts of a trace, merged traces, and the statistics of a trace. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/filter.h"
@@ -118,7 +108,6 @@ static void repeats_end_with_nothing_left(void **state)
 
 static void steps_as_written(void **state)
 {
-    (void)state;
     struct trace_filter_options o;
     assert_int_equal(trace_filter_steps("3-5", &o, NULL), AR_OK);
     assert_true(o.first_step == 3 && o.last_step == 5);
@@ -174,7 +163,6 @@ static void merges_go_by_time_or_share(void **state)
 
 static void a_recording_in_parts_and_twice(void **state)
 {
-    (void)state;
     struct trace_source *sources[2] = {NULL, NULL}, *merge = NULL;
     struct ar_error error;
     static const char path[] = "workloads/data/side_streams.default.csv.gz";

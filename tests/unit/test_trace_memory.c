@@ -1,13 +1,5 @@
 /* The trace in memory, and the check that every reader uses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests/support/test.h"
 #include "workloads/trace/trace.h"
 
 struct step {
@@ -47,7 +39,6 @@ static enum ar_status open_steps(const struct step *steps, size_t count, struct 
 
 static void slots_are_used_again(void **state)
 {
-    (void)state;
     static const struct step steps[] = {ALLOC(0, 10), ALLOC(1, 20), FREE(0), ALLOC(2, 5),
                                         MARK("step"), FREE(2),      FREE(1), ALLOC(3, 0)};
     static const uint32_t slots[] = {0, 1, 0, 0, 0, 0, 1, 1};
@@ -82,7 +73,6 @@ static void slots_are_used_again(void **state)
 /* Without a completion in the whole trace, a free request frees the slot; otherwise it does not. */
 static void free_requested_and_slots(void **state)
 {
-    (void)state;
     static const struct step final[] = {ALLOC(0, 1), FREE_REQUESTED(0), ALLOC(1, 1),
                                         FREE_REQUESTED(1)};
     static const struct step split[] = {ALLOC(0, 1), FREE_REQUESTED(0), ALLOC(1, 1), FREE(0),
@@ -110,7 +100,6 @@ static void refused(const struct step *steps, size_t count, const char *part)
 
 static void invalid_events_are_refused(void **state)
 {
-    (void)state;
     static const struct step unknown[] = {ALLOC(0, 1), FREE(1)};
     static const struct step twice[] = {ALLOC(0, 1), FREE(0), FREE(0)};
     static const struct step reused[] = {ALLOC(0, 1), FREE(0), ALLOC(0, 1)};
@@ -150,7 +139,6 @@ static void invalid_events_are_refused(void **state)
 
 static void keys_are_kept_once_and_in_order(void **state)
 {
-    (void)state;
     struct trace_memory *memory = trace_memory_create(NULL);
     struct ar_error error;
     struct trace_attributes keys = {.tag = "w", .pool = 3, .rest = "x=1"};
@@ -176,7 +164,6 @@ static void keys_are_kept_once_and_in_order(void **state)
 
 static void keys_that_cannot_be_written_are_refused(void **state)
 {
-    (void)state;
     const struct trace_attributes bad[] = {
         {.tag = "a,b"}, {.tag = "a\nb"}, {.rest = "no equals"}, {.align = 3}, {.rest = "x=1,x"}};
     for (size_t i = 0; i < COUNT(bad); i++) {
@@ -190,7 +177,6 @@ static void keys_that_cannot_be_written_are_refused(void **state)
 
 static void a_copy_is_the_same_trace(void **state)
 {
-    (void)state;
     static const struct step steps[] = {ALLOC(0, 10), MARK("warm"), FREE_REQUESTED(0),
                                         ALLOC(1, 5),  FREE(0),      MARK("step")};
     struct trace_source *first, *second;

@@ -1,14 +1,5 @@
 /* Names of traces: short ones are kept, long ones are cut and stay different. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
-
+#include "tests/support/test.h"
 #include "workloads/gen/gen.h"
 #include "workloads/trace/filter.h"
 #include "workloads/trace/header.h"
@@ -19,7 +10,6 @@
 
 static void a_name_that_fits_stays(void **state)
 {
-    (void)state;
     char name[17];
     memset(name, 'x', sizeof name);
     trace_name_put(name, 17, "0123456789abcdefrest", 16);
@@ -32,7 +22,6 @@ static void a_name_that_fits_stays(void **state)
 /* FNV-1a of "0123456789abcdefg" in 32 bits, computed without this program. */
 static void a_long_name_ends_in_its_digits(void **state)
 {
-    (void)state;
     char name[17], other[17];
     trace_name_put(name, sizeof name, "0123456789abcdefg", 17);
     assert_string_equal(name, "0123456~0744d6ae");
@@ -50,7 +39,6 @@ static void a_long_name_ends_in_its_digits(void **state)
 
 static void names_of_files_lose_their_endings(void **state)
 {
-    (void)state;
     char path[2][300], name[2][ROOM];
     trace_name_from_path("a/b.c/gpt2_train.default.csv.gz", name[0], ROOM);
     assert_string_equal(name[0], "gpt2_train");
@@ -67,7 +55,6 @@ static void names_of_files_lose_their_endings(void **state)
 /* Two specs that differ in their last letter only, and both merged with themselves. */
 static void long_specs_stay_different(void **state)
 {
-    (void)state;
     char names[4][ROOM];
     struct ar_error error;
     for (int i = 0; i < 4; i++) {

@@ -1,14 +1,5 @@
 /* Traces written as files of other programs, compared as whole texts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
-
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 
@@ -55,7 +46,6 @@ static void becomes(const struct format_writer *writer, const char *wanted)
 
 static void rmm_has_recorded_addresses_or_generated_ones(void **state)
 {
-    (void)state;
     becomes(&format_writer_rmm, "Thread,Time,Action,Pointer,Size,Stream\n"
                                 "7,00:00:00.001000,allocate,0x1000,1000,0x0\n"
                                 "0,00:00:00.001000,allocate,0x100000000,2000,0x3\n"
@@ -69,7 +59,6 @@ static void rmm_has_recorded_addresses_or_generated_ones(void **state)
 
 static void lifetimes_end_where_blocks_are_complete(void **state)
 {
-    (void)state;
     becomes(&format_writer_minimalloc, "id,lower,upper,size,alignment\n"
                                        "0,0,3,1000,1\n"
                                        "1,1,4,2000,4096\n"
@@ -78,7 +67,6 @@ static void lifetimes_end_where_blocks_are_complete(void **state)
 
 static void an_oracle_trace_has_requests_and_completions(void **state)
 {
-    (void)state;
     becomes(&format_writer_oracle, "a,0,1000\n"
                                    "a,1,2000,1\n"
                                    "a,2,5000\n"
@@ -96,7 +84,6 @@ static void an_oracle_trace_has_requests_and_completions(void **state)
 static void writers_are_different(void **state)
 {
     const struct format_writer *writer, *other;
-    (void)state;
     for (size_t i = 0; (writer = format_writer_at(i)); i++) {
         assert_true(writer->ending[0] == '.' && writer->summary[0]);
         for (size_t j = i + 1; (other = format_writer_at(j)); j++) {

@@ -1,15 +1,8 @@
 /* Vector clocks, compared with plain arrays: sharing between clocks is not visible, and learned
  * sequences are not visited again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "sim/sim_device/clock.h"
+#include "tests/support/test.h"
 
 enum { CLOCKS = 12, STREAMS = 5000, TURNS = 20000 };
 
@@ -83,7 +76,6 @@ static void turn(struct model *model, struct ar_rng *rng)
 
 static void clocks_are_what_arrays_are(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     struct model *model = calloc(1, sizeof *model);
     assert_non_null(model);
@@ -103,7 +95,6 @@ static void clocks_are_what_arrays_are(void **state)
  * array for each would hold 34 GB and show two thousand million sequences. */
 static void a_long_chain_is_shared(void **state)
 {
-    (void)state;
     enum { CHAIN = 65536 };
     struct vector_clock *clocks = calloc(CHAIN, sizeof *clocks);
     struct model *model = calloc(1, sizeof *model);

@@ -2,19 +2,12 @@
  * use, memory left to other users, and a repeating program that stops moving memory. On the
  * simulated device, which refuses to unmap under pending work and detects races; tests of bytes use
  * the device that runs late and has memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "tests/support/late_device.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 #define PAGE (2 * AR_MIB)
 #define MS   UINT64_C(1000000)
@@ -126,7 +119,6 @@ static void first_block(uint64_t bytes, uint64_t handles, uint64_t pages)
 /* 1/128 of this card is 20 pages, limited to 16; 1/256 is 10 pages. */
 static void own_handles_are_as_large_as_shared_ones(void **state)
 {
-    (void)state;
     first_block(64 * PAGE, 4, 64);
     first_block(16 * PAGE, 1, 16);
     first_block(PAGE, 1, 1);
@@ -137,7 +129,6 @@ static void own_handles_are_as_large_as_shared_ones(void **state)
  * some pages after it. If a block ends at a page boundary, nothing more is taken. */
 static void one_handle_goes_over_the_end_of_a_block(void **state)
 {
-    (void)state;
     first_block(3 * PAGE + PAGE / 2, 1, 10);
     first_block(18 * PAGE + PAGE / 2, 2, 16 + 9);
 }
@@ -146,7 +137,6 @@ static void one_handle_goes_over_the_end_of_a_block(void **state)
 static void own_pages_stay_apart_while_memory_is_short(void **state)
 {
     struct vmm_rig rig;
-    (void)state;
     open_rig(&rig, "sim:capacity=5GiB");
     struct ar_policy_block most = take(&rig, 1700 * PAGE, A);
     uint64_t before = rig.device->counters.physical_bytes;
@@ -170,7 +160,6 @@ static void places_given_up_are_used_again(void **state)
     struct ar_policy_block window[WINDOW];
     struct ar_rng rng;
     uint64_t given_bytes = 0;
-    (void)state;
     open_rig(&rig, "sim:capacity=76MiB");
     ar_rng_seed(&rng, 7);
     for (int i = 0; i < REQUESTS; i++) {
@@ -192,7 +181,6 @@ static void where_addresses_run_out_a_range_is_added(void **state)
     enum { BLOCKS = 40 };
     struct vmm_rig rig;
     struct ar_policy_block blocks[BLOCKS];
-    (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
     for (int round = 0; round < 50; round++) {
         for (int i = 0; i < BLOCKS; i++) {
@@ -215,7 +203,6 @@ static void where_addresses_run_out_a_range_is_added(void **state)
 static void memory_moves_once_its_work_is_done(void **state)
 {
     struct vmm_rig rig;
-    (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
     struct ar_policy_block block = take(&rig, 60 * AR_MIB, A);
     rig.device->ops->kernel(rig.device, A, 50 * MS);
@@ -239,7 +226,6 @@ static void memory_moves_once_its_work_is_done(void **state)
 static void only_the_first_fence_is_waited_for(void **state)
 {
     struct vmm_rig rig;
-    (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
     struct ar_policy_block first = take(&rig, 20 * AR_MIB, A);
     struct ar_policy_block held = take(&rig, 4 * AR_MIB, A);
@@ -273,7 +259,6 @@ static struct ar_policy_block free_requested_in_use(struct vmm_rig *rig)
 static void pending_blocks_come_back_after_their_fence(void **state)
 {
     struct vmm_rig rig;
-    (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
     struct ar_policy_block block = free_requested_in_use(&rig);
     assert_int_equal(rig.policy.policy->totals.pending_bytes, 30 * AR_MIB);
@@ -293,7 +278,6 @@ static void pending_blocks_come_back_after_their_fence(void **state)
 static void a_done_fence_costs_no_wait(void **state)
 {
     struct vmm_rig rig;
-    (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
     struct ar_policy_block block = free_requested_in_use(&rig);
     rig.device->ops->advance(rig.device, 60 * MS);
@@ -313,7 +297,6 @@ static void a_probe_leaves_what_others_took_last(void **state)
 {
     struct vmm_rig rig;
     struct ar_policy_block probe;
-    (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
     (void)take(&rig, 8 * AR_MIB, A);
     assert_int_equal(rig.device->ops->outside(rig.device, 8 * AR_MIB), AR_OK);
@@ -344,7 +327,6 @@ static void a_failed_probe_costs_the_next_request_nothing(void **state)
 {
     struct vmm_rig rig;
     struct ar_policy_block probe;
-    (void)state;
     open_rig(&rig, "sim:capacity=64MiB");
     struct ar_policy_block kept = take(&rig, 20 * AR_MIB, A);
     struct ar_policy_block free_block = take(&rig, 20 * AR_MIB, A);
@@ -383,7 +365,6 @@ static void moving_memory_leaves_live_bytes(void **state)
     struct ar_rng rng;
     struct ar_device_wrong wrong;
     uint64_t number = 0, refused = 0;
-    (void)state;
     open_on(&rig, late_device_open("sim:capacity=128MiB", 3));
     ar_rng_seed(&rng, 11);
     for (int i = 0; i < REQUESTS; i++) {
@@ -442,7 +423,6 @@ static void step(struct vmm_rig *rig)
 static void a_repeating_step_comes_to_rest(void **state)
 {
     struct vmm_rig rig;
-    (void)state;
     open_rig(&rig, "sim:capacity=8GiB");
     step(&rig);
     assert_true(driver_calls(&rig) > 0);
@@ -462,7 +442,6 @@ static void a_repeating_step_comes_to_rest(void **state)
 static void a_trim_gives_back_what_is_free(void **state)
 {
     struct vmm_rig rig;
-    (void)state;
     open_rig(&rig, "sim:capacity=1GiB");
     struct ar_policy_block kept = take(&rig, 10 * AR_MIB, A);
     struct ar_policy_block block = take(&rig, 80 * AR_MIB, A);

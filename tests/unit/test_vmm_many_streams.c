@@ -1,19 +1,12 @@
 /* `vmm` with so many streams that it uses the idle index: the decisions are the same as without,
  * few ranges are examined, and it works without the index if the host has no memory. Nothing is
  * timed: examined ranges are counted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "allocators/policies/vmm/vmm.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 #define PAGE (2 * AR_MIB)
 
@@ -125,7 +118,6 @@ static void a_crowd_decides_as_if_all_were_looked_at(void **state)
 {
     enum { TURNS = 6000 };
     static const uint32_t streams[] = {66, 90, 300}; /* with few streams each has its own fences */
-    (void)state;
     for (unsigned run = 0; run < sizeof streams / sizeof *streams; run++) {
         struct crowded with, without;
         open_crowded(&with, streams[run], run + 1, 0);
@@ -168,7 +160,6 @@ static double looks(uint32_t streams)
 static void looks_do_not_grow_with_the_streams(void **state)
 {
     double few = looks(100), many = looks(1600);
-    (void)state;
     if (many > 12 || many > 3 * few)
         fail_msg("%.1f looks for a request with 100 streams, %.1f with 1600", few, many);
 }
@@ -176,7 +167,6 @@ static void looks_do_not_grow_with_the_streams(void **state)
 /* For any failed host allocation the policy stays valid and frees all of it. */
 static void without_host_memory_it_goes_on(void **state)
 {
-    (void)state;
     for (uint64_t fail_at = 1; fail_at < 400; fail_at += 3) {
         struct crowded crowded;
         open_crowded(&crowded, 90, 5, fail_at);

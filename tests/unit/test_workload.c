@@ -1,17 +1,9 @@
 /* The arguments of -w. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests/support/test.h"
 #include "workloads/workload.h"
 
 static void paths_and_specs(void **state)
 {
-    (void)state;
     struct trace_source *source;
     struct ar_error error;
     assert_int_equal(workload_open("workloads/data/graphs.default.csv.gz", &source, &error), AR_OK);
@@ -46,7 +38,6 @@ static const struct refusal refusals[] = {
 
 static void other_arguments_are_refused(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         struct trace_source *source;
         struct ar_error error = {""};
