@@ -6,10 +6,13 @@
  * 4. A freed segment is cached for its class.
  *
  * To make your own policy, copy this file, rename `skeleton`, and replace the rules one by one;
- * allocators/README.md goes through it. As a shared object: cc -std=c11 -shared -fPIC -I. -o
- * mine.so mine.c allocrig run -p ./mine.so:least=4KiB -w order_flip As part of the program: move
- * the file to allocators/policies/, remove the last function, and add the line
- * POLICY(skeleton_policy) to allocators/policies.def. */
+ * allocators/README.md goes through it. As a shared object:
+ *
+ *     cc -std=c11 -shared -fPIC -I. -o mine.so mine.c
+ *     allocrig run -p ./mine.so:least=4KiB -w order_flip
+ *
+ * As part of the program: move the file to allocators/policies/, remove the last function, and add
+ * the line POLICY(skeleton_policy) to allocators/policies.def. */
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/policy.h"

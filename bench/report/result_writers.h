@@ -64,10 +64,11 @@ void figure_series_rows(FILE *stream, const char *policy_spec, size_t replicates
  * have further columns: runs,over (draws, repetitions),level, and for each figure _low and _high:
  * the interval of the median at `level`, or, if `level` is empty because there are too few runs,
  * the least and the most.
- *   fragmentation.csv  internal_mean,external_mean,unusable_mean,overhead slowdown.csv
- *   capacity_ratio,slowdown,passed,flushes,remapped_bytes latency.csv        percentiles of host
- *   time in ns pareto.csv         overhead,driver_share (driver time / time of the run); only
- *   ranked policies
+ *
+ *   fragmentation.csv  internal_mean,external_mean,unusable_mean,overhead
+ *   slowdown.csv       capacity_ratio,slowdown,passed,flushes,remapped_bytes
+ *   latency.csv        percentiles of host time in ns
+ *   pareto.csv         overhead,driver_share (driver time / time of the run); only ranked policies
  *                      that finished; no driver_share if only the driver takes time */
 enum figure_file {
     FIGURE_FRAGMENTATION,

@@ -4,8 +4,9 @@
  *    have no keys, are on stream 0, are no probes, and free requested and free completed are one
  *    event. One comparison of eight bytes recognises them, and a shortcut of a few instructions
  *    serves them. The shortcut is compiled twice: without and with exact metrics. All other events,
- *    and every event of a watched run (observers, several streams, adaptive workloads, clocks), go
- *    through events.c.
+ *    and every event of a watched run, go through events.c. A run is watched if it has observers,
+ *    latencies, verification or an adaptive workload, if streams must be ordered, or if the device
+ *    charges the host's own time (`watched` in run.h).
  * 2. Requests. Zero bytes and pinned host memory are served without the policy. A request that
  *    fails is counted, and the run goes on without the block.
  * 3. Frees. `recorded`: when the free is requested, the policy is told (retire), and when it is
@@ -52,7 +53,8 @@ INLINE uint64_t head_of(const struct trace_event *event)
     return head;
 }
 
-/* The number of the slot. With keys it is larger than any slot: one comparison checks both. */
+/* The fields `slot` and `attributes` as one number. With keys it is larger than any slot, so one
+ * comparison checks both. */
 INLINE uint64_t slot_and_keys(const struct trace_event *event)
 {
     uint64_t number;
@@ -60,7 +62,7 @@ INLINE uint64_t slot_and_keys(const struct trace_event *event)
     return number;
 }
 
-/* State and stream of a slot in one word; stream 0 adds nothing. */
+/* State and stream of a slot as one number; on stream 0 it is the state alone (events.c). */
 INLINE uint64_t slot_life(const struct replay_slot *slot)
 {
     uint64_t life;

@@ -112,7 +112,8 @@ static struct latency_place place_of(const struct replay *run)
     };
 }
 
-/* What follows a call to the policy: the report, and the program's own time around the call. */
+/* After a call to the policy: reports it to observers, and charges the program's own time around
+ * the call (`requested` of the device). */
 static void after_call(struct replay *run, const struct trace_event *event,
                        enum observer_policy_kind kind, enum ar_status status,
                        const struct replay_slot *slot, uint32_t stream)

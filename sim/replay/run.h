@@ -83,7 +83,7 @@ struct replay {
     struct kernel_ops kernel_ops;
     bool has_kernel_ops; /* kernels do what their keys say */
     bool lengths; /* the device knows the lengths of kernel ops, or what the host does for them */
-    bool follows; /* blocks are found by ids, for one of the two */
+    bool follows; /* blocks are found by id, because has_kernel_ops or lengths is set */
     bool touches; /* each block is touched when it is served */
     uint64_t
         opened_ns; /* device time when the replay began; times of the trace are relative to it */
