@@ -190,7 +190,7 @@ static void stash_restore(void **state)
     must_be_less(physical(EXPANDABLE, reverse) + activations / 2, physical(EXPANDABLE, side),
                  "stream, one range");
     assert_true(physical("best-fit", reverse) == physical("best-fit", side));
-    /* One would expect the opposite: the page has the reason. */
+    /* The opposite may seem natural: the page has the reason. */
     assert_true(physical(EXPANDABLE, reverse) >= physical("torch", reverse));
     assert_true(physical("torch", reverse) == physical("best-fit", reverse));
     static const char card[] = "sim:profile=h100,capacity=3400MiB";
@@ -215,7 +215,8 @@ static void giant_then_crumbs(void **state)
         assert_true(physical_bytes >= 2 * giant);
         double overhead = physical_bytes / (giant + crumbs);
         assert_true(overhead > 1.915 && overhead < 1.925);
-        /* Giant, its kernel and free, 31 crumbs with a kernel each, the step; the next giant. */
+        /* The giant, its kernel and its free, 31 small blocks with a kernel each, the step; the
+         * next giant. */
         fails(card, divided[i], "giant_then_crumbs", 3 + 2 * 31 + 1);
     }
     for (unsigned i = 0; i < 4; i++) {

@@ -32,7 +32,7 @@ static void test_counts(void **state)
     assert_int_equal(source->report->left_out, 1418 - 77 - 70 - 98);
     assert_int_equal(source->report->unmatched_frees, 0);
     assert_int_equal(source->report->double_frees, 0);
-    /* Parameters and the first batch were there before the profiler began, and stay. */
+    /* Parameters and the first batch existed before the profiler began, and stay. */
     assert_true(guessed(source, ": 8398848 bytes at the first event (never freed here), 8398848 at "
                                 "the last; changed 0 times"));
     trace_close(source);

@@ -53,7 +53,7 @@ static void pool_boundary(void **state)
     holds(EXPANDABLE, "pool_boundary:first=2MiB,second=2MiB", 20, 0);
 }
 
-/* 16 K (K + 1) / 2 MiB for K = 40 segments; in a range what one block, or three, need. */
+/* 16 K (K + 1) / 2 MiB for K = 40 segments; in a range the need of one block, or of three. */
 static void linear_ramp(void **state)
 {
     holds(DEFAULT, "linear_ramp:live=1", 13120, 40);

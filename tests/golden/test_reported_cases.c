@@ -129,8 +129,8 @@ static void an_output_stays_in_the_giant(void **state)
 }
 
 /* 2 GiB of parameters in 400 tensors, made after a first giant of 5,520,758,552 bytes was freed:
- * with growing regions they lie inside of its region, and the next giant does not fit into 8 GiB
- * any more; one range holds both in no more than the live peak and a page (jax-ml/jax#788). */
+ * with growing regions they lie inside of its region, and the next giant no longer fits into 8 GiB;
+ * one range needs no more than the live peak and a page for both (jax-ml/jax#788). */
 static void parameters_lie_in_the_giant(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void parameters_lie_in_the_giant(void **state)
     free(events);
 }
 
-/* Regions that double: with 257 blocks of 64 MiB, a little more than 16 GiB, 32 are held
+/* Regions that double: with 257 blocks of 64 MiB, slightly more than 16 GiB, 32 GiB are reserved
  * (microsoft/onnxruntime PR 15983). */
 static void doubling_holds_twice_as_much(void **state)
 {
@@ -216,7 +216,7 @@ static void a_checkerboard_in_numbers(void **state)
     }
 }
 
-/* One of P streams allocates, the next one frees, and so on: a cache for each stream comes to P
+/* One of P streams allocates, the next one frees, and so on: a cache for each stream reaches P
  * blocks, a shared one needs one. */
 static void a_cache_for_each_stream_multiplies(void **state)
 {
@@ -236,8 +236,9 @@ static void a_cache_for_each_stream_multiplies(void **state)
     }
 }
 
-/* 1,024 blocks of 64 KiB fill 32 segments of 2 MiB. One block that lives on in each keeps all of
- * them when the cache is released, one in every second half of them; ideal are 64 KiB each. */
+/* 1,024 blocks of 64 KiB fill 32 segments of 2 MiB. If one block in each stays live, all segments
+ * stay when the cache is released; with one in every second segment, half of them. The ideal is 64
+ * KiB for each block. */
 static void one_small_block_pins_a_segment(void **state)
 {
     (void)state;

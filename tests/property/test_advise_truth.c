@@ -51,7 +51,7 @@ static const char *const settings[] = {
 #define SETTINGS (sizeof settings / sizeof *settings)
 #define RECORDED 8 /* the first ones: of PyTorch's own allocator, which snapshots tell of */
 
-/* One run, to its first failure. */
+/* One run, up to its first failure. */
 struct outcome {
     bool passed;
     uint64_t event; /* of the failure */
@@ -132,13 +132,13 @@ static struct trial predict(const char *path, const char *setting, uint64_t capa
     return trial;
 }
 
-/* What was seen of all predictions. */
+/* The counts of all predictions. */
 struct tally {
     unsigned rows, cut, unsure;
 };
 
-/* A recording that was cut tells of its beginning alone: what serves the request that failed
- * fits. */
+/* A truncated recording shows only the beginning: a setting passes if it serves the request that
+ * failed. */
 static bool fits_so_far(const struct recording *recording, const struct outcome *truth)
 {
     return truth->passed || (!recording->outcome.passed && truth->event > recording->outcome.event);
@@ -188,8 +188,7 @@ static void compare_peaks(const struct recording *recording, const char *setting
                  alone->peak_reserved_bytes);
 }
 
-/* From a little less than the live peak to a little more than what is taken with all of the
- * card. */
+/* From slightly less than the live peak to slightly more than the peak with all of the card. */
 static uint64_t draw_capacity(struct ar_rng *rng, const struct outcome *whole)
 {
     uint64_t least = whole->live_peak_bytes - whole->live_peak_bytes / 20;
@@ -234,8 +233,8 @@ static void check_programs(const char *const *names, unsigned count, unsigned ro
     }
     remove(recording.path);
     assert_true(tally.cut && tally.cut < tally.rows);
-    /* Capacities are drawn from where answers change; with two streams that is where most
-     * uncertainty are. */
+    /* Capacities are drawn from the range in which answers change. With two streams most of the
+     * uncertain answers are there. */
     assert_true(tally.unsure * (names == two_streams ? 2 : 4) < tally.rows);
     print_message("%u predictions, %u of them from recordings cut at a failure, %u left open\n",
                   tally.rows, tally.cut, tally.unsure);
@@ -276,7 +275,7 @@ static bool all_are_left_open(const char *program, const char *setting, uint64_t
 }
 
 /* With completions as recorded, and with all at once, the other setting fails on the recorder's
- * last request, which the program passes. A block more of room serves it. */
+ * last request, which the program passes. With one more block of capacity it is served. */
 static void a_block_more_or_less_leaves_it_open(void **state)
 {
     static const uint64_t asked_bytes[] = {UINT64_C(2554331136), UINT64_C(2623537152)};
@@ -285,8 +284,8 @@ static void a_block_more_or_less_leaves_it_open(void **state)
         all_are_left_open("fsdp_runahead:ahead=6", "torch", UINT64_C(2522873856), asked_bytes, 2));
 }
 
-/* The recorder ran short, let its cache go, and its setting does otherwise when it is played again:
- * the releases are taken for the program's, and with them what it passes does not fit. */
+/* The recorder ran out of memory and released its cache, and its setting behaves differently in a
+ * replay: the releases count as the program's, and with them a passing setting seems to fail. */
 static void releases_of_nobody_leave_it_open(void **state)
 {
     static const uint64_t asked_bytes[] = {UINT64_C(2699034624)};

@@ -16,7 +16,7 @@
 
 #define SEEDS 6
 
-/* What is asked of a recording. */
+/* What must be met for a recording. */
 enum expected {
     ALL_MET,
     ONLY_RELEASES, /* and the releases are found as they were, in one replay */
@@ -69,7 +69,7 @@ static bool check(const struct recorder_program *program, enum expected expected
     return agrees;
 }
 
-/* Returns how many recordings were not met in everything. */
+/* Returns the number of recordings that were not met completely. */
 static unsigned each_on(const char *policy, uint64_t capacity_bytes, enum expected expected)
 {
     static const struct {

@@ -14,8 +14,8 @@ struct live {
     unsigned pool;
 };
 
-/* A program in which a pool is on a stream of its own, as graphs have it, or not; `uses`: blocks
- * are used on other streams too, which the card is behind with; `gives_up`: the program gives up
+/* A program in which a pool is on a stream of its own, as with graphs, or not. `uses`: blocks are
+ * also used on other streams, which still have queued work. `gives_up`: the program gives up
  * pools. */
 static void write_program(const char *path, uint64_t seed, bool uses, bool gives_up)
 {
@@ -51,7 +51,7 @@ static void write_program(const char *path, uint64_t seed, bool uses, bool gives
     assert_int_equal(fclose(file), 0);
 }
 
-/* Each layout that has all of `keys`, whole and as a ring, of a run of such a program. */
+/* Tests a run of such a program in each layout that has all of `keys`, complete and as a ring. */
 static void check_program(struct trace_rig *rig, const char *policy, uint64_t seed, unsigned keys)
 {
     struct run_snapshot run;
@@ -86,7 +86,7 @@ static void pools_are_found_again(void **state)
     trace_rig_close(&rig);
 }
 
-/* What the settings change; they are told, and so are the pools. */
+/* Settings that change placements: the snapshot has them, and the pools too. */
 static void settings_are_followed(void **state)
 {
     static const char *const policies[] = {

@@ -1,4 +1,4 @@
-/* How much a test with random operations does. */
+/* The number of operations of a test with random operations. */
 #ifndef TESTS_SUPPORT_AMOUNT_H
 #define TESTS_SUPPORT_AMOUNT_H
 

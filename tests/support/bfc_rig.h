@@ -1,5 +1,5 @@
-/* A policy of the BFC family on a fake backing, for its tests: short calls that fail the test
- * where something is wrong, blocks by number, offsets as the documents give them. */
+/* A policy of the BFC family on a fake backing, for its tests: short calls that fail the test on
+ * any error, blocks by number, offsets as the documents give them. */
 #ifndef TESTS_SUPPORT_BFC_RIG_H
 #define TESTS_SUPPORT_BFC_RIG_H
 
@@ -22,7 +22,7 @@ struct bfc_rig {
 };
 
 /* Makes the policy that `spec` names ("growth:limit=1GiB") on a backing with this cap. The
- * rig is on the heap; bfc_rig_close also checks that nothing is left behind. */
+ * rig is on the heap; bfc_rig_close also checks that no memory is left. */
 struct bfc_rig *bfc_rig_open(const char *spec, uint64_t cap_bytes);
 /* The same on another backing, which stays the caller's. */
 struct bfc_rig *bfc_rig_open_on(const char *spec, struct ar_backing *backing);

@@ -1,5 +1,5 @@
-/* Experiments from texts: a policy, a device, a workload; what tests of the engine's outer
- * parts share. */
+/* Experiments from texts (a policy, a device, a workload), for tests of the parts around the
+ * engine. */
 #ifndef TESTS_SUPPORT_EXPERIMENT_RIG_H
 #define TESTS_SUPPORT_EXPERIMENT_RIG_H
 
@@ -14,7 +14,7 @@ struct experiment_rig {
     struct ar_error error;
 };
 
-/* `workload` as workload_open reads it. Fails the test where a text is wrong. */
+/* `workload` as workload_open reads it. Fails the test if a text is wrong. */
 void experiment_rig_open(struct experiment_rig *rig, const char *policy, const char *device,
                          const char *workload);
 /* The same over a source, which the rig closes. */

@@ -1,6 +1,6 @@
 /* A backing for tests of policies alone: driver allocations at a bump address that is never
- * used again, a cap on the bytes outstanding, and any call can be made to fail. No streams:
- * every fence is done at once. Virtual memory too if it is asked for: ranges at bump addresses,
+ * used again, a cap on the allocated bytes, and any call can be made to fail. No streams:
+ * every fence is done at once. Optionally virtual memory: ranges at bump addresses,
  * handles that count against the cap while they exist. */
 #ifndef TESTS_SUPPORT_FAKE_BACKING_H
 #define TESTS_SUPPORT_FAKE_BACKING_H
@@ -12,10 +12,10 @@
 struct fake_backing {
     struct ar_backing base;
     uint64_t next;      /* address of the next segment */
-    uint64_t cap_bytes; /* on what is outstanding; UINT64_MAX: none */
+    uint64_t cap_bytes; /* limit of the allocated bytes; UINT64_MAX: none */
     uint64_t held_bytes;
     uint64_t calls, fail_at; /* the segment_alloc with this number (from 1) is refused */
-    uint64_t attempts[64];   /* the sizes asked for first, refused ones too */
+    uint64_t attempts[64];   /* the sizes of the first calls, with refused ones */
     struct {
         uint64_t address, bytes; /* bytes 0: freed */
     } segments[FAKE_SEGMENTS];

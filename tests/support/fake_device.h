@@ -1,5 +1,5 @@
 /* A device for tests of the engine alone: memory from a fake backing, one clock that kernels and
- * recorded time advance, and a record of its calls. Nothing waits for anything. */
+ * recorded time advance, and a record of its calls. No call waits. */
 #ifndef TESTS_SUPPORT_FAKE_DEVICE_H
 #define TESTS_SUPPORT_FAKE_DEVICE_H
 

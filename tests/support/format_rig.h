@@ -1,4 +1,4 @@
-/* What tests of readers of other programs' files share. */
+/* Shared by tests of readers of other programs' files. */
 #ifndef TESTS_SUPPORT_FORMAT_RIG_H
 #define TESTS_SUPPORT_FORMAT_RIG_H
 
@@ -18,7 +18,7 @@ int format_rig_close(void **state);
 void format_rig_converts(void *rig, const char *text, const char *events,
                          struct import_report *report);
 
-/* The same for a file that is no text. */
+/* The same for a binary file. */
 void format_rig_converts_bytes(void *rig, const void *bytes, size_t count, const char *events,
                                struct import_report *report);
 

@@ -1,5 +1,5 @@
-/* A generator for tests: opened from a text, pulled to its end with every event checked, and
- * summed up. */
+/* A generator for tests: opens it from a text, reads it to its end, checks every event, and
+ * sums the events up. */
 #ifndef TESTS_SUPPORT_GEN_RIG_H
 #define TESTS_SUPPORT_GEN_RIG_H
 
@@ -29,8 +29,8 @@ struct gen_rig_refusal {
 };
 void gen_rig_refused(const struct gen_rig_refusal *cases, size_t count);
 
-/* Pulls to the end; fails the test if ids are not dense, a free has no block, a slot is
- * taken twice, a stream is not the block's or is beyond the last, a wait has no record, or the
+/* Reads to the end. Fails the test if ids are not dense, a free has no block, a slot is
+ * used twice, a stream is not the block's or is beyond the last, a wait has no record, or the
  * counts in info differ. Adaptive sources get address = 0. */
 void gen_rig_pull(struct trace_source *source, struct gen_rig_sums *sums);
 

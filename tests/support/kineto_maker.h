@@ -8,18 +8,18 @@
 
 struct kineto_making {
     uint64_t seed;
-    uint64_t bytes;        /* about so long */
-    unsigned memory_every; /* one memory event in so many host operations; 0: 16 */
+    uint64_t bytes;        /* the approximate size of the file */
+    unsigned memory_every; /* host operations for each memory event; 0: 16 */
     bool without_addresses;
-    bool shuffled; /* neighbours change places, so that times go back */
+    bool shuffled; /* neighbours are swapped, so that times go back */
 };
 
-/* What a reader must find in it. */
+/* The counts that a reader must find. */
 struct kineto_made {
     uint64_t allocs, frees, kernels, steps, live_bytes, peak_bytes;
 };
 
-/* Writes the whole file; its counts go to `made`. A failed write stops the test. */
+/* Writes the whole file and its counts to `made`. A failed write stops the test. */
 void kineto_make(FILE *file, const struct kineto_making *making, struct kineto_made *made);
 
 #endif

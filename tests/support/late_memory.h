@@ -1,6 +1,6 @@
-/* What lies where, for a device that runs late: the writer of each byte. Addresses that are mapped
- * stand for the bytes of their handle, so memory that is seen at two places, or moves from one to
- * another, is the same memory. Everything is kept in sorted arrays. */
+/* The last writer of each byte, for a device that runs late. A mapped address means the bytes of
+ * its handle, so memory that is mapped at two addresses, or moves from one to another, is the same
+ * memory. Everything is in sorted arrays. */
 #ifndef TESTS_SUPPORT_LATE_MEMORY_H
 #define TESTS_SUPPORT_LATE_MEMORY_H
 
@@ -40,7 +40,7 @@ void late_memory_each(const struct late_memory *memory, uint64_t address, uint64
 
 void late_memory_write(struct late_memory *memory, uint64_t address, uint64_t bytes,
                        uint64_t block);
-/* How many bytes of the range are not the block's, and where the first lies and who wrote it. */
+/* The number of bytes of the range that the block did not write; the first one and its writer. */
 uint64_t late_memory_wrong(const struct late_memory *memory, uint64_t address, uint64_t bytes,
                            uint64_t block, uint64_t *offset, uint64_t *other);
 

@@ -1,4 +1,4 @@
-/* The kinds of memory that every policy must get along with, for conformance tests. */
+/* The kinds of memory that every policy must support, for conformance tests. */
 #ifndef TESTS_SUPPORT_MEMORIES_H
 #define TESTS_SUPPORT_MEMORIES_H
 
@@ -14,10 +14,10 @@ struct memory {
 };
 
 /* Kind 0: the fake backing; 1: the simulated device with profile bump; 2: with profile h100.
- * `cap_bytes` is what there is of it. Fails the test where it cannot be opened. */
+ * `cap_bytes` is its capacity. Fails the test if it cannot be opened. */
 void memory_open(struct memory *memory, int kind, uint64_t cap_bytes);
 
-/* Bytes that have not been given back. */
+/* Bytes that have not been released. */
 uint64_t memory_held(const struct memory *memory);
 void memory_close(struct memory *memory);
 

@@ -66,7 +66,7 @@ void op_script_open(struct op_script *script, uint64_t seed, size_t count, uint3
             target = large ? most_live : (uint32_t)ar_rng_between(&m.rng, 1, SMALL_MOST - 56);
         /* Beyond the target by chance, but never so far that a slot is missing. */
         uint32_t most = m.live + 1 >= slots ? 0 : target;
-        /* Down from a large stretch quickly: what is over goes at once. */
+        /* A large phase ends quickly: the excess is freed at once. */
         if (!large && m.live > SMALL_MOST) {
             m.live--;
             script->ops[script->count] = (struct op){.kind = OP_FREE, .slot = m.slots[m.live]};

@@ -10,13 +10,13 @@
 
 enum op_kind { OP_ALLOC, OP_FREE, OP_USE, OP_TRIM };
 
-/* Blocks are named by slots that are used again. */
+/* Blocks are named by slots, which are reused. */
 struct op {
-    uint64_t bytes; /* of an alloc; what a trim keeps */
+    uint64_t bytes; /* of an alloc; the bytes that a trim keeps */
     uint32_t slot;
     uint32_t stream;
     uint8_t kind;
-    uint8_t alignment_log2; /* 0: no wish */
+    uint8_t alignment_log2; /* 0: any */
 };
 
 struct op_script {
@@ -25,7 +25,7 @@ struct op_script {
     uint32_t slots;
 };
 
-/* What became of a run: whether it stopped, and a hash of every placement. */
+/* The result of a run: whether it stopped, and a hash of every placement. */
 struct op_result {
     enum ar_status status; /* OK, or what stopped it at operation `at` */
     size_t at;
@@ -34,14 +34,14 @@ struct op_result {
 };
 
 /* `count` operations from a seed: sizes log-uniform from 1 byte to `most_bytes`, on three
- * streams; stretches with at most 256 blocks live and stretches with up to `most_live` take
- * turns. Everything is freed at the end (that comes on top of `count`). Fails the test where
- * there is no memory. */
+ * streams. Phases with at most 256 live blocks alternate with phases of up to `most_live`.
+ * Everything is freed at the end (in addition to `count`). Fails the test if the host has no
+ * memory. */
 void op_script_open(struct op_script *script, uint64_t seed, size_t count, uint32_t most_live,
                     uint64_t most_bytes);
 void op_script_close(struct op_script *script);
 
-/* Gives it to the policy. Alignment is asked for only where the policy honours it. */
+/* Runs it on the policy. It requests alignment only if the policy supports it. */
 struct op_result op_script_run(const struct op_script *script, struct ar_policy *policy);
 
 #endif

@@ -14,16 +14,16 @@ struct packing_block *planning_rig_read(const char *path, size_t *count);
 void planning_rig_draw(struct ar_rng *rng, struct packing_block *blocks, size_t count,
                        uint64_t bytes_most, uint64_t moments);
 
-/* The same until no more than `full_bytes` are live at once, and little is missing to that: few
- * such problems have a plan without waste that a rule finds. Returns the count, at most `most`. */
+/* The same, until almost `full_bytes` are live at once, but not more: simple rules find a plan
+ * without waste for few such problems. Returns the count, at most `most`. */
 size_t planning_rig_fill(struct ar_rng *rng, struct packing_block *blocks, size_t most,
                          uint64_t full_bytes, uint64_t bytes_most, uint64_t moments);
 
-/* The most live bytes, counted moment by moment. */
+/* The peak of live bytes, counted moment by moment. */
 uint64_t planning_rig_peak(const struct packing_block *blocks, size_t count);
 
 /* Whether no two blocks that live at the same time overlap and all end at or below `top_bytes`,
- * one of them at it: every pair is looked at. */
+ * one of them at it. Checks every pair. */
 bool planning_rig_is_plan(const struct packing_block *blocks, size_t count, const uint64_t *offsets,
                           uint64_t top_bytes);
 

@@ -1,4 +1,4 @@
-/* A policy for tests: made from a spec on a backing, with the host memory it takes measured. */
+/* A policy for tests: made from a spec on a backing. Its host memory is measured. */
 #ifndef TESTS_SUPPORT_POLICY_RIG_H
 #define TESTS_SUPPORT_POLICY_RIG_H
 
@@ -14,11 +14,11 @@ struct policy_rig {
 };
 
 /* Makes the policy of `text` on `backing`, with host memory that fails at the allocation
- * `fail_at` (0: never). What it returns is what the registry returned. */
+ * `fail_at` (0: never). Returns the status of the registry. */
 enum ar_status policy_rig_open(struct policy_rig *rig, const char *text, struct ar_backing *backing,
                                uint64_t fail_at);
 
-/* Destroys the policy. Returns the host bytes that were not given back: 0 where nothing leaks. */
+/* Destroys the policy. Returns the host bytes that it did not free: 0 if nothing leaks. */
 uint64_t policy_rig_close(struct policy_rig *rig);
 
 /* One request on the default stream, no alignment. */
@@ -30,7 +30,7 @@ enum ar_status policy_rig_free(struct policy_rig *rig, const struct ar_policy_bl
  * policy. */
 bool policy_rig_is_offline(const char *text);
 
-/* The bytes of all ranges of a walk, by state, and what is wrong with the walk itself. */
+/* The bytes of all ranges of a walk, by state, and the errors of the walk itself. */
 struct policy_walk_sums {
     uint64_t bytes[5]; /* by enum ar_policy_range_state */
     uint64_t ranges[5];

@@ -60,7 +60,7 @@ static void note(struct recorder *self, const char *verb, uint64_t address, uint
     append(self, (struct trace_event){.kind = TRACE_NOTE}, text);
 }
 
-/* A run of pages that was unmapped one by one is written down as one. */
+/* A run of pages that was unmapped one by one is recorded as one. */
 static void end_run(struct recorder *self)
 {
     if (self->run_bytes) {
@@ -335,7 +335,7 @@ void recorder_run(const struct recorder_program *program, struct recorder_result
     append(self, (struct trace_event){.kind = TRACE_TIME}, NULL);
     play(self);
     keep_stats(self);
-    /* What the policy does when it is destroyed is no part of the recording. */
+    /* The calls while the policy is destroyed are not part of the recording. */
     struct trace_memory *trace = self->trace;
     self->trace = trace_memory_create(NULL);
     ar_policy_destroy(self->policy);

@@ -1,5 +1,5 @@
-/* Records what a policy does, as PyTorch's memory history would: a random program on a policy
- * whose memory has a bound, with streams, pending frees and releases of the cache. */
+/* Records a policy in the form of PyTorch's memory history: a random program on a policy
+ * whose memory is limited, with streams, pending frees and releases of the cache. */
 #ifndef TESTS_SUPPORT_RECORDER_H
 #define TESTS_SUPPORT_RECORDER_H
 
@@ -20,11 +20,11 @@ struct recorder_program {
 
 struct recorder_result {
     struct trace_source *trace;
-    uint64_t releases;        /* that gave something back */
-    uint64_t unseen_releases; /* that did not */
+    uint64_t releases;        /* that released memory */
+    uint64_t unseen_releases; /* that released none */
     uint64_t refusals;        /* of the device */
     uint64_t failures;
-    uint64_t own_releases; /* requests during which the policy gave memory back */
+    uint64_t own_releases; /* requests during which the policy released memory */
     struct fidelity_stat *stats;
     size_t stat_count;
 };

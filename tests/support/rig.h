@@ -1,4 +1,4 @@
-/* One replay on a fake device, with all rows and samples kept: what tests of the engine share. */
+/* One replay on a fake device that keeps all rows and samples, for tests of the engine. */
 #ifndef TESTS_SUPPORT_RIG_H
 #define TESTS_SUPPORT_RIG_H
 

@@ -37,7 +37,7 @@ struct maker {
     const struct snapshot_layout_options *options;
     uint32_t memo;
     unsigned depth;
-    bool first[DEPTH_MOST]; /* JSON: nothing was put into it yet */
+    bool first[DEPTH_MOST]; /* JSON: it is still empty */
     bool is_dict[DEPTH_MOST], after_key;
 };
 
@@ -229,7 +229,7 @@ static void segment(struct maker *self, const struct snapshot_segment *segment)
     named(self, "device", segment->device);
     named(self, "address", segment->address);
     named(self, "total_size", segment->bytes);
-    named(self, "allocated_size", 0); /* the sums are read by no one */
+    named(self, "allocated_size", 0); /* no reader uses the sums */
     named(self, "active_size", 0);
     if (has(self, LAYOUT_REQUESTED))
         named(self, "requested_size", 0);

@@ -1,5 +1,5 @@
-/* Memory snapshots in the layouts that PyTorch has written, from the image of a run: which keys are
- * there, which are not, and in which form. */
+/* Memory snapshots in the layouts of PyTorch's versions, from the image of a run: which keys they
+ * have, and in which form. */
 #ifndef TESTS_SUPPORT_SNAPSHOT_LAYOUTS_H
 #define TESTS_SUPPORT_SNAPSHOT_LAYOUTS_H
 
@@ -38,7 +38,7 @@ enum snapshot_form {
 
 struct snapshot_layout_options {
     enum snapshot_form form;
-    size_t dropped;      /* so many entries more came first and are missing, as in a ring buffer */
+    size_t dropped;      /* the number of earlier entries that are missing, as in a ring buffer */
     bool no_completions; /* free_completed was not recorded (skip_actions) */
 };
 

@@ -249,7 +249,7 @@ static void release(struct maker *self)
     size_t at = self->live[which];
     struct piece *piece = &self->pieces[at];
     if (self->written + 2 > self->options.events + self->options.dropped) {
-        allocate(self); /* one entry is left: no room for a whole free */
+        allocate(self); /* one entry is left, but a free needs two */
         return;
     }
     self->live[which] = self->live[--self->live_count];

@@ -10,10 +10,10 @@ struct snapshot_maker_options {
     uint64_t seed;
     uint64_t events;  /* entries of the history of device 0 */
     unsigned frames;  /* of each entry's stack; 0: entries without */
-    uint64_t dropped; /* so many entries more came first and are missing, as in a ring buffer */
+    uint64_t dropped; /* the number of earlier entries that are missing, as in a ring buffer */
 };
 
-/* Fails the test where the file cannot be written. */
+/* Fails the test if the file cannot be written. */
 void snapshot_maker_write(const char *path, const struct snapshot_maker_options *options);
 
 #endif

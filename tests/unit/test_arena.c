@@ -1,5 +1,5 @@
-/* The places of first fit for every block of a trace: live blocks never overlap, the arena ends at
- * the highest block, and a request without memory has no place. */
+/* The addresses of first fit for every block of a trace: live blocks never overlap, the arena ends
+ * at the highest block, and a request without memory has no place. */
 #include "sim/experiment/baseline.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"

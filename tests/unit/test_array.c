@@ -1,4 +1,4 @@
-/* Arrays that grow: items stay, the room doubles, and without memory nothing changes. Sorted
+/* Arrays that grow: items stay, the capacity doubles, and without memory nothing changes. Sorted
  * arrays: the first item above a value. */
 #include "allocators/base/array.h"
 #include "tests/support/test.h"

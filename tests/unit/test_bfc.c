@@ -166,7 +166,7 @@ static void test_alignment_skips_chunks_that_are_too_small(void **state)
 {
     struct bfc_rig *rig = bfc_rig_open("greedy:limit=1MiB", UINT64_MAX);
     bfc_rig_alloc(rig, 0, 256);
-    bfc_rig_alloc(rig, 1, 1024); /* 256 to 1280: no room for 1024 at a multiple of 1024 */
+    bfc_rig_alloc(rig, 1, 1024); /* 256 to 1280: too small for 1024 at a multiple of 1024 */
     bfc_rig_alloc(rig, 2, 768);
     bfc_rig_alloc(rig, 3, 1024); /* 2048 to 3072: fits */
     bfc_rig_alloc(rig, 4, 256);

@@ -18,7 +18,7 @@ static bool guessed(const struct import_report *report, const char *words)
     return false;
 }
 
-/* Four live results of 4 GB in a pool of 18.99 GB, and a fifth asked for. */
+/* Four live results of 4 GB in a pool of 18.99 GB, and a request for a fifth. */
 static void test_jax(void **state)
 {
     struct import_report report;

@@ -11,7 +11,7 @@ static void lifetimes_become_events(void **state)
     format_rig_converts(*state,
                         HEAD "0,0,10,100\n"
                              "1,3,9,40\n"
-                             "2,9,12,50\n"       /* takes the moment at which 1 is gone */
+                             "2,9,12,50\n"       /* begins when 1 ends */
                              "\x01\xff,5,5,7\n", /* empty; its id is no text */
                         "a,0,100,lower=0,upper=10\na,1,40,lower=3,upper=9\n"
                         "a,2,7,tag=__,lower=5,upper=5\nf,2\nf,1\n"
@@ -86,7 +86,7 @@ static void bad_rows_are_refused(void **state)
     format_rig_refuses(*state, cases, sizeof cases / sizeof cases[0]);
 }
 
-/* Columns that are not its own are not taken for lifetimes. */
+/* Columns of other formats are not read as lifetimes. */
 static void other_columns_are_no_lifetimes(void **state)
 {
     static const char *const heads[] = {

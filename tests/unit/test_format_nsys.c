@@ -145,7 +145,7 @@ static void bad_exports_are_refused(void **state)
         refuses(*state, cases[i].statements, cases[i].part);
 }
 
-/* What a database could make SQLite do in addition to returning rows. */
+/* Databases that make SQLite do more than return rows. */
 static void hostile_databases_run_nothing(void **state)
 {
     static const struct {
@@ -191,7 +191,7 @@ static void other_files_are_not_touched(void **state)
     assert_int_equal(trace_rig_files(rig), files);
 }
 
-/* Cut anywhere, an export is refused or read; it never harms. */
+/* An export that is truncated anywhere is refused or read, without a crash. */
 static void cut_exports(void **state)
 {
     struct trace_rig *rig = *state;

@@ -1,4 +1,4 @@
-/* Rows of one cause become one: by policy, by figure, and what stays a row. */
+/* Rows of one cause become one: by policy, by figure; and which rows stay separate. */
 #include "bench/regress/verdict.h"
 #include "tests/support/test.h"
 

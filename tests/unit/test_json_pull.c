@@ -179,7 +179,7 @@ static void test_passing_over(void **state)
     end(&reading);
 }
 
-/* Whatever byte the window ends at, tokens are the same. */
+/* The tokens do not depend on the byte at which the window ends. */
 static void test_windows(void **state)
 {
     static const char tail[] = "{\"k\\u00e9y\":[12.5,\"a\\\\b\\ud83d\\ude00\",true]}]";

@@ -1,10 +1,10 @@
-/* What works cover once they are cut to their operands: shapes that fit and shapes that do not,
+/* The range of kernel ops that are cut to their operands: shapes that fit and shapes that do not,
  * operands that are not there or lie askew, odd sizes, lengths beyond 64 bits, elements of 1, 2, 4
  * and 8 bytes. Expected values are worked out by hand. */
 #include "sim/kernel_shape.h"
 #include "tests/support/test.h"
 
-/* An operand of so many bytes, and one that lies so many bytes behind an aligned address. */
+/* An operand of `bytes` bytes, and one at an offset from an aligned address. */
 #define OF(count)                                                                                  \
     {                                                                                              \
         4096, count                                                                                \

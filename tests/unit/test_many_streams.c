@@ -1,7 +1,7 @@
-/* Tens of thousands of streams. What is kept so that not all of them are looked at decides as if
- * they were; and a program with as many streams as there can be ends with every policy. Nothing is
- * timed: where the work grew with the square of the streams, the second would not end in
- * minutes. */
+/* Tens of thousands of streams. The index that avoids a visit of every stream gives the same
+ * decisions as a visit, and a program with the maximum number of streams ends with every policy.
+ * No time is measured: if the work grew with the square of the streams, the second test would not
+ * end within minutes. */
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "tests/support/policy_rig.h"
@@ -76,7 +76,7 @@ static void the_same(struct crowd *a, struct crowd *b)
     }
 }
 
-/* Once with the tree, and once where the host had no memory for it. */
+/* Once with the tree, and once when the host has no memory for it. */
 static void rmm_pool_decides_as_if_all_lists_were_looked_at(void **state)
 {
     struct crowd with, without;
@@ -109,8 +109,8 @@ static void rmm_pool_decides_as_if_all_lists_were_looked_at(void **state)
     close_crowd(&without);
 }
 
-/* Each stream's block is freed while its stream works, and then all streams ask once more, each
- * looking at what the others left. */
+/* Each stream's block is freed while its stream has queued work. Then every stream requests again
+ * and examines the pending blocks of the others. */
 static void a_program_of_65535_streams_ends(void **state)
 {
     enum { ALL = 65535 };

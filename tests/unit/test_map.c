@@ -1,5 +1,5 @@
-/* The hash map: it holds what an array of the same keys holds, with values of any width, and
- * without host memory it is unchanged. */
+/* The hash map: it has the same contents as an array of the same keys, with values of any width,
+ * and without host memory it is unchanged. */
 #include "allocators/base/map.h"
 #include "allocators/base/rng.h"
 #include "tests/support/test.h"

@@ -1,5 +1,5 @@
 /* Out-of-memory messages: the cases of public reports (pytorch, vllm, tensorflow, jax trackers) in
- * each framework's wording, and what terminals, logs and versions do to the wordings. */
+ * each framework's wording, and changes by terminals, logs and versions. */
 #include <math.h>
 
 #include "allocators/base/size.h"
@@ -167,7 +167,7 @@ static void reports_in_each_wording(void **state)
     check_all(write_jax, MESSAGE_JAX);
 }
 
-/* Broken after every 7th character, as a narrow terminal would, the causes are the same. */
+/* With a line break after every 7th character, as on a narrow terminal, the causes are the same. */
 static void broken_lines_change_nothing(void **state)
 {
     for (size_t i = 0; i < REPORTS; i++) {
@@ -240,7 +240,7 @@ static void shapes_are_multiplied(void **state)
     assert_string_equal(message.allocator, "GPU_0_bfc");
 }
 
-/* A shape or a size that wrapped around below zero asks for more than any card has. */
+/* A shape or a size that wrapped around below zero requests more than any card has. */
 static void requests_beyond_any_card(void **state)
 {
     static const char *const texts[] = {
@@ -290,7 +290,7 @@ static void processes_are_told_apart(void **state)
     assert_int_equal(message.cause, MESSAGE_TENANT);
 }
 
-/* 2^64 - 1 and 0 are printed where the driver does not know. */
+/* 2^64 - 1 and 0 are printed if the driver does not know the value. */
 static void impossible_figures_are_left_out(void **state)
 {
     struct message message;
@@ -434,7 +434,7 @@ static void text_around_it_does_not_matter(void **state)
     assert_int_equal(message.count, 2);
 }
 
-/* 1.00 GiB unused against 1 GiB + 2 MiB asked: two decimals do not decide it. */
+/* 1.00 GiB unused, 1 GiB + 2 MiB requested: two decimals do not decide it. */
 static void closeness_is_said(void **state)
 {
     struct message message;
@@ -448,7 +448,7 @@ static void closeness_is_said(void **state)
     assert_false(message.close);
 }
 
-/* What a pool's log knows in bytes goes before what its error rounds. */
+/* Bytes from the log of a pool have priority over the rounded figures of its error. */
 static void logs_of_rmm(void **state)
 {
     struct message message;

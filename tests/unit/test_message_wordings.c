@@ -6,10 +6,10 @@
 #include "tests/support/test.h"
 #include "tests/support/writing.h"
 
-/* MiB; what is not in a wording is not written. */
+/* In MiB; a figure that a wording does not have is not written. */
 struct figures {
     const char *name;
-    enum message_cause cause; /* where all of them are told */
+    enum message_cause cause; /* if the wording has all of them */
     unsigned asked, total, available, allocated, unallocated, others, outside;
 };
 
@@ -32,7 +32,7 @@ enum told {
     TELLS_POOL = 4,
     TELLS_OTHERS = 8,
     TELLS_OUTSIDE = 16,
-    FREE_IS_LIMIT = 32, /* what is free is what the limit leaves beside the pool */
+    FREE_IS_LIMIT = 32, /* the free bytes are those that the limit leaves outside of the pool */
 };
 
 /* PyTorch's and XLA's way: the largest unit of which there is one at least. */
@@ -141,7 +141,7 @@ static void torch_2_6(struct writing *w, const struct figures *f)
     end_new(w, f, "with 22.00 MiB allocated in private pools (e.g., CUDA Graphs), ");
 }
 
-/* A pod in which numbers of processes mean nothing. */
+/* A pod in which process numbers have no meaning. */
 static void torch_container(struct writing *w, const struct figures *f)
 {
     begin_new(w, f, "CUDA", "capacity");
@@ -387,7 +387,7 @@ static const struct wording {
 
 #define WORDINGS (sizeof wordings / sizeof *wordings)
 
-/* The rules, once more, over what the wording has room for. */
+/* The rules again, on the figures that the wording has. */
 static enum message_cause expected(const struct figures *f, unsigned told)
 {
     bool has_free = told & TELLS_FREE, has_pool = told & TELLS_POOL;
@@ -437,7 +437,7 @@ static void every_class_in_every_wording(void **state)
         }
 }
 
-/* With all that PyTorch tells nowadays, the rules give all seven classes. */
+/* With all figures of PyTorch's current messages, the rules give all seven classes. */
 static void all_classes_are_told_apart(void **state)
 {
     for (size_t i = 0; i < WORDINGS; i++)
@@ -516,7 +516,7 @@ static void the_message_in_full_is_taken(void **state)
     assert_int_equal(message.cause, MESSAGE_CAPACITY);
 }
 
-/* Cut within a figure, that figure is not known, and neither is what would follow. */
+/* If a message is cut within a figure, that figure and those after it are not known. */
 static void a_cut_message_says_what_is_missing(void **state)
 {
     struct message message;

@@ -1,4 +1,4 @@
-/* The table of metrics: names unique, all fields said, values with and without bytes behind. */
+/* The table of metrics: unique names, all fields present, values with and without bytes. */
 #include "sim/metrics/metrics.h"
 #include "tests/support/test.h"
 

@@ -236,7 +236,7 @@ static void no_block_and_no_event_can_be_missed(void **state)
             unset(&setting);
             free(text);
         }
-    assert_true(checked > 50); /* else the traces test nothing */
+    assert_true(checked > 50); /* otherwise the traces are no test */
 }
 
 static void conditions_are_read(void **state)

@@ -1,4 +1,4 @@
-/* Tables of options: every type, defaults, limits, and the sentence for each mistake. */
+/* Tables of options: every type, defaults, limits, and the message for each mistake. */
 #include "allocators/options.h"
 #include "tests/support/test.h"
 

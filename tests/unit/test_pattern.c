@@ -1,4 +1,4 @@
-/* The pattern that the card writes into blocks: what makes a wrong byte show. */
+/* The pattern that the card writes into blocks, and the wrong bytes that it reveals. */
 #include "allocators/base/rng.h"
 #include "bench/cuda/pattern.h"
 #include "tests/support/test.h"

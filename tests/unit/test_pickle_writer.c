@@ -333,7 +333,7 @@ static void segments_at_the_end_follow_from_the_entries(void **state)
     snapshot_image_close(&image);
 }
 
-/* What cannot be a snapshot is refused, and leaves no file. */
+/* An input that cannot be a snapshot is refused, and leaves no file. */
 static void a_trace_without_addresses_is_no_recording(void **state)
 {
     struct trace_rig rig;

@@ -1,4 +1,4 @@
-/* `plan` and `stalloc`: requests that match the plan get their places, all others fall back. */
+/* `plan` and `stalloc`: requests that match the plan get their addresses, all others fall back. */
 #include "tests/support/fake_backing.h"
 #include "tests/support/policy_rig.h"
 #include "tests/support/test.h"

@@ -140,7 +140,7 @@ static void a_rest_adds_to_the_next_call(void **state)
     assert_int_equal(alloc_ns_after(device, 1000000, 16), 10);
     assert_int_equal(alloc_ns_after(device, 1000000, PAGE), 200);
     sim_test_free(device, small);
-    /* Without a driver call there is no rest, and none ends. */
+    /* Without a driver call a rest neither begins nor ends. */
     const uint64_t *ns = device->counters.call_ns;
     (void)ar_backing_fence(device->backing, 0);
     assert_int_equal(ns[AR_DEVICE_CALL_event], 3);
@@ -315,7 +315,7 @@ static void the_program_takes_the_hosts_time(void **state)
     assert_int_equal(passed(device, &before_ns), 92);
     ar_device_close(device);
     device = open_card(HEAD "cost: mark 1 11\n");
-    assert_null(device->ops->requested); /* the profile says nothing of it */
+    assert_null(device->ops->requested); /* the profile does not have it */
     assert_int_equal(device->props.kernel_least_ns, 0);
     ar_device_close(device);
 }

@@ -1,4 +1,4 @@
-/* The registry: built-in policies are complete, every wrong spec has its sentence, a failed
+/* The registry: built-in policies are complete, every wrong spec has its message, a failed
  * creation frees everything, and policies load from shared objects, such as the skeleton. */
 #include "allocators/base/size.h"
 #include "allocators/registry.h"

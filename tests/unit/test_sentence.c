@@ -1,4 +1,4 @@
-/* Sentences in lines that fit: where they are broken, and where they must not be. */
+/* Messages in lines of limited width: where lines may be broken, and where they must not. */
 #include "bench/report/sentence.h"
 #include "tests/support/test.h"
 

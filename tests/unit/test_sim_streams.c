@@ -220,7 +220,7 @@ static void a_host_wait_orders(void **state)
     }
 }
 
-/* A stream waits when it is told to; the host continues, and knows nothing more. */
+/* A stream waits for an event; the host continues, without learning that the work is done. */
 static void a_stream_waits_for_a_fence(void **state)
 {
     uint64_t address;

@@ -28,7 +28,7 @@ static struct trace_source *open_made(const struct snapshot_maker_options *optio
     return source;
 }
 
-/* Reads a snapshot; in a process of its own, whose memory is that alone. */
+/* Reads a snapshot in a process of its own, so that the process has no other memory. */
 static int read_file(const char *path)
 {
     struct trace_source *source;
@@ -40,7 +40,7 @@ static int read_file(const char *path)
     return all ? 0 : 1;
 }
 
-/* The most memory that a process holds that reads a snapshot of so many entries. */
+/* The peak memory of a process that reads a snapshot of that many entries. */
 static uint64_t resident_bytes(uint64_t events)
 {
     char path[64] = "/tmp/allocrig-snapshot-XXXXXX";

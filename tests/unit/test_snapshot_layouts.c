@@ -1,4 +1,4 @@
-/* Every layout of PyTorch's memory snapshots, made from runs of the policy that imitates it: each
+/* Every layout of PyTorch's memory snapshots, made from runs of policy `torch`: each
  * is read, and each address and the state at the end come out as they went in. */
 #include "tests/support/snapshot_layouts.h"
 #include "tests/support/snapshot_runs.h"
@@ -9,7 +9,7 @@
 
 static const char *const forms[] = {"pickle of C++", "pickle", "JSON"};
 
-/* Every layout that has these keys, in every form, whole and with its head missing. */
+/* Every layout that has these keys, in every form, complete and with its head missing. */
 static void check_layouts(const struct snapshot_image *image, unsigned keys)
 {
     struct trace_rig rig;
@@ -182,7 +182,7 @@ static void annotations_stand_by_their_times(void **state)
     trace_rig_close(&rig);
 }
 
-/* What PyTorch writes: names with blanks, both stages, one older than the history. */
+/* Marks as PyTorch writes them: names with blanks, both stages, one older than the history. */
 static void annotations_become_marks(void **state)
 {
     static const char text[] =
@@ -247,7 +247,7 @@ static void frees_without_completions_are_met(void **state)
     trace_rig_close(&rig);
 }
 
-/* Settings are taken as PyTorch reads them; one that is not known is said and left out. */
+/* Settings are read as PyTorch reads them; an unknown one is reported and left out. */
 static void settings_are_taken_one_by_one(void **state)
 {
     static const char text[] =

@@ -84,7 +84,7 @@ static void bad(void **state)
 }
 
 /* Every text of up to five special signs is parsed or refused, never read past its end (the
- * sanitizer checks that), and never gives more links or pairs than there is room for. */
+ * sanitizer checks that), and never gives more links or pairs than the arrays hold. */
 static void all_short_texts(void **state)
 {
     static const char signs[] = "a+:(),='";

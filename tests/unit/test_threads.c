@@ -17,7 +17,7 @@ static void the_map_holds_what_a_table_holds(void **state)
     struct ar_host host = {0};
     struct address_map map;
     struct ar_rng rng;
-    uint64_t held[KEYS] = {0}; /* cookie + 1 of what lies at key * 512 */
+    uint64_t held[KEYS] = {0}; /* cookie + 1 of the entry at key * 512 */
     size_t count = 0;
     ar_rng_seed(&rng, 7);
     address_map_open(&map, &host);
@@ -61,7 +61,7 @@ static void the_map_refuses_doubles_and_strangers(void **state)
         assert_int_equal(address_map_reserve(&map), AR_OK);
         assert_int_equal(address_map_insert(&map, &block), AR_OK);
     }
-    /* The map would grow, and there is no memory for it: it stays as it was. */
+    /* The map must grow, but there is no memory for it: it stays unchanged. */
     assert_int_equal(address_map_reserve(&map), AR_HOST_MEMORY);
     assert_int_equal(map.count, 32);
     assert_non_null(address_map_find(&map, 4096));
@@ -101,7 +101,7 @@ static void a_pool_takes_addresses_back(void **state)
     assert_int_equal(counts.waits, 0);
     locked_pool_stats(pool, &stats);
     assert_int_equal(stats.totals.live_bytes, 1000);
-    /* What is live is freed with the pool. */
+    /* Live blocks are freed with the pool. */
     locked_pool_close(pool);
     assert_int_equal(rig.policy->totals.live_blocks, 0);
     assert_int_equal(policy_rig_close(&rig), 0);
@@ -134,7 +134,7 @@ static void crowd_open(struct crowd *crowd, const char *spec, unsigned threads, 
         crowd->pools[i] = crowd->own[shared ? 0 : i];
 }
 
-/* Nothing is live any more, and every invariant holds. */
+/* No block is live, and every invariant holds. */
 static void crowd_close(struct crowd *crowd)
 {
     for (unsigned i = 0; i < crowd->count; i++) {
@@ -195,7 +195,7 @@ static void count_one(void *argument)
     __atomic_fetch_add((unsigned *)argument, 1, __ATOMIC_RELAXED);
 }
 
-/* Policies of their own on one device: what they got of it is all given back. */
+/* Each thread has its own policy on one device: all their memory is released. */
 static void threads_share_a_device(void **state)
 {
     static const char *const specs[4] = {"torch", "vmm", "growth:limit=2GiB", "async"};
@@ -226,7 +226,7 @@ static void threads_share_a_device(void **state)
     assert_int_equal(entered, 4);
     assert_int_equal(result->failed, 0);
     assert_true(device->counters.segments_made >= 4);
-    /* A misuse is told to the policy that made it, and to no other. */
+    /* A misuse is reported only to the policy that made it. */
     assert_int_equal(ar_backing_segment_free(&backings[0].relay.base, 12345), AR_INVALID);
     assert_string_equal(ar_backing_problem(&backings[0].relay.base),
                         ar_backing_problem(device->backing));
@@ -240,7 +240,7 @@ static void threads_share_a_device(void **state)
     free(result);
 }
 
-/* What a device does not offer is not offered by its locked form either. */
+/* The locked form of a device has no operation that the device does not have. */
 static void a_locked_device_offers_what_the_device_offers(void **state)
 {
     struct ar_device *device = sim_test_open("sim:profile=bump");

@@ -188,7 +188,7 @@ static void test_impossible(void **state)
         {"torch", /* a block of the large pool in a segment of the small one */
          {{.address = 2 * AR_MIB, .bytes = 2 * AR_MIB, .requested_bytes = 2 * AR_MIB}},
          1},
-        {"torch", /* no room for the rounded request */
+        {"torch", /* too little memory for the rounded request */
          {{.address = 2 * AR_MIB, .bytes = 600, .requested_bytes = 600},
           {.address = 2 * AR_MIB + 600, .bytes = 2 * AR_MIB - 600, .requested_bytes = 512}},
          2},

@@ -28,7 +28,7 @@ static void a_long_name_ends_in_its_digits(void **state)
     trace_name_put(other, sizeof other, "0123456789abcdefh", 17);
     assert_memory_equal(name, other, 8);
     assert_string_not_equal(name, other);
-    /* a character of two bytes is dropped if there is room for one byte only */
+    /* a character of two bytes is dropped if only one byte is left */
     trace_name_put(name, sizeof name,
                    "012345\xc3\xa4"
                    "89abcdefg",

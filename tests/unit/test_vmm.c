@@ -175,7 +175,7 @@ static void places_given_up_are_used_again(void **state)
 }
 
 /* Small blocks start with an eighth of the addresses of the device. If these do not suffice,
- * another range is added, until there is room for all. */
+ * another range is added, until all blocks fit. */
 static void where_addresses_run_out_a_range_is_added(void **state)
 {
     enum { BLOCKS = 40 };
@@ -229,7 +229,7 @@ static void only_the_first_fence_is_waited_for(void **state)
     open_rig(&rig, "sim:capacity=64MiB");
     struct ar_policy_block first = take(&rig, 20 * AR_MIB, A);
     struct ar_policy_block held = take(&rig, 4 * AR_MIB, A);
-    struct ar_policy_block second = take(&rig, 24 * AR_MIB, A); /* more is reserved than is left */
+    struct ar_policy_block second = take(&rig, 24 * AR_MIB, A); /* more is reserved than is free */
     rig.device->ops->kernel(rig.device, A, 50 * MS);
     free_requested(&rig, &first, A);
     rig.device->ops->kernel(rig.device, A, 5000 * MS);
@@ -254,7 +254,7 @@ static struct ar_policy_block free_requested_in_use(struct vmm_rig *rig)
     return block;
 }
 
-/* While there is enough memory, the place of the block stays pending. If there is no other, a
+/* While there is enough memory, the memory of the block stays pending. If there is no other, a
  * request waits for it and gets it without the driver. */
 static void pending_blocks_come_back_after_their_fence(void **state)
 {

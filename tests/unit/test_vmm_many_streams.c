@@ -1,6 +1,6 @@
 /* `vmm` with so many streams that it uses the idle index: the decisions are the same as without,
- * few ranges are examined, and it works without the index if the host has no memory. Nothing is
- * timed: examined ranges are counted. */
+ * few ranges are examined, and it works without the index if the host has no memory. No time is
+ * measured: examined ranges are counted. */
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "allocators/policies/vmm/vmm.h"
