@@ -45,7 +45,7 @@ static const struct cli_page page = {
 };
 
 struct arguments {
-    const char *old, *new_, *markdown, *junit, *waivers, *today;
+    const char *old, *new, *markdown, *junit, *waivers, *today;
     bool all, annotations, require_all;
     struct verdict_rules rules;
 };
@@ -88,9 +88,9 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
     default:
         break;
     }
-    if (self->new_)
+    if (self->new)
         return ar_error_set(error, AR_INVALID, "\"%s\" is one result too many", value);
-    *(self->old ? &self->new_ : &self->old) = value;
+    *(self->old ? &self->new : &self->old) = value;
     return AR_OK;
 }
 
@@ -127,7 +127,7 @@ static enum ar_status tell(const struct arguments *self, const struct verdicts *
     if (!status && !worse && self->require_all && verdicts->missing)
         return ar_error_set(error, AR_NEGATIVE, "compare: %zu run%s of %s %s missing in %s",
                             verdicts->missing, verdicts->missing == 1 ? "" : "s", self->old,
-                            verdicts->missing == 1 ? "is" : "are", self->new_);
+                            verdicts->missing == 1 ? "is" : "are", self->new);
     if (status || !worse)
         return status;
     const struct verdict_row *row = verdicts->rows;
@@ -137,25 +137,25 @@ static enum ar_status tell(const struct arguments *self, const struct verdicts *
         error, AR_NEGATIVE,
         "compare: %zu figure%s worse, first %s of %s with policy %s: %s before, %s now", worse,
         worse == 1 ? " is" : "s are", row->figure, row->workload_name, row->policy, row->old,
-        row->new_);
+        row->new);
 }
 
-static enum ar_status compare(const struct arguments *self, const struct side *old,
-                              const struct side *new_, struct ar_error *error)
+static enum ar_status compare(const struct arguments *self, const struct result_set *old,
+                              const struct result_set *new, struct ar_error *error)
 {
     char today[11] = "";
     struct waivers waivers = {0};
     struct verdicts verdicts;
     enum ar_status status = AR_OK;
-    if (self->today || new_->time)
-        snprintf(today, sizeof today, "%.10s", self->today ? self->today : new_->time);
+    if (self->today || new->time)
+        snprintf(today, sizeof today, "%.10s", self->today ? self->today : new->time);
     if (self->waivers && !waivers_is_date(today))
         return ar_error_set(error, AR_INVALID,
                             "compare: NEW does not say when it was made; add --today YYYY-MM-DD");
     if (self->waivers)
         status = waivers_read(&waivers, self->waivers, today, error);
     if (!status)
-        status = verdicts_make(&verdicts, old, new_, &self->rules, &waivers, error);
+        status = verdicts_make(&verdicts, old, new, &self->rules, &waivers, error);
     if (!status) {
         status = tell(self, &verdicts, self->waivers ? &waivers : NULL, error);
         verdicts_close(&verdicts);
@@ -167,22 +167,22 @@ static enum ar_status compare(const struct arguments *self, const struct side *o
 enum ar_status cmd_compare(int argc, char **argv, struct ar_error *error)
 {
     struct arguments self = {.rules = {.alpha = 0.05, .effect = 0.05}};
-    struct side old;
-    struct side new_;
+    struct result_set old;
+    struct result_set new;
     bool help = false;
     enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
         return status;
-    if (!self.new_)
+    if (!self.new)
         return ar_error_set(error, AR_INVALID, "compare: name two results: compare OLD NEW");
-    status = side_read(&old, self.old, error);
+    status = result_set_read(&old, self.old, error);
     if (status)
         return status;
-    status = side_read(&new_, self.new_, error);
+    status = result_set_read(&new, self.new, error);
     if (!status) {
-        status = compare(&self, &old, &new_, error);
-        side_close(&new_);
+        status = compare(&self, &old, &new, error);
+        result_set_close(&new);
     }
-    side_close(&old);
+    result_set_close(&old);
     return status;
 }

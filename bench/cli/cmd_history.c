@@ -143,9 +143,9 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
 
 static enum ar_status append(const struct arguments *self, struct ar_error *error)
 {
-    struct side results;
+    struct result_set results;
     struct history_added added;
-    enum ar_status status = side_read(&results, self->append, error);
+    enum ar_status status = result_set_read(&results, self->append, error);
     if (status)
         return status;
     status = history_append(self->file, &results, &self->stamp, &added, error);
@@ -154,7 +154,7 @@ static enum ar_status append(const struct arguments *self, struct ar_error *erro
     if (!status)
         printf("%s\n", added.added ? "Added a line for these results."
                                    : "These results have a line already; none was added.");
-    side_close(&results);
+    result_set_close(&results);
     return status;
 }
 

@@ -14,7 +14,7 @@ static bool is_waived(const struct verdict_row *row)
     return row->waiver && !row->waiver->expired;
 }
 
-/* A waiver's reason, behind its name, is as long as people write them. */
+/* A reason has no limit of length, so it is printed in addition to the remark. */
 static const char *waiver_name(const struct verdict_row *row)
 {
     return row->waiver ? row->waiver->name : "";
@@ -30,7 +30,7 @@ static const char *waiver_reason(const struct verdict_row *row)
     return row->waiver ? row->waiver->reason : "";
 }
 
-/* The row in words: its note, its size, its waiver up to the name. */
+/* The size of the change, the note, and the waiver without its name and reason. */
 static void remark(const struct verdict_row *row, char text[400])
 {
     char size[32] = "";
@@ -45,7 +45,7 @@ static void remark(const struct verdict_row *row, char text[400])
                  row->waiver->until);
 }
 
-/* Fractions have nine digits for a reader, where these tell the two apart; else all. */
+/* Nine digits of a fraction; values() prints all digits if nine do not tell two values apart. */
 static void shorten(const char *text, char shorter[40])
 {
     char *end;
@@ -56,13 +56,13 @@ static void shorten(const char *text, char shorter[40])
         snprintf(shorter, 40, "%.39s", text);
 }
 
-static void values(const struct verdict_row *row, char old[40], char new_[40])
+static void values(const struct verdict_row *row, char old[40], char new[40])
 {
     shorten(row->old, old);
-    shorten(row->new_, new_);
-    if (strcmp(old, new_) == 0 && strcmp(row->old, row->new_) != 0) {
+    shorten(row->new, new);
+    if (strcmp(old, new) == 0 && strcmp(row->old, row->new) != 0) {
         snprintf(old, 40, "%s", row->old);
-        snprintf(new_, 40, "%s", row->new_);
+        snprintf(new, 40, "%s", row->new);
     }
 }
 
@@ -87,7 +87,7 @@ static const struct verdict_row **in_order(const struct verdicts *verdicts, size
     return rows;
 }
 
-/* Every figure, those of a run together. */
+/* A row for every figure, grouped by run. */
 static enum ar_status print_all(const struct verdict_row **rows, size_t count, FILE *stream,
                                 enum table_form form, struct ar_error *error)
 {
@@ -101,9 +101,9 @@ static enum ar_status print_all(const struct verdict_row **rows, size_t count, F
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a table");
     for (size_t i = 0; i < count; i++) {
         char old[40];
-        char new_[40];
+        char new[40];
         char text[400];
-        values(rows[i], old, new_);
+        values(rows[i], old, new);
         remark(rows[i], text);
         if (i == 0 || rows[i]->policy != rows[i - 1]->policy ||
             rows[i]->workload != rows[i - 1]->workload || rows[i]->where != rows[i - 1]->where)
@@ -111,7 +111,7 @@ static enum ar_status print_all(const struct verdict_row **rows, size_t count, F
         table_cell(table, "%s", verdict_text(rows[i]));
         table_cell(table, "%s", rows[i]->figure);
         table_cell(table, "%s", old);
-        table_cell(table, "%s", new_);
+        table_cell(table, "%s", new);
         table_cell(table, "%s%s%s%s", text, waiver_name(rows[i]), before_reason(rows[i]),
                    waiver_reason(rows[i]));
     }
@@ -120,7 +120,7 @@ static enum ar_status print_all(const struct verdict_row **rows, size_t count, F
     return status;
 }
 
-/* Rows of a verdict with a waiver may be one group, those without data by their reason. */
+/* Rows of one kind have the same verdict and waiver and, without data, the same reason. */
 static bool same_kind(const struct verdict_row *a, const struct verdict_row *b)
 {
     return a->verdict == b->verdict && a->waiver == b->waiver &&
@@ -147,18 +147,18 @@ static void group_row(struct table *table, const struct group *group,
 {
     char of[800];
     char old[40];
-    char new_[40];
+    char new[40];
     char text[400];
-    values(row, old, new_);
+    values(row, old, new);
     remark(row, text);
     table_cell(table, "%s", verdict_text(row));
     table_cell(table, "%zu", group->count);
     group_text(group, worst, of, sizeof of);
-    if (strcmp(old, "-") == 0 && strcmp(new_, "-") == 0)
+    if (strcmp(old, "-") == 0 && strcmp(new, "-") == 0)
         table_cell(table, "%s: %s%s%s%s", of, text, waiver_name(row), before_reason(row),
                    waiver_reason(row));
     else
-        table_cell(table, "%s: %s before, %s now%s%s%s%s%s", of, old, new_, text[0] ? "; " : "",
+        table_cell(table, "%s: %s before, %s now%s%s%s%s%s", of, old, new, text[0] ? "; " : "",
                    text, waiver_name(row), before_reason(row), waiver_reason(row));
 }
 
@@ -212,13 +212,13 @@ static void print_effects(const struct verdicts *verdicts, FILE *stream)
     char text[320];
     if (verdicts->timed)
         snprintf(text, sizeof text,
-                 "Smallest effect that would be seen: exact figures any; instructions %.0f %%; "
+                 "Smallest change that is detected: exact figures any; instructions %.0f %%; "
                  "times %.2g %% (median of %zu tests; at most %.2g %%).",
                  100 * VERDICT_INSTRUCTIONS, 100 * verdicts->sees_median, verdicts->timed,
                  100 * verdicts->sees_most);
     else
         snprintf(text, sizeof text,
-                 "Smallest effect that would be seen: exact figures any; instructions %.0f %%; no "
+                 "Smallest change that is detected: exact figures any; instructions %.0f %%; no "
                  "times were compared.",
                  100 * VERDICT_INSTRUCTIONS);
     sentence_print(stream, text);
@@ -241,7 +241,7 @@ static void print_waivers(const struct waivers *waivers, FILE *stream)
     }
 }
 
-/* The last line: what is missing is easily taken for what is the same. */
+/* The last line, because a missing run is easily taken for an unchanged one. */
 static void print_missing(const struct verdicts *verdicts, FILE *stream)
 {
     size_t told = 0;
@@ -251,7 +251,7 @@ static void print_missing(const struct verdicts *verdicts, FILE *stream)
     size_t length;
     FILE *line = open_memstream(&text, &length);
     if (!line)
-        return; /* the rows say it too */
+        return; /* the rows name them too */
     fprintf(line, "%zu run%s of OLD %s missing in NEW:", verdicts->missing,
             verdicts->missing == 1 ? "" : "s", verdicts->missing == 1 ? "is" : "are");
     for (size_t i = 0; i < verdicts->count && told < MISSING_TOLD; i++) {
@@ -282,7 +282,7 @@ enum ar_status compare_page(const struct verdicts *verdicts, const struct waiver
              "%zu figures SAME, %zu BETTER, %zu WORSE%s, %zu AMBIGUOUS, %zu NO-DATA, of %zu runs "
              "and counts.",
              figures[VERDICT_SAME], figures[VERDICT_BETTER], figures[VERDICT_WORSE], waived,
-             figures[VERDICT_AMBIGUOUS], figures[VERDICT_NO_DATA], verdicts->cells);
+             figures[VERDICT_AMBIGUOUS], figures[VERDICT_NO_DATA], verdicts->runs);
     sentence_print(stream, text);
     print_effects(verdicts, stream);
     print_waivers(waivers, stream);
@@ -317,7 +317,7 @@ void compare_junit(const struct verdicts *verdicts, FILE *stream)
         char message[512];
         remark(row, text);
         snprintf(message, sizeof message, "%s: %s before, %s now; %s", verdict_name(row->verdict),
-                 row->old, row->new_, text);
+                 row->old, row->new, text);
         fputs("    <testcase", stream);
         attribute(stream, "classname", row->workload_name);
         fputs(" name=\"", stream);
@@ -350,7 +350,7 @@ void compare_annotations(const struct verdicts *verdicts, FILE *stream)
             continue;
         remark(row, why);
         snprintf(text, sizeof text, "%s with policy %s: %s before, %s now; %s%s%s%s",
-                 row->workload_name, row->policy, row->old, row->new_, why, waiver_name(row),
+                 row->workload_name, row->policy, row->old, row->new, why, waiver_name(row),
                  before_reason(row), waiver_reason(row));
         annotation_worse(stream, is_waived(row) ? "warning" : "error", row->figure, text);
     }

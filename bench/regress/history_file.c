@@ -1,4 +1,4 @@
-/* The file of a history: reading, and adding a line (history.h has the rules). */
+/* Reads the file of a history and adds lines to it (rules in history.h). */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
+#include "allocators/base/array.h"
 #include "bench/regress/history.h"
 #include "bench/regress/waivers.h"
 #include "bench/report/json_writer.h"
@@ -41,7 +44,7 @@ bool history_is_time(const char *text)
            (text[17] < '6' || memcmp(text + 17, "60", 2) == 0);
 }
 
-/* All of an open file, with a 0 behind it. */
+/* Reads all of an open file and appends a 0. */
 static enum ar_status read_all(int file, const char *path, char **text, size_t *bytes,
                                struct ar_error *error)
 {
@@ -49,7 +52,7 @@ static enum ar_status read_all(int file, const char *path, char **text, size_t *
     if (fstat(file, &about) != 0)
         return failed(path, "read", error);
     if (!S_ISREG(about.st_mode))
-        return ar_error_set(error, AR_IO, "%s: is no file that lines can be added to", path);
+        return ar_error_set(error, AR_IO, "%s: not a regular file, so no line can be added", path);
     size_t size = (size_t)about.st_size;
     *bytes = 0;
     *text = malloc(size + 1);
@@ -75,8 +78,8 @@ static enum ar_status add_line(struct history *self, const char *text, size_t by
                        memcmp(text, ">>>>>>>", 7) == 0))
         return ar_error_set(
             error, AR_FORMAT,
-            "the mark of a merge that was not finished; keep the lines of both sides "
-            "and take the marks away");
+            "a conflict marker of an unfinished merge; keep the lines of both branches "
+            "and remove the markers");
     enum ar_status status = history_parse_line(self, text, bytes, &line, error);
     if (status)
         return status;
@@ -91,7 +94,8 @@ static enum ar_status add_line(struct history *self, const char *text, size_t by
     return AR_OK;
 }
 
-/* Is a last line without its end what is left of a write? It begins as every line does. */
+/* True if a last line without its end is the rest of an interrupted write: it begins as every line
+ * does. */
 static bool is_torn(const char *text, size_t bytes)
 {
     size_t shorter = bytes < sizeof BEGINNING - 1 ? bytes : sizeof BEGINNING - 1;
@@ -132,7 +136,8 @@ enum ar_status history_read(struct history *self, const char *path, struct ar_er
     char *text = NULL;
     size_t bytes = 0;
     *self = (struct history){0};
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* of a pipe, too, for the sentence */
+    int file =
+        open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* does not wait for the writer of a pipe */
     if (file < 0)
         return failed(path, "read", error);
     enum ar_status status = flock(file, LOCK_SH) == 0 ? AR_OK : failed(path, "locked", error);
@@ -190,8 +195,8 @@ bool history_same_figures(const struct history_line *a, const struct history_lin
     for (size_t i = 0; i < a->run_count && same; i++)
         same = same_run(&a->runs[i], &b->runs[i]);
     for (size_t i = 0; i < a->count_count && same; i++) {
-        const struct side_count *left = &a->counts[i];
-        const struct side_count *right = &b->counts[i];
+        const struct instruction_count *left = &a->counts[i];
+        const struct instruction_count *right = &b->counts[i];
         same = same_text(left->policy, right->policy) && same_text(left->trace, right->trace) &&
                same_text(left->kind, right->kind) && same_text(left->measure, right->measure) &&
                same_text(left->compiler, right->compiler) && same_number(left->value, right->value);
@@ -199,7 +204,8 @@ bool history_same_figures(const struct history_line *a, const struct history_lin
     return same;
 }
 
-/* Cuts a torn line off, ends a whole one without end, and writes, all or nothing. */
+/* Truncates the file to `whole` bytes, ends its last line if necessary, and writes the new line. If
+ * that fails, the file keeps its `whole` bytes. */
 static enum ar_status write_line(int file, const char *path, size_t whole, bool ends,
                                  const char *line, size_t bytes, struct ar_error *error)
 {
@@ -222,7 +228,7 @@ static enum ar_status write_line(int file, const char *path, size_t whole, bool 
     return status;
 }
 
-/* Holds the new line against the file, which is locked, and adds it. */
+/* Adds the line to the locked file, unless the commit has a line with the same figures. */
 static enum ar_status add_to(int file, const char *path, const char *line, size_t bytes,
                              struct history_added *added, struct ar_error *error)
 {
@@ -252,38 +258,36 @@ static enum ar_status add_to(int file, const char *path, const char *line, size_
     return status;
 }
 
-static enum ar_status check(const struct side *results, struct history_stamp *stamp,
+static enum ar_status check(const struct result_set *results, struct history_stamp *stamp,
                             struct ar_error *error)
 {
     if (!results->machine)
         return ar_error_set(
             error, AR_INVALID,
-            "there is no result among them (run --json), so nothing says where they "
-            "were made");
+            "there is no result of `run --json` among them, so the machine is unknown");
     if (!stamp->commit && results->dirty)
         return ar_error_set(error, AR_INVALID,
-                            "the results are of a tree with changes that no commit holds; commit "
+                            "the results are of a tree with uncommitted changes; commit "
                             "them and measure again, or name the line: --commit NAME");
     if (!stamp->commit)
         stamp->commit = results->commit ? results->commit : "unknown";
     if (strcmp(stamp->commit, "unknown") == 0 || !*stamp->commit)
-        return ar_error_set(error, AR_INVALID,
-                            "the results do not say of which commit they are; add --commit NAME");
+        return ar_error_set(error, AR_INVALID, "the results name no commit; add --commit NAME");
     if (!stamp->time)
         stamp->time = results->time ? results->time : "";
     if (!history_is_time(stamp->time))
         return ar_error_set(
             error, AR_INVALID,
-            "\"%.40s\" is no time; write that of the commit as YYYY-MM-DDTHH:MM:SSZ", stamp->time);
+            "\"%.40s\" is not a time; write the time of the commit as YYYY-MM-DDTHH:MM:SSZ",
+            stamp->time);
     if (!*results->machine)
         return ar_error_set(error, AR_INVALID,
-                            "the results are of several machines; a line is of one");
+                            "the results are of several machines; a line is for one machine");
     return AR_OK;
 }
 
-/* Opens the file, or makes it, and has its lock. One that another process made and took away again,
- * since it could not write, was removed in the meantime: then the lock is taken again. -1: see the
- * error. */
+/* Opens or creates the file and locks it. Returns -1 and sets the error if that fails. Starts again
+ * if another process created the file and removed it, because its own write failed. */
 static int open_locked(const char *path, bool *made, struct ar_error *error)
 {
     struct stat about;
@@ -304,14 +308,14 @@ static int open_locked(const char *path, bool *made, struct ar_error *error)
             return -1;
         }
         if (about.st_nlink > 0) {
-            *made = *made && about.st_size == 0; /* else another process has its line in it */
+            *made = *made && about.st_size == 0; /* otherwise another process has added a line */
             return file;
         }
         close(file);
     }
 }
 
-enum ar_status history_append(const char *path, const struct side *results,
+enum ar_status history_append(const char *path, const struct result_set *results,
                               const struct history_stamp *stamp, struct history_added *added,
                               struct ar_error *error)
 {
@@ -342,12 +346,7 @@ enum ar_status history_append(const char *path, const struct side *results,
     return status;
 }
 
-/* A line of the history, read. Texts are kept once for all lines: they come in the same order in
- * each, so that the next one is mostly the one after the last. */
-
-#include <jansson.h>
-
-#include "allocators/base/array.h"
+/* ---- parsing -------------------------------------------------------------------------------- */
 
 void history_drop_line(struct history_line *line)
 {
@@ -361,7 +360,7 @@ struct columns {
     size_t count;
     enum metric metrics[METRIC_COUNT];
     size_t places[METRIC_COUNT];
-    size_t wanted; /* values in each run, of unknown metrics too */
+    size_t wanted; /* the number of values in each run, unknown metrics included */
 };
 
 struct parse {
@@ -376,7 +375,8 @@ static enum ar_status wrong(const struct parse *self, const char *what, const ch
     return ar_error_set(self->error, AR_FORMAT, "\"%s\" is not %s", what, wanted);
 }
 
-/* The one copy of a text; NULL: no host memory. */
+/* Returns the history's copy of a text; NULL: no host memory. Texts come in the same order in every
+ * line, so the search starts after the last one found. */
 static const char *keep(struct history *history, const char *text)
 {
     for (size_t i = 0; i < history->text_count; i++) {
@@ -435,7 +435,7 @@ static enum ar_status parse_columns(struct parse *self, const json_t *metrics, c
         }
         for (size_t j = 0; j < columns->count; j++)
             if (columns->metrics[j] == (enum metric)m)
-                return wrong(self, name, "there once");
+                return wrong(self, name, "unique");
         columns->metrics[columns->count] = (enum metric)m;
         columns->places[columns->count++] = i;
     }
@@ -506,7 +506,7 @@ static enum ar_status parse_run(const struct parse *self, const json_t *object,
 }
 
 static enum ar_status parse_count(const struct parse *self, const json_t *object,
-                                  struct side_count *count)
+                                  struct instruction_count *count)
 {
     const json_t *value = json_object_get(object, "instructions");
     count->value = json_number_value(value);
@@ -552,7 +552,7 @@ static enum ar_status parse_head(struct parse *self, const json_t *root, struct 
     const json_t *metrics = json_object_get(root, "metrics");
     if (!schema || strcmp(schema, HISTORY_SCHEMA) != 0)
         return ar_error_set(self->error, AR_FORMAT,
-                            "no line of a history: its schema is %s, not \"" HISTORY_SCHEMA "\"",
+                            "not a line of a history: its schema is %s, not \"" HISTORY_SCHEMA "\"",
                             schema ? schema : "not given");
     enum ar_status status = text_of(self, root, "commit", &line->commit);
     if (!status)
@@ -575,7 +575,7 @@ enum ar_status history_parse_line(struct history *self, const char *text, size_t
     json_error_t why;
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
     if (!root)
-        return ar_error_set(error, AR_FORMAT, "no JSON: %s, at byte %d", why.text, why.position);
+        return ar_error_set(error, AR_FORMAT, "not JSON: %s, at byte %d", why.text, why.position);
     parse.workloads = json_object_get(root, "workloads");
     enum ar_status status = parse_head(&parse, root, line);
     if (!status)
@@ -586,16 +586,16 @@ enum ar_status history_parse_line(struct history *self, const char *text, size_t
     return status;
 }
 
-/* Results as a line of the history: history.h has the form. */
+/* ---- writing -------------------------------------------------------------------------------- */
 
-/* Which metrics have a column: those of which any run has a value. */
+/* The metrics that any run has a value of. */
 struct kept_columns {
     bool exact[METRIC_COUNT], timed[METRIC_COUNT];
 };
 
-static bool is_timed(const struct side_cell *cell, enum metric metric)
+static bool is_timed(const struct result_row *row, enum metric metric)
 {
-    return side_is_timed(cell, metric) || side_differs(cell, metric);
+    return result_row_is_timed(row, metric) || result_row_differs(row, metric);
 }
 
 static bool is_kept(enum metric metric)
@@ -603,53 +603,53 @@ static bool is_kept(enum metric metric)
     return metric_info(metric)->better != METRIC_NEITHER && metric != METRIC_first_failed_event;
 }
 
-static bool has_value(const struct side_cell *cell, enum metric metric)
+static bool has_value(const struct result_row *row, enum metric metric)
 {
-    for (size_t i = 0; i < cell->run_count; i++)
-        if (cell->runs[i].metrics.at[metric].kind != METRIC_NULL)
+    for (size_t i = 0; i < row->run_count; i++)
+        if (row->runs[i].metrics.at[metric].kind != METRIC_NULL)
             return true;
     return false;
 }
 
-static struct kept_columns columns_of(const struct side *results)
+static struct kept_columns columns_of(const struct result_set *results)
 {
     struct kept_columns columns = {{false}, {false}};
-    for (size_t i = 0; i < results->cell_count; i++) {
-        const struct side_cell *cell = &results->cells[i];
+    for (size_t i = 0; i < results->row_count; i++) {
+        const struct result_row *row = &results->rows[i];
         for (int m = 0; m < METRIC_COUNT; m++) {
             enum metric metric = (enum metric)m;
-            if (is_kept(metric) && has_value(cell, metric))
-                (is_timed(cell, metric) ? columns.timed : columns.exact)[m] = true;
+            if (is_kept(metric) && has_value(row, metric))
+                (is_timed(row, metric) ? columns.timed : columns.exact)[m] = true;
         }
     }
     return columns;
 }
 
-/* The middle value of the repetitions; of two the lower, so that it is one that was measured. */
-static double middle(const struct side_cell *cell, enum metric metric)
+/* The median of the repetitions; of two middle values the lower, which was measured. */
+static double middle(const struct result_row *row, enum metric metric)
 {
-    double *values = calloc(cell->run_count, sizeof *values);
+    double *values = calloc(row->run_count, sizeof *values);
     size_t count = 0;
-    for (size_t i = 0; values && i < cell->run_count; i++)
-        if (cell->runs[i].metrics.at[metric].kind != METRIC_NULL)
-            values[count++] = metric_number(&cell->runs[i].metrics, metric, 0);
+    for (size_t i = 0; values && i < row->run_count; i++)
+        if (row->runs[i].metrics.at[metric].kind != METRIC_NULL)
+            values[count++] = metric_number(&row->runs[i].metrics, metric, 0);
     double median = count ? statistic_of(values, count).median : (double)NAN;
     free(values);
     return median;
 }
 
-static void put_values(struct json_writer *writer, const char *key, const struct side_cell *cell,
+static void put_values(struct json_writer *writer, const char *key, const struct result_row *row,
                        const bool *columns, bool timed)
 {
     json_begin_array(writer, key);
     for (int m = 0; m < METRIC_COUNT; m++) {
-        const struct metric_value *value = &cell->runs[0].metrics.at[m];
+        const struct metric_value *value = &row->runs[0].metrics.at[m];
         if (!columns[m])
             continue;
-        if (is_timed(cell, (enum metric)m) != timed)
+        if (is_timed(row, (enum metric)m) != timed)
             json_put_null(writer, NULL);
         else if (timed)
-            json_put_real(writer, NULL, middle(cell, (enum metric)m));
+            json_put_real(writer, NULL, middle(row, (enum metric)m));
         else if (value->kind == METRIC_INTEGER)
             json_put_integer(writer, NULL, value->integer);
         else
@@ -658,25 +658,25 @@ static void put_values(struct json_writer *writer, const char *key, const struct
     json_end_array(writer);
 }
 
-static void put_run(struct json_writer *writer, const struct side_cell *cell,
+static void put_run(struct json_writer *writer, const struct result_row *row,
                     const struct kept_columns *columns)
 {
-    const struct side_run *run = side_least_far(cell);
+    const struct result_run *run = result_row_least_far(row);
     json_begin_object(writer, NULL);
-    json_put_text(writer, "policy", cell->policy);
-    json_put_text(writer, "workload", cell->workload);
-    json_put_text(writer, "device", cell->device);
-    json_put_text(writer, "frees", cell->frees);
-    json_put_text(writer, "host", cell->host);
-    json_put_integer(writer, "seed", cell->seed);
+    json_put_text(writer, "policy", row->policy);
+    json_put_text(writer, "workload", row->workload);
+    json_put_text(writer, "device", row->device);
+    json_put_text(writer, "frees", row->frees);
+    json_put_text(writer, "host", row->host);
+    json_put_integer(writer, "seed", row->seed);
     json_put_bool(writer, "passed", run->passed);
     if (run->played)
         json_put_integer(writer, "first_failed_event", run->first_failed_event);
     else
         json_put_null(writer, "first_failed_event");
     json_put_text(writer, "cause", run->cause);
-    put_values(writer, "exact", cell, columns->exact, false);
-    put_values(writer, "timed", cell, columns->timed, true);
+    put_values(writer, "exact", row, columns->exact, false);
+    put_values(writer, "timed", row, columns->timed, true);
     json_end_object(writer);
 }
 
@@ -689,29 +689,29 @@ static void put_names(struct json_writer *writer, const char *key, const bool *c
     json_end_array(writer);
 }
 
-static void put_workloads(struct json_writer *writer, const struct side *results)
+static void put_workloads(struct json_writer *writer, const struct result_set *results)
 {
     json_begin_object(writer, "workloads");
-    for (size_t i = 0; i < results->cell_count; i++) {
-        const struct side_cell *cell = &results->cells[i];
+    for (size_t i = 0; i < results->row_count; i++) {
+        const struct result_row *row = &results->rows[i];
         size_t first = 0;
-        while (strcmp(results->cells[first].workload, cell->workload) != 0)
+        while (strcmp(results->rows[first].workload, row->workload) != 0)
             first++;
         if (first < i)
             continue;
-        json_begin_object(writer, cell->workload);
-        json_put_text(writer, "name", cell->workload_name);
-        json_put_text(writer, "sha256", cell->sha256);
+        json_begin_object(writer, row->workload);
+        json_put_text(writer, "name", row->workload_name);
+        json_put_text(writer, "sha256", row->sha256);
         json_end_object(writer);
     }
     json_end_object(writer);
 }
 
-static void put_counts(struct json_writer *writer, const struct side *results)
+static void put_counts(struct json_writer *writer, const struct result_set *results)
 {
     json_begin_array(writer, "instructions");
     for (size_t i = 0; i < results->count_count; i++) {
-        const struct side_count *count = &results->counts[i];
+        const struct instruction_count *count = &results->counts[i];
         json_begin_object(writer, NULL);
         json_put_text(writer, "policy", count->policy);
         json_put_text(writer, "trace", count->trace);
@@ -724,9 +724,10 @@ static void put_counts(struct json_writer *writer, const struct side *results)
     json_end_array(writer);
 }
 
-void history_write_line(FILE *stream, const struct side *results, const struct history_stamp *stamp)
+void history_write_line(FILE *stream, const struct result_set *results,
+                        const struct history_stamp *stamp)
 {
-    /* As if within two levels that share one line: so no line is broken, and no end is written. */
+    /* As if nested in two levels that share one line: the writer then adds no line break. */
     struct json_writer writer = {.stream = stream, .depth = 2, .lean_from = 1};
     const struct kept_columns columns = columns_of(results);
     json_begin_object(&writer, NULL);
@@ -741,8 +742,8 @@ void history_write_line(FILE *stream, const struct side *results, const struct h
     json_end_object(&writer);
     put_workloads(&writer, results);
     json_begin_array(&writer, "runs");
-    for (size_t i = 0; i < results->cell_count; i++)
-        put_run(&writer, &results->cells[i], &columns);
+    for (size_t i = 0; i < results->row_count; i++)
+        put_run(&writer, &results->rows[i], &columns);
     json_end_array(&writer);
     put_counts(&writer, results);
     json_end_object(&writer);

@@ -29,7 +29,7 @@ static const char *waiver_name(const struct history_change *change)
     return change->waiver ? change->waiver->name : "";
 }
 
-/* Behind the name: as long as people write them. */
+/* A reason has no limit of length, so it is printed in addition to the remark. */
 static const char *waiver_reason(const struct history_change *change)
 {
     return change->waiver ? change->waiver->reason : "";
@@ -40,8 +40,8 @@ static const char *before_reason(const struct history_change *change)
     return change->waiver ? ": " : "";
 }
 
-/* The change in words: its size, how sure it is, and why it does not count, up to the name of its
- * waiver. */
+/* The size of the change, its p value, the reason why it does not count, and its waiver without
+ * name and reason. */
 static void remark(const struct history_view *view, const struct history_change *change,
                    char text[400])
 {
@@ -63,7 +63,8 @@ static void remark(const struct history_view *view, const struct history_change 
     parts[count++] = sure;
     parts[count++] = change->verdict == VERDICT_AMBIGUOUS ? "two measurements of one commit" : "";
     parts[count++] = change->verdict == VERDICT_WORSE && !change->stands ? "no longer so" : "";
-    parts[count++] = change->verdict == VERDICT_WORSE && !change->recent ? "not of late" : "";
+    parts[count++] =
+        change->verdict == VERDICT_WORSE && !change->recent ? "not in the newest commits" : "";
     parts[count++] = waiver;
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
@@ -73,7 +74,7 @@ static void remark(const struct history_view *view, const struct history_change 
     }
 }
 
-/* Changes that may be one group: of one commit and verdict, that count or do not. */
+/* Changes of one kind have the same commit, verdict and waiver. */
 static bool same_kind(const struct history_change *a, const struct history_change *b)
 {
     return a->line == b->line && a->verdict == b->verdict &&
@@ -212,13 +213,12 @@ static void print_times(const struct history_view *view, FILE *stream)
     char text[320];
     if (judged->timed && judged->delay)
         snprintf(text, sizeof text,
-                 "Series of times: %zu; a clear change of at least %.3g %% is seen after %zu "
+                 "Series of times: %zu; a clear change of at least %.3g %% is detected after %zu "
                  "measurements.",
                  judged->timed, 100 * view->rules->effect, judged->delay);
     else if (judged->timed)
         snprintf(text, sizeof text,
-                 "Series of times: %zu; too few measurements (at most %zu) for any change to be "
-                 "sure yet.",
+                 "Series of times: %zu; too few measurements (at most %zu) to detect a change.",
                  judged->timed, judged->longest);
     else
         return;
@@ -228,15 +228,15 @@ static void print_times(const struct history_view *view, FILE *stream)
         if (!history_counts(change) || series_of(view, change)->kind != CHANGE_TIMED)
             continue;
         snprintf(text, sizeof text,
-                 "Times also change with the machine: make regress BASE=%.*s measures the builds "
-                 "before and now in turn.",
+                 "Times also change with the machine: make regress BASE=%.*s measures the old "
+                 "and the new build in turn.",
                  COMMIT_SHOWN, line_before(view, change)->commit);
         sentence_print(stream, text);
         break;
     }
     if (judged->unjudged) {
         snprintf(text, sizeof text,
-                 "%zu of them hold a value of 0, of which there are no factors: not judged.",
+                 "%zu of them have a value of 0, which has no ratio: not judged.",
                  judged->unjudged);
         sentence_print(stream, text);
     }
@@ -292,7 +292,7 @@ static const char *kind_name(enum change_kind kind)
     return names[kind];
 }
 
-/* A value as it can stand in JSON: of an outcome the event, null where there is none. */
+/* Writes a value as JSON: an outcome as text, whole numbers as integers. */
 static void put_value(struct json_writer *writer, const char *key,
                       const struct history_series *series, double value)
 {
@@ -366,12 +366,12 @@ void history_annotations(const struct history_view *view, FILE *stream)
     }
 }
 
-/* Which series of a history are worth a picture, and their data. */
+/* ---- data of the figure --------------------------------------------------------------------- */
 
 #define COMMIT_IN_FIGURE 7
 
-/* How much a series wants to be shown. */
-struct wish {
+/* How interesting a series is. */
+struct candidate {
     size_t series;
     bool counts;
     double size;
@@ -379,8 +379,8 @@ struct wish {
 
 static int most_first(const void *left, const void *right)
 {
-    const struct wish *a = left;
-    const struct wish *b = right;
+    const struct candidate *a = left;
+    const struct candidate *b = right;
     if (a->counts != b->counts)
         return a->counts ? -1 : 1;
     if (a->size < b->size || a->size > b->size)
@@ -388,65 +388,65 @@ static int most_first(const void *left, const void *right)
     return (a->series > b->series) - (a->series < b->series);
 }
 
-static bool same_cell(const struct history_series *a, const struct history_series *b)
+static bool same_run(const struct history_series *a, const struct history_series *b)
 {
     return a->policy == b->policy && a->workload == b->workload && a->where == b->where;
 }
 
-/* Outcomes have no scale, and a single point is no history. */
+/* Outcomes have no scale, and a single point shows no change. */
 static bool can_be_drawn(const struct history_series *series)
 {
     return series->count > 1 && strcmp(series->figure, "outcome") != 0;
 }
 
-static void wish_by_changes(const struct history_judged *judged, struct wish *wishes)
+static void rate_by_changes(const struct history_judged *judged, struct candidate *candidates)
 {
     for (size_t i = 0; i < judged->change_count; i++) {
         const struct history_change *change = &judged->changes[i];
-        struct wish *wish = &wishes[change->series];
+        struct candidate *candidate = &candidates[change->series];
         bool counts = history_counts(change);
-        /* A ratio from nearly nothing to three times that is no great change. */
+        /* The difference of ratios: tripling a ratio near 0 is no great change. */
         bool ratio = strcmp(judged->series[change->series].unit, "ratio") == 0;
         double size = ratio                 ? fabs(change->after - change->before)
                       : change->change >= 0 ? change->change
                                             : 0;
-        wish->size = counts > wish->counts || size > wish->size ? size : wish->size;
-        wish->counts = wish->counts || counts;
+        candidate->size =
+            counts > candidate->counts || size > candidate->size ? size : candidate->size;
+        candidate->counts = candidate->counts || counts;
     }
 }
 
-/* Is one of these cells, or on the first pass one of these figures, chosen already? */
+/* True if a series of the same run or, in the first pass, of the same figure is chosen already. */
 static bool is_chosen(const struct history_judged *judged, const struct history_series *series,
                       const size_t *chosen, size_t count, bool first_pass)
 {
     for (size_t i = 0; i < count; i++) {
         const struct history_series *other = &judged->series[chosen[i]];
-        if (same_cell(series, other) || (first_pass && strcmp(series->figure, other->figure) == 0))
+        if (same_run(series, other) || (first_pass && strcmp(series->figure, other->figure) == 0))
             return true;
     }
     return false;
 }
 
-/* Puts the indices of what is to be shown into `chosen`, different figures first; returns how
- * many. */
-static size_t choose(const struct history_judged *judged, struct wish *wishes, size_t most,
+/* Chooses at most `most` series, different figures first; returns their number. */
+static size_t choose(const struct history_judged *judged, struct candidate *candidates, size_t most,
                      size_t *chosen)
 {
     size_t count = 0;
     for (size_t i = 0; i < judged->count; i++)
-        wishes[i] = (struct wish){.series = i, .size = -1};
-    wish_by_changes(judged, wishes);
+        candidates[i] = (struct candidate){.series = i, .size = -1};
+    rate_by_changes(judged, candidates);
     if (judged->change_count == 0)
         for (size_t i = 0; i < judged->count; i++)
             if (strcmp(judged->series[i].figure, "peak_physical_bytes") == 0)
-                wishes[i].size = 0;
-    qsort(wishes, judged->count, sizeof *wishes, most_first);
+                candidates[i].size = 0;
+    qsort(candidates, judged->count, sizeof *candidates, most_first);
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < judged->count && count < most; i++) {
-            const struct history_series *series = &judged->series[wishes[i].series];
-            if (wishes[i].size >= 0 && can_be_drawn(series) &&
+            const struct history_series *series = &judged->series[candidates[i].series];
+            if (candidates[i].size >= 0 && can_be_drawn(series) &&
                 !is_chosen(judged, series, chosen, count, pass == 0))
-                chosen[count++] = wishes[i].series;
+                chosen[count++] = candidates[i].series;
         }
     }
     return count;
@@ -489,18 +489,18 @@ enum ar_status history_figure(const struct history_view *view, size_t panels, FI
                               struct ar_error *error)
 {
     const struct history_judged *judged = view->judged;
-    struct wish *wishes = calloc(judged->count + 1, sizeof *wishes);
+    struct candidate *candidates = calloc(judged->count + 1, sizeof *candidates);
     size_t *chosen = calloc(panels + 1, sizeof *chosen);
     enum ar_status status = AR_OK;
     fputs("panel,workload,policy,figure,unit,kind,place,commit,value,level,change\n", stream);
-    if (wishes && chosen) {
-        size_t count = choose(judged, wishes, panels, chosen);
+    if (candidates && chosen) {
+        size_t count = choose(judged, candidates, panels, chosen);
         for (size_t i = 0; i < count; i++)
             put_series(view, chosen[i], i + 1, stream);
     } else {
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a figure's data");
     }
-    free(wishes);
+    free(candidates);
     free(chosen);
     return status;
 }

@@ -8,12 +8,12 @@
 #include "allocators/base/array.h"
 #include "bench/report/json_writer.h"
 
-/* A cell, while series are made. */
-struct cell {
-    const struct history_run *run;  /* the last one */
-    size_t epoch, outcome_epoch;    /* go up where a series begins anew */
-    size_t heads[METRIC_COUNT + 1]; /* its series of each metric and of the outcome; 0: none, else
-                                       one more than the index */
+/* A run over all lines, while series are made. */
+struct tracked_run {
+    const struct history_run *run;  /* in the last line that has it */
+    size_t epoch, outcome_epoch;    /* incremented when a new stretch begins */
+    size_t heads[METRIC_COUNT + 1]; /* 1 + the index of its first series of each metric
+                                       and of the outcome; 0: none */
     bool timed[METRIC_COUNT];
 };
 
@@ -21,8 +21,8 @@ struct making {
     struct history_judged *out;
     const struct history *history;
     const struct history_rules *rules;
-    struct cell *cells;
-    size_t cell_count, cell_room;
+    struct tracked_run *runs;
+    size_t run_count, run_room;
     struct ar_error *error;
 };
 
@@ -31,8 +31,8 @@ static enum ar_status no_memory(struct ar_error *error)
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the history");
 }
 
-/* All texts of a history are kept once. */
-static bool same_cell(const struct history_run *a, const struct history_run *b)
+/* A history has one copy of each text, so pointers can be compared. */
+static bool same_run(const struct history_run *a, const struct history_run *b)
 {
     return a->policy == b->policy && a->workload == b->workload && a->device == b->device &&
            a->frees == b->frees && a->host == b->host && a->seed == b->seed;
@@ -50,26 +50,32 @@ static bool is_wanted(const struct history_rules *rules, const char *policy, con
            (fits(rules->workload, workload) || fits(rules->workload, name));
 }
 
-/* The index of the run's cell, which is made where it is not there; SIZE_MAX: no host memory. */
-static size_t cell_of(struct making *self, const struct history_run *run, size_t near)
+/* The index of the run, which is added if it is new; SIZE_MAX: no host memory. */
+static size_t track(struct making *self, const struct history_run *run, size_t near)
 {
     /* Lines mostly have the same order. */
-    for (size_t i = 0; i < self->cell_count; i++) {
-        size_t at = (near + i) % self->cell_count;
-        if (same_cell(self->cells[at].run, run))
+    for (size_t i = 0; i < self->run_count; i++) {
+        size_t at = (near + i) % self->run_count;
+        if (same_run(self->runs[at].run, run))
             return at;
     }
-    if (!ar_array_make_room(&self->cells, self->cell_count, &self->cell_room, sizeof *self->cells))
+    struct tracked_run *runs =
+        ar_array_grow(self->runs, self->run_count, &self->run_room, sizeof *runs);
+    if (!runs)
         return SIZE_MAX;
-    self->cells[self->cell_count] = (struct cell){.run = run};
-    return self->cell_count++;
+    self->runs = runs;
+    self->runs[self->run_count] = (struct tracked_run){.run = run};
+    return self->run_count++;
 }
 
 static struct history_series *add_series(struct history_judged *out,
                                          const struct history_series *like)
 {
-    if (!ar_array_make_room(&out->series, out->count, &out->room, sizeof *out->series))
+    struct history_series *series =
+        ar_array_grow(out->series, out->count, &out->room, sizeof *series);
+    if (!series)
         return NULL;
+    out->series = series;
     out->series[out->count] = *like;
     return &out->series[out->count++];
 }
@@ -79,8 +85,11 @@ static enum ar_status add_point(struct making *self, struct history_series *seri
 {
     if (!series)
         return no_memory(self->error);
-    if (!ar_array_make_room(&series->points, series->count, &series->room, sizeof *series->points))
+    struct history_point *points =
+        ar_array_grow(series->points, series->count, &series->room, sizeof *points);
+    if (!points)
         return no_memory(self->error);
+    series->points = points;
     series->points[series->count] =
         (struct history_point){line, value, series->count == 0 || series->epoch != epoch, value};
     series->count++;
@@ -88,8 +97,8 @@ static enum ar_status add_point(struct making *self, struct history_series *seri
     return AR_OK;
 }
 
-/* The series of that cell and metric, of that machine and those flags (NULL: exact); they are a
- * chain. */
+/* Finds or adds the series of a run and metric for the machine and flags of `like` (NULL: exact).
+ * The series of a run and metric are a linked list. */
 static struct history_series *series_of(struct history_judged *out, size_t *head,
                                         struct history_series *like)
 {
@@ -118,11 +127,11 @@ static bool differ(double a, double b)
 static enum ar_status add_run(struct making *self, size_t line, const struct history_run *run,
                               size_t index)
 {
-    struct cell *cell = &self->cells[index];
-    bool another = strcmp(cell->run->sha256, run->sha256) != 0;
-    cell->outcome_epoch += another;
-    cell->epoch += another || differ(outcome_of(cell->run), outcome_of(run));
-    cell->run = run;
+    struct tracked_run *tracked = &self->runs[index];
+    bool another = strcmp(tracked->run->sha256, run->sha256) != 0;
+    tracked->outcome_epoch += another;
+    tracked->epoch += another || differ(outcome_of(tracked->run), outcome_of(run));
+    tracked->run = run;
     struct history_series like = {.policy = run->policy,
                                   .workload = run->workload,
                                   .workload_name = run->workload_name,
@@ -130,11 +139,11 @@ static enum ar_status add_run(struct making *self, size_t line, const struct his
                                   .figure = "outcome",
                                   .unit = "event",
                                   .better = METRIC_HIGHER,
-                                  .cell = index};
+                                  .run = index};
     enum ar_status status = AR_OK;
     if (fits(self->rules->figure, like.figure))
-        status = add_point(self, series_of(self->out, &cell->heads[METRIC_COUNT], &like), line,
-                           outcome_of(run), cell->outcome_epoch);
+        status = add_point(self, series_of(self->out, &tracked->heads[METRIC_COUNT], &like), line,
+                           outcome_of(run), tracked->outcome_epoch);
     for (int m = 0; m < METRIC_COUNT && !status; m++) {
         const struct metric_info *info = metric_info((enum metric)m);
         if (isnan(run->values[m]) || !fits(self->rules->figure, info->name))
@@ -142,16 +151,16 @@ static enum ar_status add_run(struct making *self, size_t line, const struct his
         like.figure = info->name;
         like.unit = info->unit;
         like.better = info->better;
-        like.kind = cell->timed[m] ? CHANGE_TIMED : CHANGE_EXACT;
-        like.machine = cell->timed[m] ? self->history->lines[line].machine : NULL;
-        like.flags = cell->timed[m] ? self->history->lines[line].flags : NULL;
-        status = add_point(self, series_of(self->out, &cell->heads[m], &like), line, run->values[m],
-                           cell->epoch);
+        like.kind = tracked->timed[m] ? CHANGE_TIMED : CHANGE_EXACT;
+        like.machine = tracked->timed[m] ? self->history->lines[line].machine : NULL;
+        like.flags = tracked->timed[m] ? self->history->lines[line].flags : NULL;
+        status = add_point(self, series_of(self->out, &tracked->heads[m], &like), line,
+                           run->values[m], tracked->epoch);
     }
     return status;
 }
 
-/* Which metrics are timed must be known before any series is made. */
+/* The timed metrics must be known before any series is made. */
 static enum ar_status find_timed(struct making *self)
 {
     for (size_t i = 0; i < self->history->count; i++) {
@@ -160,12 +169,12 @@ static enum ar_status find_timed(struct making *self)
             const struct history_run *run = &line->runs[j];
             if (!is_wanted(self->rules, run->policy, run->workload, run->workload_name))
                 continue;
-            size_t cell = cell_of(self, run, near);
-            if (cell == SIZE_MAX)
+            size_t index = track(self, run, near);
+            if (index == SIZE_MAX)
                 return no_memory(self->error);
             for (int m = 0; m < METRIC_COUNT; m++)
-                self->cells[cell].timed[m] |= run->timed[m];
-            near = cell + 1;
+                self->runs[index].timed[m] |= run->timed[m];
+            near = index + 1;
         }
     }
     return AR_OK;
@@ -180,16 +189,16 @@ static enum ar_status add_runs(struct making *self)
             const struct history_run *run = &line->runs[j];
             if (!is_wanted(self->rules, run->policy, run->workload, run->workload_name))
                 continue;
-            size_t cell = cell_of(self, run, near);
-            status = add_run(self, i, run, cell);
-            near = cell + 1;
+            size_t index = track(self, run, near);
+            status = add_run(self, i, run, index);
+            near = index + 1;
         }
     }
     return status;
 }
 
-static enum ar_status add_count(struct making *self, size_t line, const struct side_count *count,
-                                size_t first)
+static enum ar_status add_count(struct making *self, size_t line,
+                                const struct instruction_count *count, size_t first)
 {
     struct history_judged *out = self->out;
     const struct history_series like = {
@@ -202,7 +211,7 @@ static enum ar_status add_count(struct making *self, size_t line, const struct s
         .better = METRIC_LOWER,
         .kind = CHANGE_COUNT,
         .flags = count->compiler,
-        .cell = SIZE_MAX};
+        .run = SIZE_MAX};
     if (!is_wanted(self->rules, like.policy, like.workload, like.workload_name) ||
         !fits(self->rules->figure, like.figure))
         return AR_OK;
@@ -228,7 +237,7 @@ enum ar_status history_series_make(struct history_judged *self, const struct his
     for (size_t i = 0; i < history->count && !status; i++)
         for (size_t j = 0; j < history->lines[i].count_count && !status; j++)
             status = add_count(&making, i, &history->lines[i].counts[j], first);
-    free(making.cells);
+    free(making.runs);
     return status;
 }
 
@@ -245,17 +254,17 @@ const char *history_value_text(const struct history_series *series, double value
     return text;
 }
 
-/* Changes in the series of a history, judged (history_series.h has the rules). */
+/* ---- changes (rules in history_series.h) ---------------------------------------------------- */
 
 struct judge {
     struct history_judged *out;
     const struct history *history;
     const struct history_rules *rules;
-    size_t first_recent; /* index of the first line that is of the newest commits */
+    size_t first_recent; /* index of the first line of the newest `last` commits */
     struct ar_error *error;
 };
 
-/* Positive where b is better than a. */
+/* Positive if b is better than a. */
 static double gain(const struct history_series *series, double a, double b)
 {
     double more = (double)((b > a) - (b < a));
@@ -284,12 +293,16 @@ static enum ar_status add_change(struct judge *self, size_t series_index, size_t
         change.verdict = VERDICT_AMBIGUOUS;
     if (point->before > 0 && !isinf(point->before) && strcmp(series->figure, "outcome") != 0)
         change.change = fabs(point->after / point->before - 1);
-    if (!AR_ARRAY_ADD(out->changes, out->change_count, out->change_room, change))
+    struct history_change *changes =
+        ar_array_grow(out->changes, out->change_count, &out->change_room, sizeof *changes);
+    if (!changes)
         return no_memory(self->error);
+    out->changes = changes;
+    out->changes[out->change_count++] = change;
     return AR_OK;
 }
 
-/* The level of every point of a stretch, and which of its changes stand. */
+/* Sets the level of every point of a stretch, and which of its changes stand. */
 static void set_levels(struct judge *self, struct history_series *series, size_t from, size_t end,
                        const struct change_point *points, size_t found)
 {
@@ -320,7 +333,7 @@ static int compare_doubles(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* One stretch. `values` and `points` have room for it. */
+/* Finds the changes of one stretch. `values` and `points` have room for it. */
 static enum ar_status judge_stretch(struct judge *self, size_t index, size_t from, size_t end,
                                     double *values, struct change_point *points)
 {
@@ -374,7 +387,7 @@ static enum ar_status judge_series(struct judge *self, size_t index)
     return status;
 }
 
-/* How many commits there are, and where the newest ones that count begin. */
+/* Counts the commits and finds the first line of the newest ones. */
 static void count_commits(struct judge *self)
 {
     const struct history_line *lines = self->history->lines;
@@ -389,7 +402,7 @@ static void count_commits(struct judge *self)
     }
 }
 
-/* The newest commit first, and there what is worse. */
+/* The newest commit first; in a commit, WORSE first. */
 static int newest_first(const void *left, const void *right)
 {
     const struct history_change *a = left;
@@ -429,7 +442,7 @@ static size_t longest_timed(const struct history_judged *out)
     return most;
 }
 
-/* Cells whose outcome was given last in another line than the newest. */
+/* The number of runs that the newest line does not have. */
 static size_t count_ended(const struct judge *self)
 {
     size_t ended = 0;

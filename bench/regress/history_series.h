@@ -1,35 +1,34 @@
-/* A history as rows of figures, one for each cell and metric, and their changes, judged.
+/* A history as time series, one for each run and metric, and the changes in them.
  *
- * 1. A series is one metric of one cell over the lines that have a value of it; the outcome of a
- *    cell is one too (how far it got), and so is a count of instructions. Times of different
- *    machines or compiler flags are different series, counts by another compiler too. A metric that
- *    is timed in one line is timed in all.
- * 2. A series begins anew where the workload is another, and, but for the outcome, where the run
- *    got further or less far than before: what lies on both sides is of different events.
- * 3. In each such stretch changes are looked for (change_points.h): exact figures at any
- *    difference, counts at 1 %, times at `effect`, with `alpha` divided by the number of timed
- *    series.
- * 4. A change is WORSE or BETTER by the metric's direction. Between two lines of one commit it is
- *    AMBIGUOUS: the program is the same.
- * 5. It stands where the newest value of the series, or level of a time, is still on the same side
- *    of the one before the change. It counts as a regression where it is WORSE, stands, is of the
- *    newest `last` commits and has no waiver. */
+ * 1. A series is one metric of one run over the lines that have a value of it. The outcome of a run
+ *    (how far it got) and a count of instructions are series too. Times of different machines or
+ *    compiler flags, and counts of different compilers, are different series. A metric that is
+ *    timed in one line is timed in all.
+ * 2. A series is cut into stretches when the workload changes and, except for the outcome, when the
+ *    run gets further or less far than before, because the values are then of different events.
+ * 3. Changes are found in each stretch (change_points.h): exact figures at any difference, counts
+ *    at 1 %, times at `effect`, with `alpha` divided by the number of timed series.
+ * 4. A change is WORSE or BETTER by the direction of the metric. Between two lines of one commit it
+ *    is AMBIGUOUS, because the program is the same.
+ * 5. A change stands if the newest value of the series (for times, the newest level) still differs
+ *    in the same direction from the value before the change. It counts as a regression if it is
+ *    WORSE, stands, is of the newest `last` commits and has no waiver. */
 #ifndef BENCH_REGRESS_HISTORY_SERIES_H
 #define BENCH_REGRESS_HISTORY_SERIES_H
 
-#include "bench/statistics/change_points.h"
 #include "bench/regress/history.h"
 #include "bench/regress/verdict.h"
 #include "bench/regress/waivers.h"
+#include "bench/statistics/change_points.h"
 
 struct history_point {
-    size_t line; /* index in the history's lines */
+    size_t line; /* index of the line in the history */
     double value;
-    bool begins;  /* nothing before it is of the same stretch */
-    double level; /* of its stretch between two changes: a median for times; set by the judge */
+    bool begins;  /* it is the first of a stretch */
+    double level; /* between two changes: for times a median; set by history_judge */
 };
 
-/* Texts are the history's or constant. */
+/* Texts belong to the history or are constant. */
 struct history_series {
     const char *policy, *workload, *workload_name, *where;
     const char *figure, *unit;
@@ -38,9 +37,9 @@ struct history_series {
     const char *machine, *flags; /* of times; compiler in `flags` of counts */
     struct history_point *points;
     size_t count, room;
-    size_t cell;  /* series of one cell have one number */
-    size_t epoch; /* of the last point, while they are made */
-    size_t other; /* one more than the index of the next one of this metric; 0: none */
+    size_t run;   /* the same number for all series of one run */
+    size_t epoch; /* of the last point, while points are added */
+    size_t other; /* 1 + the index of the next series of this metric; 0: none */
 };
 
 struct history_change {
@@ -48,7 +47,7 @@ struct history_change {
     size_t line;
     enum verdict verdict; /* BETTER, WORSE or AMBIGUOUS */
     double before, after;
-    double change; /* as a fraction; below 0: it has no size */
+    double change; /* its size, as a fraction; below 0: it has none */
     double p;      /* of times */
     bool stands, recent;
     const struct waiver *waiver;
@@ -63,24 +62,24 @@ struct history_rules {
 struct history_judged {
     struct history_series *series;
     size_t count, room;
-    struct history_change *changes; /* of the newest commit first, and there what is worse */
+    struct history_change *changes; /* of the newest commit first, WORSE ones first */
     size_t change_count, change_room;
     size_t commits;
-    size_t longest;         /* measurements in the longest series of times */
-    size_t timed;           /* series of times */
-    size_t unjudged;        /* of them with a value that is not above 0 */
-    size_t delay;           /* after so many commits a clear change of a time is seen; 0: too few */
-    size_t ended;           /* cells that the newest line does not have */
+    size_t longest;         /* the number of points of the longest series of times */
+    size_t timed;           /* the number of series of times */
+    size_t unjudged;        /* series of times with a value that is not above 0 */
+    size_t delay;           /* commits until a clear change of a time is detected; 0: too few */
+    size_t ended;           /* runs that the newest line does not have */
     size_t counted, waived; /* regressions; WORSE and recent with a waiver */
 };
 
-/* HOST_MEMORY. On success the caller closes it; texts stay the history's and the waivers'. */
+/* HOST_MEMORY. On success the caller closes it. It borrows texts from the history and `waivers`. */
 enum ar_status history_judge(struct history_judged *self, const struct history *history,
                              const struct history_rules *rules, struct waivers *waivers,
                              struct ar_error *error) AR_STATUS_CHECKED;
 void history_judged_close(struct history_judged *self);
 
-/* True for what ends with status 1. */
+/* True for a regression that ends the command with status 1. */
 bool history_counts(const struct history_change *change);
 
 /* Makes the series. For history_judge. */
@@ -88,11 +87,11 @@ enum ar_status history_series_make(struct history_judged *self, const struct his
                                    const struct history_rules *rules,
                                    struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Values of an outcome: the event that failed first, or one of these. */
+/* Values of an outcome: the first failed event, or one of these. */
 #define HISTORY_NO_RUN (-1.0)
 #define HISTORY_PASSED ((double)INFINITY)
 
-/* A value of a series as text: bytes and counts whole, an outcome in words. Returns `text`. */
+/* A value of a series as text: bytes and counts as integers, an outcome in words. Returns `text`. */
 const char *history_value_text(const struct history_series *series, double value, char text[40]);
 
 #endif

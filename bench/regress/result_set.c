@@ -1,7 +1,6 @@
-/* 1. A file's tree stays in memory, and texts are borrowed from it.
- * 2. Its `schema` says which of the two kinds it is. A result must hold what the schema requires
- *    of it as far as it is used here: typed data, no text that is guessed at.
- * 3. A metric that this program does not know is passed over: the file is of a later version. */
+/* Reads result sets. The JSON tree of a file stays in memory, and texts are borrowed from it. Fields
+ * that are used must have the type that results/schema.json demands. Metrics that this program does
+ * not know are ignored, because the file may be of a later version. */
 #include "bench/regress/result_set.h"
 
 #include <dirent.h>
@@ -12,16 +11,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "bench/report/json_writer.h"
-
 #include <jansson.h>
 
 #include "allocators/base/array.h"
+#include "bench/report/json_writer.h"
 #include "bench/report/result_writers.h"
 
 #define INSTRUCTIONS_SCHEMA "allocrig.instructions/1"
 
-bool side_same_cell(const struct side_cell *a, const struct side_cell *b)
+bool result_row_same(const struct result_row *a, const struct result_row *b)
 {
     return strcmp(a->policy, b->policy) == 0 && strcmp(a->workload, b->workload) == 0 &&
            strcmp(a->device, b->device) == 0 && strcmp(a->frees, b->frees) == 0 &&
@@ -36,11 +34,11 @@ static enum ar_status no_memory(struct ar_error *error)
 static enum ar_status wrong(const char *what, const char *wanted, struct ar_error *error)
 {
     return ar_error_set(error, AR_FORMAT,
-                        "\"%s\" is not %s; the file is no whole result (results/schema.json)", what,
-                        wanted);
+                        "\"%s\" is not %s; the file is not a complete result (results/schema.json)",
+                        what, wanted);
 }
 
-/* The text under a key, which must be there. */
+/* The text of a key that must exist. */
 static enum ar_status text_of(const json_t *object, const char *key, const char **text,
                               struct ar_error *error)
 {
@@ -58,7 +56,7 @@ static enum ar_status whole_of(const json_t *object, const char *key, uint64_t *
     return AR_OK;
 }
 
-static enum ar_status take_metrics(const json_t *metrics, struct side_run *run,
+static enum ar_status take_metrics(const json_t *metrics, struct result_run *run,
                                    struct ar_error *error)
 {
     if (!json_is_object(metrics))
@@ -79,7 +77,7 @@ static enum ar_status take_metrics(const json_t *metrics, struct side_run *run,
     return AR_OK;
 }
 
-static enum ar_status take_outcome(const json_t *outcome, struct side_run *run,
+static enum ar_status take_outcome(const json_t *outcome, struct result_run *run,
                                    struct ar_error *error)
 {
     const json_t *passed = json_object_get(outcome, "passed");
@@ -95,32 +93,42 @@ static enum ar_status take_outcome(const json_t *outcome, struct side_run *run,
                                         : wrong("first_failed_event", "a number or null", error);
 }
 
-/* Finds or makes the cell. */
-static struct side_cell *cell_of(struct side *self, const struct side_cell *like)
+/* Finds or adds the row. */
+static struct result_row *row_of(struct result_set *self, const struct result_row *like)
 {
     /* Repetitions follow each other, or come in the same order from the next file. */
-    for (size_t i = self->cell_count; i-- > 0;)
-        if (side_same_cell(&self->cells[i], like))
-            return &self->cells[i];
-    if (!ar_array_make_room(&self->cells, self->cell_count, &self->cell_room, sizeof *self->cells))
+    for (size_t i = self->row_count; i-- > 0;)
+        if (result_row_same(&self->rows[i], like))
+            return &self->rows[i];
+    struct result_row *rows =
+        ar_array_grow(self->rows, self->row_count, &self->row_room, sizeof *rows);
+    if (!rows)
         return NULL;
-    self->cells[self->cell_count] = *like;
-    return &self->cells[self->cell_count++];
+    self->rows = rows;
+    self->rows[self->row_count] = *like;
+    return &self->rows[self->row_count++];
 }
 
-static enum ar_status add_run(struct side_cell *cell, const struct side_run *run,
+static enum ar_status add_run(struct result_row *row, const struct result_run *run,
                               struct ar_error *error)
 {
-    if (!AR_ARRAY_ADD(cell->runs, cell->run_count, cell->run_room, *run))
-        return no_memory(error);
+    if (row->run_count == row->run_room) {
+        size_t room = row->run_room ? 2 * row->run_room : 1;
+        struct result_run *runs = realloc(row->runs, room * sizeof *runs);
+        if (!runs)
+            return no_memory(error);
+        row->runs = runs;
+        row->run_room = room;
+    }
+    row->runs[row->run_count++] = *run;
     return AR_OK;
 }
 
-static enum ar_status take_run(struct side *self, const json_t *object, size_t number,
+static enum ar_status take_run(struct result_set *self, const json_t *object, size_t number,
                                struct ar_error *error)
 {
-    struct side_cell like = {0};
-    struct side_run run = {.file = self->files[self->file_count - 1].path, .number = number};
+    struct result_row like = {0};
+    struct result_run run = {.file = self->files[self->file_count - 1].path, .number = number};
     const char *kind = NULL;
     const json_t *workload = json_object_get(object, "workload");
     const json_t *device = json_object_get(object, "device");
@@ -148,17 +156,19 @@ static enum ar_status take_run(struct side *self, const json_t *object, size_t n
     if (status)
         return status;
     like.on_card = strcmp(kind, "sim") != 0;
-    struct side_cell *cell = cell_of(self, &like);
-    if (!cell)
+    struct result_row *row = row_of(self, &like);
+    if (!row)
         return no_memory(error);
-    if (strcmp(cell->sha256, like.sha256) != 0)
-        return ar_error_set(error, AR_FORMAT,
-                            "workload %s is another than in an earlier file of this side",
-                            like.workload);
-    return add_run(cell, &run, error);
+    if (strcmp(row->sha256, like.sha256) != 0)
+        return ar_error_set(
+            error, AR_FORMAT,
+            "workload %s differs from the one in an earlier file of the same result set",
+            like.workload);
+    return add_run(row, &run, error);
 }
 
-static enum ar_status take_context(struct side *self, const json_t *context, struct ar_error *error)
+static enum ar_status take_context(struct result_set *self, const json_t *context,
+                                   struct ar_error *error)
 {
     const char *host = NULL;
     const char *cpu = NULL;
@@ -185,7 +195,8 @@ static enum ar_status take_context(struct side *self, const json_t *context, str
     return AR_OK;
 }
 
-static enum ar_status take_result(struct side *self, const json_t *root, struct ar_error *error)
+static enum ar_status take_result(struct result_set *self, const json_t *root,
+                                  struct ar_error *error)
 {
     const json_t *runs = json_object_get(root, "runs");
     enum ar_status status = take_context(self, json_object_get(root, "context"), error);
@@ -199,15 +210,20 @@ static enum ar_status take_result(struct side *self, const json_t *root, struct 
     return status;
 }
 
-static enum ar_status add_count(struct side *self, const struct side_count *count,
+static enum ar_status add_count(struct result_set *self, const struct instruction_count *count,
                                 struct ar_error *error)
 {
-    if (!AR_ARRAY_ADD(self->counts, self->count_count, self->count_room, *count))
+    struct instruction_count *counts =
+        ar_array_grow(self->counts, self->count_count, &self->count_room, sizeof *counts);
+    if (!counts)
         return no_memory(error);
+    self->counts = counts;
+    self->counts[self->count_count++] = *count;
     return AR_OK;
 }
 
-static enum ar_status take_counts(struct side *self, const json_t *root, struct ar_error *error)
+static enum ar_status take_counts(struct result_set *self, const json_t *root,
+                                  struct ar_error *error)
 {
     const char *compiler = NULL;
     const json_t *rows = json_object_get(root, "rows");
@@ -217,10 +233,10 @@ static enum ar_status take_counts(struct side *self, const json_t *root, struct 
     for (size_t i = 0; !status && i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         const json_t *value = json_object_get(row, "instructions");
-        struct side_count count = {.file = self->files[self->file_count - 1].path,
-                                   .number = i + 1,
-                                   .compiler = compiler,
-                                   .value = json_number_value(value)};
+        struct instruction_count count = {.file = self->files[self->file_count - 1].path,
+                                          .number = i + 1,
+                                          .compiler = compiler,
+                                          .value = json_number_value(value)};
         if (!json_is_number(value) || !(count.value > 0))
             status = wrong("instructions", "a number above 0", error);
         if (!status)
@@ -237,22 +253,24 @@ static enum ar_status take_counts(struct side *self, const json_t *root, struct 
     return status;
 }
 
-/* The tree is the side's from here on, also where this fails. */
-static enum ar_status add_file(struct side *self, json_t *root, const char *path,
+/* The result set owns the tree from here on, also if this fails. */
+static enum ar_status add_file(struct result_set *self, json_t *root, const char *path,
                                struct ar_error *error)
 {
-    if (!ar_array_make_room(&self->files, self->file_count, &self->file_room,
-                            sizeof *self->files)) {
+    struct result_file *files =
+        ar_array_grow(self->files, self->file_count, &self->file_room, sizeof *files);
+    if (!files) {
         json_decref(root);
         return no_memory(error);
     }
-    struct side_file *file = &self->files[self->file_count++];
+    self->files = files;
+    struct result_file *file = &self->files[self->file_count++];
     file->root = root;
     file->path = strdup(path);
     return file->path ? AR_OK : no_memory(error);
 }
 
-static enum ar_status read_file(struct side *self, const char *path, struct ar_error *error)
+static enum ar_status read_file(struct result_set *self, const char *path, struct ar_error *error)
 {
     json_error_t why;
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
@@ -269,10 +287,11 @@ static enum ar_status read_file(struct side *self, const char *path, struct ar_e
     else if (schema && strcmp(schema, INSTRUCTIONS_SCHEMA) == 0)
         status = take_counts(self, root, error);
     else
-        status = ar_error_set(error, AR_FORMAT,
-                              "no result: its schema is %s; \"" RESULT_SCHEMA "\" (run --json) and "
-                              "\"" INSTRUCTIONS_SCHEMA "\" (make instructions) are known",
-                              schema ? schema : "not given");
+        status =
+            ar_error_set(error, AR_FORMAT,
+                         "not a result: its schema is %s; \"" RESULT_SCHEMA "\" (run --json) and "
+                         "\"" INSTRUCTIONS_SCHEMA "\" (make instructions) are known",
+                         schema ? schema : "not given");
     return status ? ar_error_prefix(error, status, "%s", path) : AR_OK;
 }
 
@@ -283,7 +302,8 @@ static int is_json(const struct dirent *entry)
            strcmp(entry->d_name + length - 5, ".json") == 0;
 }
 
-static enum ar_status read_folder(struct side *self, const char *folder, struct ar_error *error)
+static enum ar_status read_folder(struct result_set *self, const char *folder,
+                                  struct ar_error *error)
 {
     struct dirent **names = NULL;
     int count = scandir(folder, &names, is_json, alphasort);
@@ -291,7 +311,8 @@ static enum ar_status read_folder(struct side *self, const char *folder, struct 
         return ar_error_set(error, AR_IO, "%s: cannot be read: %s", folder, strerror(errno));
     enum ar_status status = AR_OK;
     if (count == 0)
-        status = ar_error_set(error, AR_INVALID, "%s: holds no result (a file NAME.json)", folder);
+        status = ar_error_set(error, AR_INVALID, "%s: the folder has no result (a file NAME.json)",
+                              folder);
     for (int i = 0; i < count; i++) {
         char *path = NULL;
         if (!status && asprintf(&path, "%s/%s", folder, names[i]->d_name) < 0)
@@ -305,40 +326,40 @@ static enum ar_status read_folder(struct side *self, const char *folder, struct 
     return status;
 }
 
-enum ar_status side_read(struct side *self, const char *path, struct ar_error *error)
+enum ar_status result_set_read(struct result_set *self, const char *path, struct ar_error *error)
 {
     struct stat about;
-    *self = (struct side){0};
+    *self = (struct result_set){0};
     if (stat(path, &about) != 0)
         return ar_error_set(error, AR_IO, "%s: cannot be read: %s", path, strerror(errno));
     enum ar_status status =
         S_ISDIR(about.st_mode) ? read_folder(self, path, error) : read_file(self, path, error);
     if (status)
-        side_close(self);
+        result_set_close(self);
     return status;
 }
 
-void side_close(struct side *self)
+void result_set_close(struct result_set *self)
 {
-    for (size_t i = 0; i < self->cell_count; i++)
-        free(self->cells[i].runs);
-    free(self->cells);
+    for (size_t i = 0; i < self->row_count; i++)
+        free(self->rows[i].runs);
+    free(self->rows);
     free(self->counts);
     for (size_t i = 0; i < self->file_count; i++) {
         json_decref(self->files[i].root);
         free(self->files[i].path);
     }
     free(self->files);
-    *self = (struct side){0};
+    *self = (struct result_set){0};
 }
 
-/* What the repetitions of a cell say together. */
+/* ---- repetitions of a row ------------------------------------------------------------------- */
 
-const struct side_run *side_least_far(const struct side_cell *cell)
+const struct result_run *result_row_least_far(const struct result_row *row)
 {
-    const struct side_run *least = &cell->runs[0];
-    for (size_t i = 1; i < cell->run_count; i++) {
-        const struct side_run *run = &cell->runs[i];
+    const struct result_run *least = &row->runs[0];
+    for (size_t i = 1; i < row->run_count; i++) {
+        const struct result_run *run = &row->runs[i];
         if (least->passed
                 ? !run->passed
                 : !run->passed && least->played &&
@@ -348,7 +369,7 @@ const struct side_run *side_least_far(const struct side_cell *cell)
     return least;
 }
 
-bool side_same_value(const struct metric_value *a, const struct metric_value *b)
+bool result_value_same(const struct metric_value *a, const struct metric_value *b)
 {
     if (a->kind == METRIC_NULL || b->kind == METRIC_NULL)
         return a->kind == b->kind;
@@ -359,13 +380,13 @@ bool side_same_value(const struct metric_value *a, const struct metric_value *b)
     return left <= right && left >= right;
 }
 
-bool side_same_count(const struct side_count *a, const struct side_count *b)
+bool instruction_count_same(const struct instruction_count *a, const struct instruction_count *b)
 {
     return strcmp(a->policy, b->policy) == 0 && strcmp(a->trace, b->trace) == 0 &&
            strcmp(a->kind, b->kind) == 0 && strcmp(a->measure, b->measure) == 0;
 }
 
-void side_value_text(const struct metric_value *value, char text[40])
+void result_value_text(const struct metric_value *value, char text[40])
 {
     if (value->kind == METRIC_INTEGER)
         snprintf(text, 40, "%" PRIu64, value->integer);
@@ -375,29 +396,29 @@ void side_value_text(const struct metric_value *value, char text[40])
         snprintf(text, 40, "null");
 }
 
-const struct side_run *side_differs(const struct side_cell *cell, enum metric metric)
+const struct result_run *result_row_differs(const struct result_row *row, enum metric metric)
 {
-    for (size_t i = 1; i < cell->run_count; i++)
-        if (!side_same_value(&cell->runs[0].metrics.at[metric], &cell->runs[i].metrics.at[metric]))
-            return &cell->runs[i];
+    for (size_t i = 1; i < row->run_count; i++)
+        if (!result_value_same(&row->runs[0].metrics.at[metric], &row->runs[i].metrics.at[metric]))
+            return &row->runs[i];
     return NULL;
 }
 
-const struct side_run *side_ends_apart(const struct side_cell *cell)
+const struct result_run *result_row_ends_apart(const struct result_row *row)
 {
-    const struct side_run *first = &cell->runs[0];
-    for (const struct side_run *run = first + 1; run < first + cell->run_count; run++)
+    const struct result_run *first = &row->runs[0];
+    for (const struct result_run *run = first + 1; run < first + row->run_count; run++)
         if (run->passed != first->passed || run->played != first->played ||
             run->first_failed_event != first->first_failed_event)
             return run;
     return NULL;
 }
 
-bool side_is_timed(const struct side_cell *cell, enum metric metric)
+bool result_row_is_timed(const struct result_row *row, enum metric metric)
 {
     const struct metric_info *info = metric_info(metric);
     if (info->class == METRIC_TIMED)
         return true;
-    return cell->on_card && (strcmp(info->unit, "ns") == 0 || strcmp(info->unit, "1/s") == 0 ||
-                             metric == METRIC_slowdown || metric == METRIC_steady_slowdown);
+    return row->on_card && (strcmp(info->unit, "ns") == 0 || strcmp(info->unit, "1/s") == 0 ||
+                            metric == METRIC_slowdown || metric == METRIC_steady_slowdown);
 }

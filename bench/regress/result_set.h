@@ -1,11 +1,10 @@
-/* One side of a comparison: the runs of one or several results (allocrig.result/1) and counts of
- * instructions (allocrig.instructions/1), as they stand in files.
+/* A result set: the results of one version of the program, from one file or a folder of files: runs
+ * (allocrig.result/1) and counts of instructions (allocrig.instructions/1).
  *
- * Runs of the same policy, workload, device, way to free, host time and seed are repetitions of
- * one cell, in whichever file they stand: so the repetitions of interleaved measuring come
- * together from one file for each. */
-#ifndef BENCH_REGRESS_SIDE_H
-#define BENCH_REGRESS_SIDE_H
+ * Runs with the same policy, workload, device, free mode, host time and seed are repetitions of one
+ * row, in any of the files: measurements in turn write a file for each repetition. */
+#ifndef BENCH_REGRESS_RESULT_SET_H
+#define BENCH_REGRESS_RESULT_SET_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,84 +13,83 @@
 #include "allocators/base/status.h"
 #include "sim/metrics/metrics.h"
 
-/* One repetition. All texts are borrowed from the side's files. */
-struct side_run {
-    const char *file; /* the path that it stands in */
-    size_t number;    /* in that file's runs, from 1 */
+/* One repetition. Texts are borrowed from the files of the result set. */
+struct result_run {
+    const char *file; /* its path */
+    size_t number;    /* among the runs of the file, from 1 */
     bool passed;
-    bool played;                 /* a request failed; else: not started, crashed, timed out */
-    uint64_t first_failed_event; /* where it was played and has not passed */
+    bool played;                 /* a request failed; false: not started, crashed, timed out */
+    uint64_t first_failed_event; /* if `played` */
     const char *cause;           /* NULL: passed */
-    bool there[METRIC_COUNT];    /* the file names the metric, be it as null */
+    bool there[METRIC_COUNT];    /* the file has the metric, possibly as null */
     struct metric_values metrics;
 };
 
-struct side_cell {
+struct result_row {
     const char *policy, *workload, *workload_name, *device, *frees, *host;
     const char *sha256; /* of the workload */
     bool on_card;
     uint64_t seed;
-    struct side_run *runs;
+    struct result_run *runs;
     size_t run_count, run_room;
 };
 
 /* One count of instructions. */
-struct side_count {
+struct instruction_count {
     const char *file;
-    size_t number; /* in that file's rows, from 1 */
+    size_t number; /* among the rows of the file, from 1 */
     const char *policy, *trace, *kind, *measure, *compiler;
     double value; /* per operation */
 };
 
-struct side_file {
+struct result_file {
     void *root; /* its tree */
     char *path;
 };
 
-struct side {
-    struct side_cell *cells;
-    size_t cell_count, cell_room;
-    struct side_count *counts;
+struct result_set {
+    struct result_row *rows;
+    size_t row_count, row_room;
+    struct instruction_count *counts;
     size_t count_count, count_room;
-    const char *machine; /* "host, cpu"; "": the files are of several machines */
+    const char *machine; /* "host, cpu"; "" for several machines */
     const char *commit;  /* of the last result; NULL: none was read */
     const char *time;    /* of the last result, ISO 8601 */
     const char *flags;   /* of the compiler, of the last result */
     bool dirty;
-    struct side_file *files;
+    struct result_file *files;
     size_t file_count, file_room;
     char machine_text[320];
 };
 
-/* Reads a file, or every file NAME.json of a folder in the order of the names. IO or
- * FORMAT. On success the caller closes it. */
-enum ar_status side_read(struct side *self, const char *path,
-                         struct ar_error *error) AR_STATUS_CHECKED;
-void side_close(struct side *self);
+/* Reads a file, or every file NAME.json of a folder, in the order of their names. IO or FORMAT. On
+ * success the caller closes it. */
+enum ar_status result_set_read(struct result_set *self, const char *path,
+                               struct ar_error *error) AR_STATUS_CHECKED;
+void result_set_close(struct result_set *self);
 
-/* True where both are the same cell of two sides. */
-bool side_same_cell(const struct side_cell *a, const struct side_cell *b);
+/* True if the rows of two result sets are of the same run. */
+bool result_row_same(const struct result_row *a, const struct result_row *b);
 
-/* The repetition that got least far. */
-const struct side_run *side_least_far(const struct side_cell *cell);
+/* The repetition that failed first; if all passed, the first one. */
+const struct result_run *result_row_least_far(const struct result_row *row);
 
-bool side_same_count(const struct side_count *a, const struct side_count *b);
+bool instruction_count_same(const struct instruction_count *a, const struct instruction_count *b);
 
-/* A value for a reader: all its digits, or "null". */
-void side_value_text(const struct metric_value *value, char text[40]);
+/* The value with all its digits, or "null". */
+void result_value_text(const struct metric_value *value, char text[40]);
 
-/* True also where both are null. */
-bool side_same_value(const struct metric_value *a, const struct metric_value *b);
+/* True also if both are null. */
+bool result_value_same(const struct metric_value *a, const struct metric_value *b);
 
-/* The first repetition that has another value of the metric than the first of all; NULL: there is
+/* The first repetition whose value of the metric differs from the first one; NULL: none. */
+const struct result_run *result_row_differs(const struct result_row *row, enum metric metric);
+
+/* The first repetition that ended in another way, or at another event, than the first one; NULL:
  * none. */
-const struct side_run *side_differs(const struct side_cell *cell, enum metric metric);
+const struct result_run *result_row_ends_apart(const struct result_row *row);
 
-/* The first repetition that ended in another way, or at another event, than the first; NULL:
- * none. */
-const struct side_run *side_ends_apart(const struct side_cell *cell);
-
-/* Is it timed by what it is: of that class, or on a card a time, a rate or a slowdown. */
-bool side_is_timed(const struct side_cell *cell, enum metric metric);
+/* True for a metric of the timed class and, on a card, for times, rates and slowdowns. */
+bool result_row_is_timed(const struct result_row *row, enum metric metric);
 
 #endif

@@ -12,14 +12,14 @@
 
 struct work {
     struct verdicts *out;
-    const struct side *old, *new_;
+    const struct result_set *old, *new;
     const struct verdict_rules *rules;
     bool one_machine;
     struct ar_error *error;
 };
 
 struct pair {
-    const struct side_cell *old, *new_;
+    const struct result_row *old, *new;
 };
 
 const char *verdict_name(enum verdict verdict)
@@ -42,25 +42,25 @@ static enum ar_status add_row(struct work *work, const struct verdict_row *row)
     return AR_OK;
 }
 
-static struct verdict_row row_of(const struct side_cell *cell, const char *figure,
+static struct verdict_row row_of(const struct result_row *run, const char *figure,
                                  enum verdict verdict)
 {
     return (struct verdict_row){
         .verdict = verdict,
-        .policy = cell->policy,
-        .workload = cell->workload,
-        .workload_name = cell->workload_name,
-        .where = cell->device,
+        .policy = run->policy,
+        .workload = run->workload,
+        .workload_name = run->workload_name,
+        .where = run->device,
         .figure = figure,
         .old = "-",
-        .new_ = "-",
+        .new = "-",
         .change = -1,
     };
 }
 
 /* ---- the outcome ---------------------------------------------------------------------------- */
 
-static void outcome_text(const struct side_run *run, char text[40])
+static void outcome_text(const struct result_run *run, char text[40])
 {
     if (run->passed)
         snprintf(text, 40, "passed");
@@ -71,44 +71,44 @@ static void outcome_text(const struct side_run *run, char text[40])
         snprintf(text, 40, "%.39s", run->cause ? run->cause : "no run");
 }
 
-/* How far it got: no run, to an event, to the end. */
-static int compare_far(const struct side_run *old, const struct side_run *new_)
+/* Compares how far two runs got: no run, up to an event, to the end. */
+static int compare_far(const struct result_run *old, const struct result_run *new)
 {
     int place_old = old->passed ? 2 : old->played;
-    int place_new = new_->passed ? 2 : new_->played;
+    int place_new = new->passed ? 2 : new->played;
     if (place_old != place_new || place_old != 1)
         return (place_new > place_old) - (place_new < place_old);
-    return (new_->first_failed_event > old->first_failed_event) -
-           (new_->first_failed_event < old->first_failed_event);
+    return (new->first_failed_event > old->first_failed_event) -
+           (new->first_failed_event < old->first_failed_event);
 }
 
-/* Sets `*go_on` where both got equally far. */
-static enum ar_status judge_outcome(struct work *work, const struct pair *pair, bool *go_on)
+/* Sets `*comparable` if both runs got equally far. */
+static enum ar_status judge_outcome(struct work *work, const struct pair *pair, bool *comparable)
 {
-    const struct side_run *old = side_least_far(pair->old);
-    const struct side_run *new_ = side_least_far(pair->new_);
-    int order = compare_far(old, new_);
+    const struct result_run *old = result_row_least_far(pair->old);
+    const struct result_run *new = result_row_least_far(pair->new);
+    int order = compare_far(old, new);
     struct verdict_row row =
-        row_of(pair->new_, "outcome", order > 0 ? VERDICT_BETTER : VERDICT_WORSE);
+        row_of(pair->new, "outcome", order > 0 ? VERDICT_BETTER : VERDICT_WORSE);
     outcome_text(old, row.old);
-    outcome_text(new_, row.new_);
-    *go_on = order == 0 && (old->passed || old->played);
+    outcome_text(new, row.new);
+    *comparable = order == 0 && (old->passed || old->played);
     if (order == 0) {
-        bool same_cause = !old->cause || !new_->cause || strcmp(old->cause, new_->cause) == 0;
+        bool same_cause = !old->cause || !new->cause || strcmp(old->cause, new->cause) == 0;
         row.verdict = same_cause ? VERDICT_SAME : VERDICT_AMBIGUOUS;
-        snprintf(row.note, sizeof row.note, "the cause is another");
+        snprintf(row.note, sizeof row.note, "it fails for another cause");
     } else if (order < 0) {
         snprintf(row.note, sizeof row.note, "%s",
                  old->passed ? "finished before" : "fails earlier than before");
     } else {
-        snprintf(row.note, sizeof row.note, "%s", new_->passed ? "finishes now" : "fails later");
+        snprintf(row.note, sizeof row.note, "%s", new->passed ? "finishes now" : "fails later");
     }
     work->out->figures[row.verdict]++;
     enum ar_status status = row.verdict == VERDICT_SAME ? AR_OK : add_row(work, &row);
     if (status || order == 0)
         return status;
-    row = row_of(pair->new_, "all others", VERDICT_NO_DATA);
-    if (!contradiction_of_ends(pair->old, pair->new_, &row))
+    row = row_of(pair->new, "all others", VERDICT_NO_DATA);
+    if (!contradiction_of_ends(pair->old, pair->new, &row))
         snprintf(row.note, sizeof row.note, "the two runs did not get equally far");
     work->out->figures[VERDICT_NO_DATA]++;
     return add_row(work, &row);
@@ -130,33 +130,33 @@ static int compare_values(const struct metric_value *a, const struct metric_valu
     return (left > right) - (left < right);
 }
 
-/* How much worse, as a fraction of the old value. */
-static double fraction_worse(double old, double new_)
+/* The size of the change, as a fraction of the old value. */
+static double fraction_worse(double old, double new)
 {
-    return old != 0 ? fabs(new_ / old - 1) : -1;
+    return old != 0 ? fabs(new / old - 1) : -1;
 }
 
 static enum ar_status judge_exactly(struct work *work, const struct pair *pair, enum metric metric)
 {
     const struct metric_info *info = metric_info(metric);
     const struct metric_value *old = &pair->old->runs[0].metrics.at[metric];
-    const struct metric_value *new_ = &pair->new_->runs[0].metrics.at[metric];
-    if (side_same_value(old, new_)) {
+    const struct metric_value *new = &pair->new->runs[0].metrics.at[metric];
+    if (result_value_same(old, new)) {
         work->out->figures[VERDICT_SAME]++;
         return AR_OK;
     }
-    struct verdict_row row = row_of(pair->new_, info->name, VERDICT_AMBIGUOUS);
-    side_value_text(old, row.old);
-    side_value_text(new_, row.new_);
-    if (old->kind == METRIC_NULL || new_->kind == METRIC_NULL) {
-        snprintf(row.note, sizeof row.note, "a value on one side only");
+    struct verdict_row row = row_of(pair->new, info->name, VERDICT_AMBIGUOUS);
+    result_value_text(old, row.old);
+    result_value_text(new, row.new);
+    if (old->kind == METRIC_NULL || new->kind == METRIC_NULL) {
+        snprintf(row.note, sizeof row.note, "only one of the two has a value");
     } else if (info->better == METRIC_NEITHER) {
         snprintf(row.note, sizeof row.note, "neither direction is the better one");
     } else {
-        bool more = compare_values(new_, old) > 0;
+        bool more = compare_values(new, old) > 0;
         bool better = more == (info->better == METRIC_HIGHER);
         row.verdict = better ? VERDICT_BETTER : VERDICT_WORSE;
-        row.change = fraction_worse(number_of(old), number_of(new_));
+        row.change = fraction_worse(number_of(old), number_of(new));
     }
     work->out->figures[row.verdict]++;
     return add_row(work, &row);
@@ -166,17 +166,18 @@ static enum ar_status judge_exactly(struct work *work, const struct pair *pair, 
 
 static bool is_timed(const struct pair *pair, enum metric metric)
 {
-    return side_is_timed(pair->new_, metric) || side_differs(pair->old, metric) ||
-           side_differs(pair->new_, metric);
+    return result_row_is_timed(pair->new, metric) || result_row_differs(pair->old, metric) ||
+           result_row_differs(pair->new, metric);
 }
 
-/* The values that are there; returns how many, SIZE_MAX for one that no factor can be of. */
-static size_t gather(const struct side_cell *cell, enum metric metric, double *values)
+/* Collects the values that are not null and returns their number; SIZE_MAX if one is not above 0,
+ * because a ratio needs values above 0. */
+static size_t gather(const struct result_row *run, enum metric metric, double *values)
 {
     size_t count = 0;
     bool bad = false;
-    for (size_t i = 0; i < cell->run_count; i++) {
-        const struct metric_value *value = &cell->runs[i].metrics.at[metric];
+    for (size_t i = 0; i < run->run_count; i++) {
+        const struct metric_value *value = &run->runs[i].metrics.at[metric];
         if (value->kind == METRIC_NULL)
             continue;
         values[count++] = number_of(value);
@@ -190,38 +191,37 @@ static enum ar_status test(struct work *work, const struct pair *pair, enum metr
 {
     double *more = values + pair->old->run_count;
     size_t old = gather(pair->old, metric, values);
-    size_t new_ = gather(pair->new_, metric, more);
-    bool possible = old != SIZE_MAX && new_ != SIZE_MAX && work->one_machine &&
-                    old >= RANK_TEST_LEAST && new_ >= RANK_TEST_LEAST;
-    if (!possible && contradiction_of_metric(pair->old, pair->new_, metric, row))
+    size_t new = gather(pair->new, metric, more);
+    bool possible = old != SIZE_MAX && new != SIZE_MAX &&
+                    work->one_machine &&old >= RANK_TEST_LEAST &&new >= RANK_TEST_LEAST;
+    if (!possible && contradiction_of_metric(pair->old, pair->new, metric, row))
         return AR_OK;
-    if (old == SIZE_MAX || new_ == SIZE_MAX) {
-        snprintf(row->note, sizeof row->note, "a value of 0 among the repetitions");
+    if (old == SIZE_MAX || new == SIZE_MAX) {
+        snprintf(row->note, sizeof row->note, "a repetition has the value 0");
         return AR_OK;
     }
     if (!work->one_machine) {
         snprintf(row->note, sizeof row->note, "times of different machines are not compared");
         return AR_OK;
     }
-    if (old < RANK_TEST_LEAST || new_ < RANK_TEST_LEAST) {
-        snprintf(row->note, sizeof row->note,
-                 "%zu and %zu repetitions; at least %d a side are needed", old, new_,
-                 RANK_TEST_LEAST);
+    if (old < RANK_TEST_LEAST || new < RANK_TEST_LEAST) {
+        snprintf(row->note, sizeof row->note, "%zu and %zu repetitions; each needs at least %d",
+                 old, new, RANK_TEST_LEAST);
         return AR_OK;
     }
     row->timed = true;
-    return rank_test(values, old, more, new_, &row->test, work->error);
+    return rank_test(values, old, more, new, &row->test, work->error);
 }
 
 static enum ar_status judge_timed(struct work *work, const struct pair *pair, enum metric metric)
 {
     const struct metric_info *info = metric_info(metric);
-    struct verdict_row row = row_of(pair->new_, info->name, VERDICT_NO_DATA);
-    size_t room = pair->old->run_count + pair->new_->run_count;
+    struct verdict_row row = row_of(pair->new, info->name, VERDICT_NO_DATA);
+    size_t room = pair->old->run_count + pair->new->run_count;
     double *values = calloc(room, sizeof *values);
     if (!values)
         return no_memory(work->error);
-    bool any = gather(pair->old, metric, values) || gather(pair->new_, metric, values);
+    bool any = gather(pair->old, metric, values) || gather(pair->new, metric, values);
     enum ar_status status = AR_OK;
     if (any && info->better != METRIC_NEITHER) {
         status = test(work, pair, metric, &row, values);
@@ -233,7 +233,7 @@ static enum ar_status judge_timed(struct work *work, const struct pair *pair, en
     return status;
 }
 
-/* What the rank tests say, once all were made. */
+/* Sets the verdict of a timed figure; `p` is corrected for the number of tests. */
 static void conclude(struct work *work, struct verdict_row *row, double p)
 {
     const struct verdict_rules *rules = work->rules;
@@ -251,7 +251,7 @@ static void conclude(struct work *work, struct verdict_row *row, double p)
         row->verdict = within || sure ? VERDICT_SAME : VERDICT_AMBIGUOUS;
     row->change = size;
     snprintf(row->old, sizeof row->old, "1");
-    snprintf(row->new_, sizeof row->new_, "%.4f", test->ratio);
+    snprintf(row->new, sizeof row->new, "%.4f", test->ratio);
     snprintf(row->note, sizeof row->note,
              "x %.3f, 95 %% from %.3f to %.3f; delta %+.2f; p %.2g of all tests; sees %.1f %%",
              test->ratio, test->low, test->high, test->delta, p, 100 * test->sees);
@@ -292,25 +292,25 @@ static enum ar_status conclude_all(struct work *work)
     return status;
 }
 
-/* ---- cells and counts ----------------------------------------------------------------------- */
+/* ---- runs and counts ------------------------------------------------------------------------ */
 
-static enum ar_status judge_cell(struct work *work, const struct pair *pair)
+static enum ar_status judge_run(struct work *work, const struct pair *pair)
 {
-    bool go_on = false;
-    if (strcmp(pair->old->sha256, pair->new_->sha256) != 0) {
-        struct verdict_row row = row_of(pair->new_, "all", VERDICT_NO_DATA);
-        snprintf(row.note, sizeof row.note, "the workload is another than before");
+    bool comparable = false;
+    if (strcmp(pair->old->sha256, pair->new->sha256) != 0) {
+        struct verdict_row row = row_of(pair->new, "all", VERDICT_NO_DATA);
+        snprintf(row.note, sizeof row.note, "the workload has changed");
         work->out->figures[VERDICT_NO_DATA]++;
         return add_row(work, &row);
     }
-    enum ar_status status = judge_outcome(work, pair, &go_on);
-    for (int i = 0; i < METRIC_COUNT && go_on && !status; i++) {
+    enum ar_status status = judge_outcome(work, pair, &comparable);
+    for (int i = 0; i < METRIC_COUNT && comparable && !status; i++) {
         enum metric metric = (enum metric)i;
         if (metric == METRIC_first_failed_event)
             continue; /* the outcome */
-        if (!pair->old->runs[0].there[i] || !pair->new_->runs[0].there[i]) {
-            struct verdict_row row = row_of(pair->new_, metric_info(metric)->name, VERDICT_NO_DATA);
-            snprintf(row.note, sizeof row.note, "one side does not know this metric");
+        if (!pair->old->runs[0].there[i] || !pair->new->runs[0].there[i]) {
+            struct verdict_row row = row_of(pair->new, metric_info(metric)->name, VERDICT_NO_DATA);
+            snprintf(row.note, sizeof row.note, "only one of the two has this metric");
             work->out->figures[VERDICT_NO_DATA]++;
             status = add_row(work, &row);
         } else if (is_timed(pair, metric)) {
@@ -322,54 +322,54 @@ static enum ar_status judge_cell(struct work *work, const struct pair *pair)
     return status;
 }
 
-static const struct side_cell *find_cell(const struct side *side, const struct side_cell *like,
-                                         size_t near)
+static const struct result_row *find_run(const struct result_set *set,
+                                         const struct result_row *like, size_t near)
 {
-    /* Both sides mostly have the same order. */
-    if (near < side->cell_count && side_same_cell(&side->cells[near], like))
-        return &side->cells[near];
-    for (size_t i = 0; i < side->cell_count; i++)
-        if (side_same_cell(&side->cells[i], like))
-            return &side->cells[i];
+    /* Both result sets mostly have the same order. */
+    if (near < set->row_count && result_row_same(&set->rows[near], like))
+        return &set->rows[near];
+    for (size_t i = 0; i < set->row_count; i++)
+        if (result_row_same(&set->rows[i], like))
+            return &set->rows[i];
     return NULL;
 }
 
-static enum ar_status say_alone(struct work *work, const struct side_cell *cell, bool in_old)
+static enum ar_status add_unmatched(struct work *work, const struct result_row *run, bool in_old)
 {
-    struct verdict_row row = row_of(cell, "all", VERDICT_NO_DATA);
+    struct verdict_row row = row_of(run, "all", VERDICT_NO_DATA);
     row.missing = in_old;
     work->out->missing += in_old;
     snprintf(row.note, sizeof row.note, "%s",
-             in_old ? "missing: the new side has no such run"
-                    : "new: the old side has no such run");
+             in_old ? "missing: NEW has no such run" : "new: OLD has no such run");
     work->out->figures[VERDICT_NO_DATA]++;
     return add_row(work, &row);
 }
 
-static enum ar_status judge_cells(struct work *work)
+static enum ar_status judge_runs(struct work *work)
 {
     enum ar_status status = AR_OK;
-    for (size_t i = 0; i < work->new_->cell_count && !status; i++) {
-        const struct side_cell *cell = &work->new_->cells[i];
-        struct pair pair = {find_cell(work->old, cell, i), cell};
-        work->out->cells += pair.old != NULL;
-        status = pair.old ? judge_cell(work, &pair) : say_alone(work, cell, false);
+    for (size_t i = 0; i < work->new->row_count && !status; i++) {
+        const struct result_row *run = &work->new->rows[i];
+        struct pair pair = {find_run(work->old, run, i), run};
+        work->out->runs += pair.old != NULL;
+        status = pair.old ? judge_run(work, &pair) : add_unmatched(work, run, false);
     }
-    for (size_t i = 0; i < work->old->cell_count && !status; i++)
-        if (!find_cell(work->new_, &work->old->cells[i], i))
-            status = say_alone(work, &work->old->cells[i], true);
+    for (size_t i = 0; i < work->old->row_count && !status; i++)
+        if (!find_run(work->new, &work->old->rows[i], i))
+            status = add_unmatched(work, &work->old->rows[i], true);
     return status;
 }
 
-static const struct side_count *find_count(const struct side *side, const struct side_count *like)
+static const struct instruction_count *find_count(const struct result_set *set,
+                                                  const struct instruction_count *like)
 {
-    for (size_t i = 0; i < side->count_count; i++)
-        if (side_same_count(&side->counts[i], like))
-            return &side->counts[i];
+    for (size_t i = 0; i < set->count_count; i++)
+        if (instruction_count_same(&set->counts[i], like))
+            return &set->counts[i];
     return NULL;
 }
 
-static struct verdict_row row_of_count(const struct side_count *count)
+static struct verdict_row row_of_count(const struct instruction_count *count)
 {
     return (struct verdict_row){
         .verdict = VERDICT_NO_DATA,
@@ -379,31 +379,31 @@ static struct verdict_row row_of_count(const struct side_count *count)
         .where = count->kind,
         .figure = strcmp(count->measure, "exact") == 0 ? "instructions_exact" : "instructions",
         .old = "-",
-        .new_ = "-",
+        .new = "-",
         .change = -1,
     };
 }
 
-static enum ar_status judge_count(struct work *work, const struct side_count *old,
-                                  const struct side_count *new_)
+static enum ar_status judge_count(struct work *work, const struct instruction_count *old,
+                                  const struct instruction_count *new)
 {
-    struct verdict_row row = row_of_count(new_);
+    struct verdict_row row = row_of_count(new);
     if (!old) {
-        snprintf(row.note, sizeof row.note, "new: the old side has no such count");
-    } else if (strcmp(old->compiler, new_->compiler) != 0) {
+        snprintf(row.note, sizeof row.note, "new: OLD has no such count");
+    } else if (strcmp(old->compiler, new->compiler) != 0) {
         snprintf(row.note, sizeof row.note, "made by %.80s before, now by %.80s", old->compiler,
-                 new_->compiler);
+                 new->compiler);
     } else if (!contradiction_of_count(work->old, true, old, &row) &&
-               !contradiction_of_count(work->new_, false, new_, &row)) {
-        double ratio = new_->value / old->value;
+               !contradiction_of_count(work->new, false, new, &row)) {
+        double ratio = new->value / old->value;
         row.verdict = ratio > 1 + VERDICT_INSTRUCTIONS   ? VERDICT_WORSE
                       : ratio < 1 - VERDICT_INSTRUCTIONS ? VERDICT_BETTER
                                                          : VERDICT_SAME;
         row.change = fabs(ratio - 1);
         snprintf(row.old, sizeof row.old, "%.1f", old->value);
-        snprintf(row.new_, sizeof row.new_, "%.1f", new_->value);
+        snprintf(row.new, sizeof row.new, "%.1f", new->value);
     }
-    work->out->cells += old != NULL;
+    work->out->runs += old != NULL;
     work->out->figures[row.verdict]++;
     return row.verdict == VERDICT_SAME ? AR_OK : add_row(work, &row);
 }
@@ -411,14 +411,14 @@ static enum ar_status judge_count(struct work *work, const struct side_count *ol
 static enum ar_status judge_counts(struct work *work)
 {
     enum ar_status status = AR_OK;
-    for (size_t i = 0; i < work->new_->count_count && !status; i++)
-        status = judge_count(work, find_count(work->old, &work->new_->counts[i]),
-                             &work->new_->counts[i]);
+    for (size_t i = 0; i < work->new->count_count && !status; i++)
+        status =
+            judge_count(work, find_count(work->old, &work->new->counts[i]), &work->new->counts[i]);
     for (size_t i = 0; i < work->old->count_count && !status; i++) {
-        if (find_count(work->new_, &work->old->counts[i]))
+        if (find_count(work->new, &work->old->counts[i]))
             continue;
         struct verdict_row row = row_of_count(&work->old->counts[i]);
-        snprintf(row.note, sizeof row.note, "missing: the new side has no such count");
+        snprintf(row.note, sizeof row.note, "missing: NEW has no such count");
         row.missing = true;
         work->out->missing++;
         work->out->figures[VERDICT_NO_DATA]++;
@@ -433,31 +433,32 @@ static void look_for_waivers(struct work *work, struct waivers *waivers)
         struct verdict_row *row = &work->out->rows[i];
         if (row->verdict != VERDICT_WORSE || !waivers)
             continue;
-        const struct waiver_case of = {row->figure,        row->policy,        row->workload,
-                                       row->workload_name, work->new_->commit, row->change};
+        const struct waiver_case of = {row->figure,        row->policy,       row->workload,
+                                       row->workload_name, work->new->commit, row->change};
         row->waiver = waivers_find(waivers, &of);
         work->out->waived += row->waiver && !row->waiver->expired;
     }
 }
 
-enum ar_status verdicts_make(struct verdicts *self, const struct side *old, const struct side *new_,
-                             const struct verdict_rules *rules, struct waivers *waivers,
-                             struct ar_error *error)
+enum ar_status verdicts_make(struct verdicts *self, const struct result_set *old,
+                             const struct result_set *new, const struct verdict_rules *rules,
+                             struct waivers *waivers, struct ar_error *error)
 {
     *self = (struct verdicts){0};
-    struct work work = {self, old, new_, rules, false, error};
-    work.one_machine = old->machine && new_->machine && old->machine[0] &&
-                       strcmp(old->machine, new_->machine) == 0;
-    enum ar_status status = judge_cells(&work);
+    struct work work = {self, old, new, rules, false, error};
+    work.one_machine =
+        old->machine && new->machine && old->machine[0] && strcmp(old->machine, new->machine) == 0;
+    enum ar_status status = judge_runs(&work);
     if (!status)
         status = judge_counts(&work);
-    if (!status && self->cells == 0)
-        status = ar_error_set(error, AR_INVALID,
-                              "the two have no run in common, so nothing can be compared; are they "
-                              "of the same suite?");
+    if (!status && self->runs == 0)
+        status =
+            ar_error_set(error, AR_INVALID,
+                         "OLD and NEW have no run in common, so nothing can be compared; are they "
+                         "of the same suite?");
     if (!status)
         status = conclude_all(&work);
-    /* The others were counted as they came; these have their verdicts only now. */
+    /* The other figures were counted when they were compared; timed ones have a verdict only now. */
     for (size_t i = 0; i < self->count && !status; i++)
         self->figures[self->rows[i].verdict] += self->rows[i].timed;
     if (!status)
@@ -473,7 +474,9 @@ void verdicts_close(struct verdicts *self)
     *self = (struct verdicts){0};
 }
 
-/* Texts become numbers first, so that counting a candidate's rows is one pass over the rows. */
+/* ---- groups --------------------------------------------------------------------------------- */
+
+/* Texts become numbers first, so that counting the rows of a candidate is one pass. */
 
 enum text { POLICY, WORKLOAD, FIGURE, TEXTS };
 
@@ -492,7 +495,7 @@ static const char *text_of(const struct group_item *item, enum text text)
     return text == POLICY ? item->policy : text == WORKLOAD ? item->workload : item->figure;
 }
 
-/* There are few different texts: each row is compared with the first rows of those. */
+/* There are few different texts: each row is compared with the first row of each text. */
 static void number_texts(struct grouping *self, enum text text)
 {
     size_t *firsts = self->tally;
@@ -508,7 +511,7 @@ static void number_texts(struct grouping *self, enum text text)
     }
 }
 
-/* The rows that are left of a kind, counted by one text: the id with the most. */
+/* Counts the remaining rows of a kind by one text; `*best` is the id with the most rows. */
 static size_t most_frequent(struct grouping *self, size_t kind, enum text text, size_t *best)
 {
     size_t most = 0;
@@ -529,7 +532,7 @@ static bool is_worse(const struct group_item *a, const struct group_item *b)
     return b->change >= 0 && (a->change < 0 || a->change > b->change);
 }
 
-/* Different texts among the rows of a group, whose ids are `id`. */
+/* The number of different texts among the rows of the group `id`. */
 static size_t different(struct grouping *self, size_t kind, enum text by, size_t id, enum text text)
 {
     size_t count = 0;
@@ -559,7 +562,7 @@ static void add_group(struct grouping *self, size_t kind, enum text by, size_t i
     self->out->folded += count;
 }
 
-/* All groups of a kind, then its other rows. */
+/* Adds all groups of a kind, then its other rows. */
 static void make_kind(struct grouping *self, size_t kind)
 {
     for (;;) {
@@ -658,12 +661,15 @@ struct table *groups_table(void)
 void groups_note(size_t folded, FILE *stream)
 {
     if (folded)
-        fputs("\nOne line for what shares a policy or a figure; --all lists every row.\n", stream);
+        fputs("\nRows that share a policy or a figure are one line; --all lists every row.\n",
+              stream);
 }
 
-/* 1. What is timed differs from run to run; what is not must be the same in all repetitions of a
- *    cell.
- * 2. Of those that differ the first is named, and the first that differs from it. */
+/* ---- contradictions ------------------------------------------------------------------------- */
+
+/* Timed figures differ from repetition to repetition; all others must be the same in all
+ * repetitions of a run. The messages name the first repetition and the first that differs from
+ * it. */
 
 static const char *base_of(const char *path)
 {
@@ -671,87 +677,90 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Two places of one side: "the old side contradicts itself: runs 1 and 3 of b.json". */
+/* Names two places of one result set: "the results of OLD contradict each other: runs 1 and 3 of
+ * b.json". */
 static void say_contradiction(struct verdict_row *row, bool in_old, const char *what,
                               const char *file, size_t number, const char *other_file,
                               size_t other_number)
 {
-    const char *side = in_old ? "old" : "new";
+    const char *set = in_old ? "OLD" : "NEW";
     if (file == other_file)
         snprintf(row->note, sizeof row->note,
-                 "the %s side contradicts itself: %ss %zu and %zu of %.100s", side, what, number,
-                 other_number, base_of(file));
+                 "the results of %s contradict each other: %ss %zu and %zu of %.100s", set, what,
+                 number, other_number, base_of(file));
     else
         snprintf(row->note, sizeof row->note,
-                 "the %s side contradicts itself: %s %zu of %.90s and %zu of %.90s", side, what,
-                 number, base_of(file), other_number, base_of(other_file));
+                 "the results of %s contradict each other: %s %zu of %.90s and %zu of %.90s", set,
+                 what, number, base_of(file), other_number, base_of(other_file));
 }
 
-static void say_runs(struct verdict_row *row, bool in_old, const struct side_run *run,
-                     const struct side_run *other)
+static void say_runs(struct verdict_row *row, bool in_old, const struct result_run *run,
+                     const struct result_run *other)
 {
     say_contradiction(row, in_old, "run", run->file, run->number, other->file, other->number);
 }
 
-bool contradiction_of_ends(const struct side_cell *old, const struct side_cell *new_,
+bool contradiction_of_ends(const struct result_row *old, const struct result_row *new,
                            struct verdict_row *row)
 {
-    const struct side_run *apart = side_ends_apart(old);
-    const struct side_run *new_apart = side_ends_apart(new_);
+    const struct result_run *apart = result_row_ends_apart(old);
+    const struct result_run *new_apart = result_row_ends_apart(new);
     if (apart)
         say_runs(row, true, &old->runs[0], apart);
     else if (new_apart)
-        say_runs(row, false, &new_->runs[0], new_apart);
+        say_runs(row, false, &new->runs[0], new_apart);
     return apart || new_apart;
 }
 
-/* Both values of a side that has two, else the one. */
-static void values_text(const struct side_cell *cell, const struct side_run *differs,
+/* Both values of a result set that has two, otherwise the one. */
+static void values_text(const struct result_row *run, const struct result_run *differs,
                         enum metric metric, char text[40])
 {
     char one[40], other[40];
-    side_value_text(&cell->runs[0].metrics.at[metric], one);
+    result_value_text(&run->runs[0].metrics.at[metric], one);
     if (differs)
-        side_value_text(&differs->metrics.at[metric], other);
+        result_value_text(&differs->metrics.at[metric], other);
     snprintf(text, 40, "%.17s%s%.17s", one, differs ? " and " : "", differs ? other : "");
 }
 
-bool contradiction_of_metric(const struct side_cell *old_cell, const struct side_cell *new_cell,
+bool contradiction_of_metric(const struct result_row *old_row, const struct result_row *new_row,
                              enum metric metric, struct verdict_row *row)
 {
-    const struct side_run *old = side_differs(old_cell, metric);
-    const struct side_run *new_ = side_differs(new_cell, metric);
-    if (side_is_timed(new_cell, metric) || (!old && !new_))
+    const struct result_run *old = result_row_differs(old_row, metric);
+    const struct result_run *new = result_row_differs(new_row, metric);
+    if (result_row_is_timed(new_row, metric) || (!old && !new))
         return false;
-    values_text(old_cell, old, metric, row->old);
-    values_text(new_cell, new_, metric, row->new_);
+    values_text(old_row, old, metric, row->old);
+    values_text(new_row, new, metric, row->new);
     if (old)
-        say_runs(row, true, &old_cell->runs[0], old);
+        say_runs(row, true, &old_row->runs[0], old);
     else
-        say_runs(row, false, &new_cell->runs[0], new_);
+        say_runs(row, false, &new_row->runs[0], new);
     return true;
 }
 
-/* Another count of the same that is further off than counts are compared; NULL: there is none. */
-static const struct side_count *find_other(const struct side *side, const struct side_count *count)
+/* Another count of the same operation that differs by more than VERDICT_INSTRUCTIONS; NULL if
+ * there is none. */
+static const struct instruction_count *find_other(const struct result_set *set,
+                                                  const struct instruction_count *count)
 {
-    for (size_t i = 0; i < side->count_count; i++)
-        if (side_same_count(&side->counts[i], count) &&
-            strcmp(side->counts[i].compiler, count->compiler) == 0 &&
-            fabs(side->counts[i].value / count->value - 1) > VERDICT_INSTRUCTIONS)
-            return &side->counts[i];
+    for (size_t i = 0; i < set->count_count; i++)
+        if (instruction_count_same(&set->counts[i], count) &&
+            strcmp(set->counts[i].compiler, count->compiler) == 0 &&
+            fabs(set->counts[i].value / count->value - 1) > VERDICT_INSTRUCTIONS)
+            return &set->counts[i];
     return NULL;
 }
 
-bool contradiction_of_count(const struct side *side, bool in_old, const struct side_count *count,
-                            struct verdict_row *row)
+bool contradiction_of_count(const struct result_set *set, bool in_old,
+                            const struct instruction_count *count, struct verdict_row *row)
 {
-    const struct side_count *other = find_other(side, count);
+    const struct instruction_count *other = find_other(set, count);
     if (!other)
         return false;
-    const struct side_count *first = count < other ? count : other;
+    const struct instruction_count *first = count < other ? count : other;
     other = count < other ? other : count;
-    snprintf(in_old ? row->old : row->new_, sizeof row->old, "%.1f and %.1f", first->value,
+    snprintf(in_old ? row->old : row->new, sizeof row->old, "%.1f and %.1f", first->value,
              other->value);
     say_contradiction(row, in_old, "row", first->file, first->number, other->file, other->number);
     return true;

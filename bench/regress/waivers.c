@@ -24,7 +24,7 @@ static enum ar_status no_memory(struct ar_error *error)
     return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the waivers");
 }
 
-/* The waiver of the line's section, a new one where it is the section's first line. */
+/* The waiver of a section; the first line of the section adds it. */
 static struct waiver *waiver_of(struct waivers *self, const char *section)
 {
     const char *name = section + strlen("waiver");
@@ -148,7 +148,7 @@ static bool covers(const struct waiver *self, const struct waiver_case *of)
         (!matches(self->workload, of->workload) && !matches(self->workload, of->workload_name)) ||
         (self->commit && (!of->commit || !matches(self->commit, of->commit))))
         return false;
-    /* A change without a size, such as a run that no longer finishes, is over every limit. */
+    /* A change without a size, such as a run that no longer finishes, exceeds every limit. */
     return self->at_most < 0 || (of->change >= 0 && of->change <= self->at_most);
 }
 

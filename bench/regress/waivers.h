@@ -1,11 +1,11 @@
-/* Regressions that are known and accepted for a while: a file of
+/* Waivers: regressions that are accepted until a date. The file has sections
  *
  *   [waiver NAME]
  *   metric = PATTERN      (default *: every figure)
  *   policy = PATTERN      (a spec; default *)
  *   workload = PATTERN    (a name or spec; default *)
- *   commit = PATTERN      (at which it became worse; of a comparison the new side's; default *)
- *   at-most = 5%          (no worse than that; without it: however much)
+ *   commit = PATTERN      (that made it worse; in a comparison the one of NEW; default *)
+ *   at-most = 5%          (the largest change that it covers; default: any)
  *   reason = TEXT         (required)
  *   until = 2027-01-31    (required; the last day on which it counts)
  *
@@ -21,7 +21,7 @@
 struct waiver {
     char *name, *metric, *policy, *workload, *commit, *reason;
     char until[11];
-    double at_most; /* as a fraction; below 0: however much */
+    double at_most; /* as a fraction; below 0: no limit */
     bool expired;
     bool used;
 };
@@ -31,7 +31,7 @@ struct waivers {
     size_t count;
 };
 
-/* Reads the file; `today` is YYYY-MM-DD. Errors name file and waiver. On success the caller
+/* Reads the file; `today` is YYYY-MM-DD. Errors name the file and the waiver. On success the caller
  * closes it. */
 enum ar_status waivers_read(struct waivers *self, const char *path, const char *today,
                             struct ar_error *error) AR_STATUS_CHECKED;
@@ -40,15 +40,15 @@ void waivers_close(struct waivers *self);
 /* A change for the worse. */
 struct waiver_case {
     const char *metric, *policy, *workload, *workload_name;
-    const char *commit; /* NULL: not known, so that only waivers without one cover it */
-    double change;      /* as a fraction; below 0: it has no size */
+    const char *commit; /* NULL: unknown; only waivers without a commit cover it */
+    double change;      /* its size, as a fraction; below 0: it has none */
 };
 
-/* The first that covers it, and marks it as used: one that has not expired where there is any, else
- * one that has. NULL: none. */
+/* The first waiver that covers the change, marked as used. An expired one is returned only if no
+ * other covers it. NULL: none. */
 const struct waiver *waivers_find(struct waivers *self, const struct waiver_case *of);
 
-/* True for a date as it is written here. */
+/* True for YYYY-MM-DD. */
 bool waivers_is_date(const char *text);
 
 #endif

@@ -137,7 +137,7 @@ for command in run sweep tenants; do
 done
 refuses waivers_of_zeros 2 '/dev/zero:1: holds a zero byte' compare "$tmp/in.json" "$tmp/in.json" --waivers /dev/zero
 mkfifo "$tmp/pipe"
-refuses history_of_a_pipe 2 'pipe: is no file that lines can be added to' history "$tmp/pipe"
+refuses history_of_a_pipe 2 'pipe: not a regular file, so no line can be added' history "$tmp/pipe"
 
 # A seed that no reader of JSON takes would make results that cannot be compared.
 refuses seed_beyond_json 2 'seed is 18446744073709551615; it must be between 0 and' run -d sim -p growth -w order_flip --seed 18446744073709551615

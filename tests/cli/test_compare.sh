@@ -1,5 +1,5 @@
 #!/bin/bash
-# `compare`: planted regressions are caught, unchanged runs raise no alarm, what cannot be told is said.
+# `compare`: planted regressions are detected, unchanged runs raise no alarm, missing data is reported.
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
@@ -7,16 +7,16 @@ tmp=$TEST_TMP
 cc=${CC:-cc}
 so=$tmp/planted.so
 
-# build FLAGS...: the policy, under one name, as a change to a program would have it
+# build FLAGS...: builds the policy, always under one name, as a change to a program would
 build() {
     # shellcheck disable=SC2086 # CFLAGS is a list of flags
     $cc -std=c11 -O1 ${CFLAGS:-} -D_GNU_SOURCE -shared -fPIC -I. "$@" tests/cli/planted.c -o "$so" || exit 1
 }
-# results FILE: of that policy
+# results FILE: runs that policy
 results() {
     "$ALLOCRIG" run -d sim:capacity=24GiB -p "$so" -w random:events=2000 -w order_flip --json "$1" >"$tmp/table" || exit 1
 }
-# said NAME REGEX: a row of the table, which may stand on several lines
+# said NAME REGEX: a row of the table matches; it may be broken over several lines
 said() {
     awk '/^ / { printf " %s", $0; next } { printf "\n%s", $0 } END { print "" }' "$out" | tr -s ' ' | grep -qE -e "$2"
     verdict "$1" $?
@@ -29,7 +29,7 @@ for i in 1 2 3; do
     check "unchanged_is_the_same_$i" [ "$status" = 0 ]
 done
 said unchanged_is_counted '^[0-9]+ figures SAME, 0 BETTER, 0 WORSE, 0 AMBIGUOUS, 0 NO-DATA, of 2 runs'
-check smallest_effect_is_said grep -q '^Smallest effect that would be seen: exact figures any; instructions 1 %' "$out"
+check smallest_effect_is_said grep -q '^Smallest change that is detected: exact figures any; instructions 1 %' "$out"
 
 build -DPLANT_WASTE=3
 results "$tmp/waste.json"
@@ -104,21 +104,21 @@ said another_compiler_is_said '^NO-DATA .*made by gcc before, now by clang'
 
 sed 's/\(.*\)\[\({.*}\)\]}/\1[\2, \2]}/; s/200}\]/230}]/' "$tmp/count-old.json" >"$tmp/count-twice.json"
 run compare "$tmp/count-twice.json" "$tmp/count-same.json"
-said two_counts_of_the_same '^NO-DATA .*: 200.0 and 230.0 before, - now; the old side contradicts itself: rows 1 and 2 of count-twice.json'
+said two_counts_of_the_same '^NO-DATA .*: 200.0 and 230.0 before, - now; the results of OLD contradict each other: rows 1 and 2 of count-twice.json'
 
-# ---- a side that contradicts itself: figures that nothing times are the same in all repetitions
+# ---- contradictions: figures that are not timed must be the same in all repetitions
 sed 's/"peak_reserved_bytes": \([0-9]*\)/"peak_reserved_bytes": 1\1/' "$tmp/old.json" >"$tmp/high.json"
 mkdir "$tmp/both"
 cp "$tmp/old.json" "$tmp/both/1.json"
 cp "$tmp/high.json" "$tmp/both/2.json"
 run compare "$tmp/both" "$tmp/old.json"
 check a_contradiction_is_no_alarm [ "$status" = 0 ]
-said a_contradiction_names_two_runs '^NO-DATA 1 peak_reserved_bytes of .*: [0-9]+ and 1[0-9]+ before, [0-9]+ now; the old side contradicts itself: run 1 of 1.json and 1 of 2.json'
+said a_contradiction_names_two_runs '^NO-DATA 1 peak_reserved_bytes of .*: [0-9]+ and 1[0-9]+ before, [0-9]+ now; the results of OLD contradict each other: run 1 of 1.json and 1 of 2.json'
 run compare "$tmp/old.json" "$tmp/both" --all
-said the_new_side_is_named '^NO-DATA peak_reserved_bytes .*the new side contradicts itself: run 2 of 1.json and 2 of 2.json'
+said the_new_result_set_is_named '^NO-DATA peak_reserved_bytes .*the results of NEW contradict each other: run 2 of 1.json and 2 of 2.json'
 cp "$tmp/earlier.json" "$tmp/both/2.json"
 run compare "$tmp/both" "$tmp/old.json"
-said ends_that_contradict '^NO-DATA .*all others of .*: the old side contradicts itself: run [12] of 1.json and [12] of 2.json'
+said ends_that_contradict '^NO-DATA .*all others of .*: the results of OLD contradict each other: run [12] of 1.json and [12] of 2.json'
 
 # ---- times: only from repetitions
 mkdir "$tmp/few" "$tmp/many" "$tmp/slow"
@@ -133,12 +133,12 @@ said slower_is_told '^WORSE 1 alloc_ns_p50 of .* with policy .*x 1\.10'
 run compare "$tmp/many" "$tmp/many"
 check the_same_times_are_no_alarm [ "$status" = 0 ]
 run compare "$tmp/many" "$tmp/few"
-said too_few_is_no_data '9 and 8 repetitions; at least 9 a side'
+said too_few_is_no_data '9 and 8 repetitions; each needs at least 9'
 sed -i 's/^    "host": "[^"]*",$/    "host": "elsewhere",/' "$tmp"/slow/*.json
 run compare "$tmp/many" "$tmp/slow"
 check another_host_is_no_data [ "$status" = 0 ]
 
-# ---- what cannot be compared
+# ---- results that cannot be compared
 "$ALLOCRIG" run -d sim -p growth -w order_flip --json "$tmp/other.json" >"$out"
 refuses nothing_in_common 2 'no run in common' compare "$tmp/old.json" "$tmp/other.json"
 "$ALLOCRIG" run -d sim -p growth -p bfc -w order_flip --json "$tmp/two.json" >"$out"
@@ -148,7 +148,7 @@ check a_missing_run_is_no_alarm [ "$status" = 0 ]
 check the_last_line_counts_it says '^1 run of OLD is missing in NEW: order_flip with policy bfc\. `--require-all` makes that a failure\.$'
 run compare "$tmp/two.json" "$tmp/other.json" --require-all
 check unless_all_are_required [ "$status" = 1 ]
-check and_then_says_which_sides grep -q "allocrig: compare: 1 run of $tmp/two.json is missing in $tmp/other.json" "$err"
+check and_then_says_which_result_sets grep -q "allocrig: compare: 1 run of $tmp/two.json is missing in $tmp/other.json" "$err"
 run compare "$tmp/other.json" "$tmp/two.json" --require-all
 check a_new_run_is_none_of_them [ "$status" = 0 ]
 check nothing_is_said_to_be_missing not says 'missing in NEW'
@@ -160,7 +160,7 @@ check worse_is_said_first grep -q 'figures are worse' "$err"
 echo '{' >"$tmp/bad.json"
 refuses no_json 2 'bad.json:' compare "$tmp/old.json" "$tmp/bad.json"
 echo '{"schema": "x"}' >"$tmp/bad.json"
-refuses another_schema 2 'no result: its schema is x' compare "$tmp/old.json" "$tmp/bad.json"
+refuses another_schema 2 'not a result: its schema is x' compare "$tmp/old.json" "$tmp/bad.json"
 refuses no_file 2 'cannot be read' compare "$tmp/old.json" "$tmp/none.json"
-refuses one_side 2 'name two results' compare "$tmp/old.json"
+refuses one_result_set 2 'name two results' compare "$tmp/old.json"
 finish

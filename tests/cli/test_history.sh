@@ -1,6 +1,6 @@
 #!/bin/bash
-# `history`: lines are added whole and once, planted changes are found at their commit, unchanged noisy
-# re-runs raise no alarm, and a bad line is told by its number.
+# `history`: a line is added whole and once, planted changes are found at their commit, unchanged noisy
+# re-runs raise no alarm, and an error names the number of a bad line.
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
@@ -9,21 +9,21 @@ cc=${CC:-cc}
 so=$tmp/planted.so
 history=$tmp/history.jsonl
 
-# build FLAGS...: the policy, under one name, as a change to a program would have it
+# build FLAGS...: builds the policy, always under one name, as a change to a program would
 build() {
     # shellcheck disable=SC2086 # CFLAGS is a list of flags
     $cc -std=c11 -O1 ${CFLAGS:-} -D_GNU_SOURCE -shared -fPIC -I. "$@" tests/cli/planted.c -o "$so" || exit 1
 }
-results() { # FILE [ARGUMENTS..]: of that policy
+results() { # FILE [ARGUMENTS..]: runs that policy
     local file=$1
     shift
     "$ALLOCRIG" run -d sim:capacity=24GiB -p "$so" -w random:events=2000 -w order_flip --json "$file" "$@" >"$tmp/table" || exit 1
 }
-# add FILE N: as commit cN, N minutes past noon
+# add FILE N: adds it as commit cN, N minutes past noon
 add() {
     run history "$history" --append "$1" --commit "c$2" --time "2027-01-31T12:$(printf %02d "$2"):00Z"
 }
-said() { # NAME REGEX: a row of the table, which may stand on several lines
+said() { # NAME REGEX: a row of the table matches; it may be broken over several lines
     awk '/^ / { printf " %s", $0; next } { printf "\n%s", $0 } END { print "" }' "$out" | tr -s ' ' | grep -qE -e "$2"
     verdict "$1" $?
 }
@@ -91,7 +91,7 @@ done
 check it_still_stands [ "$status" = 1 ]
 run history "$history" --last 2
 check older_changes_do_not_count [ "$status" = 0 ]
-said older_changes_are_said '^WORSE [0-9]+ policy .*planted.so.*not of late'
+said older_changes_are_said '^WORSE [0-9]+ policy .*planted.so.*not in the newest commits'
 run history "$history" --last 3
 check the_newest_three_do [ "$status" = 1 ]
 add "$tmp/old.json" 7
@@ -120,13 +120,13 @@ said finishing_is_told '^BETTER 1 outcome of random.*: DNF @ [0-9]+ before, pass
 cp "$history" "$tmp/fewer.jsonl"
 run history "$tmp/fewer.jsonl" --append "$tmp/one.json" --commit c4 --time 2027-01-31T12:04:00Z
 check a_run_that_is_gone_is_said grep -q '^Runs of earlier lines that the newest one does not have: 1\.' "$out"
-# merged in another order the history says the same
+# the order of the lines does not matter
 tac "$history" >"$tmp/turned.jsonl"
 run history "$history" && cp "$out" "$tmp/in_order"
 run history "$tmp/turned.jsonl"
 check the_order_of_lines_does_not_matter cmp -s "$out" "$tmp/in_order"
 
-# ---- what is no change of the program
+# ---- differences that are no change of the program
 history=$tmp/one_commit.jsonl
 add "$tmp/old.json" 1
 add "$tmp/waste.json" 1
@@ -166,10 +166,10 @@ head -n 3 "$history" >"$tmp/few.jsonl"
 history=$tmp/few.jsonl
 add "$tmp/counted" 6
 check another_compiler_is_another_series [ "$status" = 0 ]
-refuses counts_alone 2 'no result among them' history "$history" --append "$tmp/counted/instructions.json" --commit c7
+refuses counts_alone 2 'no result of `run --json` among them' history "$history" --append "$tmp/counted/instructions.json" --commit c7
 
-# ---- times: one machine's, noisy; awk draws, with a generator of its own
-timed() { # FILE N FACTOR: results of which every time is about 1000, 3 % off, times FACTOR
+# ---- noisy times of one machine; awk has a random generator of its own
+timed() { # FILE N FACTOR: results with times of about 1000 x FACTOR, with 3 % noise
     awk -v seed="$2" -v factor="$3" 'BEGIN { s = (seed * 7919 + 17) % 2147483647
         for (i = 0; i < 20; i++) s = (s * 16807) % 2147483647 }
         /"(alloc|free)_ns_p(50|90)": / { noise = 0
@@ -185,7 +185,7 @@ for ((n = 1; n <= 50; n++)); do
 done
 check fifty_unchanged_reruns_raise_no_alarm [ $alarms = 0 ]
 check changes_of_times_are_none grep -qE 'Changes: 0 for the worse, 0 for the better' "$out"
-check how_soon_is_said grep -qE '^Series of times: 8; a clear change of at least 5 % is seen after [5-7] measurements' "$out"
+check how_soon_is_said says '^Series of times: 8; a clear change of at least 5 % is detected after [5-7] measurements'
 for ((n = 51; n <= 58; n++)); do
     timed "$tmp/timed.json" "$n" 1.2
     add "$tmp/timed.json" "$n"
@@ -228,7 +228,7 @@ head -c -1 "$tmp/outcomes.jsonl" >"$history" # an editor took the last line's en
 run history "$history" --append "$tmp/waste.json" --commit c4 --time 2027-01-31T12:04:00Z
 check a_whole_line_without_end_is_kept cmp -s <(head -n 3 "$history") "$tmp/outcomes.jsonl"
 
-bad() { # NAME REGEX: reading it and adding to it are refused, and it stays as it is
+bad() { # NAME REGEX: reading it and adding to it fail, and the file does not change
     local sum
     sum=$(sha256sum <"$history")
     refuses "$1" 2 "$2" history "$history"
@@ -236,13 +236,13 @@ bad() { # NAME REGEX: reading it and adding to it are refused, and it stays as i
     check "$1_stays" [ "$(sha256sum <"$history")" = "$sum" ]
 }
 { head -n 1 "$tmp/whole.jsonl" && echo '<<<<<<< HEAD' && tail -n 1 "$tmp/whole.jsonl"; } >"$history"
-bad a_merge_mark_is_told 'torn.jsonl:2: the mark of a merge'
+bad a_merge_mark_is_told 'torn.jsonl:2: a conflict marker of an unfinished merge'
 { head -n 1 "$tmp/whole.jsonl" && echo nonsense && tail -n 1 "$tmp/whole.jsonl"; } >"$history"
-bad nonsense_is_told 'torn.jsonl:2: no JSON: '
+bad nonsense_is_told 'torn.jsonl:2: not JSON: '
 { head -n 1 "$tmp/whole.jsonl" && printf 'nonsense'; } >"$history"
-bad a_last_line_that_is_no_rest_is_told 'torn.jsonl:2: no JSON: '
+bad a_last_line_that_is_no_rest_is_told 'torn.jsonl:2: not JSON: '
 { cat "$tmp/whole.jsonl" && echo '{"schema": "other/1"}'; } >"$history"
-bad another_schema_is_told 'torn.jsonl:3: no line of a history: its schema is other/1'
+bad another_schema_is_told 'torn.jsonl:3: not a line of a history: its schema is other/1'
 sed '2s/"passed": true/"passed": 1/' "$tmp/outcomes.jsonl" >"$history"
 sed '3s/"passed": true/"passed": 1/' "$tmp/outcomes.jsonl" >"$history"
 bad a_bad_run_is_told 'torn.jsonl:3: run 1: "passed" is not true or false'
@@ -263,8 +263,8 @@ check several_at_once_are_whole grep -q 'over commits: 12\. Changes: 0 for' "$ou
 
 # ---- usage
 sed 's/"dirty": false/"dirty": true/' "$tmp/old.json" >"$tmp/dirty.json"
-refuses a_changed_tree_is_no_commit 2 'a tree with changes' history "$history" --append "$tmp/dirty.json"
-refuses no_time 2 'is no time; write' history "$history" --append "$tmp/old.json" --commit x --time yesterday
+refuses a_changed_tree_is_no_commit 2 'a tree with uncommitted changes' history "$history" --append "$tmp/dirty.json"
+refuses no_time 2 'is not a time; write' history "$history" --append "$tmp/old.json" --commit x --time yesterday
 refuses no_results 2 'cannot be read' history "$history" --append "$tmp/none.json"
 refuses no_file 2 'none.jsonl: cannot be read' history "$tmp/none.jsonl"
 refuses a_name_is_needed 2 'name its file' history
@@ -275,7 +275,7 @@ refuses alpha_is_a_chance 2 'alpha is "2"; it is a number above 0, at most 0.5' 
 refuses panels_are_few 2 'panels is "25"; it is a whole number, at most 24' history "$history" --panels 25
 refuses today_is_a_date 2 'write a date' history "$history" --today tomorrow
 refuses last_is_a_number 2 'it is a whole number' history "$history" --last some
-# ---- a full disk: nothing is left, and what was there stays
+# ---- a full disk: no new file is left, and an old file does not change
 rm -rf "$tmp/full" && mkdir "$tmp/full"
 run_full history "$tmp/full/new.jsonl" --append "$tmp/old.json" --commit c1 --time 2027-01-31T12:00:00Z
 check a_full_disk_is_said [ "$status" = 2 -a "$(grep -c 'cannot be written: File too large' "$err")" = 1 ]

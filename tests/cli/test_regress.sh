@@ -1,7 +1,7 @@
 #!/bin/bash
-# The gate from end to end, over a policy in a shared object (planted.c): what is planted in its code is
-# caught, exact figures and counted instructions alike, and an unchanged one raises no alarm. Release
-# only: callgrind counts the instructions of a plain build. Nothing is timed.
+# `make regress` from end to end, with a policy in a shared object (planted.c): a regression planted in its
+# code is detected, in exact figures and in counts of instructions, and an unchanged policy raises no
+# alarm. Release only, because callgrind counts the instructions of a plain build. Nothing is timed.
 set -u
 # shellcheck source=tests/cli/lib.bash
 . "$(dirname "$0")/lib.bash"
@@ -14,15 +14,15 @@ make -s .build/release/bench/micro/instructions || exit 1
 counting=yes
 command -v valgrind >/dev/null || counting=no
 so=$tmp/planted.so
-plant() { # FLAGS...: the policy, under one name, as a change to a program would have it
+plant() { # FLAGS...: builds the policy, always under one name, as a change to a program would
     "${CC:-cc}" -std=c11 -O2 -D_GNU_SOURCE -shared -fPIC -I. "$@" tests/cli/planted.c -o "$so" || exit 1
 }
-# gate MODE: status in $status, the table in $out
+# gate MODE: its status is in $status, the table in $out
 gate() {
     ALL=1 REGRESS_WORK=$tmp/work BASELINE=$tmp/base POLICIES=$so bench/regress/regress.sh "$1" .build/release >"$out" 2>"$err"
     status=$?
 }
-# said NAME REGEX: a row of the table, which may stand on several lines
+# said NAME REGEX: a row of the table matches; it may be broken over several lines
 said() {
     awk '/^ / { printf " %s", $0; next } { printf "\n%s", $0 } END { print "" }' "$out" | tr -s ' ' | grep -qE -e "$2"
     verdict "$1" $?
@@ -54,7 +54,7 @@ gate regress
 check an_event_earlier_fails [ "$status" = 1 ]
 said an_event_earlier_is_told '^WORSE outcome DNF @ [0-9]+ .* ?DNF @ [0-9]+ .*fails earlier'
 
-# About 5 % more instructions, by as many turns of a loop as that takes.
+# About 5 % more instructions: the number of turns of a loop is computed from a first measurement.
 if [ $counting = yes ]; then
     count() { awk -F'"instructions": ' '/"measure": "none"/ { print $2 + 0 }' "$1"; }
     plant
@@ -76,7 +76,7 @@ else
     echo "skip regress_instructions: valgrind is not installed"
 fi
 
-# Two programs in turn: too few pairs for times, which is said; without times, figures and counts alone.
+# Two programs in turn: too few pairs for times is reported; without times, only figures and counts are compared.
 plant
 times() { # PAIRS
     PAIRS=$1 BASE_PROGRAM=.build/release/allocrig REGRESS_WORK=$tmp/work POLICIES=$so NOINSTRUCTIONS=${2:-1} bench/regress/regress.sh times .build/release >"$out" 2>"$err"
@@ -84,8 +84,8 @@ times() { # PAIRS
 }
 times 2
 check two_pairs_are_no_data [ "$status" = 0 ]
-said two_pairs_are_said '^NO-DATA .* 2 and 2 repetitions; at least 9 a side'
-check both_sides_were_measured [ "$(find "$tmp/work/times" -name '00[12].json' | wc -l)" = 4 ]
+said two_pairs_are_said '^NO-DATA .* 2 and 2 repetitions; each needs at least 9'
+check both_programs_were_measured [ "$(find "$tmp/work/times" -name '00[12].json' | wc -l)" = 4 ]
 times 0 0
 check without_times_nothing_is_missing grep -qE '^[0-9]{3,} figures SAME, 0 BETTER, 0 WORSE, 0 AMBIGUOUS, 0 NO-DATA' "$out"
 [ $counting = no ] || check counts_of_both_are_there [ -s "$tmp/work/times/old/instructions.json" -a -s "$tmp/work/times/new/instructions.json" ]
@@ -98,7 +98,7 @@ BASE=nothing gate regress
 refused no_commit_is_told_at_once 'BASE=nothing is no commit'
 check nothing_was_measured_then [ ! -s "$out" ]
 
-# On a card, with a stand-in for the driver: the same, without counts, and times that a baseline cannot give.
+# On a card, with a stand-in for the driver: the same without counts; times need two programs.
 stand_in=$PWD/.build/release/tests/cuda_stand_in
 if [ -e "$stand_in/libcuda.so.1" ]; then
     export LD_LIBRARY_PATH=$stand_in STAND_IN_REPORT=$tmp/left DEVICE=cuda
