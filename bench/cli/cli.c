@@ -33,8 +33,8 @@ enum ar_status cli_number(const char *name, const char *value, double most, doub
     *number = strtod(value, &end);
     if (end == value || *end || !(*number > 0 && *number <= most))
         return ar_error_set(error, AR_INVALID,
-                            "--%s is \"%.40s\"; it is a number above 0, at most %g", name, value,
-                            most);
+                            "--%s is \"%.40s\"; it must be a number above 0, at most %g", name,
+                            value, most);
     return AR_OK;
 }
 
@@ -46,7 +46,7 @@ const char *cli_option_name(const struct cli_page *page, int key)
     return "";
 }
 
-#define HELP_COLUMN 28 /* where the help of options begins */
+#define HELP_COLUMN 28 /* column of the help of options */
 
 static void print_option(const struct cli_option *option)
 {
@@ -70,7 +70,8 @@ static void print_page(const struct cli_page *page, const char *command)
             continue;
         snprintf(form, sizeof form, "%s allocrig %s %.*s",
                  begin == page->arguments ? "Usage:" : "or:", command, (int)(at - begin), begin);
-        fputs(begin == page->arguments ? "" : "   ", stdout); /* words are printed, not spaces */
+        fputs(begin == page->arguments ? "" : "   ",
+              stdout); /* sentence_wrap prints no leading spaces */
         sentence_wrap(stdout, form, begin == page->arguments ? 0 : 3, 10, SENTENCE_WIDTH);
         if (*at == '\0')
             break;
@@ -84,7 +85,7 @@ static void print_page(const struct cli_page *page, const char *command)
         else
             printf("\n%s\n", option->help);
     }
-    printf("%s  %-26s%s\n", page->options->key ? "" : "\n", "-h, --help", "print this page");
+    printf("%s  %-26s%s\n", page->options->key ? "" : "\n", "-h, --help", "print this help");
 }
 
 static enum ar_status unknown_long(const struct cli_page *page, const char *name,
@@ -117,18 +118,19 @@ static enum ar_status find_long(const struct cli_page *page, const char *name,
             return AR_OK;
     }
     if (count > 1)
-        return ar_error_set(error, AR_INVALID, "--%s may be several options; write it out", name);
+        return ar_error_set(error, AR_INVALID,
+                            "--%s is ambiguous; write the whole name of the option", name);
     return count ? AR_OK : unknown_long(page, name, error);
 }
 
-/* Where the reading stands. */
+/* The state of the parser. */
 struct cursor {
     const struct cli_page *page;
-    int argc, at; /* argv[at] is looked at */
+    int argc, at; /* argv[at] is read next */
     char **argv;
     cli_take *take;
     void *self;
-    struct cli_file *named; /* all values so far */
+    struct cli_file *named; /* all values read so far */
     size_t count;
 };
 
@@ -206,7 +208,7 @@ enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, cli
         print_page(page, argv[0]);
         return AR_OK;
     }
-    cursor.named = calloc((size_t)argc, sizeof *cursor.named); /* a word is one value at most */
+    cursor.named = calloc((size_t)argc, sizeof *cursor.named); /* a word has at most one value */
     if (!cursor.named)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the command line");
     for (; cursor.at < argc && !status; cursor.at++) {

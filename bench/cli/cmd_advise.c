@@ -1,4 +1,4 @@
-/* `advise`: which settings would let a recorded program run in less memory. */
+/* `advise`: finds settings that let a recorded program run in less memory. */
 #include "bench/cli/cmd_advise.h"
 
 #include <stdio.h>
@@ -32,20 +32,19 @@ enum option_key {
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {KEY_CAPACITY, "capacity", "BYTES",
-     "the card in question; default: the device's if named, the recorded limit or card"},
-    {KEY_LIMIT, "limit", "BYTES", "the same, as a limit that the program sets for itself"},
-    {KEY_BATCHES, "batches", "A,B", "two traces with these batch sizes: the largest batch"},
+     "capacity of the card; default: that of --device, or the recorded limit or card"},
+    {KEY_LIMIT, "limit", "BYTES", "the same, as a limit that the program sets itself"},
+    {KEY_BATCHES, "batches", "A,B", "two traces have these batch sizes: find the largest batch"},
     {KEY_WHAT_IF, "what-if", NULL,
-     "traces of programs under several settings: each predicted from the others"},
+     "predict each trace of a program from those under other settings"},
     {'d', "device", "DEVICE",
-     "a simulated one; default: sim; its capacity= or profile= is the card in question"},
+     "a simulated device; default: sim; capacity= or profile= describe the card"},
     {KEY_JSON, "json", "FILE", "the advice as JSON; - is standard output"},
     {KEY_FREES, "frees", "MODE",
-     "ordered, at-once or recorded; default: recorded if free requested and completed are apart, "
-     "else "
-     "ordered"},
-    {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
-    {KEY_SEED, "seed", "N", "of policies that draw"},
+     "ordered, at-once or recorded; default: recorded if the trace has separate free completions, "
+     "otherwise ordered"},
+    {KEY_HOST, "host", "MODE", "host time: none (default), recorded or open"},
+    {KEY_SEED, "seed", "N", "seed of policies that use random numbers"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
     {0},
 };
@@ -53,10 +52,10 @@ static const struct cli_option options[] = {
 static const struct cli_page page = {
     .arguments = "TRACE [TRACE..] [--capacity BYTES] [options]",
     .text =
-        "Says which settings would let a recorded program run in less memory: first whether the\n"
-        "recording is understood, then the settings of the framework that recorded it and their\n"
-        "pairs, ranked by the capacity that they need, then other policies. Several traces are\n"
-        "the ranks of one program, or with --batches two of its batch sizes.",
+        "Finds settings that let a recorded program run in less memory. It first checks that the\n"
+        "replay agrees with the recording. Then it ranks the settings of the recorded framework\n"
+        "and pairs of them by the capacity that they need, and other policies. Several traces\n"
+        "are the ranks of one program or, with --batches, two batch sizes of it.",
     .options = options,
 };
 
@@ -66,7 +65,7 @@ struct advise_arguments {
     struct suite suite;
     uint64_t capacity_bytes;
     bool as_limit;
-    bool card_named;     /* by the device: a profile and no capacity */
+    bool card_named;     /* the device has a profile and no capacity */
     uint64_t batches[2]; /* 0, 0: none */
     const char *json;
     bool what_if;
@@ -78,7 +77,8 @@ static enum ar_status take_batches(struct advise_arguments *self, const char *va
     char first[32];
     const char *comma = strchr(value, ',');
     if (!comma || (size_t)(comma - value) >= sizeof first)
-        return ar_error_set(error, AR_INVALID, "--batches %s: write two numbers: 8,16", value);
+        return ar_error_set(error, AR_INVALID, "--batches %s: write two numbers, such as 8,16",
+                            value);
     snprintf(first, sizeof first, "%.*s", (int)(comma - value), value);
     enum ar_status status = ar_count_parse(first, &self->batches[0], error);
     if (!status)
@@ -99,10 +99,10 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
     case KEY_CAPACITY:
     case KEY_LIMIT:
         if (self->capacity_bytes)
-            return ar_error_set(error, AR_INVALID, "give one --capacity or --limit");
+            return ar_error_set(error, AR_INVALID, "give --capacity or --limit once, and not both");
         status = ar_size_parse(value, &self->capacity_bytes, error);
         if (!status && !self->capacity_bytes)
-            status = ar_error_set(error, AR_INVALID, "a capacity of 0 bytes holds nothing");
+            status = ar_error_set(error, AR_INVALID, "a capacity of 0 bytes is not possible");
         self->as_limit = key == KEY_LIMIT;
         return status;
     case KEY_BATCHES:
@@ -118,7 +118,7 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
     }
 }
 
-/* All that was found: a page for each trace. */
+/* The results: a page for each trace. */
 struct advice {
     struct advise_page pages[PAGES_MOST];
     struct advise_result results[PAGES_MOST];
@@ -141,7 +141,7 @@ static enum ar_status open_trace(const char *path, struct trace_source **out,
                                    : workload_open(path, out, error);
 }
 
-/* Whose replays are counted. */
+/* The progress line of a trace. */
 struct trace_progress {
     struct progress *line;
     const char *name;
@@ -167,8 +167,7 @@ static enum ar_status advise_one(const struct advise_arguments *self, const stru
     if (status)
         return status;
     const struct trace_info *info = &advice->sources[at]->info;
-    /* If free requested and completed are apart, when blocks completed is the best that is
-     * known. */
+    /* Recorded completions of frees are used if there are any. */
     unsigned ways = replay_frees_choices(info, self->suite.frees, frees);
     struct trace_progress shown = {progress, info->name};
     const struct advise_config config = {
@@ -212,8 +211,7 @@ static enum ar_status advise_all(const struct advise_arguments *self, const stru
     return status;
 }
 
-/* What follows the pages where there are several: it is made first, since it may find the traces
- * unfit. */
+/* The table after several pages. It is made before they are printed, because it may fail. */
 static enum ar_status print_together(const struct advise_arguments *self,
                                      const struct advice *advice, FILE *stream,
                                      struct ar_error *error)
@@ -265,7 +263,7 @@ static enum ar_status report(const struct advise_arguments *self, const struct a
     return status;
 }
 
-/* What the device says of the card in question counts more than what was recorded. */
+/* Takes the capacity of the device; it has priority over the recorded one. */
 static enum ar_status take_device(struct advise_arguments *self, const struct ar_spec *device,
                                   struct ar_error *error)
 {
@@ -276,10 +274,9 @@ static enum ar_status take_device(struct advise_arguments *self, const struct ar
         if (strcmp(link->pairs[i].key, "capacity") != 0)
             continue;
         if (self->capacity_bytes)
-            return ar_error_set(
-                error, AR_INVALID,
-                "the capacity stands twice: give capacity= of the device, --capacity "
-                "or --limit");
+            return ar_error_set(error, AR_INVALID,
+                                "the capacity is given twice: give capacity= of the device, "
+                                "--capacity or --limit");
         enum ar_status status = ar_size_parse(link->pairs[i].value, &self->capacity_bytes, error);
         if (status)
             return status;
@@ -296,9 +293,11 @@ static enum ar_status advise(struct advise_arguments *self, struct ar_error *err
     if (self->suite.workloads.count == 0)
         return ar_error_set(error, AR_INVALID, "name a trace: advise TRACE");
     if (self->batches[0] && self->suite.workloads.count != 2)
-        return ar_error_set(error, AR_INVALID, "--batches goes with two traces");
+        return ar_error_set(error, AR_INVALID, "--batches needs two traces");
     if (self->what_if && (self->json || self->batches[0] || self->capacity_bytes))
-        return ar_error_set(error, AR_INVALID, "--what-if goes alone: capacities are recorded");
+        return ar_error_set(error, AR_INVALID,
+                            "--what-if takes the recorded capacities: leave --json, --batches, "
+                            "--capacity and --limit out");
     if (devices->count > 1)
         return ar_error_set(error, AR_INVALID, "give one device");
     enum ar_status status =
@@ -309,7 +308,7 @@ static enum ar_status advise(struct advise_arguments *self, struct ar_error *err
     if (!advice)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for the advice");
     else if (strcmp(device.links[0].name, "sim") != 0)
-        status = ar_error_set(error, AR_INVALID, "advise works on a simulated device: -d sim:..");
+        status = ar_error_set(error, AR_INVALID, "advise needs a simulated device: -d sim:..");
     else if (self->what_if)
         status = advise_whatif(&self->suite, &device, error);
     else
@@ -342,15 +341,15 @@ enum ar_status cmd_advise(int argc, char **argv, struct ar_error *error)
     return status;
 }
 
-/* ---- advise_whatif ---- */
+/* ---- --what-if ------------------------------------------------------------------------------ */
 
-/* "PROGRAM.SETTING" of a path; a file's name has 255 bytes at most (NAME_MAX). */
+/* "PROGRAM.SETTING" of a path; the name of a file has at most 255 bytes (NAME_MAX). */
 struct named {
     const char *path;
     char program[256], setting[256];
 };
 
-static void take_apart(const char *path, struct named *out)
+static void parse_name(const char *path, struct named *out)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
@@ -361,7 +360,7 @@ static void take_apart(const char *path, struct named *out)
     snprintf(out->setting, sizeof out->setting, "%.*s", (int)strcspn(setting, "."), setting);
 }
 
-/* The retries that the allocator counted, of the file beside the recording. */
+/* The retries that the allocator counted, from the .json file of the recording. */
 static enum ar_status find_retries(const char *path, struct whatif_line *line,
                                    struct ar_error *error)
 {
@@ -391,8 +390,7 @@ static enum ar_status predict(const struct suite *suite, const struct ar_spec *d
     if (!status)
         status = find_retries(to->path, &line, error);
     if (!status) {
-        /* If free requested and completed are apart, when blocks completed is the best that is
-         * known. */
+        /* Recorded completions of frees are used if there are any. */
         unsigned ways = replay_frees_choices(&source->info, suite->frees, frees);
         const struct advise_config config = {.source = source,
                                              .device = device,
@@ -424,8 +422,8 @@ enum ar_status advise_whatif(const struct suite *suite, const struct ar_spec *de
     for (size_t i = 0; i < traces->count && !status; i++)
         for (size_t j = 0; j < traces->count && !status; j++) {
             struct named from, to;
-            take_apart(traces->items[i], &from);
-            take_apart(traces->items[j], &to);
+            parse_name(traces->items[i], &from);
+            parse_name(traces->items[j], &to);
             if (!is_pair(&from, &to))
                 continue;
             if (pairs++ == 0)
@@ -433,8 +431,9 @@ enum ar_status advise_whatif(const struct suite *suite, const struct ar_spec *de
             status = predict(suite, device, &from, &to, error);
         }
     if (!status && !pairs)
-        status = ar_error_set(error, AR_INVALID,
-                              "no two of these are of one program: names must begin with the same "
-                              "PROGRAM, as PROGRAM.SETTING.csv.gz");
+        status =
+            ar_error_set(error, AR_INVALID,
+                         "no two traces are of one program: their names must begin with the same "
+                         "PROGRAM, as in PROGRAM.SETTING.csv.gz");
     return status;
 }

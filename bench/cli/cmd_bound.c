@@ -1,5 +1,5 @@
-/* `bound`: how little memory a workload could do with. Bounds that no policy beats, plans by
- * planners that know the whole workload, and a checker for plans. */
+/* `bound`: lower bounds on the memory of a workload, offline plans (made with knowledge of every
+ * lifetime), and a checker for plans. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,30 +30,27 @@ enum option_key {
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
-    {'w', "workload", "WORKLOAD", "the same as WORKLOAD alone"},
-    {KEY_GRANULE, "granule", "BYTES", "sizes and offsets are multiples of it; default: 1"},
-    {KEY_FREES, "frees", "MODE",
-     "blocks live until free requested (at-once, default), or as recorded"},
-    {KEY_PLAN, "plan", "FILE", "the lowest plan found: id,lower,upper,size,offset"},
-    {KEY_JSON, "json", "FILE", "the answers as JSON; - is standard output"},
+    {'w', "workload", "WORKLOAD", "the same as the argument WORKLOAD"},
+    {KEY_GRANULE, "granule", "BYTES", "round sizes and offsets up to multiples; default: 1"},
+    {KEY_FREES, "frees", "MODE", "blocks end when freed (at-once, default) or as recorded"},
+    {KEY_PLAN, "plan", "FILE", "write the lowest plan found: id,lower,upper,size,offset"},
+    {KEY_JSON, "json", "FILE", "write the results as JSON; - is standard output"},
     {CLI_HEADING, NULL, NULL, "Searching for the lowest plan:"},
-    {KEY_EXACT, "exact", NULL,
-     "search until a plan is proven to be the lowest, or until time is up"},
-    {KEY_SECONDS, "seconds", "N", "the time it may take; default: 60"},
-    {KEY_STEPS, "steps", "N", "steps it may take; then the answer is the same on every machine"},
+    {KEY_EXACT, "exact", NULL, "search until a plan is proven optimal or the time is over"},
+    {KEY_SECONDS, "seconds", "N", "time limit; default: 60"},
+    {KEY_STEPS, "steps", "N", "step limit, for the same result on every machine"},
     {CLI_HEADING, NULL, NULL, "Checking a plan:"},
-    {KEY_CHECK, "check", "FILE", "says what is wrong with a plan; exit status 1 if something is"},
-    {KEY_CAPACITY, "capacity", "BYTES", "no block of the plan may end beyond it"},
+    {KEY_CHECK, "check", "FILE", "check a plan; exit status 1 if it is wrong"},
+    {KEY_CAPACITY, "capacity", "BYTES", "no block of the plan may end above it"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "WORKLOAD [--exact [--seconds N]] [--plan FILE] [options]\n--check FILE WORKLOAD "
                  "[--capacity BYTES] [--granule BYTES]",
-    .text =
-        "Bounds on the memory that a workload needs: its live peak, which no policy beats, and\n"
-        "the same in pages; then one arena without a bound, first as the textbook fits fill\n"
-        "it, then by plans that know every lifetime beforehand.",
+    .text = "Prints bounds on the memory that a workload needs: the live peak, which no policy\n"
+            "beats, and the same in pages. Then it fills one arena without a limit: with best fit\n"
+            "and first fit, and with offline plans, which know every lifetime.",
     .options = options,
 };
 
@@ -62,7 +59,7 @@ struct bound_arguments {
     uint64_t capacity_bytes, granule_bytes;
     enum replay_frees frees;
     bool exact;
-    uint64_t seconds, steps; /* 0: not said */
+    uint64_t seconds, steps; /* 0: not given */
 };
 
 #define SECONDS_DEFAULT 60
@@ -90,8 +87,9 @@ static enum ar_status take_frees(const char *value, enum replay_frees *frees,
 static enum ar_status take_text(const char **place, const char *value, struct ar_error *error)
 {
     if (*place)
-        return ar_error_set(error, AR_INVALID, "\"%s\" and \"%s\": bound takes one of a kind",
-                            *place, value);
+        return ar_error_set(error, AR_INVALID,
+                            "\"%s\" and \"%s\": bound takes one value of each option", *place,
+                            value);
     *place = value;
     return AR_OK;
 }
@@ -302,7 +300,7 @@ static enum ar_status search(const struct bound_arguments *self, const struct bo
     uint64_t seconds = self->seconds ? self->seconds : SECONDS_DEFAULT;
     const struct packing_exact_options limits = {
         .steps_most = self->steps,
-        .stop = self->steps && !self->seconds ? NULL : is_over, /* steps alone: no clock */
+        .stop = self->steps && !self->seconds ? NULL : is_over, /* only steps: no clock */
         .argument = &clock,
     };
     clock_gettime(CLOCK_MONOTONIC, &clock.end);
@@ -360,7 +358,7 @@ static enum ar_status check(const struct bound_arguments *self, const struct bou
                         self->check, verdict.faults, verdict.faults == 1 ? "" : "s");
 }
 
-/* What a probe may reach: the recorded card's bytes, else those of the default device. */
+/* The limit of a probe: the capacity of the recorded card, or of the default device. */
 static enum ar_status find_card(const struct trace_info *info, uint64_t *card_bytes,
                                 struct ar_error *error)
 {
@@ -404,15 +402,15 @@ enum ar_status cmd_bound(int argc, char **argv, struct ar_error *error)
     if (status || help)
         return status;
     if (!self.workload)
-        return ar_error_set(error, AR_INVALID, "bound: no workload is named; write bound WORKLOAD");
+        return ar_error_set(error, AR_INVALID, "bound: no workload is given; write bound WORKLOAD");
     if (self.check && (self.plan || self.json))
-        return ar_error_set(error, AR_INVALID, "bound: --check makes neither --plan nor --json");
+        return ar_error_set(error, AR_INVALID, "bound: --check writes neither --plan nor --json");
     if (self.capacity_bytes && !self.check)
-        return ar_error_set(error, AR_INVALID, "bound: --capacity is for --check");
+        return ar_error_set(error, AR_INVALID, "bound: --capacity needs --check");
     if ((self.seconds || self.steps) && !self.exact)
-        return ar_error_set(error, AR_INVALID, "bound: --seconds and --steps are for --exact");
+        return ar_error_set(error, AR_INVALID, "bound: --seconds and --steps need --exact");
     if (self.exact && self.check)
         return ar_error_set(error, AR_INVALID,
-                            "bound: --check searches no plan: leave --exact out");
+                            "bound: --check does not search for a plan: leave --exact out");
     return answer(&self, error);
 }

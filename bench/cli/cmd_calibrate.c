@@ -1,5 +1,5 @@
-/* `calibrate`: measures what a card's driver calls cost, and writes it as a profile for the
- * simulated device; or makes one profile out of several that were measured before. */
+/* `calibrate`: measures the cost of driver calls on a card and writes a profile for the simulated
+ * device, or combines several profiles into their median. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,22 +20,23 @@ static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'o', "output", "FILE", "the profile to write; - is standard output"},
     {'d', "device", "DEVICE", "the device to measure; default: cuda"},
-    {KEY_NAME, "name", "NAME", "the profile's name; default: the file's, without its ending"},
-    {KEY_COLD, "cold", NULL, "each call finds the host's caches cold, as between much other work"},
-    {KEY_MEDIAN, "median", NULL, "measure nothing: each constant is the median of the PROFILEs"},
+    {KEY_NAME, "name", "NAME", "name of the profile; default: the file name without ending"},
+    {KEY_COLD, "cold", NULL, "clear the caches of the host before each call"},
+    {KEY_MEDIAN, "median", NULL, "measure nothing; write the median of the PROFILEs"},
     {KEY_HOST, "host-clock", "NS",
-     "with --median: for a host whose clock takes so long to read; default: the median of theirs"},
+     "with --median: for a host that reads its clock in NS; default: the median of the PROFILEs"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "-o FILE [-d DEVICE]\n--median PROFILE PROFILE.. -o FILE",
     .text =
-        "Measures what this card's driver calls cost, idle and busy, and what waits, in under two\n"
-        "minutes, and writes a profile that `-d sim:profile=FILE` reads. Nothing else should use\n"
-        "the card meanwhile. Of a simulated device it gives back the profile. With --median it\n"
-        "needs no card: it makes one profile out of several, measured on machines with one kind\n"
-        "of card, so that no single machine's host is taken for the card.",
+        "Measures the cost of the driver calls of this card, idle and busy, and which calls\n"
+        "wait, and writes a profile for `-d sim:profile=FILE`. It takes less than two minutes;\n"
+        "no other program should use the card meanwhile. Given a simulated device, it writes the\n"
+        "profile of that device. With --median it needs no card: it combines profiles that were\n"
+        "measured on several machines with one kind of card, so that the result does not depend\n"
+        "on one host.",
     .options = options,
 };
 
@@ -43,18 +44,19 @@ struct calibrate_arguments {
     const char *path, *device, *name;
     bool cold, median;
     double host_clock_ns;  /* 0: not given */
-    const char **profiles; /* that are read; owned */
+    const char **profiles; /* with --median; owned */
     size_t profile_count;
 };
 
-/* The clock of the host that the median shall be for. Profiles state it in picoseconds. */
+/* The host clock of the median. Profiles have it in picoseconds. */
 static enum ar_status take_host(const char *value, double *host_clock_ns, struct ar_error *error)
 {
     enum ar_status status = cli_number("host-clock", value, 1e6, host_clock_ns, error);
     if (status || *host_clock_ns >= 1e-3)
         return status;
     return ar_error_set(error, AR_INVALID,
-                        "--host-clock is \"%.40s\"; it is at least 0.001, a picosecond", value);
+                        "--host-clock is \"%.40s\"; it must be at least 0.001 (a picosecond)",
+                        value);
 }
 
 static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
@@ -77,49 +79,46 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
         return AR_OK;
     }
     if (*place)
-        return ar_error_set(
-            error, AR_INVALID,
-            "\"%s\" and \"%s\": calibrate measures one device once; give one of them", *place,
-            value);
+        return ar_error_set(error, AR_INVALID,
+                            "\"%s\" and \"%s\": calibrate takes one value of each option", *place,
+                            value);
     *place = value;
     return AR_OK;
 }
 
-/* What cannot be judged option by option. */
+/* Checks combinations of options. */
 static enum ar_status check_arguments(const struct calibrate_arguments *self,
                                       struct ar_error *error)
 {
     if (!self->median && self->profile_count)
-        return ar_error_set(
-            error, AR_INVALID,
-            "calibrate: \"%s\" belongs to no option; the file is given with -o, and "
-            "profiles that are read with --median",
-            self->profiles[0]);
+        return ar_error_set(error, AR_INVALID,
+                            "calibrate: \"%s\" belongs to no option; the output goes after -o, and "
+                            "profiles need --median",
+                            self->profiles[0]);
     if (self->median && (self->device || self->cold))
         return ar_error_set(
             error, AR_INVALID,
-            "calibrate: --median measures nothing, and --%s says how to measure; leave "
-            "one of them out",
+            "calibrate: --median measures nothing, so --%s has no effect; leave one of "
+            "them out",
             self->device ? "device" : "cold");
     if (self->host_clock_ns > 0 && !self->median)
-        return ar_error_set(error, AR_INVALID,
-                            "calibrate: --host-clock goes with --median; a calibration states its "
-                            "own host's clock");
+        return ar_error_set(
+            error, AR_INVALID,
+            "calibrate: --host-clock needs --median; a measurement uses the clock of "
+            "its host");
     if (self->median && self->profile_count < 2)
         return ar_error_set(
             error, AR_INVALID,
-            "calibrate: a median is of two or more profiles; write calibrate --median "
+            "calibrate: a median needs two or more profiles; write calibrate --median "
             "PROFILE PROFILE.. -o FILE");
     if (!self->path)
-        return ar_error_set(
-            error, AR_INVALID,
-            "calibrate: no file is named to write the profile to; write calibrate%s "
-            "-o FILE",
-            self->median ? " --median PROFILE PROFILE.." : "");
+        return ar_error_set(error, AR_INVALID,
+                            "calibrate: no output file is given; write calibrate%s -o FILE",
+                            self->median ? " --median PROFILE PROFILE.." : "");
     return AR_OK;
 }
 
-/* The name that was given, or the file's without folder and ending. */
+/* The given name, or the name of the file without folder and ending. */
 static enum ar_status name_profile(const struct calibrate_arguments *self, char *name,
                                    size_t name_bytes, struct ar_error *error)
 {
@@ -132,14 +131,16 @@ static enum ar_status name_profile(const struct calibrate_arguments *self, char 
     else if (!self->name && ending && ending != from)
         length = (size_t)(ending - from);
     if (length == 0 || length >= name_bytes)
-        return ar_error_set(error, AR_INVALID,
-                            "calibrate: a profile's name has 1 to 63 letters; give it with --name");
+        return ar_error_set(
+            error, AR_INVALID,
+            "calibrate: the name of a profile has 1 to 63 characters; give it with --name");
     for (size_t i = 0; i < length; i++)
         if (!isgraph((unsigned char)from[i]))
-            return ar_error_set(error, AR_INVALID,
-                                "calibrate: \"%.*s\" is no name for a profile: letters, digits and "
-                                "signs only; give one with --name",
-                                (int)length, from);
+            return ar_error_set(
+                error, AR_INVALID,
+                "calibrate: \"%.*s\" is not a valid name for a profile: use letters, digits "
+                "and punctuation only; give one with --name",
+                (int)length, from);
     memcpy(name, from, length);
     name[length] = '\0';
     return AR_OK;
@@ -167,7 +168,7 @@ static enum ar_status measure(struct ar_device *device, bool cold, struct enviro
     return status;
 }
 
-/* Measures, and writes the file. */
+/* Measures the device and writes the file. */
 static enum ar_status make(const struct calibrate_arguments *self, struct ar_device *device,
                            struct environment *environment, struct sim_profile *profile,
                            struct ar_error *error)
@@ -184,13 +185,13 @@ static enum ar_status make(const struct calibrate_arguments *self, struct ar_dev
     return output_commit(&file, error);
 }
 
-/* What the simulated device calls the file: a path, which a profile's name is not. */
+/* The prefix that makes a file name a path for the simulated device, not a built-in profile. */
 static const char *place_of(const char *path)
 {
     return strpbrk(path, "/.") ? "" : "./";
 }
 
-/* Says how well the new profile tells what the card does. */
+/* Prints how well the new profile predicts the card. */
 static enum ar_status verify(const char *path, struct ar_device *device,
                              const struct environment *environment, struct ar_error *error)
 {
@@ -214,19 +215,19 @@ static enum ar_status verify(const char *path, struct ar_device *device,
     return status ? status : check_print(&check, stdout, error);
 }
 
-/* Why there is none, up to what `run` would do about it, and what there is to do here. */
+/* Adds the advice for `calibrate` to the reason why there is no card. */
 static enum ar_status no_card(struct ar_error *error)
 {
     char why[sizeof error->text];
     memcpy(why, error->text, sizeof why);
     return ar_error_set(error, AR_MISSING,
-                        "calibrate: it measures a real card, and there is none that can be used: "
+                        "calibrate: it measures a real card, and there is no usable one: "
                         "%.*s; run it on the machine with the card and copy the profile here "
-                        "(-d sim:profile=FILE), or take one of those of `allocrig list devices`",
+                        "(-d sim:profile=FILE), or use one of `allocrig list devices`",
                         (int)(strcspn(why, ";") < 240 ? strcspn(why, ";") : 240), why);
 }
 
-/* Measures a device, and says how well that went. */
+/* Measures a device, then compares the profile with it. */
 static enum ar_status measure_device(const struct calibrate_arguments *self, const char *name,
                                      int argc, char **argv, struct ar_error *error)
 {
@@ -268,11 +269,10 @@ static enum ar_status write_median(const struct calibrate_arguments *self, const
     status = output_commit(&file, error);
     for (size_t i = 0; i < count && !status; i++)
         if (!calibrations[i].profile.host_clock_ps)
-            fprintf(
-                stderr,
-                "note: %s does not state its host's clock (host_clock_ps), so nothing was\n"
-                "  brought to one host: the figures are a mixture of fast hosts and slow ones\n",
-                calibrations[i].path);
+            fprintf(stderr,
+                    "note: %s does not have the clock of its host (host_clock_ps), so the figures\n"
+                    "  were not converted to one host: they mix fast and slow hosts\n",
+                    calibrations[i].path);
     if (!status && strcmp(self->path, "-") != 0)
         printf("wrote %s, the median of %zu calibrations\nuse it with -d sim:profile=%s%s\n",
                self->path, count, place_of(self->path), self->path);

@@ -1,6 +1,6 @@
-/* `capacity`: how much memory a workload needs under each policy. Passing is not monotone in
- * capacity, so two numbers are given: the lowest capacity that passes, and the lowest above
- * which all do. Ranked by the second. */
+/* `capacity`: the memory that a workload needs under each policy. Passing is not monotone in the
+ * capacity, so there are two figures: the lowest capacity that passes, and the lowest above which
+ * all pass. Policies are ranked by the second. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -37,15 +37,15 @@ static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'p', "policy", "SPEC", "a policy, NAME:key=value,...; `all`: every one"},
     {'w', "workload", "WORKLOAD", "a trace file, or a generator's NAME:key=value,..."},
-    {'d', "device", "DEVICE", "a simulated one; its capacity is what is looked for"},
-    {KEY_JSON, "json", "FILE", "the answers as JSON; - is standard output"},
+    {'d', "device", "DEVICE", "a simulated device without a capacity; default: sim"},
+    {KEY_JSON, "json", "FILE", "write the results as JSON; - is standard output"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
-    {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
-    {KEY_SEED, "seed", "N", "of policies that use one"},
+    {KEY_HOST, "host", "MODE", "host time: none (default), recorded or open"},
+    {KEY_SEED, "seed", "N", "seed of policies that use random numbers"},
     {KEY_REPLICATES, "replicates", "N",
      "repeat with N seeds of addresses=random and of generators"},
-    {KEY_DRAWS, "draws", "N", "the former name of --replicates, for one release"},
-    {KEY_CURVE, "curve", NULL, "also the slowdown at 1.00 to 2 times the live peak"},
+    {KEY_DRAWS, "draws", "N", "alias of --replicates, for one release"},
+    {KEY_CURVE, "curve", NULL, "also print the slowdown at 1 to 2 times the live peak"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
     {0},
 };
@@ -54,8 +54,9 @@ static const struct cli_page page = {
     .arguments = "-p SPEC [-p SPEC].. -w WORKLOAD [-w WORKLOAD].. [options]",
     .text =
         "Finds the capacities at which a workload passes, on a grid from its live peak to four\n"
-        "times that. A gap is a capacity above one that passes at which it fails again. Safe is\n"
-        "the lowest above which all pass; no flush and no retry, above which none does that.",
+        "times that. A gap is a range of capacities that fail although a smaller one passes.\n"
+        "Safe is the lowest capacity above which all pass; no flush and no retry are the lowest\n"
+        "above which no run flushes or retries.",
     .options = options,
 };
 
@@ -65,14 +66,14 @@ struct capacity_arguments {
     bool wants_curve;
 };
 
-/* One policy x workload with what was found. */
+/* The result of one policy and workload. */
 struct answer {
     const struct plan_policy *policy;
     const struct plan_workload *workload;
     enum replay_frees frees;
     uint64_t seed; /* of the replicate */
     struct capacity_result result;
-    char why[256]; /* the policy cannot begin on the device; "": it can */
+    char why[256]; /* the policy cannot start on the device; "": it can */
 };
 
 static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
@@ -81,7 +82,8 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
     switch (key) {
     case CLI_ARGUMENT:
         return ar_error_set(error, AR_INVALID,
-                            "\"%s\" stands alone; policies go after -p, workloads after -w", value);
+                            "\"%s\" belongs to no option; policies go after -p, workloads after -w",
+                            value);
     case 'p':
         return suite_add_policy(&self->suite, value, error);
     case 'w':
@@ -115,7 +117,7 @@ static int answer_place(const struct answer *answer)
     return answer->why[0] ? 3 : !ranked ? 2 : answer->result.safe_bytes ? 0 : 1;
 }
 
-/* Of one workload: by safe capacity, those that never pass next, then the unranked. */
+/* Within a workload: by safe capacity, then those that never pass, then the unranked. */
 static int compare_answers(const struct answer *a, const struct answer *b)
 {
     int difference = answer_place(a) - answer_place(b);
@@ -227,25 +229,25 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
     return status;
 }
 
-/* The safe capacities of the replicates of one policy: answers[0] to answers[replicates - 1], one
- * by one in `drawn`. That begins with NaN unless the policy is ranked and passes in all of them. */
-static struct statistic safe_of(const struct answer *answers, size_t replicates, double *drawn,
+/* Statistics of the safe capacity over the replicates of one policy, answers[0] to
+ * answers[replicates - 1]. `each` gets the capacities; each[0] is NaN unless the policy is ranked and
+ * passes in all replicates. */
+static struct statistic safe_of(const struct answer *answers, size_t replicates, double *each,
                                 double *values)
 {
     size_t count = 0;
     for (size_t i = 0; i < replicates; i++) {
-        drawn[i] = (double)answers[i].result.safe_bytes / (double)AR_MIB;
+        each[i] = (double)answers[i].result.safe_bytes / (double)AR_MIB;
         if (answer_place(&answers[i]) == 0)
-            values[count++] = drawn[i];
+            values[count++] = each[i];
     }
     if (count < replicates)
-        drawn[0] = NAN;
+        each[0] = NAN;
     return statistic_of(values, count);
 }
 
-/* Median and range of the safe capacity over the replicates; places by pairs of replicates
- * (statistics.h). The answers stand as the plan's runs do: the replicates of a policy beside each
- * other. */
+/* Prints median and range of the safe capacity over the replicates, ranked by pairs of replicates
+ * (statistics.h). The replicates of a policy follow each other in `answers`, as in the plan. */
 static enum ar_status print_replicates(const struct answer *answers, size_t count,
                                        size_t replicates, struct ar_error *error)
 {
@@ -257,18 +259,18 @@ static enum ar_status print_replicates(const struct answer *answers, size_t coun
     struct table *table = table_create(columns, sizeof columns / sizeof columns[0]);
     struct statistic *safe = calloc(count, sizeof *safe);
     double *values = calloc(count, sizeof *values);
-    double *drawn = calloc(count, sizeof *drawn);
+    double *each = calloc(count, sizeof *each);
     struct statistic_place *places = calloc(count, sizeof *places);
     enum ar_status status = AR_OK;
-    if (!table || !safe || !values || !drawn || !places)
+    if (!table || !safe || !values || !each || !places)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     for (size_t begin = 0; !status && begin < count;) {
         size_t rows = 0;
         for (size_t i = begin; i < count && answers[i].workload == answers[begin].workload &&
                                answers[i].frees == answers[begin].frees;
              i += replicates, rows++)
-            safe[rows] = safe_of(&answers[i], replicates, &drawn[rows * replicates], values);
-        statistic_places_paired(drawn, rows, replicates, values, places);
+            safe[rows] = safe_of(&answers[i], replicates, &each[rows * replicates], values);
+        statistic_places_paired(each, rows, replicates, values, places);
         table_heading(table, "%s: frees %s", answers[begin].workload->info.name,
                       replay_frees_name(answers[begin].frees));
         for (size_t i = 0; i < rows; i++) {
@@ -292,7 +294,7 @@ static enum ar_status print_replicates(const struct answer *answers, size_t coun
     table_close(table);
     free(safe);
     free(values);
-    free(drawn);
+    free(each);
     free(places);
     return status;
 }
@@ -331,11 +333,11 @@ static void write_answer(struct json_writer *json, const struct answer *answer)
     json_end_object(json);
 }
 
-/* ---- the curve ---- */
+/* ---- slowdown curve ------------------------------------------------------------------------- */
 
-/* What a policy costs where memory is short: the slowdown at a few capacities, in live peaks. */
+/* The slowdown at a few capacities near the live peak. */
 struct curve {
-    struct run_record *records; /* of the plan's runs; the points borrow from them */
+    struct run_record *records; /* of the runs of the plan; the points borrow from them */
     struct slowdown_curve slowdown;
 };
 
@@ -358,10 +360,10 @@ static enum ar_status print_curve(const struct slowdown_curve *curve, const stru
                                   struct ar_error *error)
 {
     if (curve->count == 0) {
-        puts("\nNo slowdown: no workload has a time that an allocator could lengthen.");
+        puts("\nNo slowdown: no workload has times that an allocator can lengthen.");
         return AR_OK;
     }
-    puts("\nSlowdown at a capacity of so many live peaks; DNF: did not finish.\n");
+    puts("\nSlowdown by capacity, in multiples of the live peak; DNF: did not finish.\n");
     return slowdown_table_print(curve, suite, SLOWDOWN_TIME, stdout, TABLE_TEXT, error);
 }
 
@@ -464,7 +466,7 @@ static enum ar_status plan_and_find(struct capacity_arguments *self, struct ar_e
     if (self->wants_curve && self->suite.replicates > 1)
         return ar_error_set(
             error, AR_INVALID,
-            "capacity: --curve is of one replicate; leave --replicates out, or use `run` with a "
+            "capacity: --curve is for one replicate; leave --replicates out, or use `run` with a "
             "suite that has [slowdown]");
     if (self->suite.policies.count == 0 || self->suite.workloads.count == 0)
         return ar_error_set(error, AR_INVALID,

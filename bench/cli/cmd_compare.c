@@ -1,4 +1,4 @@
-/* `compare`: a verdict per figure of two sides, exit 1 on a regression. */
+/* `compare`: a verdict for every figure of two result sets; exit status 1 on a regression. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,28 +19,27 @@ enum option_key {
 };
 
 static const struct cli_option options[] = {
-    {KEY_WAIVERS, "waivers", "FILE", "regressions that are accepted, each until a date"},
-    {KEY_TODAY, "today", "YYYY-MM-DD", "for the waivers; default: when NEW was made"},
-    {KEY_EFFECT, "effect", "PERCENT", "the least change of a time that counts; default 5"},
-    {KEY_ALPHA, "alpha", "P", "chance of any false alarm of times; default 0.05"},
-    {KEY_ALL, "all", NULL, "a row for every figure; default: one for those of one cause"},
-    {KEY_REQUIRE_ALL, "require-all", NULL, "exit 1 where a run of OLD is missing in NEW"},
-    {KEY_MARKDOWN, "markdown", "FILE", "the table, for a pull request"},
-    {KEY_JUNIT, "junit", "FILE", "the same as JUnit XML"},
-    {KEY_ANNOTATIONS, "annotations", NULL, "a line for each regression, as GitHub shows them"},
+    {KEY_WAIVERS, "waivers", "FILE", "accepted regressions, each until a date"},
+    {KEY_TODAY, "today", "YYYY-MM-DD", "date for the waivers; default: the date of NEW"},
+    {KEY_EFFECT, "effect", "PERCENT", "smallest change of a time that counts; default 5"},
+    {KEY_ALPHA, "alpha", "P", "probability of any false alarm of times; default 0.05"},
+    {KEY_ALL, "all", NULL, "a row for every figure; default: grouped by policy or figure"},
+    {KEY_REQUIRE_ALL, "require-all", NULL, "exit status 1 if a run of OLD is missing in NEW"},
+    {KEY_MARKDOWN, "markdown", "FILE", "write the table as Markdown"},
+    {KEY_JUNIT, "junit", "FILE", "write the rows as JUnit XML"},
+    {KEY_ANNOTATIONS, "annotations", NULL, "print GitHub annotations of regressions"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "OLD NEW [options]",
     .text =
-        "Holds the results NEW against OLD: files of `run --json` or of `make instructions`, or\n"
-        "folders of them. Each figure is SAME, BETTER, WORSE, AMBIGUOUS or NO-DATA; WORSE\n"
-        "without a waiver ends with status 1. A run of OLD that NEW does not have is NO-DATA and "
-        "is\n"
-        "counted in the last line; with --require-all it ends with status 1 too. Exact figures are "
-        "compared exactly, instructions\n"
-        "within 1 %, times by a rank test over at least 9 repetitions a side of one machine.",
+        "Compares the results NEW with OLD: files of `run --json` or of `make instructions`, or\n"
+        "folders of them. Each figure is SAME, BETTER, WORSE, AMBIGUOUS or NO-DATA. The exit\n"
+        "status is 1 if a figure is WORSE without a waiver. A run of OLD that NEW does not have\n"
+        "is NO-DATA and named in the last line; with --require-all the exit status is 1 too.\n"
+        "Exact figures are compared exactly, instructions within 1 %, and times with a rank test\n"
+        "over at least 9 repetitions in each result set, on one machine.",
     .options = options,
 };
 
@@ -89,7 +88,7 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
         break;
     }
     if (self->new)
-        return ar_error_set(error, AR_INVALID, "\"%s\" is one result too many", value);
+        return ar_error_set(error, AR_INVALID, "\"%s\" is one result set too many", value);
     *(self->old ? &self->new : &self->old) = value;
     return AR_OK;
 }
@@ -150,8 +149,7 @@ static enum ar_status compare(const struct arguments *self, const struct result_
     if (self->today || new->time)
         snprintf(today, sizeof today, "%.10s", self->today ? self->today : new->time);
     if (self->waivers && !waivers_is_date(today))
-        return ar_error_set(error, AR_INVALID,
-                            "compare: NEW does not say when it was made; add --today YYYY-MM-DD");
+        return ar_error_set(error, AR_INVALID, "compare: NEW has no date; add --today YYYY-MM-DD");
     if (self->waivers)
         status = waivers_read(&waivers, self->waivers, today, error);
     if (!status)
@@ -174,7 +172,7 @@ enum ar_status cmd_compare(int argc, char **argv, struct ar_error *error)
     if (status || help)
         return status;
     if (!self.new)
-        return ar_error_set(error, AR_INVALID, "compare: name two results: compare OLD NEW");
+        return ar_error_set(error, AR_INVALID, "compare: name two result sets: compare OLD NEW");
     status = result_set_read(&old, self.old, error);
     if (status)
         return status;

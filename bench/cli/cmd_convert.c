@@ -1,4 +1,4 @@
-/* `convert`: a trace in another format, a part of it, or several as one. */
+/* `convert`: converts, filters and merges traces. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,28 +26,28 @@ enum option_key {
 };
 
 static const struct cli_option options[] = {
-    {CLI_HEADING, NULL, NULL, "What to keep; without any of these, everything:"},
-    {KEY_STEPS, "steps", "A-B", "steps A to B, from 1; what is there at A comes first"},
-    {KEY_STREAMS, "streams", "N,N..", "blocks and events of these streams only"},
-    {KEY_DEVICE, "device", "N", "one GPU of a recording of several, with all that is said of it"},
-    {KEY_MIN_BYTES, "min-bytes", "SIZE", "blocks of at least so many bytes only"},
-    {KEY_EVENTS, "events", "LETTERS", "events of these kinds only, such as afk"},
+    {CLI_HEADING, NULL, NULL, "Filters (default: keep everything):"},
+    {KEY_STEPS, "steps", "A-B", "steps A to B, from 1; blocks that are live at A come first"},
+    {KEY_STREAMS, "streams", "N,N..", "only blocks and events of these streams"},
+    {KEY_DEVICE, "device", "N", "only this GPU of a recording of several, with its notes"},
+    {KEY_MIN_BYTES, "min-bytes", "SIZE", "only blocks of at least SIZE"},
+    {KEY_EVENTS, "events", "LETTERS", "only events of these kinds, such as afk"},
     {KEY_AT_ONCE, "at-once", NULL, "blocks are complete when they are freed"},
-    {CLI_HEADING, NULL, NULL, "And then:"},
-    {KEY_REPEAT, "repeat", "N", "so many times, one behind the other"},
-    {KEY_MERGE, "merge", "FILE", "another trace beside it; may be given again"},
+    {CLI_HEADING, NULL, NULL, "Options:"},
+    {KEY_REPEAT, "repeat", "N", "repeat the trace N times"},
+    {KEY_MERGE, "merge", "FILE", "merge another trace into it; may be given several times"},
     {KEY_FORMAT, "format", "FORMAT",
-     "of OUT, whatever its ending: text, binary, snapshot, rmm, minimalloc, oracle"},
+     "format of OUT, if not by its ending: text, binary, snapshot, rmm, minimalloc, oracle"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "IN OUT [options]",
     .text =
-        "Reads a trace of any known format (by its content) and writes it as text (.txt, .trace)\n"
-        "or binary (.bin), which hold the same, or for other programs: a PyTorch snapshot of a\n"
-        "recording (.pickle), RMM's log (.rmm.csv), MiniMalloc's lifetimes (.minimalloc.csv), or\n"
-        "requests and frees alone (.oracle.csv). With .zst behind it: compressed.",
+        "Reads a trace of any known format (detected by its content) and writes it as text\n"
+        "(.txt, .trace), as binary (.bin, with the same content), or for another program: a\n"
+        "PyTorch snapshot (.pickle), an RMM log (.rmm.csv), MiniMalloc lifetimes\n"
+        "(.minimalloc.csv), or only requests and frees (.oracle.csv). The ending .zst compresses.",
     .options = options,
 };
 
@@ -68,7 +68,7 @@ static enum ar_status take_path(struct convert_arguments *self, const char *path
     const char **place = self->in ? &self->out : &self->in;
     if (*place)
         return ar_error_set(error, AR_INVALID,
-                            "\"%s\" is one file too many; traces to join go after --merge", path);
+                            "\"%s\" is one file too many; traces to merge go after --merge", path);
     *place = path;
     return AR_OK;
 }
@@ -198,7 +198,7 @@ static enum ar_status merge(const struct convert_arguments *self, struct trace_s
     return status;
 }
 
-/* What is to be written: read, joined, cut. The caller closes it. */
+/* Reads, merges and filters the input. The caller closes it. */
 static enum ar_status open_source(const struct convert_arguments *self, struct trace_source **out,
                                   struct ar_error *error)
 {
@@ -233,7 +233,8 @@ enum ar_status cmd_convert(int argc, char **argv, struct ar_error *error)
     if (status || help)
         return status;
     if (!self.out)
-        return ar_error_set(error, AR_INVALID, "convert: name two files: convert IN OUT");
+        return ar_error_set(error, AR_INVALID,
+                            "convert: two files are needed; write convert IN OUT");
     self.filter.streams = self.streams;
     status = trace_output_choose(self.out, self.format, &format, error);
     if (!status)

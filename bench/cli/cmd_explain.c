@@ -1,4 +1,4 @@
-/* `explain`: why memory ran out. */
+/* `explain`: explains why a program ran out of memory. */
 #include "bench/cli/cmd_explain.h"
 
 #include <errno.h>
@@ -20,24 +20,24 @@ enum option_key { KEY_MESSAGE = CLI_KEYS, KEY_FREES, KEY_HOST, KEY_SEED, KEY_JOB
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'p', "policy", "SPEC", "a policy, NAME:key=value,..."},
-    {'d', "device", "DEVICE", "a simulated one, such as sim:capacity=24GiB; default: sim"},
+    {'d', "device", "DEVICE", "a simulated device, such as sim:capacity=24GiB; default: sim"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
-    {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
-    {KEY_SEED, "seed", "N", "of policies that draw"},
+    {KEY_HOST, "host", "MODE", "host time: none (default), recorded or open"},
+    {KEY_SEED, "seed", "N", "seed of policies that use random numbers"},
     {KEY_JOBS, "jobs", "N", "workers for the re-runs; default: one for each processor"},
-    {KEY_JSON, "json", "FILE", "the same as JSON; - is standard output"},
-    {KEY_MESSAGE, "message", "TEXT", "a message, a file that holds one, or - for standard input"},
+    {KEY_JSON, "json", "FILE", "write the explanation as JSON; - is standard output"},
+    {KEY_MESSAGE, "message", "TEXT", "a message, a file with one, or - for standard input"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "TRACE -p SPEC [-d DEVICE] [options]\n--message TEXT",
     .text =
-        "Says why memory ran out: in the run of a trace under a policy, with what lay where at\n"
-        "that moment and what would have helped. With --message: from the out-of-memory message\n"
-        "of PyTorch, TensorFlow, JAX, CuPy or RMM alone, by the first rule that holds: "
-        "impossible,\n"
-        "not-the-allocator, fragmentation, tenant, outside, fragmentation-possible, capacity.",
+        "Explains why the run of a trace under a policy ran out of memory, with the memory map\n"
+        "at that moment and the changes that would have helped. With --message, explains an\n"
+        "out-of-memory message of PyTorch, TensorFlow, JAX, CuPy or RMM. The cause is the first\n"
+        "that applies: impossible, not-the-allocator, fragmentation, tenant, outside,\n"
+        "fragmentation-possible, capacity.",
     .options = options,
 };
 
@@ -65,11 +65,11 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
     }
 }
 
-/* Where it is said: on standard output, in a file as JSON, or both. */
+/* The output: standard output, a JSON file, or both. */
 struct explain_output {
     bool page;
-    struct output_file file; /* not in use where no JSON is wanted */
-    struct json_writer json; /* without a stream: nothing was said yet */
+    struct output_file file; /* unused without --json */
+    struct json_writer json; /* without a stream until the first run */
 };
 
 static enum ar_status open_output(struct explain_output *self,
@@ -132,7 +132,7 @@ static enum ar_status explain_run_of(const struct plan *plan, const struct plan_
     return status;
 }
 
-/* One page for each way to free that the trace wants. */
+/* Prints a page for each free mode of the trace. */
 static enum ar_status explain_trace(const struct plan *plan, struct explain_output *output,
                                     struct ar_error *error)
 {
@@ -149,9 +149,8 @@ static enum ar_status explain_trace(const struct plan *plan, struct explain_outp
         status = ar_spec_parse(run->device_text, &device, error);
         if (!status) {
             if (strcmp(device.links[0].name, "cuda") == 0)
-                status =
-                    ar_error_set(error, AR_INVALID,
-                                 "explain works on a simulated device; write -d sim:capacity=..");
+                status = ar_error_set(error, AR_INVALID,
+                                      "explain needs a simulated device; write -d sim:capacity=..");
             else
                 status = explain_run_of(plan, run, source, &device, output, error);
             ar_spec_close(&device);
@@ -183,8 +182,9 @@ static enum ar_status explain(const struct explain_arguments *self, struct ar_er
 {
     struct explain_output output;
     if (self->message && (self->suite.workloads.count || self->suite.policies.count))
-        return ar_error_set(error, AR_INVALID,
-                            "explain: a message needs no trace and no policy; give one of both");
+        return ar_error_set(
+            error, AR_INVALID,
+            "explain: --message takes no trace and no policy; leave one of them out");
     enum ar_status status = open_output(&output, self, error);
     if (status)
         return status;
@@ -208,18 +208,17 @@ enum ar_status cmd_explain(int argc, char **argv, struct ar_error *error)
     return status;
 }
 
-/* How:
+/* ---- messages in files ----------------------------------------------------------------------
  *
- * 1. The file goes by in a window of WINDOW_BYTES, so memory is bounded, and lines may be of any
+ * 1. The file is read through a window of WINDOW_BYTES, so memory is bounded and lines may have any
  *    length.
- * 2. A message may be told over many lines, and needs its end: one that begins in the second half
- *    of the window, which the first half alone does not show, is read again when the window has
- *    moved on by half, less what a message may have before its first words.
- * 3. Where no window has a whole message, what the first one lacks is said. */
+ * 2. A message may have many lines, and its end is needed. A message that begins in the second half
+ *    of the window is read again after the window has moved on by half its size, less BEFORE_BYTES.
+ * 3. If no window has a complete message, the error names what the first one lacks. */
 
 #define WINDOW_BYTES ((size_t)8 << 20)
-#define FIRST_BYTES  ((size_t)1 << 16) /* of the window, which grows: most files are short */
-#define BEFORE_BYTES ((size_t)1 << 18) /* that a message may have before its first words */
+#define FIRST_BYTES  ((size_t)1 << 16) /* first size of the window; most files are short */
+#define BEFORE_BYTES ((size_t)1 << 18) /* most bytes of a message before its first words */
 
 struct window {
     FILE *file;
@@ -262,8 +261,8 @@ static void move_on(struct window *self, size_t bytes)
     self->bytes -= bytes;
 }
 
-/* Rule 2: `*whole` where the window holds a message, and more than half a window behind its
- * beginning. */
+/* Rule 2: sets `*whole` if the window has a message that begins in its first half, or the file has
+ * ended. */
 static enum ar_status read_window(const struct window *self, struct message *out, bool *whole,
                                   struct ar_error *error)
 {
@@ -278,7 +277,7 @@ static enum ar_status read_window(const struct window *self, struct message *out
 
 static enum ar_status read_all(struct window *self, struct message *out, struct ar_error *error)
 {
-    struct ar_error first = {""}; /* of what is wrong with them */
+    struct ar_error first = {""}; /* of the first incomplete message */
     bool incomplete = false, whole = false;
     for (;;) {
         enum ar_status status = fill(self, error);

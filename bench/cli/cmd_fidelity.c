@@ -1,5 +1,5 @@
-/* `fidelity`: a recording compared with the policy that imitates the recorded allocator: every
- * place, every segment, and the statistics that were recorded at the end. */
+/* `fidelity`: compares a recording with the policy that imitates the recorded allocator: the address
+ * of every block, every segment, and the final statistics. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,17 +19,18 @@ enum option_key { KEY_PLACEMENTS = CLI_KEYS };
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'p', "policy", "SPEC",
-     "default: the policy that answers to the recorder, with the recorded settings"},
-    {KEY_PLACEMENTS, "placements", "FILE", "where the policy put each block"},
+     "default: the policy that imitates the recorder, with the recorded settings"},
+    {KEY_PLACEMENTS, "placements", "FILE", "write the address of each block under the policy"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "TRACE [-p SPEC] [--placements FILE]",
-    .text = "Replays a recording under the policy that imitates the recorded allocator, and holds\n"
-            "every place, segment and final statistic against what was recorded; of a snapshot of\n"
-            "several devices each by itself. Exit status 0: all agree; 1: they do not, and the\n"
-            "first difference is named.",
+    .text =
+        "Replays a recording under the policy that imitates the recorded allocator, and compares\n"
+        "the address of every block, every segment and the final statistics with the\n"
+        "recording. The devices of a snapshot are compared separately. Exit status 0: all\n"
+        "agree; 1: they differ, and the first difference is printed.",
     .options = options,
 };
 
@@ -37,7 +38,7 @@ static const struct cli_page page = {
 
 struct fidelity_arguments {
     const char *trace, *policy, *placements;
-    char heading[24]; /* of one of several devices: before its name */
+    char heading[24]; /* of one of several devices, printed before its name */
 };
 
 static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
@@ -47,16 +48,17 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
                          : key == 'p'        ? &self->policy
                                              : &self->placements;
     if (*place)
-        return ar_error_set(error, AR_INVALID,
-                            "\"%s\" and \"%s\": fidelity takes one recording, policy and file each",
-                            *place, value);
+        return ar_error_set(
+            error, AR_INVALID,
+            "\"%s\" and \"%s\": fidelity takes one recording, one policy and one file", *place,
+            value);
     *place = value;
     return AR_OK;
 }
 
-/* The placements file, begun again with each replay. */
+/* The placements file; each replay starts it again. */
 struct placements {
-    const char *path; /* NULL: none is wanted */
+    const char *path; /* NULL: not requested */
     struct output_file file;
 };
 
@@ -95,8 +97,8 @@ static void print_line(const char *what, uint64_t met, uint64_t all)
 static void print_releases(const struct fidelity_result *result)
 {
     if (result->release_count) {
-        printf("\n  The recording frees memory where the policy would keep it: the program\n"
-               "  released its cache there, %zu time%s, before event%s\n   ",
+        printf("\n  The recording releases memory that the policy would keep, so the program\n"
+               "  released its cache: %zu time%s, before event%s\n   ",
                result->release_count, result->release_count == 1 ? "" : "s",
                result->release_count == 1 ? "" : "s");
         int column = 3;
@@ -114,11 +116,11 @@ static void print_releases(const struct fidelity_result *result)
         puts("");
     }
     if (result->refusals)
-        printf("\n  The device is taken to have refused memory before %" PRIu64 " request%s.\n",
+        printf("\n  The device is assumed to have refused memory before %" PRIu64 " request%s.\n",
                result->refusals, result->refusals == 1 ? "" : "s");
     if (result->unseen_releases)
-        printf("\n  The statistics know of %" PRIu64 " more release%s of the cache, which had "
-               "nothing to give\n  back and left no event.\n",
+        printf("\n  The statistics count %" PRIu64 " more release%s of the cache, which had "
+               "nothing to\n  release and left no event.\n",
                result->unseen_releases, result->unseen_releases == 1 ? "" : "s");
 }
 
@@ -132,8 +134,8 @@ static void print_start(const struct fidelity_result *result, const char *policy
            result->start_segments, plural, plural, result->start_blocks,
            result->start_blocks == 1 ? "" : "s");
     if (result->start == FIDELITY_ADOPTED)
-        puts("The policy took them over as they\n"
-             "  were; of statistics only present values are compared.");
+        puts("The policy took them over\n"
+             "  unchanged; of the statistics, only current values are compared.");
     else
         printf("The policy %.*s\n"
                "  cannot take them over: the blocks were requested first, in the order of their\n"
@@ -144,7 +146,7 @@ static void print_start(const struct fidelity_result *result, const char *policy
 static void print_figures(const struct fidelity_result *result)
 {
     size_t shown = 0, differ = result->figure_count - result->figures_met;
-    if (!differ || result->difference.found) /* all of them may be consequences then */
+    if (!differ || result->difference.found) /* then all of them may be consequences */
         return;
     printf("\n  %-36s %19s %19s\n", "statistic", "recorded", "policy");
     for (size_t i = 0; i < result->figure_count && shown < SHOWN_MOST; i++) {
@@ -175,7 +177,7 @@ static void print_result(const struct trace_info *info, const char *heading, con
                          const struct fidelity_result *result)
 {
     printf("%s%s, recorded with %s, against\n%s\n\n", heading, info->name,
-           info->recorder[0] ? info->recorder : "an allocator that it does not name", policy);
+           info->recorder[0] ? info->recorder : "an unnamed allocator", policy);
     print_line("requests and frees", result->rows_met, result->rows);
     print_line("segments made", result->made_met, result->made);
     print_line("segments given back", result->freed_met, result->freed);
@@ -193,8 +195,8 @@ static void print_result(const struct trace_info *info, const char *heading, con
     print_figures(result);
 }
 
-static enum ar_status hold(const struct fidelity_arguments *self, struct trace_source *source,
-                           const char *policy_text, struct ar_error *error)
+static enum ar_status compare(const struct fidelity_arguments *self, struct trace_source *source,
+                              const char *policy_text, struct ar_error *error)
 {
     struct placements placements = {.path = self->placements};
     const struct observer observer = {
@@ -235,24 +237,23 @@ static enum ar_status hold(const struct fidelity_arguments *self, struct trace_s
     return status;
 }
 
-static enum ar_status hold_source(const struct fidelity_arguments *self,
-                                  struct trace_source *source, struct ar_error *error)
+static enum ar_status compare_source(const struct fidelity_arguments *self,
+                                     struct trace_source *source, struct ar_error *error)
 {
     char policy[1024];
     if (self->policy)
-        return hold(self, source, self->policy, error);
+        return compare(self, source, self->policy, error);
     enum ar_status status = fidelity_default_spec(&source->info, policy, sizeof policy, error);
-    return status ? status : hold(self, source, policy, error);
+    return status ? status : compare(self, source, policy, error);
 }
 
 /* ---- recordings of several devices ------------------------------------------------------ */
 
 #define DEVICES_MOST 64
 
-/* Each device has an allocator of its own, which gives back what it holds itself and nothing else.
- * Which devices the trace tells of, as bits; 0 where its reader cannot take one of them with its
- * notes, or one is of a number too large. */
-static enum ar_status devices_told(struct trace_source *source, uint64_t *devices,
+/* Each device has an allocator of its own, so each is compared separately. Finds the devices of the
+ * trace as a bit set; 0 if its reader cannot select one device, or if a number is too large. */
+static enum ar_status find_devices(struct trace_source *source, uint64_t *devices,
                                    struct ar_error *error)
 {
     const struct format_reader *reader = NULL;
@@ -283,8 +284,8 @@ static enum ar_status devices_told(struct trace_source *source, uint64_t *device
     return status ? status : trace_rewind(source, error);
 }
 
-static enum ar_status hold_each(struct fidelity_arguments *self, uint64_t devices,
-                                struct ar_error *error)
+static enum ar_status compare_each(struct fidelity_arguments *self, uint64_t devices,
+                                   struct ar_error *error)
 {
     uint32_t count = 0, differ = 0;
     enum ar_status status = AR_OK;
@@ -296,7 +297,7 @@ static enum ar_status hold_each(struct fidelity_arguments *self, uint64_t device
                  count++ ? "\n" : "", i);
         status = trace_open_device(self->trace, i, &source, error);
         if (!status)
-            status = hold_source(self, source, error);
+            status = compare_source(self, source, error);
         differ += status == AR_NEGATIVE;
         trace_close(source);
     }
@@ -318,13 +319,13 @@ enum ar_status cmd_fidelity(int argc, char **argv, struct ar_error *error)
         return status;
     if (!self.trace)
         return ar_error_set(error, AR_INVALID,
-                            "fidelity: no recording is named; write fidelity TRACE");
+                            "fidelity: no recording is given; write fidelity TRACE");
     status = trace_open_recording(self.trace, &source, error);
     if (!status && !self.placements)
-        status = devices_told(source, &devices, error);
+        status = find_devices(source, &devices, error);
     bool has_several = (devices & (devices - 1)) != 0;
     if (!status && !has_several)
-        status = hold_source(&self, source, error);
+        status = compare_source(&self, source, error);
     trace_close(source);
-    return !status && has_several ? hold_each(&self, devices, error) : status;
+    return !status && has_several ? compare_each(&self, devices, error) : status;
 }

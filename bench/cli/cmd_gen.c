@@ -1,5 +1,5 @@
-/* `gen`: a workload made by rule, written to a trace file. One whose requests depend on where
- * the blocks went is played once under a policy, and what it asked for then is written. */
+/* `gen`: writes a synthetic workload to a trace file. An adaptive workload, whose requests depend on
+ * the addresses of its blocks, is run once under a policy, and its requests are recorded. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -14,16 +14,16 @@ static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'o', "output", "FILE", "the trace to write: .txt or .trace, .bin, each also with .zst"},
     {KEY_FORMAT, "format", "FORMAT",
-     "of it, whatever its ending: text, binary, rmm, minimalloc, oracle"},
-    {'p', "policy", "SPEC", "for adaptive workloads: the policy that they answer to"},
-    {'d', "device", "DEVICE", "and the device below it; default: sim"},
+     "format of FILE, if not by its ending: text, binary, rmm, minimalloc, oracle"},
+    {'p', "policy", "SPEC", "for adaptive workloads: the policy to run them under"},
+    {'d', "device", "DEVICE", "the device below the policy; default: sim"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "WORKLOAD -o FILE [-p SPEC]",
-    .text = "Makes a trace by rule. WORKLOAD is a generator's NAME:key=value,...; `allocrig list\n"
-            "workloads` names them.",
+    .text = "Writes a synthetic workload as a trace. WORKLOAD is a generator, NAME:key=value,...;\n"
+            "`allocrig list workloads` lists them.",
     .options = options,
 };
 
@@ -41,24 +41,22 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
                                              : &self->format;
     if (*place)
         return ar_error_set(error, AR_INVALID,
-                            "\"%s\" and \"%s\": gen makes one trace in one way; give one of them",
-                            *place, value);
+                            "\"%s\" and \"%s\": gen takes one value of each option", *place, value);
     *place = value;
     return AR_OK;
 }
 
-/* Whether the workload asks for a policy, and whether it has one. */
+/* Finds out if the workload is adaptive, which needs a policy. */
 static enum ar_status check_adaptive(const struct ar_spec *workload, const char *policy,
                                      bool *adaptive, struct ar_error *error)
 {
     const struct gen_ops *ops = gen_find(workload->links[workload->link_count - 1].name);
     *adaptive = ops && (ops->capabilities & GEN_ADAPTIVE);
     if (*adaptive && !policy)
-        return ar_error_set(
-            error, AR_INVALID,
-            "gen: what %s asks for depends on where its blocks went; add the policy "
-            "to play it under, such as -p first-fit",
-            ops->name);
+        return ar_error_set(error, AR_INVALID,
+                            "gen: the requests of %s depend on the addresses of its blocks; add a "
+                            "policy to run it under, such as -p first-fit",
+                            ops->name);
     if (ops && !*adaptive && policy)
         return ar_error_set(error, AR_INVALID,
                             "gen: %s is the same under every policy; leave -p out", ops->name);
@@ -115,8 +113,7 @@ enum ar_status cmd_gen(int argc, char **argv, struct ar_error *error)
         return status;
     if (!self.workload || !self.path)
         return ar_error_set(error, AR_INVALID, "gen: %s; write gen WORKLOAD -o FILE",
-                            self.workload ? "no file is named to write the trace to"
-                                          : "no workload is named");
+                            self.workload ? "no output file is given" : "no workload is given");
     status = trace_output_choose(self.path, self.format, &format, error);
     if (!status)
         status = ar_spec_parse(self.workload, &workload, error);

@@ -1,4 +1,4 @@
-/* `history`: adds results to a history, finds its changes, exit 1 on a regression. */
+/* `history`: adds results to a history and finds changes; exit status 1 on a regression. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,32 +28,32 @@ enum option_key {
 };
 
 static const struct cli_option options[] = {
-    {KEY_APPEND, "append", "RESULTS",
-     "first add a line: a file of `run --json` or a folder of them"},
-    {KEY_COMMIT, "commit", "NAME", "of these; default: the commit that the program was built of"},
-    {KEY_TIME, "time", "TIME", "of the commit, 2027-01-31T12:00:00Z; default: when measured"},
-    {KEY_LAST, "last", "N", "changes of the newest N commits count; default 10, 0: all"},
-    {KEY_POLICY, "policy", "PATTERN", "look only at these (* ? [..])"},
-    {KEY_WORKLOAD, "workload", "PATTERN", "the same"},
-    {KEY_METRIC, "metric", "PATTERN", "the same; `outcome` and `instructions` are figures too"},
-    {KEY_EFFECT, "effect", "PERCENT", "the least change of a time that counts; default 5"},
-    {KEY_ALPHA, "alpha", "P", "chance of any false alarm of times; default 0.001"},
-    {KEY_WAIVERS, "waivers", "FILE", "regressions that are accepted, each until a date"},
-    {KEY_TODAY, "today", "YYYY-MM-DD", "for the waivers; default: the newest commit's"},
-    {KEY_ALL, "all", NULL, "a row for every figure that changed"},
-    {KEY_MARKDOWN, "markdown", "FILE", "the table, for a page"},
-    {KEY_JSON, "json", "FILE", "all changes, for programs"},
-    {KEY_CSV, "csv", "FILE", "data of the figure (plots/README.md)"},
-    {KEY_PANELS, "panels", "N", "series in it; default 6"},
-    {KEY_ANNOTATIONS, "annotations", NULL, "a line for each regression, as GitHub shows them"},
+    {KEY_APPEND, "append", "RESULTS", "first add a line for a file of `run --json` or a folder"},
+    {KEY_COMMIT, "commit", "NAME", "commit of RESULTS; default: the commit of the program"},
+    {KEY_TIME, "time", "TIME",
+     "time of the commit, such as 2027-01-31T12:00:00Z; default: when measured"},
+    {KEY_LAST, "last", "N", "only changes of the newest N commits count; default 10, 0: all"},
+    {KEY_POLICY, "policy", "PATTERN", "only these policies (* ? [..])"},
+    {KEY_WORKLOAD, "workload", "PATTERN", "only these workloads"},
+    {KEY_METRIC, "metric", "PATTERN", "only these metrics; also `outcome` and `instructions`"},
+    {KEY_EFFECT, "effect", "PERCENT", "smallest change of a time that counts; default 5"},
+    {KEY_ALPHA, "alpha", "P", "probability of any false alarm of times; default 0.001"},
+    {KEY_WAIVERS, "waivers", "FILE", "accepted regressions, each until a date"},
+    {KEY_TODAY, "today", "YYYY-MM-DD", "date for the waivers; default: that of the newest commit"},
+    {KEY_ALL, "all", NULL, "a row for every figure; default: grouped by policy or figure"},
+    {KEY_MARKDOWN, "markdown", "FILE", "write the table as Markdown"},
+    {KEY_JSON, "json", "FILE", "write all changes as JSON"},
+    {KEY_CSV, "csv", "FILE", "write the data of the figure (plots/README.md)"},
+    {KEY_PANELS, "panels", "N", "series in the figure; default 6"},
+    {KEY_ANNOTATIONS, "annotations", NULL, "print GitHub annotations of regressions"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "FILE [options]",
-    .text = "Finds where the results of a project changed: FILE has one line a commit. Exact\n"
-            "figures change where they differ, instructions where they drift by 1 %, times\n"
-            "where rank tests say so. Ends with status 1 where a change for the worse is among\n"
+    .text = "Finds the commits at which the results of a project changed. FILE has one line for\n"
+            "each commit. Exact figures change at any difference, instructions at 1 %, times if\n"
+            "rank tests are significant. The exit status is 1 if a change for the worse is in\n"
             "the newest commits, still stands and has no waiver.",
     .options = options,
 };
@@ -73,13 +73,13 @@ static enum ar_status whole_of(const char *key, const char *value, unsigned long
     unsigned long number = strtoul(value, &end, 10);
     if (value[0] < '0' || value[0] > '9' || *end || number > most)
         return ar_error_set(error, AR_INVALID,
-                            "--%s is \"%.40s\"; it is a whole number, at most %lu", key, value,
+                            "--%s is \"%.40s\"; it must be a whole number, at most %lu", key, value,
                             most);
     *whole = number;
     return AR_OK;
 }
 
-/* Where the text of an option goes; NULL: it is none of these. */
+/* The field of an option with a text; NULL for other options. */
 static const char **text_of(struct arguments *self, int key)
 {
     switch (key) {
@@ -150,7 +150,8 @@ static enum ar_status append(const struct arguments *self, struct ar_error *erro
         return status;
     status = history_append(self->file, &results, &self->stamp, &added, error);
     if (!status && added.cut_bytes)
-        printf("Cut off a last line that a write had not ended (%zu bytes).\n", added.cut_bytes);
+        printf("Removed an incomplete last line of an interrupted write (%zu bytes).\n",
+               added.cut_bytes);
     if (!status)
         printf("%s\n", added.added ? "Added a line for these results."
                                    : "These results have a line already; none was added.");
@@ -244,10 +245,10 @@ enum ar_status cmd_history(int argc, char **argv, struct ar_error *error)
     if (status || help)
         return status;
     if (!self.file)
-        return ar_error_set(error, AR_INVALID, "history: name its file: history FILE");
+        return ar_error_set(error, AR_INVALID, "history: no file is given; write history FILE");
     if (!self.append && (self.stamp.commit || self.stamp.time))
         return ar_error_set(error, AR_INVALID,
-                            "history: --commit and --time are of results; add --append RESULTS");
+                            "history: --commit and --time describe results; add --append RESULTS");
     if (self.append)
         status = append(&self, error);
     if (status)

@@ -1,4 +1,4 @@
-/* `inspect`: what is in a trace, as a page for a reader. */
+/* `inspect`: describes a trace. */
 #include <stdio.h>
 
 #include "bench/cli/cli.h"
@@ -10,9 +10,9 @@ static const struct cli_option options[] = {{0}};
 static const struct cli_page page = {
     .arguments = "FILE",
     .text =
-        "Describes a trace: where it comes from, its events, sizes, lifetimes, streams, steps.\n"
-        "A generator's NAME:key=value,... is described too, unless it is adaptive. Of another\n"
-        "program's file it says what the reader found, left out and guessed.",
+        "Describes a trace: its origin, events, sizes, lifetimes, streams and steps. FILE can\n"
+        "also be a generator, NAME:key=value,..., unless it is adaptive. For a file of another\n"
+        "program it also prints what the reader found, left out and guessed.",
     .options = options,
 };
 
@@ -36,14 +36,14 @@ enum ar_status cmd_inspect(int argc, char **argv, struct ar_error *error)
     if (status || help)
         return status;
     if (!path)
-        return ar_error_set(error, AR_INVALID, "inspect: name a trace: inspect FILE");
+        return ar_error_set(error, AR_INVALID, "inspect: no trace is given; write inspect FILE");
     status = workload_open(path, &source, error);
     if (status)
         return status;
     if (source->ops->served) {
         trace_close(source);
         return ar_error_set(error, AR_INVALID,
-                            "inspect: what %s asks for depends on the policy; write it to a file "
+                            "inspect: the requests of %s depend on the policy; write it to a file "
                             "first: gen %s -p POLICY -o FILE",
                             path, path);
     }

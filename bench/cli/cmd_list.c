@@ -1,5 +1,5 @@
-/* `list`: what there is, from the tables that the program itself works by. Devices and metrics are
- * here, the longer lists in files of their own (list.h). */
+/* `list`: lists policies, decorators, workloads, recordings, devices, metrics and formats, from the
+ * tables that the program itself uses. */
 #include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,22 +23,22 @@ enum { KEY_NAMES = CLI_KEYS };
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
-    {KEY_NAMES, "names", NULL, "the names of that kind alone, one a line, as scripts read them"},
+    {KEY_NAMES, "names", NULL, "only the names, one in each line, for scripts"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "[policies|workloads|devices|metrics|formats] [NAME]\n"
                  "policies|decorators|workloads|recordings|devices|metrics|formats --names",
-    .text = "Shows what there is; with a NAME, all about that one. Policies come with the "
-            "decorators that may be written before them, workloads with the recordings in "
-            "workloads/data; both are also kinds of their own.",
+    .text = "Lists the names of a kind; with a NAME, describes that one. The list of policies "
+            "includes decorators, which are written before a policy; the list of workloads "
+            "includes the recordings in workloads/data.",
     .options = options,
 };
 
 /* ---- devices, metrics ------------------------------------------------------------------ */
 
-/* The cards that the simulated device knows by name. */
+/* The built-in profiles of the simulated device. */
 static enum ar_status print_profiles(struct ar_error *error)
 {
     const char *names[SIM_PROFILES_MOST];
@@ -134,8 +134,8 @@ typedef enum ar_status list_kind(const char *name, struct ar_error *error);
 struct kind {
     const char *name;
     list_kind *list;
-    list_name_at *at; /* NULL: the recordings, which are looked for in their folder */
-    bool is_part;     /* shown with the kind above it where all are */
+    list_name_at *at; /* NULL: recordings, which are found in their folder */
+    bool is_part;     /* the list of the kind above includes it */
 };
 
 static const struct kind kinds[] = {
@@ -185,8 +185,8 @@ static const char *kind_name(size_t index)
     return index < KIND_COUNT ? kinds[index].name : NULL;
 }
 
-/* For scripts: nothing but names, each a word that other commands take, and each once: a format
- * that is read and written has two lines in the list. */
+/* Prints only names, as other commands take them, each once: a format that is read and written has
+ * two lines in the list. */
 static enum ar_status print_names(const struct kind *kind, struct ar_error *error)
 {
     if (!kind->at)
@@ -211,7 +211,7 @@ enum ar_status cmd_list(int argc, char **argv, struct ar_error *error)
     if (self.names && (!self.kind || self.name))
         return ar_error_set(
             error, AR_INVALID,
-            "list: --names goes with one kind alone: `allocrig list policies --names`");
+            "list: --names needs one kind and no name: `allocrig list policies --names`");
     if (!self.kind)
         return list_all(error);
     for (size_t i = 0; i < KIND_COUNT; i++)
@@ -220,7 +220,7 @@ enum ar_status cmd_list(int argc, char **argv, struct ar_error *error)
     return list_unknown("list of", self.kind, kind_name, error);
 }
 
-/* `list formats`: what is read and written, our own formats and those of other programs. */
+/* ---- formats ---------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *text;
@@ -232,21 +232,21 @@ static const struct {
     {"zstd", "each of them compressed, read; text and binary written with the ending .zst"},
     {"gzip", "each of them compressed, read"},
     {"json", "results: allocrig.result/1, described by results/schema.json, written"},
-    {"placements", "where each block of one run went, as CSV, written"},
+    {"placements", "the address of each block of one run, as CSV, written"},
     {"series", "the state after each event of one run, as CSV, written"},
-    {"stats", "one run's statistics in the words of the allocator, as JSON, written"},
-    {"calls", "each driver call of one run and what it cost, as CSV, written"},
+    {"stats", "the statistics of one run under the names of the allocator, as JSON, written"},
+    {"calls", "each driver call of one run with its cost, as CSV, written"},
     {"snapshot", "run --snapshot: one run as a PyTorch memory snapshot, written"},
     {"chrome", "run --chrome: one run over time for Perfetto and Chrome, as JSON, written"},
-    {"hdr", "run --hdr: latencies by percentile as HdrHistogram's text, written"},
+    {"hdr", "run --hdr: latencies by percentile, as HdrHistogram text, written"},
     {"latex", "run --latex: the tables for LaTeX with booktabs, written"},
     {"junit", "run --junit: each run as a test case, as JUnit XML, written"},
     {"openmetrics", "run --openmetrics: every figure as a gauge, as text, written"},
-    {"suite", "what to run, as INI, read; workloads/suites/default.ini explains every key"},
+    {"suite", "the runs of a suite, as INI, read; workloads/suites/default.ini explains every key"},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
 
-/* Those above, then the readers and the writers of other programs' files; false past the last. */
+/* The formats above, then the readers and writers of other formats; false past the last. */
 static bool format_at(size_t index, const char **name, const char **text)
 {
     const struct format_writer *writer;
@@ -298,7 +298,7 @@ enum ar_status list_formats(const char *name, struct ar_error *error)
     return list_unknown("format", name, list_format_name, error);
 }
 
-/* What the lists of `list` share: a table of names, a sentence in lines, an unknown name. */
+/* ---- shared by the lists ------------------------------------------------------------------ */
 
 #define TEXT_WIDTH 22u
 #define NAMES_MOST 128
@@ -338,15 +338,15 @@ void list_line(const char *format, ...)
     sentence_wrap(stdout, text, 0, 2, SENTENCE_WIDTH);
 }
 
-/* `list policies` and `list decorators`, from the registry of policies. */
+/* ---- policies, decorators --------------------------------------------------------------- */
 
 static const struct {
     enum ar_policy_capability bit;
     const char *text;
 } capabilities[] = {
-    {AR_POLICY_STREAM_ORDERED, "keeps a block from other streams until that is safe"},
+    {AR_POLICY_STREAM_ORDERED, "keeps a block from other streams until its reuse is safe"},
     {AR_POLICY_OPAQUE, "its inside cannot be seen: free block metrics are null"},
-    {AR_POLICY_OFFLINE, "sees the whole trace before the first request"},
+    {AR_POLICY_OFFLINE, "knows the whole trace before the first request"},
     {AR_POLICY_NEEDS_MAPPING, "needs virtual memory"},
     {AR_POLICY_WATCHES_FREE, "reports its free blocks: the unusable-free index is known"},
     {AR_POLICY_HONOURS_ALIGNMENT, "serves any power-of-two alignment"},
@@ -377,7 +377,7 @@ static enum ar_status show_decorator(const struct decorator_ops *ops, struct ar_
     return option_table_print(ops->options, error);
 }
 
-/* A policy from a shared object, named as -p names it. */
+/* A policy from a shared object, with the name that -p takes. */
 static enum ar_status show_object(const char *name, struct ar_error *error)
 {
     struct ar_spec spec;
@@ -430,7 +430,7 @@ enum ar_status list_decorators(const char *name, struct ar_error *error)
     return list_print(table, error);
 }
 
-/* A policy, or what may be written before one. */
+/* A policy or a decorator. */
 static const char *policy_word(size_t index)
 {
     size_t policies = 0;
@@ -468,8 +468,7 @@ enum ar_status list_policies(const char *name, struct ar_error *error)
     return list_print(table, error);
 }
 
-/* `list workloads` and `list recordings`: the generators, and the recordings that lie where the
- * program was started. */
+/* ---- workloads: generators, and recordings in the working folder ------------------------- */
 
 static enum ar_status show_workload(const struct gen_ops *ops, struct ar_error *error)
 {
@@ -477,11 +476,11 @@ static enum ar_status show_workload(const struct gen_ops *ops, struct ar_error *
     if (ops->page)
         list_line("Where its sizes come from: %s", ops->page);
     if (ops->capabilities & GEN_ADAPTIVE)
-        puts("Adaptive: its requests depend on what became of the earlier ones.");
+        puts("Adaptive: its requests depend on the results of earlier ones.");
     if (ops->capabilities & GEN_KNOWN_ANSWER)
-        puts("There is a known answer for it.");
+        puts("Its optimal result is known.");
     if (ops->capabilities & GEN_ADVERSARIAL)
-        puts("Made to hurt: it is not what programs do.");
+        puts("Adversarial: it is not typical of programs.");
     putchar('\n');
     return option_table_print(ops->options, error);
 }
@@ -493,7 +492,7 @@ static int is_recording(const struct dirent *entry)
     return strstr(entry->d_name, ".csv") != NULL && entry->d_name[0] != '.';
 }
 
-/* The settings that were recorded, from the file beside it. */
+/* The recorded settings, from the .json file of the recording. */
 static enum ar_status recording_row(struct table *table, const char *file, struct ar_error *error)
 {
     char path[512];
@@ -521,8 +520,8 @@ static bool is_named(const char *file, const char *name)
            (strncmp(name, RECORDINGS "/", folder) == 0 && strcmp(name + folder, file) == 0);
 }
 
-/* Of the recordings that lie where the program was started, all or the one of that name: rows of
- * the table or, where it is NULL, lines with their paths. None where there is no such folder. */
+/* Finds all recordings in the working folder, or the one with that name. Adds rows to the table or,
+ * if it is NULL, prints their paths. Without the folder there are none. */
 static enum ar_status each_recording(struct table *table, const char *name, size_t *count,
                                      struct ar_error *error)
 {
@@ -543,7 +542,7 @@ static enum ar_status each_recording(struct table *table, const char *name, size
     return status;
 }
 
-/* `before` is printed first where there are any. */
+/* Prints `before` first if there are any. */
 static enum ar_status print_recordings(const char *name, const char *before, size_t *count,
                                        struct ar_error *error)
 {

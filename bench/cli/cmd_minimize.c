@@ -1,4 +1,4 @@
-/* `minimize`: the smallest trace that still shows something, as text. */
+/* `minimize`: finds the smallest trace that still shows a condition, and writes it as text. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,21 +19,20 @@ static const struct cli_option options[] = {
     {KEY_UNTIL, "until", "COND", "fails, cause=CAUSE, METRIC>VALUE, differs(SPEC,SPEC)"},
     {'p', "policy", "SPEC", "the policy; differs(..) names its own"},
     {'d', "device", "DEVICE", "default: sim"},
-    {'o', "output", "FILE", "the trace, as text; .zst behind it compresses"},
+    {'o', "output", "FILE", "write the trace as text; the ending .zst compresses it"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
-    {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
-    {KEY_SEED, "seed", "N", "of policies that draw"},
+    {KEY_HOST, "host", "MODE", "host time: none (default), recorded or open"},
+    {KEY_SEED, "seed", "N", "seed of policies that use random numbers"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "TRACE --until COND [-p SPEC] [-d DEVICE] -o FILE",
     .text =
-        "Takes steps, blocks and events away from a trace, and makes sizes rounder, for as long "
-        "as\n"
-        "it still shows COND: a request fails (for CAUSE), an exact metric is above (or >= < <=)\n"
-        "VALUE, or two policies do not put all blocks at the same places. Without any one of the\n"
-        "blocks and events that are left it does not show it any more.",
+        "Removes steps, blocks and events from a trace, and rounds sizes, while the trace still\n"
+        "shows COND: a request fails (for CAUSE), an exact metric is above (or >= < <=) VALUE,\n"
+        "or two policies place a block at different addresses. The result is minimal: without\n"
+        "any one of its blocks or events it does not show COND.",
     .options = options,
 };
 
@@ -57,7 +56,7 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
         return ar_error_set(
             error, AR_INVALID,
             "\"%s\" and \"%s\": minimize takes one trace, condition, policy, device "
-            "and file each",
+            "and file",
             *place, value);
     *place = value;
     return AR_OK;
@@ -98,7 +97,7 @@ static enum ar_status run(const struct minimize_arguments *self, const struct co
     status = minimize(experiment, condition, &smallest, &result, error);
     if (!status && !result.shown)
         status = ar_error_set(error, AR_NEGATIVE,
-                              "minimize: the whole of %s does not show %s: nothing to minimize",
+                              "minimize: the whole trace %s does not show %s: nothing to minimize",
                               experiment->source->info.name, self->until);
     if (!status)
         status = report(self, smallest, &result, format, error);
@@ -107,7 +106,7 @@ static enum ar_status run(const struct minimize_arguments *self, const struct co
     return status;
 }
 
-/* With device and policy made ready. */
+/* Opens device and policy, and runs the search. */
 static enum ar_status prepare(const struct minimize_arguments *self,
                               const struct condition *condition,
                               const struct trace_output_choice *format, struct ar_error *error)
@@ -151,9 +150,9 @@ static enum ar_status check_and_run(const struct minimize_arguments *self, struc
 {
     struct trace_output_choice format;
     struct condition condition;
-    const char *lacks = !self->trace   ? "no trace is named"
+    const char *lacks = !self->trace   ? "no trace is given"
                         : !self->until ? "no condition is given"
-                        : !self->path  ? "no file is named to write the trace to"
+                        : !self->path  ? "no output file is given"
                                        : NULL;
     if (lacks)
         return ar_error_set(error, AR_INVALID,

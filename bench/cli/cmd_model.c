@@ -1,4 +1,4 @@
-/* `model`: how well the simulated device predicts a card, from runs that were made on both. */
+/* `model`: compares the simulated device with a card, from runs on both. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "bench/report/sentence.h"
 
 static const struct cli_option options[] = {
-    {'o', "output", "FILE", "the page, as Markdown; default: standard output"},
+    {'o', "output", "FILE", "write the page as Markdown; default: standard output"},
     {0},
 };
 
@@ -23,12 +23,12 @@ static const struct cli_option options[] = {
 static const struct cli_page page = {
     .arguments = "FOLDER [AGAIN..] [-o FILE]",
     .text =
-        "Holds modelled driver calls and step times against measured ones. Each folder in\n"
-        "FOLDER is one policy x workload and holds card.csv and sim.csv (run --csv), card.calls\n"
-        "and sim.calls (run --calls). bench/suite/model_cells.sh makes them on a card. AGAIN are\n"
-        "folders with repetitions of the runs on the card, of all or of some. Then medians\n"
-        "count, of two middle values their mean; of driver time it is the median of the runs'\n"
-        "own sums, and the page says how many runs each cell has.",
+        "Compares modelled driver calls and step times with measured ones. Each folder in FOLDER\n"
+        "is one policy and workload, with card.csv and sim.csv (run --csv), card.calls and\n"
+        "sim.calls (run --calls). bench/suite/model_cells.sh makes them on a card. AGAIN are\n"
+        "folders with repetitions of some or all runs on the card. The page then has medians\n"
+        "(the mean of two middle values; for driver time the median of the sums of the runs)\n"
+        "and the number of runs.",
     .options = options,
 };
 
@@ -51,7 +51,7 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
     return AR_OK;
 }
 
-/* Opens one file of a cell by one of the two readers. The page does not take its place. */
+/* Reads one file of a run: calls or results. The output must not be one of these files. */
 static enum ar_status read_one(const struct arguments *self, const char *folder, const char *cell,
                                const char *name, struct call_list *calls,
                                struct model_result *result, struct ar_error *error)
@@ -70,7 +70,7 @@ static enum ar_status read_one(const struct arguments *self, const char *folder,
     return status;
 }
 
-/* The runs on the card. A folder of repetitions need not have all of them. */
+/* The repetitions of a run on the card. A folder of repetitions need not have all runs. */
 struct measured {
     struct model_result results[REPETITIONS_MOST];
     struct call_list calls[REPETITIONS_MOST];
@@ -81,7 +81,7 @@ static bool is_there(const char *folder, const char *cell)
 {
     char *path = NULL;
     if (asprintf(&path, "%s/%s/card.csv", folder, cell) < 0)
-        return true; /* reading it says what is wrong */
+        return true; /* reading it reports the error */
     bool there = access(path, F_OK) == 0;
     free(path);
     return there;
@@ -101,11 +101,11 @@ static enum ar_status read_measured(const struct arguments *self, const char *na
                               NULL, error);
         if (!status && (strcmp(result->policy, out->results[0].policy) != 0 ||
                         strcmp(result->workload, out->results[0].workload) != 0))
-            status =
-                ar_error_set(error, AR_INVALID,
-                             "%s/%s: card.csv is of %s with %s, and no repetition of %s with %s",
-                             self->folders[i], name, result->workload, result->policy,
-                             out->results[0].workload, out->results[0].policy);
+            status = ar_error_set(
+                error, AR_INVALID,
+                "%s/%s: card.csv is of %s with %s, so it is not a repetition of %s with %s",
+                self->folders[i], name, result->workload, result->policy, out->results[0].workload,
+                out->results[0].policy);
     }
     return status ? status : model_repeat_results(out->results, out->count, error);
 }
@@ -176,7 +176,7 @@ static bool is_among(struct dirent **names, int count, const char *name)
     return false;
 }
 
-/* Says which runs of the folders of repetitions repeat nothing: they are on no page. */
+/* Names the runs in the folders of repetitions that are not in the first folder. */
 static enum ar_status tell_left_out(const struct arguments *self, struct dirent **cells,
                                     int cell_count, struct ar_error *error)
 {
@@ -216,7 +216,7 @@ static enum ar_status write_page(const struct arguments *self, const struct mode
     return output_commit(&output, error);
 }
 
-/* A folder named twice, however it is written, would be a run that repeats itself to the byte. */
+/* A folder given twice would count the same runs as repetitions. */
 static enum ar_status refuse_twice(const struct arguments *self, struct ar_error *error)
 {
     struct stat all[REPETITIONS_MOST];
@@ -228,8 +228,8 @@ static enum ar_status refuse_twice(const struct arguments *self, struct ar_error
             if (all[i].st_dev == all[j].st_dev && all[i].st_ino == all[j].st_ino)
                 return ar_error_set(
                     error, AR_INVALID,
-                    "model: %s and %s are one folder: its runs are no repetitions of "
-                    "themselves; name it once",
+                    "model: %s and %s are the same folder, so its runs are not repetitions; "
+                    "name it once",
                     self->folders[j], self->folders[i]);
     }
     return AR_OK;
@@ -248,7 +248,8 @@ static enum ar_status run(const struct arguments *self, struct ar_error *error)
     if (!cells)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the runs");
     else if (!count)
-        status = ar_error_set(error, AR_INVALID, "%s: holds no folder of a run", self->folders[0]);
+        status = ar_error_set(error, AR_INVALID, "%s: the folder has no folders of runs",
+                              self->folders[0]);
     for (int i = 0; i < count && !status; i++)
         status = read_cell(self, names[i]->d_name, &cells[i], error);
     if (!status)

@@ -1,5 +1,5 @@
-/* `record`: runs a program and writes what it asked of the GPU driver as a trace. Its report goes
- * to standard error, since standard output is the program's. */
+/* `record`: runs a program and writes its calls of the GPU driver as a trace. The report goes to
+ * standard error, because standard output belongs to the program. */
 #include "bench/cli/cmd_record.h"
 
 #include <dlfcn.h>
@@ -25,18 +25,19 @@ enum option_key { KEY_KERNELS = CLI_KEYS, KEY_FROM, KEY_FORMAT };
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'o', "output", "FILE", "the trace to write: .txt or .trace, .bin, each also with .zst"},
-    {KEY_KERNELS, "kernels", NULL, "kernels too, with the time that each took"},
-    {KEY_FROM, "from", "FOLDER", "no program: what an earlier recording left in FOLDER"},
-    {KEY_FORMAT, "format", "FORMAT", "text or binary, whatever the ending"},
+    {KEY_KERNELS, "kernels", NULL, "also record kernels with their times"},
+    {KEY_FROM, "from", "FOLDER", "run no program; read what an earlier recording left in FOLDER"},
+    {KEY_FORMAT, "format", "FORMAT", "text or binary; default: by the ending"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "-o FILE [--kernels] -- COMMAND [ARGUMENT..]\n-o FILE --from FOLDER",
-    .text = "Runs COMMAND, any program that uses CUDA, and writes what it and the processes it\n"
-            "starts asked of the driver: plain, stream-ordered and virtual memory, pinned host\n"
-            "memory, events and waits. Ends with COMMAND's own exit status; a program that fails\n"
-            "or is killed leaves its trace, too.",
+    .text =
+        "Runs COMMAND, any program that uses CUDA, and records the driver calls of it and of the\n"
+        "processes that it starts: plain, stream-ordered and virtual memory, pinned host\n"
+        "memory, events and waits. Returns the exit status of COMMAND. The trace is also\n"
+        "written if the program fails or is killed.",
     .options = options,
 };
 
@@ -59,13 +60,13 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
     const char **place = key == 'o' ? &self->path : key == KEY_FORMAT ? &self->format : &self->from;
     if (*place)
         return ar_error_set(error, AR_INVALID,
-                            "\"%s\" and \"%s\": record writes one trace; give one of them", *place,
+                            "\"%s\" and \"%s\": record takes one value of each option", *place,
                             value);
     *place = value;
     return AR_OK;
 }
 
-/* What comes before "--" is the recorder's, all behind it the command. */
+/* Words before "--" are options of `record`; the rest is the command. */
 static enum ar_status read_arguments(int argc, char **argv, struct record_arguments *self,
                                      bool *help, struct ar_error *error)
 {
@@ -78,14 +79,12 @@ static enum ar_status read_arguments(int argc, char **argv, struct record_argume
     if (status || *help)
         return status;
     if (!self->path)
-        return ar_error_set(
-            error, AR_INVALID,
-            "record: no file is named to write the trace to; write record -o FILE -- "
-            "COMMAND");
+        return ar_error_set(error, AR_INVALID,
+                            "record: no output file is given; write record -o FILE -- COMMAND");
     if (!self->command == !self->from)
         return ar_error_set(error, AR_INVALID,
                             self->command
-                                ? "record: --from reads what is there and runs no command; "
+                                ? "record: --from reads an earlier recording and runs no command; "
                                   "leave one of them out"
                                 : "record: no command is given; write record -o FILE -- "
                                   "COMMAND");
@@ -94,7 +93,7 @@ static enum ar_status read_arguments(int argc, char **argv, struct record_argume
 
 /* ---- report --------------------------------------------------------------------------------- */
 
-static void tell(uint64_t count, const char *what)
+static void print_count(uint64_t count, const char *what)
 {
     if (count)
         fprintf(stderr, "  %" PRIu64 " %s\n", count, what);
@@ -109,19 +108,23 @@ static void report(const char *path, const struct recording_counts *counts,
         fprintf(stderr, ", mean overhead %.0f ns",
                 (double)counts->cost_total_ns / (double)counts->cost_samples);
     fprintf(stderr, "\n");
-    tell(counts->processes > 1 ? counts->processes : 0, "processes, each a tenant");
-    tell(counts->pinned, "of the allocations are pinned memory of the host (space=pinned)");
-    tell(counts->managed, "are managed memory (tag=managed), which moves between host and card");
-    tell(counts->mappings, "are mappings of virtual memory (tag=mapped)");
-    tell(counts->kernels, "kernels");
-    tell(counts->untimed_kernels, "of them without a time (0): the program ended before it came");
-    tell(counts->unplaced_kernels, "kernels of launches that were not seen: left out");
-    tell(counts->failed_allocs, "allocations failed");
-    tell(counts->failed_frees, "frees failed");
-    tell(counts->unknown_frees, "frees of addresses that were not in use");
-    tell(counts->reused, "blocks that went with their context: freed where they are seen gone");
-    tell(counts->dropped_waits, "waits for events never recorded, or too many events: left out");
-    tell(counts->lost, "records found no room on the disk: they are missing");
+    print_count(counts->processes > 1 ? counts->processes : 0, "processes, each a tenant");
+    print_count(counts->pinned, "of the allocations are pinned memory of the host (space=pinned)");
+    print_count(counts->managed,
+                "are managed memory (tag=managed), which moves between host and card");
+    print_count(counts->mappings, "are mappings of virtual memory (tag=mapped)");
+    print_count(counts->kernels, "kernels");
+    print_count(counts->untimed_kernels,
+                "of them without a time (0): the program ended before it was known");
+    print_count(counts->unplaced_kernels, "kernels of launches that were not recorded: left out");
+    print_count(counts->failed_allocs, "allocations failed");
+    print_count(counts->failed_frees, "frees failed");
+    print_count(counts->unknown_frees, "frees of addresses that were not in use");
+    print_count(counts->reused,
+                "blocks were released with their context: freed when that was noticed");
+    print_count(counts->dropped_waits,
+                "waits for events never recorded, or too many events: left out");
+    print_count(counts->lost, "records are missing, because the disk was full");
     if (spools->unrecorded)
         sentence_say(stderr, "  %" PRIu32 " processes were not recorded: %s", spools->unrecorded,
                      spools->why);
@@ -141,8 +144,8 @@ static enum ar_status write_trace(const char *folder, const struct record_argume
         status = spools.unrecorded
                      ? ar_error_set(error, AR_MISSING, "nothing was recorded: %s", spools.why)
                      : ar_error_set(error, AR_MISSING,
-                                    "nothing was recorded: the program asked the CUDA driver for "
-                                    "nothing that is recorded");
+                                    "nothing was recorded: the program made no CUDA driver call "
+                                    "that is recorded");
     const char *name = self->command ? self->command[0] : "recording";
     const char *slash = strrchr(name, '/');
     if (!status)
@@ -156,14 +159,14 @@ static enum ar_status write_trace(const char *folder, const struct record_argume
     return status;
 }
 
-/* A folder beside the output, so that it has the room that the trace needs. */
+/* Makes a folder next to the output, on the same file system. */
 static enum ar_status make_folder(const char *path, char *folder, size_t room,
                                   struct ar_error *error)
 {
     char given[PATH_MAX];
     int used = snprintf(given, sizeof given, "%s.spool-XXXXXX", path);
     if (used < 0 || (size_t)used >= sizeof given || !mkdtemp(given))
-        return ar_error_set(error, AR_IO, "%s: no folder can be made beside it: %s", path,
+        return ar_error_set(error, AR_IO, "%s: no folder can be made next to it: %s", path,
                             strerror(errno));
     char *whole = realpath(given, NULL);
     if (!whole || strlen(whole) >= room) {
@@ -182,10 +185,11 @@ static enum ar_status finish(const char *folder, const struct record_arguments *
 {
     bool died = end->code != 0;
     enum ar_status status = write_trace(folder, self, format, died, error);
-    /* What cannot be written now may be later: only then the spools are worth keeping. */
+    /* After a failed write the spools are kept, because the trace may be written later. */
     if (status && status != AR_MISSING)
-        return ar_error_prefix(error, status,
-                               "what was recorded is in %s (record -o FILE --from it)", folder);
+        return ar_error_prefix(
+            error, status, "the recording is in %s (write it with record -o FILE --from FOLDER)",
+            folder);
     spools_remove(folder);
     if (!died)
         return status;
@@ -227,25 +231,25 @@ enum ar_status cmd_record(int argc, char **argv, struct ar_error *error)
     return finish(folder, &self, &format, &end, error);
 }
 
-/* Starting the recorded program and waiting for it.
+/* ---- the recorded program -------------------------------------------------------------------
  *
- * 1. The driver must be there and the library beside this program before anything is started.
- * 2. The child gets the library in CUDA's own variable; a pipe that closes with a successful exec
- *    tells why one failed.
- * 3. A signal from the terminal goes to the program as well as here; here it is waited out, so that
- *    the trace is written. One that was sent here only is passed on. */
+ * 1. The driver and the recording library must exist before the program is started.
+ * 2. The child gets the library in a variable of CUDA. A pipe, which a successful exec closes,
+ *    reports why an exec failed.
+ * 3. A signal from the terminal reaches the program too, so this process only waits for its end and
+ *    writes the trace. A signal that was sent to this process alone is passed on. */
 
 #define LIBRARY   "liballocrig_record.so"
 #define INJECTION "CUDA_INJECTION64_PATH"
 
-/* Beside the program, or where `make install` puts it. */
+/* Next to the program, or in the folder of `make install`. */
 static enum ar_status find_library(char *path, size_t room, struct ar_error *error)
 {
     static const char *const places[] = {"", "../lib/"};
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length <= 0)
-        return ar_error_set(error, AR_MISSING, "this program's own place is not known: %s",
+        return ar_error_set(error, AR_MISSING, "the path of this program is unknown: %s",
                             strerror(errno));
     self[length] = '\0';
     char *name = strrchr(self, '/');
@@ -258,9 +262,9 @@ static enum ar_status find_library(char *path, size_t room, struct ar_error *err
     }
     return ar_error_set(error, AR_MISSING,
                         LIBRARY
-                        " is not in %s: it is built where cuda.h and cupti.h of CUDA 12 or "
+                        " is not in %s: it is built if cuda.h and cupti.h of CUDA 12 or "
                         "later are found; install the CUDA toolkit (or set CUDA_HOME), then "
-                        "`make`",
+                        "run `make`",
                         self);
 }
 
@@ -268,24 +272,23 @@ static enum ar_status check_driver(struct ar_error *error)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
     if (!driver)
-        return ar_error_set(
-            error, AR_MISSING,
-            "there is no NVIDIA driver on this machine, so that no program can use a "
-            "card: %s",
-            dlerror());
+        return ar_error_set(error, AR_MISSING,
+                            "there is no NVIDIA driver on this machine, so no program can use a "
+                            "card: %s",
+                            dlerror());
     dlclose(driver);
     const char *other = getenv(INJECTION);
     if (other && *other)
         return ar_error_set(error, AR_INVALID,
                             INJECTION
-                            " is %s: another tool records, and the driver takes one; unset "
+                            " is %s: another tool records, and the driver allows only one; unset "
                             "it",
                             other);
     return AR_OK;
 }
 
-/* In the child. Returns where the command could not be executed. */
-static void become(const struct record_program *program, const char *library, int told)
+/* Runs in the child and does not return. */
+static void execute(const struct record_program *program, const char *library, int told)
 {
     signal(SIGINT, SIG_DFL);
     signal(SIGQUIT, SIG_DFL);
@@ -310,7 +313,7 @@ static void wait_for(pid_t child, const sigset_t *waited, struct record_end *end
             break;
         siginfo_t about;
         int got = sigwaitinfo(waited, &about);
-        /* The terminal tells the program itself; the kernel is the sender then. */
+        /* A signal of the terminal comes from the kernel and reaches the program too. */
         if (got > 0 && got != SIGCHLD && about.si_code <= 0)
             kill(child, got);
     }
@@ -331,14 +334,14 @@ static enum ar_status start_and_wait(const struct record_program *program, const
     sigaddset(&waited, SIGQUIT);
     sigaddset(&waited, SIGTERM);
     sigaddset(&waited, SIGHUP);
-    signal(SIGCHLD, SIG_DFL); /* ignored by who started us, children would leave no status */
+    signal(SIGCHLD, SIG_DFL); /* if it were ignored, children would leave no status */
     sigprocmask(SIG_BLOCK, &waited, &before);
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
         sigprocmask(SIG_SETMASK, &before, NULL);
         close(pipe_ends[0]);
-        become(program, library, pipe_ends[1]);
+        execute(program, library, pipe_ends[1]);
     }
     int fork_errno = errno;
     close(pipe_ends[1]);

@@ -5,7 +5,7 @@
 
 #include "allocators/base/status.h"
 
-/* A program run to its end with the recording library in it. */
+/* A program to run with the recording library. */
 struct record_program {
     char **command;     /* ends with NULL */
     const char *folder; /* of the spools; absolute */
@@ -17,8 +17,9 @@ struct record_end {
     int signal; /* that ended it, or 0 */
 };
 
-/* INVALID: there is no such command, or it cannot be executed. MISSING: there is no driver, or the
- * library is not beside this program. A folder from mkdtemp is left empty then. */
+/* Runs the program to its end. INVALID: the command does not exist or cannot be executed. MISSING:
+ * there is no driver, or the library is not next to this program. After an error the folder is
+ * empty. */
 enum ar_status record_program_run(const struct record_program *program, struct record_end *end,
                                   struct ar_error *error) AR_STATUS_CHECKED;
 

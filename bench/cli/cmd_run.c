@@ -1,5 +1,5 @@
-/* `run`: every policy x workload. From a suite file, or from the command line, whose options set
- * the same keys; options given beside a suite file win over it. */
+/* `run`: replays every workload under every policy, from a suite file or from options. The options
+ * set the keys of a suite and have priority over a suite file. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "bench/suite/suite_run.h"
 
 enum option_key {
-    KEY_FILE = CLI_KEYS, /* and one more for each enum suite_file */
+    KEY_FILE = CLI_KEYS, /* one key for each enum suite_file */
     KEY_OUTPUT = KEY_FILE + SUITE_FILE_COUNT,
     KEY_HDR_OF,
     KEY_CHROME_MOST,
@@ -37,58 +37,57 @@ static const struct cli_option options[] = {
     {'p', "policy", "SPEC", "a policy, NAME:key=value,...; `all`: every one"},
     {'w', "workload", "WORKLOAD", "a trace file, or a generator's NAME:key=value,..."},
     {'d', "device", "DEVICE",
-     "sim[:profile=h100,...], cuda[:...]; default: a card if there is one"},
-    {CLI_HEADING, NULL, NULL, "Files, each whole or not at all; - is standard output:"},
-    {KEY_FILE + SUITE_FILE_json, "json", "FILE", "every figure of every run; results/schema.json"},
+     "sim[:profile=h100,...], cuda[:...]; default: cuda if there is a card, otherwise sim"},
+    {CLI_HEADING, NULL, NULL, "Output files (- is standard output):"},
+    {KEY_FILE + SUITE_FILE_json, "json", "FILE", "every figure of every run (results/schema.json)"},
     {KEY_FILE + SUITE_FILE_csv, "csv", "FILE", "the same, a row for each run"},
     {KEY_FILE + SUITE_FILE_latex, "latex", "FILE", "the tables, for LaTeX with booktabs"},
     {KEY_FILE + SUITE_FILE_junit, "junit", "FILE", "each run as a test case, as JUnit XML"},
     {KEY_FILE + SUITE_FILE_openmetrics, "openmetrics", "FILE",
      "every figure as a gauge, as OpenMetrics text"},
-    {KEY_FILE + SUITE_FILE_placements, "placements", "FILE", "of one run: where each block went"},
+    {KEY_FILE + SUITE_FILE_placements, "placements", "FILE",
+     "of one run: the address of each block"},
     {KEY_FILE + SUITE_FILE_series, "series", "FILE", "of one run: the state after each event"},
     {KEY_FILE + SUITE_FILE_stats, "stats", "FILE",
-     "of one run: the allocator's own statistics, as JSON"},
-    {KEY_FILE + SUITE_FILE_calls, "calls", "FILE", "of one run: each driver call and what it cost"},
-    {KEY_FILE + SUITE_FILE_snapshot, "snapshot", "FILE",
-     "of one run: a PyTorch memory snapshot, for its viewer"},
+     "of one run: the statistics of the allocator, as JSON"},
+    {KEY_FILE + SUITE_FILE_calls, "calls", "FILE", "of one run: each driver call with its cost"},
+    {KEY_FILE + SUITE_FILE_snapshot, "snapshot", "FILE", "of one run: a PyTorch memory snapshot"},
     {KEY_FILE + SUITE_FILE_chrome, "chrome", "FILE",
      "bytes and driver calls over time, for Perfetto and Chrome"},
     {KEY_CHROME_MOST, "chrome-most", "N",
-     "of each run, values and driver calls in it; 0: all; default 100000"},
+     "most values and driver calls of each run in it; 0: all; default 100000"},
     {KEY_FILE + SUITE_FILE_hdr, "hdr", "FILE",
-     "of one run with --time: latencies by percentile, as HdrHistogram writes them"},
+     "of one run with --time: latencies by percentile, in HdrHistogram's format"},
     {KEY_HDR_OF, "hdr-of", "METRIC",
-     "alloc_ns (default), free_ns, alloc_total_ns or free_total_ns"},
-    {KEY_OUTPUT, "output", "FOLDER", "results, a summary and the data of the figures"},
-    {CLI_HEADING, NULL, NULL, "How:"},
+     "metric of --hdr: alloc_ns (default), free_ns, alloc_total_ns or free_total_ns"},
+    {KEY_OUTPUT, "output", "FOLDER", "write results, a summary and the data of the figures"},
+    {CLI_HEADING, NULL, NULL, "Options:"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
-    {KEY_HOST, "host", "MODE", "none (default), recorded or open: do host times pass"},
-    {KEY_METRICS, "metrics", "MODE", "exact (default): all; none: what costs nothing"},
-    {KEY_REPS, "reps", "N", "repetitions of each run; default: 6 on a card, else 1"},
-    {KEY_SEED, "seed", "N", "of policies that use one, and of the first replicate"},
+    {KEY_HOST, "host", "MODE", "host time: none (default), recorded or open"},
+    {KEY_METRICS, "metrics", "MODE", "exact (default): all; none: only those without a cost"},
+    {KEY_REPS, "reps", "N", "repetitions of each run; default: 6 on a card, otherwise 1"},
+    {KEY_SEED, "seed", "N", "seed of policies that use random numbers, and of the first replicate"},
     {KEY_REPLICATES, "replicates", "N",
      "repeat with N seeds of addresses=random and of generators"},
-    {KEY_DRAWS, "draws", "N", "the former name of --replicates, for one release"},
+    {KEY_DRAWS, "draws", "N", "alias of --replicates, for one release"},
     {KEY_AGAINST, "against", "SPEC",
-     "the policy with which pairs compare the others; default: the first"},
+     "policy that others are compared with in pairs; default: the first"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor; 1 on a card"},
-    {KEY_ISOLATE, "isolate", NULL, "each run in a process of its own, as on a card"},
-    {KEY_JOURNAL, "journal", "FILE",
-     "what is done so far: the same command goes on where it was ended"},
-    {KEY_TIMEOUT, "timeout", "SECONDS", "of a run in a process of its own; default 600"},
-    {KEY_TIME, "time", NULL, "measure host time of each call, in its own pass"},
-    {KEY_VERIFY, "verify", NULL, "fill and check the memory itself, on a real card"},
-    {KEY_ON_FAIL, "on-fail", "MODE", "go (default) or stop after a request that failed"},
-    {KEY_REQUIRE_PASS, "require-pass", NULL, "exit 1 where a run did not finish"},
-    {KEY_WIDE, "wide", NULL, "tables with all columns, wider than 80 letters; of LaTeX too"},
+    {KEY_ISOLATE, "isolate", NULL, "run each in its own process, as on a card"},
+    {KEY_JOURNAL, "journal", "FILE", "finished runs; the same command continues from it"},
+    {KEY_TIMEOUT, "timeout", "SECONDS", "time limit of a run in its own process; default 600"},
+    {KEY_TIME, "time", NULL, "measure the host time of each call, in a separate pass"},
+    {KEY_VERIFY, "verify", NULL, "fill and check the memory, on a real card"},
+    {KEY_ON_FAIL, "on-fail", "MODE", "go (default) or stop after a failed request"},
+    {KEY_REQUIRE_PASS, "require-pass", NULL, "exit status 1 if a run did not finish"},
+    {KEY_WIDE, "wide", NULL, "print tables with all columns, wider than 80 columns; also in LaTeX"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "-p SPEC [-p SPEC].. -w WORKLOAD [-w WORKLOAD].. [options]\nSUITE.ini [options]",
-    .text = "Replays every workload under every policy and prints a table, best policy first. The\n"
-            "figures are defined by `allocrig list metrics`.",
+    .text = "Replays every workload under every policy and prints a table, best policy first.\n"
+            "`allocrig list metrics` defines the figures.",
     .options = options,
 };
 
@@ -100,7 +99,7 @@ struct run_arguments {
     bool policies_given, workloads_given, devices_given;
 };
 
-/* The first pass: the suite file, over which the options are set afterwards. */
+/* The first pass finds the suite file; options replace its keys afterwards. */
 static enum ar_status find_suite(void *argument, int key, const char *value, struct ar_error *error)
 {
     struct run_arguments *self = argument;
@@ -127,7 +126,7 @@ static enum ar_status set_file(struct run_arguments *self, int key, const char *
     return AR_OK;
 }
 
-/* The first one given replaces what the suite file holds, further ones join it. */
+/* The first option replaces the list of the suite file; further ones are added to it. */
 static void begin_list(struct text_list *list, bool *given)
 {
     if (!*given)
@@ -183,14 +182,14 @@ static enum ar_status fill_in(struct run_arguments *self, struct ar_error *error
     if (self->suite.devices.count)
         return AR_OK;
     const char *device = plan_default_device(why, sizeof why);
-    if (why[0]) /* up to what to do about it: that was done */
+    if (why[0]) /* the reason without its advice */
         snprintf(self->suite.device_note, sizeof self->suite.device_note,
-                 "On the simulated device, since no card can be used: %.*s.",
+                 "On the simulated device, because no card can be used: %.*s.",
                  (int)(strcspn(why, ";") < 240 ? strcspn(why, ";") : 240), why);
     return text_list_add(&self->suite.devices, device, error);
 }
 
-/* Whether two paths name one file, as far as that shows before they exist. */
+/* True if two paths, which need not exist, name one file. */
 static bool same_path(const char *left, const char *right)
 {
     while (strncmp(left, "./", 2) == 0)
@@ -215,9 +214,10 @@ static enum ar_status check_files(const struct run_arguments *self, struct ar_er
                                 i + 1 < COUNT ? "file, or - for standard output" : "folder");
         for (size_t j = 0; j < i; j++)
             if (paths[j] && strcmp(paths[i], "-") != 0 && same_path(paths[i], paths[j]))
-                return ar_error_set(error, AR_INVALID,
-                                    "run: \"%s\" is named for two outputs; give each its own",
-                                    paths[i]);
+                return ar_error_set(
+                    error, AR_INVALID,
+                    "run: \"%s\" is named for two outputs; name another file for one of them",
+                    paths[i]);
     }
     return AR_OK;
 }

@@ -1,4 +1,4 @@
-/* `sweep`: a grid of cases over all cores, which goes on where it was interrupted. */
+/* `sweep`: runs every combination of a grid over all cores, and continues after an interruption. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,20 +8,20 @@
 enum option_key { KEY_JSON = CLI_KEYS, KEY_CSV, KEY_OUTPUT, KEY_JOURNAL, KEY_JOBS };
 
 static const struct cli_option options[] = {
-    {KEY_CSV, "csv", "FILE", "every figure of every case, a row for each"},
-    {KEY_JSON, "json", "FILE", "the same as JSON; results/schema.json"},
-    {KEY_OUTPUT, "output", "FOLDER", "results and a summary; default: output of the suite"},
+    {KEY_CSV, "csv", "FILE", "write every figure, a row for each run"},
+    {KEY_JSON, "json", "FILE", "write the results as JSON (results/schema.json)"},
+    {KEY_OUTPUT, "output", "FOLDER", "write results and a summary; default: output of the suite"},
     {KEY_JOBS, "jobs", "N", "workers; default: one for each processor"},
-    {KEY_JOURNAL, "journal", "FILE", "what is done so far; default: SUITE.ini.journal"},
+    {KEY_JOURNAL, "journal", "FILE", "finished runs, to continue from; default: SUITE.ini.journal"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "SUITE.ini [options]",
-    .text = "Runs every combination of a grid: a suite whose section [grid] has lists of values,\n"
-            "such as torch:max_split_size_mb = 32 64 128, or whose specs have, such as\n"
-            "gradient_tape:width=1024|2048|4096. A sweep that was interrupted goes on where it\n"
-            "stopped; its results are the same bytes.",
+    .text = "Runs every combination of a grid. A grid is a suite with lists of values in its\n"
+            "section [grid], such as torch:max_split_size_mb = 32 64 128, or in its specs, such\n"
+            "as gradient_tape:width=1024|2048|4096. An interrupted sweep continues with the same\n"
+            "command; its results are the same bytes.",
     .options = options,
 };
 
@@ -57,7 +57,7 @@ enum ar_status cmd_sweep(int argc, char **argv, struct ar_error *error)
     if (status || help)
         return status;
     if (!self.path)
-        return ar_error_set(error, AR_INVALID, "sweep: name a suite: sweep SUITE.ini");
+        return ar_error_set(error, AR_INVALID, "sweep: no suite is given; write sweep SUITE.ini");
     if (!self.files.journal && asprintf(&journal, "%s.journal", self.path) < 0)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for a name");
     if (journal)

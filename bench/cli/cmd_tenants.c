@@ -1,4 +1,4 @@
-/* `tenants`: several processes on one machine, on one virtual clock. */
+/* `tenants`: runs several processes on one machine with one virtual clock. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,29 +27,30 @@ enum option_key {
 
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
-    {'d', "device", "DEVICE", "cuda: real processes, on the driver's cards in their order"},
-    {KEY_TIMEOUT, "timeout", "SECONDS", "on a card: that a process may be silent (120)"},
-    {KEY_MODE, "mode", "barriered|free", "instead of the suite's"},
-    {KEY_REPLICATES, "replicates", "N", "mode free: so many interleavings, or trials on a card"},
-    {KEY_DRAWS, "draws", "N", "the former name of --replicates, for one release"},
-    {KEY_SEED, "seed", "N", "of the first of them"},
-    {KEY_ALONE, "no-alone", NULL, "do not run each process alone, too: no slowdown"},
-    {KEY_CSV, "csv", "FILE",
-     "a row for each replicate and process, on a card as it ends; -: standard output"},
-    {KEY_WIDE, "wide", NULL, "all columns of the table, which is wider than 80 letters then"},
-    {KEY_SERIES, "series", "FILE", "what each holds after each round, of the first replicate"},
+    {'d', "device", "DEVICE", "cuda: real processes on the cards of the driver, in order"},
+    {KEY_TIMEOUT, "timeout", "SECONDS",
+     "on a card: time without progress of a process; default 120"},
+    {KEY_MODE, "mode", "barriered|free", "replaces the mode of the suite"},
+    {KEY_REPLICATES, "replicates", "N", "mode free: number of interleavings or, on a card, trials"},
+    {KEY_DRAWS, "draws", "N", "alias of --replicates, for one release"},
+    {KEY_SEED, "seed", "N", "seed of the first replicate"},
+    {KEY_ALONE, "no-alone", NULL, "do not also run each process alone (no slowdown)"},
+    {KEY_CSV, "csv", "FILE", "write a row for each replicate and process; - is standard output"},
+    {KEY_WIDE, "wide", NULL, "print all columns; the table is then wider than 80 columns"},
+    {KEY_SERIES, "series", "FILE",
+     "write the memory of each process after each round of the first replicate"},
     {0},
 };
 
 static const struct cli_page page = {
     .arguments = "SUITE.ini [options]",
     .text =
-        "Runs several processes, each with its framework's settings or a policy, its workloads\n"
-        "and its context, on the cards of one simulated machine: who starts, who fails, who stood "
-        "in\n"
-        "the way, what comes back when one leaves. workloads/suites/tenants explains the files.\n"
-        "barriered: all step together, one outcome. free: many interleavings, their outcomes "
-        "counted.",
+        "Runs several processes, each with a policy or framework settings, workloads and a CUDA\n"
+        "context, on the cards of one simulated machine. Prints which processes start and fail,\n"
+        "which processes caused a failure, and the memory released when one ends. The files are\n"
+        "explained in workloads/suites/tenants. In the mode barriered all processes step\n"
+        "together, with one outcome; in the mode free many interleavings run, and the outcomes\n"
+        "are counted.",
     .options = options,
 };
 
@@ -59,12 +60,12 @@ struct tenants_arguments {
     bool replicates_given, seed_given, no_alone, mode_given, free, wide;
 };
 
-/* One command at work. */
+/* The state of one command. */
 struct job {
-    const struct tenants_arguments *asked;
+    const struct tenants_arguments *arguments;
     struct tenants_suite *suite;
     struct output_set files;
-    FILE *csv; /* NULL: not asked for */
+    FILE *csv; /* NULL: not requested */
     struct tenants_page page;
     struct tenant_result *results;
     struct tenant_result *alone;
@@ -78,10 +79,11 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
         self->device = strncmp(value, "cuda", 4) == 0 ? value : NULL;
         return self->device || !strcmp(value, "sim")
                    ? AR_OK
-                   : ar_error_set(error, AR_INVALID,
-                                  "-d %s: the suite's cards are simulated (sim); cuda takes the "
-                                  "driver's instead",
-                                  value);
+                   : ar_error_set(
+                         error, AR_INVALID,
+                         "-d %s: write sim (the simulated cards of the suite) or cuda (the cards "
+                         "of the driver)",
+                         value);
     case KEY_TIMEOUT:
         if (ar_count_parse(value, &self->timeout_s, NULL) || !self->timeout_s ||
             self->timeout_s > 86400)
@@ -150,13 +152,13 @@ static enum ar_status add_sample(void *argument, const struct tenant_sample *sam
 static enum ar_status run_once(const struct job *self, const struct tenants *tenants,
                                struct tenant_result *results, struct ar_error *error)
 {
-    const struct tenants_arguments *asked = self->asked;
-    return asked->device
-               ? tenants_card_run(tenants, asked->device, asked->timeout_s, results, error)
+    const struct tenants_arguments *arguments = self->arguments;
+    return arguments->device
+               ? tenants_card_run(tenants, arguments->device, arguments->timeout_s, results, error)
                : tenants_run(tenants, results, error);
 }
 
-/* Each process by itself on the same machine, from the start. */
+/* Runs each process alone on the same machine, from its start. */
 static enum ar_status run_alone(struct job *self, const struct tenants *together,
                                 struct ar_error *error)
 {
@@ -175,13 +177,13 @@ static enum ar_status run_alone(struct job *self, const struct tenants *together
     return status;
 }
 
-/* Simulated, the file is there when it is whole; of a card, from the first trial on. */
+/* In simulation the file appears when it is complete; on a card, with the first trial. */
 static enum ar_status open_csv(struct job *self, struct ar_error *error)
 {
-    const char *path = self->asked->csv;
+    const char *path = self->arguments->csv;
     if (!strcmp(path, "-"))
         self->csv = stdout;
-    else if (!self->asked->device)
+    else if (!self->arguments->device)
         self->csv = output_set_open(&self->files, path, error);
     else if (!(self->csv = fopen(path, "w")))
         return ar_error_set(error, AR_IO, "cannot write %s: %s", path, strerror(errno));
@@ -191,13 +193,13 @@ static enum ar_status open_csv(struct job *self, struct ar_error *error)
     return AR_OK;
 }
 
-/* Trials on a card take long, and may be ended in between: what is known is told at once. */
-static enum ar_status tell_trial(struct job *self, size_t replicate, struct ar_error *error)
+/* Trials on a card take long and may be interrupted, so each result is printed at once. */
+static enum ar_status report_trial(struct job *self, size_t replicate, struct ar_error *error)
 {
-    enum ar_status status = self->asked->csv && !self->csv ? open_csv(self, error) : AR_OK;
+    enum ar_status status = self->arguments->csv && !self->csv ? open_csv(self, error) : AR_OK;
     if (status == AR_OK && self->csv)
         tenants_csv_replicate(self->csv, &self->page, replicate);
-    if (status != AR_OK || !self->asked->device)
+    if (status != AR_OK || !self->arguments->device)
         return status;
     if (self->csv != stdout && self->page.replicates > 1) {
         char text[4096];
@@ -224,8 +226,8 @@ static enum ar_status run_replicates(struct job *self, struct ar_error *error)
         .host_bytes = suite->host_bytes,
     };
     enum ar_status status = AR_OK;
-    if (self->asked->series) {
-        series.stream = output_set_open(&self->files, self->asked->series, error);
+    if (self->arguments->series) {
+        series.stream = output_set_open(&self->files, self->arguments->series, error);
         if (!series.stream)
             return AR_IO;
         fputs("round,time_ns,process,card,live_bytes,reserved_bytes,physical_bytes,"
@@ -233,52 +235,52 @@ static enum ar_status run_replicates(struct job *self, struct ar_error *error)
               series.stream);
         tenants.argument = &series;
     }
-    if (!self->asked->no_alone)
+    if (!self->arguments->no_alone)
         status = run_alone(self, &tenants, error);
     for (size_t replicate = 0; replicate < self->page.replicates && !status; replicate++) {
         tenants.seed = suite->seed + replicate;
         tenants.sample = series.stream && !replicate ? add_sample : NULL;
         status = run_once(self, &tenants, self->results + replicate * suite->count, error);
         if (!status)
-            status = tell_trial(self, replicate, error);
+            status = report_trial(self, replicate, error);
     }
-    return status ? ar_error_prefix(error, status, "%s", self->asked->path) : AR_OK;
+    return status ? ar_error_prefix(error, status, "%s", self->arguments->path) : AR_OK;
 }
 
 static enum ar_status close_csv(struct job *self, struct ar_error *error)
 {
-    FILE *stream = self->asked->device && self->csv != stdout ? self->csv : NULL;
+    FILE *stream = self->arguments->device && self->csv != stdout ? self->csv : NULL;
     self->csv = NULL;
     if (!stream)
         return AR_OK;
     bool bad = ferror(stream) != 0;
     return fclose(stream) || bad ? ar_error_set(error, AR_IO, "cannot write %s: %s",
-                                                self->asked->csv, strerror(errno))
+                                                self->arguments->csv, strerror(errno))
                                  : AR_OK;
 }
 
-static enum ar_status run_suite(const struct tenants_arguments *asked, struct tenants_suite *suite,
-                                struct ar_error *error)
+static enum ar_status run_suite(const struct tenants_arguments *arguments,
+                                struct tenants_suite *suite, struct ar_error *error)
 {
     size_t replicates = suite->free ? (size_t)suite->replicates : 1;
     char title[256];
     struct job self = {
-        .asked = asked,
+        .arguments = arguments,
         .suite = suite,
         .results = calloc(replicates * suite->count, sizeof *self.results),
         .alone = calloc(suite->count, sizeof *self.alone),
     };
     snprintf(title, sizeof title, "%s: %zu process%s on %zu %scard%s, %s", suite->name,
              suite->count, suite->count == 1 ? "" : "es", suite->card_count,
-             asked->device ? "real " : "", suite->card_count == 1 ? "" : "s",
+             arguments->device ? "real " : "", suite->card_count == 1 ? "" : "s",
              suite->free ? "free" : "barriered");
     self.page = (struct tenants_page){
         .title = title,
         .setups = suite->setups,
         .count = suite->count,
         .replicates = replicates,
-        .real = asked->device != NULL,
-        .wide = asked->wide,
+        .real = arguments->device != NULL,
+        .wide = arguments->wide,
         .results = self.results,
     };
     enum ar_status status =
@@ -307,7 +309,8 @@ enum ar_status cmd_tenants(int argc, char **argv, struct ar_error *error)
     if (status || help)
         return status;
     if (!self.path)
-        return ar_error_set(error, AR_INVALID, "tenants: name a suite: tenants SUITE.ini");
+        return ar_error_set(error, AR_INVALID,
+                            "tenants: no suite is given; write tenants SUITE.ini");
     status = tenants_suite_read(self.path, &suite, error);
     if (status)
         return status;
@@ -315,11 +318,11 @@ enum ar_status cmd_tenants(int argc, char **argv, struct ar_error *error)
     suite.replicates = self.replicates_given ? self.replicates : suite.replicates;
     suite.seed = self.seed_given ? self.seed : suite.seed;
     if (self.series && self.device)
-        status = ar_error_set(error, AR_INVALID, "--series is of simulated processes only");
+        status = ar_error_set(error, AR_INVALID, "--series needs simulated processes");
     for (size_t i = 0; i < suite.count && self.device && !status; i++)
         if (suite.setups[i].pinned)
             status = ar_error_set(error, AR_INVALID,
-                                  "%s: process %s: pinned memory is of simulated processes only",
+                                  "%s: process %s: pinned memory needs simulated processes",
                                   self.path, suite.setups[i].name);
     if (!status && self.replicates_given && !suite.free)
         status =

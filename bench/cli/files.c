@@ -1,10 +1,9 @@
-/* What a command line would do to the files that it names:
- * 1. Options of one of the names below write a file; any other value may name one that is read.
- * 2. An output is given once: the first would silently not be written.
- * 3. An output is no other output: the second would replace the first.
- * 4. An output is nothing that is read: a slip (`history FILE --json FILE`) would replace it.
- *    Compared are the files, so that another way of writing the path changes nothing. A second
- *    argument may be the first (`convert A A`): whoever writes that means it. */
+/* Rules for the files of a command line:
+ * 1. Options with one of the names below write a file; any other value may name an input.
+ * 2. An output option is given once; otherwise the first file would not be written.
+ * 3. Two outputs are two files; otherwise the second would replace the first.
+ * 4. An output is not an input: a slip such as `history FILE --json FILE` would replace it. The
+ *    files are compared, not the paths. Two arguments may be one file (`convert A A`). */
 #include "bench/cli/files.h"
 
 #include <stdbool.h>
@@ -26,7 +25,7 @@ static bool is_output(const struct cli_file *file)
     return false;
 }
 
-/* Do both name one file? Standard output, terminals, pipes and /dev/null are none. */
+/* True if both name one regular file. */
 static bool same_file(const char *left, const char *right)
 {
     struct stat a, b;
@@ -55,23 +54,23 @@ enum ar_status cli_files_check(const struct cli_file *files, size_t count, struc
             if (!same_file(files[i].value, files[k].value))
                 continue;
             if (output)
-                return ar_error_set(error, AR_INVALID,
-                                    "\"%s\" is named for two outputs; give each its own",
-                                    files[i].value);
-            return ar_error_set(
-                error, AR_INVALID,
-                "--%s would write over \"%s\", which is read; give it another place",
-                files[i].option->name, files[i].value);
+                return ar_error_set(
+                    error, AR_INVALID,
+                    "\"%s\" is named for two outputs; name another file for one of them",
+                    files[i].value);
+            return ar_error_set(error, AR_INVALID,
+                                "--%s would overwrite \"%s\", which is an input; name another file",
+                                files[i].option->name, files[i].value);
         }
     }
     return AR_OK;
 }
 
-/* ---- trace_output ---- */
+/* ---- format of a trace to write -------------------------------------------------------------- */
 
 #define NAMES_MOST 16
 
-/* Whether the first `length` characters of `text` end in `ending`. */
+/* True if the first `length` characters of `text` end in `ending`. */
 static bool ends_in(const char *text, size_t length, const char *ending)
 {
     size_t size = strlen(ending);
@@ -90,7 +89,7 @@ static enum ar_status by_name(const char *format, struct trace_output_choice *ou
     }
     for (size_t i = 0; (writer = format_writer_at(i)) && count < NAMES_MOST; i++) {
         if (!strcmp(format, writer->name)) {
-            out->foreign = writer;
+            out->writer = writer;
             return AR_OK;
         }
         names[count++] = writer->name;
@@ -105,8 +104,8 @@ static bool by_ending(const char *path, size_t length, struct trace_output_choic
         out->own.format = binary ? TRACE_FORMAT_BINARY : TRACE_FORMAT_TEXT;
         return true;
     }
-    for (size_t i = 0; (out->foreign = format_writer_at(i)); i++)
-        if (ends_in(path, length, out->foreign->ending))
+    for (size_t i = 0; (out->writer = format_writer_at(i)); i++)
+        if (ends_in(path, length, out->writer->ending))
             return true;
     return false;
 }
@@ -117,10 +116,9 @@ enum ar_status trace_output_choose(const char *path, const char *format,
     size_t length = strlen(path);
     *out = (struct trace_output_choice){0};
     if (strcmp(path, "-") == 0)
-        return ar_error_set(
-            error, AR_INVALID,
-            "a trace is written whole or not at all, so not to standard output; name "
-            "a file, such as out.trace");
+        return ar_error_set(error, AR_INVALID,
+                            "a trace cannot be written to standard output; name a file, such as "
+                            "out.trace");
     if (ends_in(path, length, ".zst")) {
         out->own.compress = true;
         length -= 4;
@@ -129,18 +127,15 @@ enum ar_status trace_output_choose(const char *path, const char *format,
         return by_name(format, out, error);
     if (by_ending(path, length, out))
         return AR_OK;
-    return ar_error_set(
-        error, AR_INVALID,
-        "%s: its ending does not say which format it shall have; end it in .txt, "
-        ".trace or .bin, with .zst behind it to compress, or add --format (`allocrig "
-        "list formats`)",
-        path);
+    return ar_error_set(error, AR_INVALID,
+                        "%s: the ending does not tell the format; use .txt, .trace or .bin, add "
+                        ".zst to compress, or add --format (`allocrig list formats`)",
+                        path);
 }
 
 enum ar_status trace_output_save(struct trace_source *source, const char *path,
                                  const struct trace_output_choice *choice, struct ar_error *error)
 {
-    return choice->foreign
-               ? format_write(choice->foreign, source, path, choice->own.compress, error)
-               : trace_write(source, path, &choice->own, error);
+    return choice->writer ? format_write(choice->writer, source, path, choice->own.compress, error)
+                          : trace_write(source, path, &choice->own, error);
 }

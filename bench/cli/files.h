@@ -1,5 +1,4 @@
-/* The files that a command line names: what is read is not written over, and two outputs are two
- * files. */
+/* Checks the files that a command line names, and chooses the format of a trace to write. */
 #ifndef BENCH_CLI_FILES_H
 #define BENCH_CLI_FILES_H
 
@@ -11,24 +10,24 @@
 #include "workloads/trace/trace.h"
 
 struct cli_file {
-    const struct cli_option *option; /* NULL: an argument that is no option */
+    const struct cli_option *option; /* NULL: an argument that is not an option */
     const char *value;
 };
 
-/* INVALID where an output is named twice, or is also one of the others. Looks at files, opens
- * none. */
+/* INVALID if an output is given twice, or is the same file as another output or an input. Opens no
+ * file. */
 enum ar_status cli_files_check(const struct cli_file *files, size_t count,
                                struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The trace file that a command writes: its format by what was asked or by the file's ending. */
+/* The format of a trace file that a command writes. */
 struct trace_output_choice {
-    const struct format_writer *foreign; /* NULL: one of the project's own */
-    struct trace_write_options own;      /* `compress` holds for both */
+    const struct format_writer *writer; /* of another program's format; NULL: one of allocrig's */
+    struct trace_write_options own;     /* `compress` applies to both */
 };
 
-/* `format` is "text", "binary", the name of a writer, or NULL: by the ending, .txt or .trace for
- * text, .bin for binary, that of a writer, each with .zst behind it for a compressed file. INVALID
- * where neither says it. */
+/* `format` is "text", "binary", the name of a writer, or NULL. NULL chooses by the ending of the
+ * path: .txt or .trace for text, .bin for binary, or the ending of a writer; each may be followed by
+ * .zst for a compressed file. INVALID if neither tells the format. */
 enum ar_status trace_output_choose(const char *path, const char *format,
                                    struct trace_output_choice *out,
                                    struct ar_error *error) AR_STATUS_CHECKED;

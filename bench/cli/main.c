@@ -1,5 +1,5 @@
-/* allocrig: finds the command, runs it, prints its error as one sentence, and turns its status
- * into the exit status. Nothing else in the program exits. */
+/* allocrig: finds the command, runs it, prints its error as one sentence, and returns its status as
+ * the exit status. No other code ends the program. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,24 +9,24 @@
 #include "bench/machine/build_info.h"
 
 const struct cli_command cli_commands[] = {
-    {"run", "every policy x workload: a table, and files", cmd_run},
-    {"capacity", "the smallest capacities at which workloads pass", cmd_capacity},
-    {"advise", "which settings would let a recorded program run in less memory", cmd_advise},
-    {"explain", "why memory ran out, in a run or in a pasted message", cmd_explain},
-    {"tenants", "several processes on the cards of one machine", cmd_tenants},
-    {"bound", "lower bounds, offline plans, and a checker for plans", cmd_bound},
-    {"fidelity", "hold a recording against the policy that imitates its allocator", cmd_fidelity},
-    {"gen", "make a trace by rule", cmd_gen},
-    {"convert", "translate and filter a trace", cmd_convert},
+    {"run", "replay workloads under policies: tables and result files", cmd_run},
+    {"capacity", "find the smallest capacity at which a workload passes", cmd_capacity},
+    {"advise", "find settings that let a recorded program run in less memory", cmd_advise},
+    {"explain", "explain an out-of-memory error of a run or a message", cmd_explain},
+    {"tenants", "run several processes on the cards of one machine", cmd_tenants},
+    {"bound", "compute lower bounds and offline plans; check a plan", cmd_bound},
+    {"fidelity", "compare a recording with the policy that imitates its allocator", cmd_fidelity},
+    {"gen", "write a synthetic workload as a trace", cmd_gen},
+    {"convert", "convert, filter and merge traces", cmd_convert},
     {"inspect", "describe a trace", cmd_inspect},
-    {"record", "run a program and write what it asks of the GPU driver", cmd_record},
-    {"calibrate", "measure what this card's driver calls cost, into a profile", cmd_calibrate},
-    {"minimize", "the smallest trace that still shows something", cmd_minimize},
-    {"model", "hold the simulated device against runs on a card", cmd_model},
-    {"sweep", "a grid of cases over all cores, which can be interrupted", cmd_sweep},
-    {"compare", "two results compared, exit 1 on a regression", cmd_compare},
-    {"history", "results over commits: where they changed, exit 1 on a regression", cmd_history},
-    {"list", "the policies, workloads, devices, metrics and formats there are", cmd_list},
+    {"record", "run a program and record its GPU memory calls", cmd_record},
+    {"calibrate", "measure the cost of driver calls on this card as a profile", cmd_calibrate},
+    {"minimize", "find the smallest trace that still shows a condition", cmd_minimize},
+    {"model", "compare the simulated device with runs on a card", cmd_model},
+    {"sweep", "run every combination of a grid; can be interrupted", cmd_sweep},
+    {"compare", "compare two result sets; exit status 1 on a regression", cmd_compare},
+    {"history", "find changes of results over commits; exit status 1 on a regression", cmd_history},
+    {"list", "list policies, workloads, devices, metrics and formats", cmd_list},
     {NULL, NULL, NULL},
 };
 
@@ -37,10 +37,10 @@ static void print_help(void)
          "on a simulated GPU and reports memory, fragmentation, driver calls and speed.\n");
     for (const struct cli_command *command = cli_commands; command->name; command++)
         printf("  %-10s %s\n", command->name, command->summary);
-    puts("  help       this page; help COMMAND is COMMAND --help\n\n"
+    puts("  help       print this help; help COMMAND is COMMAND --help\n\n"
          "Sizes take KiB, MiB and GiB (K, M and G mean the same). Results go to standard\n"
-         "output. Exit status: 0 done; 1 the answer is no; 2 bad usage or input; 3 no such\n"
-         "device or a missing component; 4 an internal fault.\n\n"
+         "output. Exit status: 0 success; 1 the answer is no; 2 bad usage or input; 3 a\n"
+         "device or component is missing; 4 internal error.\n\n"
          "  allocrig run -p all -w order_flip\n"
          "  allocrig run -p growth -p bfc -w my_trace.csv --json out.json\n"
          "  allocrig list policies growth");
@@ -88,7 +88,7 @@ static enum ar_status run_command(int argc, char **argv, struct ar_error *error)
 int main(int argc, char **argv)
 {
     struct ar_error error = {{0}};
-    /* A file over the size limit is then a failed write like any other, with its sentence. */
+    /* A file over the size limit is then a failed write with an error message. */
     signal(SIGXFSZ, SIG_IGN);
     enum ar_status status =
         argc > 1 ? run_command(argc - 1, argv + 1, &error)

@@ -15,7 +15,7 @@ static const char *type_name(const struct ar_option *option)
     return option->type == AR_OPTION_CHOICE ? option->choices : names[option->type];
 }
 
-/* One end of a range in the option's own unit. */
+/* One end of a range, in the unit of the option. */
 static const char *bound_text(const struct ar_option *option, double bound, char *text,
                               size_t text_bytes)
 {

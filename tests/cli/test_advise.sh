@@ -153,5 +153,5 @@ refuses a_capacity_twice 2 'the capacity stands twice' advise "$tape" -d sim:cap
 refuses two_capacities 2 'give one' advise "$tape" --capacity 1G --limit 1G
 refuses one_batch 2 'write two numbers' advise "$tape" --batches 3
 refuses batches_of_one 2 'goes with two traces' advise "$tape" --batches 3,4
-refuses not_on_a_card 2 'works on a simulated device' advise "$tape" -d cuda
+refuses not_on_a_card 2 'needs a simulated device' advise "$tape" -d cuda
 finish

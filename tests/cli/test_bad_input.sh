@@ -109,12 +109,12 @@ printf '[policies]\ngrowth\n[workloads]\norder_flip\n[devices]\nsim\n' >"$tmp/in
 "$ALLOCRIG" history "$tmp/in.jsonl" --append "$tmp/in.json" --commit a --time 2027-01-31T12:00:00Z >/dev/null
 ln -s "$tmp/in.txt" "$tmp/link.txt"
 sums=$(sha256sum "$tmp"/in.*)
-over='would write over ".*in.*", which is read; give it another place'
+over='would overwrite ".*in.*", which is an input; name another file'
 refuses suite_is_not_written_over 2 "$over" run "$tmp/in.ini" --json "$tmp/in.ini"
 refuses grid_is_not_written_over 2 "$over" sweep "$tmp/in.ini" --csv "$tmp/in.ini"
 refuses journal_is_no_suite 2 "$over" sweep "$tmp/in.ini" --journal "$tmp/../$(basename "$tmp")/in.ini"
 refuses workload_is_not_written_over 2 "$over" run -d sim -p growth -w "$tmp/in.txt" --chrome "$tmp/in.txt"
-refuses link_is_not_written_over 2 'would write over ".*link' explain "$tmp/in.txt" -p growth --json "$tmp/link.txt"
+refuses link_is_not_written_over 2 'would overwrite ".*link' explain "$tmp/in.txt" -p growth --json "$tmp/link.txt"
 refuses recording_is_not_written_over 2 "$over" advise "$tmp/in.txt" --json "$tmp/in.txt"
 refuses trace_is_not_written_over 2 "$over" minimize "$tmp/in.txt" --until 'differs(growth,torch)' -o "$tmp/in.txt"
 refuses plan_is_no_input 2 "$over" bound "$tmp/in.txt" --plan "$tmp/in.txt"

@@ -117,7 +117,7 @@ check cut_says_how_far [ "$(answer end)" = '"cut"' ]
 check cut_is_said says '^exact .* not decided: the optimum is [0-9]+ or more$'
 "$ALLOCRIG" bound random:events=4000,seed=3 --exact --steps 500 --json "$tmp/again.json" >/dev/null
 check steps_are_the_same_again cmp "$tmp/bound.json" "$tmp/again.json"
-refuses seconds_alone 2 'are for --exact' bound order_flip --seconds 5
+refuses seconds_alone 2 'need --exact' bound order_flip --seconds 5
 refuses seconds_zero 2 'seconds: 0 is not' bound order_flip --exact --seconds 0
 
 printf 'id,lower,upper,size\n1,2,3,4\n' >"$tmp/short.csv"
@@ -128,12 +128,12 @@ printf 'id,lower,upper,size,offset\n1,2,3\n' >"$tmp/fields.csv"
 refuses fields 2 'fields.csv:2: 3 fields, wanted 5' bound --check "$tmp/fields.csv" "$tmp/three.txt"
 : >"$tmp/empty.csv"
 refuses empty 2 'empty.csv: the file is empty' bound --check "$tmp/empty.csv" "$tmp/three.txt"
-refuses no_workload 2 'no workload is named' bound
+refuses no_workload 2 'no workload is given' bound
 refuses two_workloads 2 'one of a kind' bound order_flip order_flip
 refuses adaptive 2 'depends on the policy' bound robson
 refuses granule 2 'no power of two' bound order_flip --granule 100
 refuses frees 2 'neither at-once nor recorded' bound order_flip --frees ordered
-refuses capacity_alone 2 'is for --check' bound order_flip --capacity 5
+refuses capacity_alone 2 'needs --check' bound order_flip --capacity 5
 refuses plan_nowhere 2 "$tmp/no/p.csv: cannot be written" bound order_flip --plan "$tmp/no/p.csv"
 # Rows of one moment have no order: the larger is placed first, whichever row it has. 30 lie below 10, and when
 # they go their hole is too small for 35, which the other way round would have an end of 45.

@@ -9,13 +9,13 @@ export CUDA_VISIBLE_DEVICES= # without a card, also where there is one
 
 refuses no_card 3 'calibrate: it measures a real card, .*; run it on the machine with the card' calibrate -o "$tmp/none.profile"
 check no_card_leaves_nothing [ -z "$(find "$tmp" -name 'none*')" ]
-refuses no_file 2 'no file is named.*calibrate -o FILE' calibrate
+refuses no_file 2 'no output file is given.*calibrate -o FILE' calibrate
 refuses file_without_option 2 'x.profile.*belongs to no option' calibrate x.profile
 refuses file_twice 2 'give one of them' calibrate -o a -o b
 refuses no_place 2 'no/such/x: cannot be written' calibrate -d sim -o "$tmp/no/such/x"
 refuses no_pages 2 'nothing to measure' calibrate -d sim:profile=bump -o "$tmp/none.profile"
 refuses too_small 2 'calibrating needs 256 MiB' calibrate -d sim:capacity=64MiB -o "$tmp/none.profile"
-refuses bad_name 2 'is no name for a profile' calibrate -d sim -o "$tmp/a b.profile"
+refuses bad_name 2 'is not a valid name for a profile' calibrate -d sim -o "$tmp/a b.profile"
 refuses long_name 2 '1 to 63 letters' calibrate -d sim -o "$tmp/x" --name "$(printf 'x%.0s' {1..64})"
 refuses disk_full 2 '/dev/full: cannot be written' calibrate -d sim -o /dev/full
 check nothing_is_left [ -z "$(find "$tmp" -type f ! -name 'std*')" ]
@@ -111,13 +111,13 @@ refuses host_clock_of_nothing 2 'host-clock is "1e-9"; it is at least 0.001' cal
 sed 's/^host_clock_ps.*/host_clock_ps: 1/; s/^cost: create 2097152 .*/cost: create 2097152 1152921504606846975/' "$tmp/host_a.profile" >"$tmp/host_odd.profile"
 refuses median_of_costs_beyond_all 2 'calibrate: .*/host_odd.profile: its costs are of a host with host_clock_ps 1, .* above 2\^60 ns' calibrate --median "$tmp/host_odd.profile" "$tmp/host_b.profile" -o "$tmp/none.profile"
 refuses device_of_costs_beyond_all 2 'option host_clock_ns: .* above 2\^60 ns' run -p growth -w order_flip -d "sim:profile=$tmp/host_odd.profile,host_clock_ns=30"
-refuses host_clock_alone 2 '--host-clock goes with --median' calibrate --host-clock 30 -d sim -o "$tmp/none.profile"
+refuses host_clock_alone 2 '--host-clock needs --median' calibrate --host-clock 30 -d sim -o "$tmp/none.profile"
 refuses median_for_a_host_it_does_not_know 2 'has no line host_clock_ps, so it cannot be brought to another host' "${median[@]}" --host-clock 30 -o "$tmp/none.profile"
 refuses median_of_none 2 'two or more profiles; write calibrate --median PROFILE PROFILE.. -o FILE' calibrate --median -o "$tmp/none.profile"
 refuses median_of_one 2 'two or more profiles' calibrate --median "$card" -o "$tmp/none.profile"
-refuses median_into_nothing 2 'no file is named.*--median PROFILE PROFILE.. -o FILE' "${median[@]}"
-refuses median_of_a_device 2 '--median measures nothing, and --device says' "${median[@]}" -d sim -o "$tmp/none.profile"
-refuses median_cold 2 '--median measures nothing, and --cold says' "${median[@]}" --cold -o "$tmp/none.profile"
+refuses median_into_nothing 2 'no output file is given.*--median PROFILE PROFILE.. -o FILE' "${median[@]}"
+refuses median_of_a_device 2 '--median measures nothing, so --device has' "${median[@]}" -d sim -o "$tmp/none.profile"
+refuses median_cold 2 '--median measures nothing, so --cold has' "${median[@]}" --cold -o "$tmp/none.profile"
 refuses median_of_no_file 2 'no/such.profile cannot be read' "${median[@]}" no/such.profile -o "$tmp/none.profile"
 refuses median_of_no_profile 2 'README.md, line 1: a profile starts with' "${median[@]}" README.md -o "$tmp/none.profile"
 refuses median_of_two_cards 2 "$tmp/a.profile is of A card and $card of NVIDIA H100 80GB HBM3.* one kind of card" "${median[@]}" "$card" -o "$tmp/none.profile"
@@ -125,7 +125,7 @@ sed 's/^page_bytes: .*/page_bytes: 65536/' "$tmp/b.profile" >"$tmp/pages.profile
 refuses median_of_other_pages 2 "page_bytes is 2097152 in $tmp/a.profile and 65536 in $tmp/pages.profile" "${median[@]}" "$tmp/pages.profile" -o "$tmp/none.profile"
 (cat "$tmp/b.profile" && echo 'waits: none') >"$tmp/waits.profile"
 refuses median_of_other_waits 2 "a.profile and $tmp/waits.profile do not say that the same calls wait" "${median[@]}" "$tmp/waits.profile" -o "$tmp/none.profile"
-refuses median_over_an_input 2 'would write over' "${median[@]}" -o "$tmp/b.profile"
+refuses median_over_an_input 2 'would overwrite' "${median[@]}" -o "$tmp/b.profile"
 refuses median_disk_full 2 '/dev/full: cannot be written' "${median[@]}" -o /dev/full
 check refused_medians_leave_nothing [ -z "$(find "$tmp" -name 'none*')" ]
 

@@ -77,7 +77,7 @@ refuses curve_of_replicates 2 '.-curve is of one replicate' capacity -p torch -w
 refuses no_policy 2 'no policy given' capacity -w order_flip
 refuses no_workload 2 'no workload given' capacity -p growth
 refuses unknown_policy 2 'did you mean "growth"' capacity -p grwth -w order_flip
-refuses stray_word 2 '"growth" stands alone' capacity growth
+refuses stray_word 2 '"growth" belongs to no option' capacity growth
 refuses json_nowhere 2 "$tmp/no/x.json: cannot be written" capacity -p growth -w order_flip --json "$tmp/no/x.json"
 
 # A policy that cannot begin is a row with its reason.

@@ -27,7 +27,7 @@ refuses unknown_letter 2 'there is no option -q' run -d sim -q
 refuses value_missing 2 '--json needs a value: --json FILE' run -d sim --json
 refuses letter_value_missing 2 '-p needs a value: -p SPEC' run -d sim -w order_flip -p
 refuses value_too_many 2 '--time takes no value' run -d sim --time=yes
-refuses unclear_option 2 '--re may be several options' run -d sim --re 3
+refuses unclear_option 2 '--re is ambiguous' run -d sim --re 3
 says option_may_be_shortened '^1 ' run -d sim -pgrowth --workl=order_flip
 
 says list_policies '^growth +TensorFlow' list policies
@@ -76,8 +76,8 @@ run run -d sim -w order_flip "${each_policy[@]}"
 check names_of_policies_are_taken_by_run [ "$status" = 0 ]
 (cd "$TEST_TMP" && "$ALLOCRIG" list recordings --names) >"$out"
 check no_folder_no_recordings [ ! -s "$out" ]
-refuses names_of_everything 2 '^allocrig: list: --names goes with one kind alone' list --names
-refuses names_of_one_name 2 'list: --names goes with one kind alone' list policies growth --names
+refuses names_of_everything 2 '^allocrig: list: --names needs one kind and no name' list --names
+refuses names_of_one_name 2 'list: --names needs one kind and no name' list policies growth --names
 refuses unknown_recording 2 'no recording "no.csv.gz" in workloads/data' list recordings no.csv.gz
 refuses unknown_list 2 'no list of "polices"; did you mean "policies"' list polices
 refuses unknown_policy 2 'no policy "grwth"; did you mean "growth"' list policies grwth

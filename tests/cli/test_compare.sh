@@ -162,5 +162,5 @@ refuses no_json 2 'bad.json:' compare "$tmp/old.json" "$tmp/bad.json"
 echo '{"schema": "x"}' >"$tmp/bad.json"
 refuses another_schema 2 'not a result: its schema is x' compare "$tmp/old.json" "$tmp/bad.json"
 refuses no_file 2 'cannot be read' compare "$tmp/old.json" "$tmp/none.json"
-refuses one_result_set 2 'name two results' compare "$tmp/old.json"
+refuses one_result_set 2 'name two result sets' compare "$tmp/old.json"
 finish

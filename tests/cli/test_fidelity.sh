@@ -10,7 +10,7 @@ run fidelity $data/graphs.default.csv.gz --placements "$tmp/p.csv"
 check recording_agrees [ "$status" = 0 ]
 check rows_are_counted grep -qE '^ +requests and frees +292 of +292  all agree$' "$out"
 check statistics_are_counted grep -qE '^ +final statistics +89 of +89  all agree$' "$out"
-check releases_are_told grep -q 'released its cache there, 2 times, before events$' "$out"
+check releases_are_told grep -q 'released its cache: 2 times, before events$' "$out"
 check no_difference_is_named [ "$(grep -c difference "$out")" = 0 ]
 check is_narrow [ "$(awk 'length > 80' "$out" | wc -l)" = 0 ]
 check placements_are_whole [ "$(wc -l <"$tmp/p.csv")" = 293 ]

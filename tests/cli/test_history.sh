@@ -221,7 +221,7 @@ run history "$history" --last 1
 check torn_is_left_out grep -q '^The last line has no end and was left out (1000 bytes)' "$out"
 check torn_hides_nothing grep -q 'over commits: 2\.' "$out"
 run history "$history" --append "$tmp/old.json" --commit c3 --time 2027-01-31T12:03:00Z
-check torn_is_cut_off grep -q '^Cut off a last line that a write had not ended (1000 bytes)' "$out"
+check torn_is_cut_off grep -q '^Removed an incomplete last line of an interrupted write (1000 bytes)' "$out"
 check nothing_whole_is_lost cmp -s <(head -n 2 "$history") "$tmp/whole.jsonl"
 check the_new_line_is_whole cmp -s "$history" "$tmp/outcomes.jsonl"
 head -c -1 "$tmp/outcomes.jsonl" >"$history" # an editor took the last line's end
@@ -267,14 +267,14 @@ refuses a_changed_tree_is_no_commit 2 'a tree with uncommitted changes' history 
 refuses no_time 2 'is not a time; write' history "$history" --append "$tmp/old.json" --commit x --time yesterday
 refuses no_results 2 'cannot be read' history "$history" --append "$tmp/none.json"
 refuses no_file 2 'none.jsonl: cannot be read' history "$tmp/none.jsonl"
-refuses a_name_is_needed 2 'name its file' history
+refuses a_name_is_needed 2 'no file is given; write history FILE' history
 refuses one_file 2 'one file too many' history a b
 refuses commit_of_what 2 'add --append' history "$history" --commit x
-refuses effect_is_a_number 2 'effect is "some"; it is a number above 0' history "$history" --effect some
-refuses alpha_is_a_chance 2 'alpha is "2"; it is a number above 0, at most 0.5' history "$history" --alpha 2
-refuses panels_are_few 2 'panels is "25"; it is a whole number, at most 24' history "$history" --panels 25
+refuses effect_is_a_number 2 'effect is "some"; it must be a number above 0' history "$history" --effect some
+refuses alpha_is_a_chance 2 'alpha is "2"; it must be a number above 0, at most 0.5' history "$history" --alpha 2
+refuses panels_are_few 2 'panels is "25"; it must be a whole number, at most 24' history "$history" --panels 25
 refuses today_is_a_date 2 'write a date' history "$history" --today tomorrow
-refuses last_is_a_number 2 'it is a whole number' history "$history" --last some
+refuses last_is_a_number 2 'it must be a whole number' history "$history" --last some
 # ---- a full disk: no new file is left, and an old file does not change
 rm -rf "$tmp/full" && mkdir "$tmp/full"
 run_full history "$tmp/full/new.jsonl" --append "$tmp/old.json" --commit c1 --time 2027-01-31T12:00:00Z

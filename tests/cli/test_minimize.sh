@@ -24,11 +24,11 @@ check a_generator_has_three [ "$(grep -vc '^#' "$tmp/g.txt")" = 3 ]
 check packed quietly "$ALLOCRIG" minimize "$tmp/t.txt" --until fails -p first-fit -d $card -o "$tmp/min.txt.zst"
 check help_is_narrow [ "$("$ALLOCRIG" minimize --help | awk 'length > 80' | wc -l)" = 0 ]
 
-refuses not_shown 1 'the whole of t does not show fails: nothing to minimize' \
+refuses not_shown 1 'the whole trace t does not show fails: nothing to minimize' \
     minimize "$tmp/t.txt" --until fails -p first-fit -d sim -o "$tmp/x.txt"
-refuses no_trace 2 'no trace is named' minimize --until fails -p first-fit -o "$tmp/x.txt"
+refuses no_trace 2 'no trace is given' minimize --until fails -p first-fit -o "$tmp/x.txt"
 refuses no_condition 2 'no condition is given' minimize "$tmp/t.txt" -p first-fit -o "$tmp/x.txt"
-refuses no_file 2 'no file is named' minimize "$tmp/t.txt" --until fails -p first-fit
+refuses no_file 2 'no output file is given' minimize "$tmp/t.txt" --until fails -p first-fit
 refuses no_policy 2 'no policy is given' minimize "$tmp/t.txt" --until fails -o "$tmp/x.txt"
 refuses own_policies 2 'names its policies' minimize "$tmp/t.txt" --until 'differs(growth,torch)' -p torch -o "$tmp/x.txt"
 refuses bad_condition 2 'until: "fals" is no condition' minimize "$tmp/t.txt" --until fals -p torch -o "$tmp/x.txt"

@@ -48,7 +48,7 @@ verdict a_missing_column_is_named $?
 rm -r "$tmp/narrow"
 cp -r "$tmp/first" "$tmp/kept"
 model first -o first/$cell/card.csv
-[ "$status" = 2 ] && grep -qF "model: --output would write over \"first/$cell/card.csv\", which is read" "$err"
+[ "$status" = 2 ] && grep -qF "model: --output would overwrite \"first/$cell/card.csv\", which is an input" "$err"
 verdict a_run_is_not_written_over $?
 ln -s "first/$cell/sim.calls" "$tmp/link"
 model first -o link

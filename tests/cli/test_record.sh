@@ -152,7 +152,7 @@ rm -rf "$TEST_TMP"/killed.trace*
 export LD_LIBRARY_PATH=$built/tests/cuda_stand_in
 refuses "no such command" 2 'record_no_such: cannot be run: No such file' record -o "$trace" -- record_no_such
 refuses "no command" 2 'no command is given' record -o "$trace"
-refuses "no file" 2 'no file is named' record -- true
+refuses "no file" 2 'no output file is given' record -- true
 refuses "an ending that says nothing" 2 'ending does not say' record -o "$TEST_TMP/x" -- true
 refuses "no folder" 2 'no folder can be made' record -o "$TEST_TMP/none/x.trace" -- true
 refuses "words before --" 2 'write -- before' record -o "$trace" true

@@ -114,7 +114,7 @@ says a_spec_that_comes_twice 'is given twice' "s/'2GiB'/1GiB/"
 says a_key_without_a_name 'is no key of \[grid\]' 's/^events/:events/'
 says a_policy_that_is_none 'there is no policy "growt"' 's/^growth/growt/'
 refuses run_refuses_a_grid 2 'section.ini:13: a suite with \[grid\] is run by .allocrig sweep' run "$tmp/section.ini"
-refuses no_suite 2 'name a suite' sweep
+refuses no_suite 2 'no suite is given' sweep
 # -- the suite's folder
 printf '[suite]\nname = kept\noutput = %s\n[policies]\ngrowth\n[workloads]\norder_flip\nlinear_ramp\n[devices]\nsim\n' "$tmp/kept" >"$tmp/kept.ini"
 run sweep "$tmp/kept.ini" --csv "$tmp/kept.csv"

@@ -226,7 +226,7 @@ suite '[machine]\ncard = sim\n[tenant a]\nframework = tensorflow\ninitialize = y
 run tenants "$tmp/suite.ini"
 check an_exception_is_an_outcome grep -q '^a: RuntimeError: ' "$out"
 refuses one_outcome 2 'barriered processes have one outcome' tenants "$suites/two_greedy.ini" --replicates 4
-refuses a_suite 2 'name a suite' tenants
+refuses a_suite 2 'no suite is given' tenants
 
 # ---- many of them; at its full size it takes a minute and more -----
 

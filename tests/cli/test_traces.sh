@@ -20,8 +20,8 @@ check gen_text_is_the_workload [ "$(sha "$tmp/r.txt")" = "$(sha random:events=20
 check gen_binary_is_the_workload [ "$(sha "$tmp/r.bin.zst")" = "$(sha "$tmp/r.txt")" ]
 check gen_seeds_differ [ "$(sha random:events=2000,seed=4)" != "$(sha "$tmp/r.txt")" ]
 refuses gen_unknown 2 'no generator "randm"; did you mean "random"' gen randm -o "$tmp/x.txt"
-refuses gen_nowhere 2 'no file is named' gen random
-refuses gen_nothing 2 'no workload is named' gen -o "$tmp/x.txt"
+refuses gen_nowhere 2 'no output file is given' gen random
+refuses gen_nothing 2 'no workload is given' gen -o "$tmp/x.txt"
 refuses gen_to_standard_output 2 'so not to standard output; name a file' gen random -o - --format text
 refuses gen_unknown_ending 2 "$tmp/x.dat: its ending does not say" gen random -o "$tmp/x.dat"
 refuses gen_unknown_format 2 'no format "binry"; did you mean "binary"' gen random -o "$tmp/x" --format binry
@@ -60,7 +60,7 @@ check repeated quietly "$ALLOCRIG" convert "$tmp/r.txt" "$tmp/three.bin" --repea
 check repeated_three_times [ "$(count "$tmp/three.bin" a)" = $((3 * $(count "$tmp/r.txt" a))) ]
 check merged quietly "$ALLOCRIG" convert "$tmp/r.txt" "$tmp/two.bin" --merge "$tmp/t.txt"
 check merged_has_both [ "$(count "$tmp/two.bin" a)" = $(($(count "$tmp/r.txt" a) + $(count "$tmp/t.txt" a))) ]
-refuses convert_one_name 2 'name two files' convert "$tape"
+refuses convert_one_name 2 'two files are needed' convert "$tape"
 refuses convert_three_names 2 'one file too many' convert "$tape" "$tmp/x.txt" "$tmp/y.txt"
 refuses convert_missing 2 "$tmp/no.bin: .*No such file" convert "$tmp/no.bin" "$tmp/x.txt"
 refuses convert_missing_merge 2 "$tmp/no.bin: .*No such file" convert "$tape" "$tmp/x.txt" --merge "$tmp/no.bin"
