@@ -54,9 +54,9 @@ struct cli_page {
 /* Called for each option and argument, in order; `value` is NULL for options that take none. */
 typedef enum ar_status cli_take(void *self, int key, const char *value, struct ar_error *error);
 
-/* Reads the arguments after argv[0]. Options may be abbreviated if they stay unambiguous, may follow
- * arguments, and end at "--". If --help is among them, prints the help and sets `*help`: the command
- * is done. INVALID names the argument and the nearest option. */
+/* Reads the arguments after argv[0]. Options may be abbreviated if they stay unambiguous, may
+ * follow arguments, and end at "--". If --help is among them, prints the help and sets `*help`: the
+ * command is done. INVALID names the argument and the nearest option. */
 enum ar_status cli_parse(const struct cli_page *page, int argc, char **argv, cli_take *take,
                          void *self, bool *help, struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -230,8 +230,8 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
 }
 
 /* Statistics of the safe capacity over the replicates of one policy, answers[0] to
- * answers[replicates - 1]. `each` gets the capacities; each[0] is NaN unless the policy is ranked and
- * passes in all replicates. */
+ * answers[replicates - 1]. `each` gets the capacities; each[0] is NaN unless the policy is ranked
+ * and passes in all replicates. */
 static struct statistic safe_of(const struct answer *answers, size_t replicates, double *each,
                                 double *values)
 {

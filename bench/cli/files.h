@@ -26,8 +26,8 @@ struct trace_output_choice {
 };
 
 /* `format` is "text", "binary", the name of a writer, or NULL. NULL chooses by the ending of the
- * path: .txt or .trace for text, .bin for binary, or the ending of a writer; each may be followed by
- * .zst for a compressed file. INVALID if neither tells the format. */
+ * path: .txt or .trace for text, .bin for binary, or the ending of a writer; each may be followed
+ * by .zst for a compressed file. INVALID if neither tells the format. */
 enum ar_status trace_output_choose(const char *path, const char *format,
                                    struct trace_output_choice *out,
                                    struct ar_error *error) AR_STATUS_CHECKED;

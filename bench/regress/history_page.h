@@ -26,10 +26,10 @@ void history_json(const struct history_view *view, FILE *stream);
 void history_annotations(const struct history_view *view, FILE *stream);
 
 /* The data of plots/history.gp:
- * panel,workload,policy,figure,unit,kind,place,commit,value,level,change. At most `panels` series, at
- * most one for each run, with as many different figures as possible: first series with changes that
- * count, then those with the largest other changes; without any change, the peak physical bytes of
- * the first runs. */
+ * panel,workload,policy,figure,unit,kind,place,commit,value,level,change. At most `panels` series,
+ * at most one for each run, with as many different figures as possible: first series with changes
+ * that count, then those with the largest other changes; without any change, the peak physical
+ * bytes of the first runs. */
 enum ar_status history_figure(const struct history_view *view, size_t panels, FILE *stream,
                               struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -91,7 +91,8 @@ enum ar_status history_series_make(struct history_judged *self, const struct his
 #define HISTORY_NO_RUN (-1.0)
 #define HISTORY_PASSED ((double)INFINITY)
 
-/* A value of a series as text: bytes and counts as integers, an outcome in words. Returns `text`. */
+/* A value of a series as text: bytes and counts as integers, an outcome in words. Returns
+ * `text`. */
 const char *history_value_text(const struct history_series *series, double value, char text[40]);
 
 #endif

@@ -1,6 +1,6 @@
-/* Reads result sets. The JSON tree of a file stays in memory, and texts are borrowed from it. Fields
- * that are used must have the type that results/schema.json demands. Metrics that this program does
- * not know are ignored, because the file may be of a later version. */
+/* Reads result sets. The JSON tree of a file stays in memory, and texts are borrowed from it.
+ * Fields that are used must have the type that results/schema.json demands. Metrics that this
+ * program does not know are ignored, because the file may be of a later version. */
 #include "bench/regress/result_set.h"
 
 #include <dirent.h>

@@ -458,7 +458,8 @@ enum ar_status verdicts_make(struct verdicts *self, const struct result_set *old
                          "of the same suite?");
     if (!status)
         status = conclude_all(&work);
-    /* The other figures were counted when they were compared; timed ones have a verdict only now. */
+    /* The other figures were counted when they were compared; timed ones have a verdict only
+     * now. */
     for (size_t i = 0; i < self->count && !status; i++)
         self->figures[self->rows[i].verdict] += self->rows[i].timed;
     if (!status)

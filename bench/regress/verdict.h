@@ -88,8 +88,8 @@ void verdicts_close(struct verdicts *self);
  * workloads; a metric that is counted differently changes under many policies.
  *
  * 1. Rows of different kinds (verdict, waiver, commit) are never in one group.
- * 2. Of the remaining rows of a kind, the policy or the figure with the most rows is the next group.
- *    If two have equally many, a policy comes first, then the earlier one.
+ * 2. Of the remaining rows of a kind, the policy or the figure with the most rows is the next
+ *    group. If two have equally many, a policy comes first, then the earlier one.
  * 3. Groups of at most GROUPS_LISTED rows stay single rows.
  * 4. The worst row of a group is the one with the largest change. A row without a size, such as an
  *    outcome, counts as the largest. */

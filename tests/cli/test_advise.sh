@@ -144,14 +144,14 @@ check what_if_counts_other_requests grep -qE '^\| `resnet50_train` \| expandable
 check what_if_predicts_retries grep -qE '^\| `lora_recompute` \| default \| limit5 .* 2 of 2 \| yes, yes \|' "$tmp/table"
 grep '^|' results/what-if.md >"$tmp/page"
 check the_published_table_is_true cmp "$tmp/table" "$tmp/page"
-refuses what_if_of_one 2 'no two of these are of one program' advise --what-if "$tape"
-refuses what_if_at_a_capacity 2 'goes alone' advise --what-if "$tape" --capacity 1G
+refuses what_if_of_one 2 'no two traces are of one program' advise --what-if "$tape"
+refuses what_if_at_a_capacity 2 'takes the recorded capacities' advise --what-if "$tape" --capacity 1G
 
 refuses no_trace 2 'name a trace' advise
 refuses no_file 2 'no/x.csv' advise no/x.csv
-refuses a_capacity_twice 2 'the capacity stands twice' advise "$tape" -d sim:capacity=1G --limit 1G
-refuses two_capacities 2 'give one' advise "$tape" --capacity 1G --limit 1G
+refuses a_capacity_twice 2 'the capacity is given twice' advise "$tape" -d sim:capacity=1G --limit 1G
+refuses two_capacities 2 'give --capacity or --limit once' advise "$tape" --capacity 1G --limit 1G
 refuses one_batch 2 'write two numbers' advise "$tape" --batches 3
-refuses batches_of_one 2 'goes with two traces' advise "$tape" --batches 3,4
+refuses batches_of_one 2 'needs two traces' advise "$tape" --batches 3,4
 refuses not_on_a_card 2 'needs a simulated device' advise "$tape" -d cuda
 finish
