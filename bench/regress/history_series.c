@@ -59,11 +59,8 @@ static size_t track(struct making *self, const struct history_run *run, size_t n
         if (same_run(self->runs[at].run, run))
             return at;
     }
-    struct tracked_run *runs =
-        ar_array_grow(self->runs, self->run_count, &self->run_room, sizeof *runs);
-    if (!runs)
+    if (!ar_array_make_room(&self->runs, self->run_count, &self->run_room, sizeof *self->runs))
         return SIZE_MAX;
-    self->runs = runs;
     self->runs[self->run_count] = (struct tracked_run){.run = run};
     return self->run_count++;
 }

@@ -100,11 +100,8 @@ static struct result_row *row_of(struct result_set *self, const struct result_ro
     for (size_t i = self->row_count; i-- > 0;)
         if (result_row_same(&self->rows[i], like))
             return &self->rows[i];
-    struct result_row *rows =
-        ar_array_grow(self->rows, self->row_count, &self->row_room, sizeof *rows);
-    if (!rows)
+    if (!ar_array_make_room(&self->rows, self->row_count, &self->row_room, sizeof *self->rows))
         return NULL;
-    self->rows = rows;
     self->rows[self->row_count] = *like;
     return &self->rows[self->row_count++];
 }
@@ -112,15 +109,8 @@ static struct result_row *row_of(struct result_set *self, const struct result_ro
 static enum ar_status add_run(struct result_row *row, const struct result_run *run,
                               struct ar_error *error)
 {
-    if (row->run_count == row->run_room) {
-        size_t room = row->run_room ? 2 * row->run_room : 1;
-        struct result_run *runs = realloc(row->runs, room * sizeof *runs);
-        if (!runs)
-            return no_memory(error);
-        row->runs = runs;
-        row->run_room = room;
-    }
-    row->runs[row->run_count++] = *run;
+    if (!AR_ARRAY_ADD(row->runs, row->run_count, row->run_room, *run))
+        return no_memory(error);
     return AR_OK;
 }
 

@@ -129,7 +129,7 @@ refuses fields 2 'fields.csv:2: 3 fields, wanted 5' bound --check "$tmp/fields.c
 : >"$tmp/empty.csv"
 refuses empty 2 'empty.csv: the file is empty' bound --check "$tmp/empty.csv" "$tmp/three.txt"
 refuses no_workload 2 'no workload is given' bound
-refuses two_workloads 2 'one of a kind' bound order_flip order_flip
+refuses two_workloads 2 'one value of each option' bound order_flip order_flip
 refuses adaptive 2 'depends on the policy' bound robson
 refuses granule 2 'no power of two' bound order_flip --granule 100
 refuses frees 2 'neither at-once nor recorded' bound order_flip --frees ordered

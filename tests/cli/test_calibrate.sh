@@ -11,12 +11,12 @@ refuses no_card 3 'calibrate: it measures a real card, .*; run it on the machine
 check no_card_leaves_nothing [ -z "$(find "$tmp" -name 'none*')" ]
 refuses no_file 2 'no output file is given.*calibrate -o FILE' calibrate
 refuses file_without_option 2 'x.profile.*belongs to no option' calibrate x.profile
-refuses file_twice 2 'give one of them' calibrate -o a -o b
+refuses file_twice 2 'one value of each option' calibrate -o a -o b
 refuses no_place 2 'no/such/x: cannot be written' calibrate -d sim -o "$tmp/no/such/x"
 refuses no_pages 2 'nothing to measure' calibrate -d sim:profile=bump -o "$tmp/none.profile"
 refuses too_small 2 'calibrating needs 256 MiB' calibrate -d sim:capacity=64MiB -o "$tmp/none.profile"
 refuses bad_name 2 'is not a valid name for a profile' calibrate -d sim -o "$tmp/a b.profile"
-refuses long_name 2 '1 to 63 letters' calibrate -d sim -o "$tmp/x" --name "$(printf 'x%.0s' {1..64})"
+refuses long_name 2 '1 to 63 characters' calibrate -d sim -o "$tmp/x" --name "$(printf 'x%.0s' {1..64})"
 refuses disk_full 2 '/dev/full: cannot be written' calibrate -d sim -o /dev/full
 check nothing_is_left [ -z "$(find "$tmp" -type f ! -name 'std*')" ]
 
@@ -75,7 +75,7 @@ for made in a:100:1:580.1 b:300:2:580.1 c:201:9:570.2; do
 done
 median=(calibrate --median "$tmp/a.profile" "$tmp/b.profile" "$tmp/c.profile")
 run "${median[@]}" -o "$tmp/m.profile"
-[ "$status" = 0 ] && [ "$(grep -c '^note: .*does not state its host' "$err")" = 3 ] && grep -qx "wrote $tmp/m.profile, the median of 3 calibrations" "$out"
+[ "$status" = 0 ] && [ "$(grep -c '^note: .*does not have the clock of its host' "$err")" = 3 ] && grep -qx "wrote $tmp/m.profile, the median of 3 calibrations" "$out"
 verdict median_is_made $?
 check median_of_costs grep -qx 'cost: create 2097152 201' "$tmp/m.profile"
 check median_of_rests grep -qx 'rest_cost: create 100002 52' "$tmp/m.profile"
@@ -107,7 +107,7 @@ check a_slow_host_takes_longer [ $((100 * slow)) -ge $((199 * usual)) -a $((100 
 quietly env ALLOCRIG="$ALLOCRIG" results/published/h100/make_profile.sh "$tmp/rested.profile"
 check h100_rested_is_made_so cmp "$tmp/rested.profile" sim/profiles/h100-rested.profile
 refuses a_host_of_which_nothing_is_known 2 'option host_clock_ns: the profile h100 has no line host_clock_ps' run -p growth -w order_flip -d sim:host_clock_ns=30
-refuses host_clock_of_nothing 2 'host-clock is "1e-9"; it is at least 0.001' calibrate --median "$tmp/host_a.profile" "$tmp/host_b.profile" --host-clock 1e-9 -o "$tmp/none.profile"
+refuses host_clock_of_nothing 2 'host-clock is "1e-9"; it must be at least 0.001' calibrate --median "$tmp/host_a.profile" "$tmp/host_b.profile" --host-clock 1e-9 -o "$tmp/none.profile"
 sed 's/^host_clock_ps.*/host_clock_ps: 1/; s/^cost: create 2097152 .*/cost: create 2097152 1152921504606846975/' "$tmp/host_a.profile" >"$tmp/host_odd.profile"
 refuses median_of_costs_beyond_all 2 'calibrate: .*/host_odd.profile: its costs are of a host with host_clock_ps 1, .* above 2\^60 ns' calibrate --median "$tmp/host_odd.profile" "$tmp/host_b.profile" -o "$tmp/none.profile"
 refuses device_of_costs_beyond_all 2 'option host_clock_ns: .* above 2\^60 ns' run -p growth -w order_flip -d "sim:profile=$tmp/host_odd.profile,host_clock_ns=30"

@@ -65,14 +65,14 @@ check table_has_them grep -qE '^1 +torch +[0-9.]+ +[0-9.]+ +[0-9.]+ +1628\.0 +16
 # the curve: slowdowns of single runs
 run capacity -p torch -p growth -p null -w "$tape" -w order_flip --curve --json "$tmp/curve.json"
 check curve_passes [ "$status" = 0 ]
-check curve_has_a_row_for_each_ranked [ "$(sed -n '/^Slowdown at/,$p' "$out" | grep -cE '^(torch|growth|null) ')" = 2 ]
+check curve_has_a_row_for_each_ranked [ "$(sed -n '/^Slowdown by capacity/,$p' "$out" | grep -cE '^(torch|growth|null) ')" = 2 ]
 check curve_has_seven_points [ "$(grep -c '"capacity_ratio"' "$tmp/curve.json")" = 14 ]
 bytes=$(awk -F': ' '/"capacity_ratio": 1.25/ { found = 1 } found && /capacity_bytes/ { print $2 + 0; exit }' "$tmp/curve.json")
 slow=$(awk -F': ' '/"capacity_ratio": 1.25/ { found = 1 } found && /"slowdown"/ { print $2; exit }' "$tmp/curve.json")
 check curve_is_of_single_runs [ "$("$ALLOCRIG" run -p torch -w "$tape" -d "sim:capacity=$bytes" --json - | sed -n 's/.*"slowdown": \([0-9.]*\),*$/\1/p')" = "$slow" ]
 run capacity -p torch -w order_flip --curve
 check no_time_is_said grep -q '^No slowdown: ' "$out"
-refuses curve_of_replicates 2 '.-curve is of one replicate' capacity -p torch -w random --curve --replicates 2
+refuses curve_of_replicates 2 '.-curve is for one replicate' capacity -p torch -w random --curve --replicates 2
 
 refuses no_policy 2 'no policy given' capacity -w order_flip
 refuses no_workload 2 'no workload given' capacity -p growth

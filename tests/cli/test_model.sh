@@ -85,8 +85,8 @@ made more embedding_rmm card rmm-pool 1 1 1
 model first more -o page.md
 check more_are_told grep -qx 'note: more: left out embedding_best_fit and 1 more, which first does not have' "$err"
 ln -s first "$tmp/link"
-refuses a_run_repeats_not_itself 2 'are one folder' model "$tmp/first" "$tmp/second" "$tmp/first/"
-refuses nor_by_a_link 2 'are one folder' model "$tmp/first" "$tmp/link"
+refuses a_run_repeats_not_itself 2 'are the same folder' model "$tmp/first" "$tmp/second" "$tmp/first/"
+refuses nor_by_a_link 2 'are the same folder' model "$tmp/first" "$tmp/link"
 refuses no_such_repetition 2 'nowhere: cannot be read' model "$tmp/first" "$tmp/nowhere"
 cp -r "$tmp/first" "$tmp/odd"
 for value in nan -1 1e999 12x; do

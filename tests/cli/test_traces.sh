@@ -22,12 +22,12 @@ check gen_seeds_differ [ "$(sha random:events=2000,seed=4)" != "$(sha "$tmp/r.tx
 refuses gen_unknown 2 'no generator "randm"; did you mean "random"' gen randm -o "$tmp/x.txt"
 refuses gen_nowhere 2 'no output file is given' gen random
 refuses gen_nothing 2 'no workload is given' gen -o "$tmp/x.txt"
-refuses gen_to_standard_output 2 'so not to standard output; name a file' gen random -o - --format text
-refuses gen_unknown_ending 2 "$tmp/x.dat: its ending does not say" gen random -o "$tmp/x.dat"
+refuses gen_to_standard_output 2 'cannot be written to standard output; name a file' gen random -o - --format text
+refuses gen_unknown_ending 2 "$tmp/x.dat: the ending does not tell" gen random -o "$tmp/x.dat"
 refuses gen_unknown_format 2 'no format "binry"; did you mean "binary"' gen random -o "$tmp/x" --format binry
-refuses gen_adaptive_needs_a_policy 2 'robson.*add the policy to play it under' gen robson -o "$tmp/x.txt"
+refuses gen_adaptive_needs_a_policy 2 'robson.*add a policy to run it under' gen robson -o "$tmp/x.txt"
 refuses gen_takes_no_policy 2 'random is the same under every policy' gen random -p growth -o "$tmp/x.txt"
-refuses gen_makes_one_trace 2 'gen makes one trace' gen random order_flip -o "$tmp/x.txt"
+refuses gen_makes_one_trace 2 'gen takes one value' gen random order_flip -o "$tmp/x.txt"
 check gen_refused_leaves_nothing [ -z "$(find "$tmp" -name 'x*')" ]
 check gen_adaptive quietly "$ALLOCRIG" gen robson -p first-fit -d sim:profile=bump -o "$tmp/robson.txt"
 peak() { # WORKLOAD: reserved by first-fit
@@ -85,6 +85,6 @@ check inspect_has_the_peak grep -qE '^live peak +1\.255 GiB' "$out"
 check inspect_has_steps grep -qE '^ +360 ' "$out"
 check inspect_generator quietly "$ALLOCRIG" inspect order_flip
 refuses inspect_adaptive 2 'gen robson -p POLICY -o FILE' inspect robson
-refuses inspect_nothing 2 'name a trace' inspect
+refuses inspect_nothing 2 'no trace is given' inspect
 refuses inspect_two 2 'one file too many' inspect "$tape" "$tape"
 finish
