@@ -16,7 +16,7 @@ static void put_trial(struct json_writer *json, const char *name, const struct t
 {
     json_begin_object(json, name);
     json_put_bool(json, "passed", trial->begun && trial->passed);
-    json_put_bool(json, "certain", !trial->doubt);
+    json_put_bool(json, "certain", !trial->sensitivity);
     if (!trial->begun)
         json_put_text(json, "why", trial->why);
     if (trial->begun && !trial->passed) {

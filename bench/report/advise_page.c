@@ -88,7 +88,7 @@ static void print_held(FILE *stream, const struct advise_page *page)
                  " on (`allocrig fidelity` shows more): what follows is an estimate.",
                  page->recorder, result->given, result->difference.event);
         break;
-    case ADVISE_NOT_HELD:
+    case ADVISE_NOT_COMPARED:
         snprintf(line, sizeof line,
                  "Recorded with %s, but it cannot be compared with %s: %s. What follows is an "
                  "estimate.",
@@ -225,10 +225,10 @@ static const struct advise_row *best_other(const struct advise_result *result)
 }
 
 /* Whether an own setting is uncertain for that reason. */
-static bool has_doubt(const struct advise_result *result, enum trial_doubt doubt)
+static bool has_sensitivity(const struct advise_result *result, enum trial_sensitivity sensitivity)
 {
     for (size_t i = 0; i < result->own_count; i++)
-        if (result->rows[i].at.begun && result->rows[i].at.doubt == doubt)
+        if (result->rows[i].at.begun && result->rows[i].at.sensitivity == sensitivity)
             return true;
     return false;
 }
@@ -247,15 +247,16 @@ static void print_tries(FILE *stream, const struct advise_result *result, const 
 }
 
 /* If it is uncertain whether any setting fits, says so and returns true. */
-static bool print_doubt(FILE *stream, const struct advise_result *result, const char *capacity)
+static bool print_sensitivity(FILE *stream, const struct advise_result *result,
+                              const char *capacity)
 {
     char line[256];
-    if (has_doubt(result, TRIAL_TRIES)) {
+    if (has_sensitivity(result, TRIAL_TRIES)) {
         print_tries(stream, result, capacity);
         return true;
     }
-    if (!has_doubt(result, TRIAL_LATE) && !has_doubt(result, TRIAL_UNTIMED) &&
-        !has_doubt(result, TRIAL_RELEASES))
+    if (!has_sensitivity(result, TRIAL_LATE) && !has_sensitivity(result, TRIAL_UNTIMED) &&
+        !has_sensitivity(result, TRIAL_RELEASES))
         return false;
     snprintf(line, sizeof line, "Whether it fits in %s cannot be told, see ? below.", capacity);
     sentence_print(stream, line);
@@ -268,7 +269,7 @@ static void print_nothing_fits(FILE *stream, const struct advise_result *result,
 {
     char line[1024], text[32];
     const struct advise_row *other = best_other(result);
-    if (print_doubt(stream, result, capacity))
+    if (print_sensitivity(stream, result, capacity))
         return;
     if (result->peak.bytes > result->capacity_bytes) {
         snprintf(line, sizeof line, "No setting helps in %s: the live peak alone is", capacity);
@@ -386,7 +387,7 @@ static void add_row(struct table *table, const struct advise_result *result,
     bool fits = advise_fits(row) == ADVISE_FITS;
     name_setting(row, name, sizeof name);
     table_cell(table, "%zu", rank);
-    if (row->at.doubt == TRIAL_UNTIMED)
+    if (row->at.sensitivity == TRIAL_UNTIMED)
         table_cell(table, "?");
     else if (row->safe_bytes)
         table_cell(table, "%.1f", (double)row->safe_bytes / (double)AR_MIB);
@@ -394,7 +395,7 @@ static void add_row(struct table *table, const struct advise_result *result,
         table_cell(table, row->alone.begun ? "none" : "-");
     if (result->timed)
         ratio_cell(table, row->safe_slowdown);
-    if (row->at.doubt == TRIAL_UNTIMED)
+    if (row->at.sensitivity == TRIAL_UNTIMED)
         table_cell(table, "?");
     else if (row->alone.begun)
         table_cell(table, "%.1f", (double)row->alone.peak_reserved_bytes / (double)AR_MIB);
@@ -420,7 +421,7 @@ static bool is_same(const struct advise_row *row, const struct advise_row *given
            row->safe_bytes == given->safe_bytes && row->alone.begun == given->alone.begun &&
            row->alone.peak_reserved_bytes == given->alone.peak_reserved_bytes &&
            row->alone.driver_calls == given->alone.driver_calls && a->passed == b->passed &&
-           a->doubt == b->doubt && a->event == b->event && a->flushes == b->flushes &&
+           a->sensitivity == b->sensitivity && a->event == b->event && a->flushes == b->flushes &&
            a->retries == b->retries && a->driver_calls == b->driver_calls;
 }
 
@@ -483,13 +484,13 @@ static void print_unsure(FILE *stream, const struct advise_result *result)
              "?: with blocks of other streams free at once%s the answer is the opposite, and the "
              "recording does not show when they are free under another setting.",
              room);
-    if (has_doubt(result, TRIAL_LATE))
+    if (has_sensitivity(result, TRIAL_LATE))
         sentence_print(stream, line);
-    if (has_doubt(result, TRIAL_RELEASES))
+    if (has_sensitivity(result, TRIAL_RELEASES))
         sentence_print(stream, "?: without the releases of the cache that are assumed to be the "
                                "program's own the answer is the opposite; they may be the "
                                "allocator's, because the recorded setting differs here.");
-    if (has_doubt(result, TRIAL_UNTIMED))
+    if (has_sensitivity(result, TRIAL_UNTIMED))
         sentence_print(stream, "?: the need of the driver's own pool depends on when kernels end "
                                "and when the program waits, which is not recorded.");
 }

@@ -170,7 +170,7 @@ static size_t find_batches(const struct advise_page *pages, const struct batch_c
     for (size_t i = 0; i < first->own_count; i++) { /* those that are listed */
         const struct advise_row *a = &first->rows[i];
         const struct advise_row *b = find_row(second, a->candidate.spec);
-        if (!a->safe_bytes || !b || !b->safe_bytes || a->at.doubt == TRIAL_UNTIMED)
+        if (!a->safe_bytes || !b || !b->safe_bytes || a->at.sensitivity == TRIAL_UNTIMED)
             continue;
         double over_a = (double)a->safe_bytes / (double)first->peak.bytes;
         double over_b = (double)b->safe_bytes / (double)second->peak.bytes;

@@ -76,8 +76,8 @@ static void put_pins(struct json_writer *json, const struct explain_result *resu
     json_put_integer(json, "stretch_live_bytes", result->stretch_live_bytes);
     json_end_object(json);
     json_begin_array(json, "pins");
-    for (size_t i = 0; i < result->pin_count; i++) {
-        const struct explain_pin *pin = &result->pins[i];
+    for (size_t i = 0; i < result->pinning_block_count; i++) {
+        const struct explain_pinning_block *pin = &result->pinning_blocks[i];
         json_begin_object(json, NULL);
         json_put_integer(json, "address", pin->address);
         json_put_integer(json, "bytes", pin->bytes);

@@ -181,15 +181,15 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
         {"tag", "", true, 0},
     };
     char a[32];
-    if (result->opaque || !result->pin_count)
+    if (result->opaque || !result->pinning_block_count)
         return AR_OK;
     print_free_blocks(stream, result);
     print_stretch(stream, result);
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     if (!table)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the table");
-    for (size_t i = 0; i < result->pin_count; i++) {
-        const struct explain_pin *pin = &result->pins[i];
+    for (size_t i = 0; i < result->pinning_block_count; i++) {
+        const struct explain_pinning_block *pin = &result->pinning_blocks[i];
         table_cell(table, "%s", ar_size_print(pin->bytes, a, sizeof a));
         table_cell(table, "%.1f", (double)pin->free_bytes / (double)AR_MIB);
         table_cell(table, "%" PRIu64, pin->event);

@@ -19,7 +19,7 @@ static const char *figure_name(const struct message *message, enum message_figur
 {
     bool xla = message->framework != MESSAGE_PYTORCH && !message->card_told;
     if (xla && name == MESSAGE_FIGURE_TOTAL)
-        return "in all, the allocator's limit";
+        return "in total, the allocator's limit";
     if (xla && name == MESSAGE_FIGURE_FREE)
         return "not taken yet, under the limit";
     return message_figure_text(name);

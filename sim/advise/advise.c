@@ -20,14 +20,15 @@ struct advising {
     struct trial_setup setup;
     struct baseline baseline;
     struct prepared prepared;
-    struct prepared unreleased; /* without releases by the program; trace NULL: those are sure */
+    struct prepared
+        unreleased; /* without releases by the program; trace NULL: the releases are certain */
     struct tries tries;
-    size_t done;      /* of all rounds */
-    bool single_fits; /* one of the recorder's own settings does at the capacity in question */
+    size_t done;      /* trials of all rounds */
+    bool single_fits; /* a single setting of the framework fits at the capacity in question */
 };
 
-/* Recordings of a framework by a tool that does not see its allocator: which settings were in
- * force is not known, so the defaults stand for them. */
+/* Recorders that do not see the framework's allocator. The settings in force are not known, so the
+ * defaults are assumed. */
 static const struct watcher {
     const char *recorder, *policy, *framework;
 } watchers[] = {
@@ -52,7 +53,7 @@ static void note_watcher(const struct trace_info *info, struct advise_result *ou
     const struct watcher *watcher = watcher_of(info->recorder);
     if (!watcher)
         return;
-    out->fidelity = ADVISE_NOT_HELD;
+    out->fidelity = ADVISE_NOT_COMPARED;
     out->framework = watcher->framework;
     snprintf(out->given, sizeof out->given, "%s", watcher->policy);
     snprintf(out->fidelity_why, sizeof out->fidelity_why,
@@ -60,9 +61,10 @@ static void note_watcher(const struct trace_info *info, struct advise_result *ou
              info->recorder);
 }
 
-/* The policy that answers to the recorder, and whether it does what was recorded. */
-static enum ar_status hold_recording(const struct advise_config *config, struct advise_result *out,
-                                     struct fidelity_result *held, struct ar_error *error)
+/* Compares the recording with the policy that imitates the recorded allocator. */
+static enum ar_status compare_recording(const struct advise_config *config,
+                                        struct advise_result *out, struct fidelity_result *compared,
+                                        struct ar_error *error)
 {
     char text[1024];
     struct ar_spec policy;
@@ -80,23 +82,25 @@ static enum ar_status hold_recording(const struct advise_config *config, struct 
         return status;
     const struct fidelity fidelity = {
         .policy = &policy, .source = config->source, .seed = config->seed};
-    status = fidelity_run(&fidelity, held, &why);
+    status = fidelity_run(&fidelity, compared, &why);
     ar_spec_close(&policy);
     if (status == AR_HOST_MEMORY || status == AR_CORRUPT) {
         *error = why;
         return status;
     }
-    out->fidelity = status ? ADVISE_NOT_HELD : held->agrees ? ADVISE_AGREES : ADVISE_DIFFERS;
+    out->fidelity = status             ? ADVISE_NOT_COMPARED
+                    : compared->agrees ? ADVISE_AGREES
+                                       : ADVISE_DIFFERS;
     if (status)
         snprintf(out->fidelity_why, sizeof out->fidelity_why, "%.250s", why.text);
     else if (!info->limit_bytes)
-        status = pressure_find(config->source, text, config->seed, held, &out->pressure, error);
-    if (status && out->fidelity != ADVISE_NOT_HELD)
+        status = pressure_find(config->source, text, config->seed, compared, &out->pressure, error);
+    if (status && out->fidelity != ADVISE_NOT_COMPARED)
         return status;
-    out->recorded_peak_reserved_bytes = held->recorded_peak_reserved_bytes;
-    out->difference = held->difference;
-    out->start_blocks = held->start == FIDELITY_FROM_NOTHING ? 0 : held->start_blocks;
-    out->releases = held->release_count;
+    out->recorded_peak_reserved_bytes = compared->recorded_peak_reserved_bytes;
+    out->difference = compared->difference;
+    out->start_blocks = compared->start == FIDELITY_FROM_NOTHING ? 0 : compared->start_blocks;
+    out->releases = compared->release_count;
     bool jax = strncmp(info->recorder, "xla", 3) == 0 || strncmp(info->recorder, "jax", 3) == 0;
     if (jax && !strchr(text, ':'))
         strcat(text, ":framework=jax");
@@ -105,15 +109,15 @@ static enum ar_status hold_recording(const struct advise_config *config, struct 
 
 static enum ar_status prepare(struct advising *self, struct ar_error *error)
 {
-    struct fidelity_result held = {0};
+    struct fidelity_result compared = {0};
     struct advise_result *out = self->out;
-    enum ar_status status = hold_recording(self->config, out, &held, error);
+    enum ar_status status = compare_recording(self->config, out, &compared, error);
     if (!status)
-        status = prepare_trace(self->config->source, held.releases, held.release_count,
+        status = prepare_trace(self->config->source, compared.releases, compared.release_count,
                                &self->prepared, error);
-    if (!status && out->fidelity == ADVISE_DIFFERS && held.release_count)
+    if (!status && out->fidelity == ADVISE_DIFFERS && compared.release_count)
         status = prepare_trace(self->config->source, NULL, 0, &self->unreleased, error);
-    fidelity_result_close(&held);
+    fidelity_result_close(&compared);
     if (status)
         return status;
     out->complete = self->config->source->info.complete && !self->prepared.has_failed_request;
@@ -179,7 +183,8 @@ static bool is_pair(const struct candidate *candidate)
     return candidate->half[0] || candidate->half[1];
 }
 
-/* At the capacity in question: every setting, because a caller may ask for that one. */
+/* Tries a candidate at the capacity in question. No candidate is skipped, because a caller may ask
+ * for any of them. */
 static enum ar_status try_at(void *argument, size_t number, struct trace_source *trace,
                              struct ar_error *error)
 {
@@ -189,52 +194,52 @@ static enum ar_status try_at(void *argument, size_t number, struct trace_source 
                      !is_pair(&row->candidate), &row->at, error);
 }
 
-/* Whether completions were recorded, but not what for, and stand for what they are. */
+/* Whether completions were recorded and are replayed, but uses by other streams were not. */
 static bool may_be_late(const struct advising *self)
 {
     const struct trace_info *info = &self->config->source->info;
     return self->config->frees == REPLAY_RECORDED && info->has_split_frees && !info->has_uses;
 }
 
-/* What is asked of every trial, and with which trace. */
-struct doubting {
+/* A sensitivity check of every trial, with its trace. */
+struct check {
     struct advising *self;
     struct trace_source *trace;
-    doubt_ask *ask;
+    sensitivity_check *run;
 };
 
-#define DOUBTS 3
+#define CHECKS 3
 
-static size_t doubts_of(struct advising *self, struct doubting list[DOUBTS])
+static size_t checks_of(struct advising *self, struct check list[CHECKS])
 {
     size_t count = 0;
     if (may_be_late(self))
-        list[count++] = (struct doubting){self, self->prepared.trace, doubt_late};
+        list[count++] = (struct check){self, self->prepared.trace, sensitivity_late};
     if (self->unreleased.trace)
-        list[count++] = (struct doubting){self, self->unreleased.trace, doubt_releases};
+        list[count++] = (struct check){self, self->unreleased.trace, sensitivity_releases};
     if (self->tries.trace)
-        list[count++] = (struct doubting){self, self->tries.trace, doubt_tries};
+        list[count++] = (struct check){self, self->tries.trace, sensitivity_tries};
     return count;
 }
 
-static enum ar_status doubt_row(void *argument, size_t number, struct trace_source *trace,
+static enum ar_status check_row(void *argument, size_t number, struct trace_source *trace,
                                 struct ar_error *error)
 {
-    const struct doubting *doubting = argument;
-    struct advise_result *out = doubting->self->out;
+    const struct check *check = argument;
+    struct advise_result *out = check->self->out;
     struct advise_row *row = &out->rows[number];
-    return doubting->ask(&doubting->self->setup, trace, row->candidate.spec, out->capacity_bytes,
-                         &row->at, error);
+    return check->run(&check->self->setup, trace, row->candidate.spec, out->capacity_bytes,
+                      &row->at, error);
 }
 
-/* Which answers the recording does not tell. */
-static enum ar_status doubt_all(struct advising *self, struct ar_error *error)
+/* Finds the answers that depend on facts that were not recorded. */
+static enum ar_status check_all(struct advising *self, struct ar_error *error)
 {
-    struct doubting list[DOUBTS];
+    struct check list[CHECKS];
     enum ar_status status = AR_OK;
-    size_t count = doubts_of(self, list);
+    size_t count = checks_of(self, list);
     for (size_t i = 0; i < count && !status; i++)
-        status = trial_each(list[i].trace, self->config->jobs, self->out->count, doubt_row, NULL,
+        status = trial_each(list[i].trace, self->config->jobs, self->out->count, check_row, NULL,
                             &list[i], error);
     return status;
 }
@@ -245,7 +250,7 @@ static enum ar_status try_alone(const struct advising *self, struct advise_row *
     return trial_run(&self->setup, trace, row->candidate.spec, 0, true, &row->alone, error);
 }
 
-/* A capacity was found: the row is shown, with what it costs there. */
+/* Lists a row for which a capacity was found, with the slowdown there. */
 static enum ar_status list_row(const struct advising *self, struct advise_row *row,
                                struct trace_source *trace, struct ar_error *error)
 {
@@ -300,7 +305,7 @@ static enum ar_status search_pair(void *argument, size_t number, struct trace_so
     uint64_t less = ar_size_round_down(better - better / 100, 2 * AR_MIB);
     if (less >= self->setup.live_peak_bytes)
         status = search_from(self, row, less, trace, error);
-    /* A pair that alone fits is worth telling, however little it is ahead. */
+    /* If only pairs fit, a pair is listed even if it needs only a little less. */
     if (!status && !row->listed && !self->single_fits && row->at.passed)
         status = search_from(self, row, self->out->capacity_bytes, trace, error);
     if (!status && row->listed)
@@ -308,7 +313,7 @@ static enum ar_status search_pair(void *argument, size_t number, struct trace_so
     return status;
 }
 
-/* A setting that comes to the same text as the recorded one, or as the one before, is no other. */
+/* Drops settings whose text equals that of an earlier row. */
 static void drop_same(struct advise_result *out)
 {
     for (size_t i = 1; i < out->count; i++)
@@ -319,12 +324,12 @@ static void drop_same(struct advise_result *out)
                 out->rows[i].listed = false;
 }
 
-/* What takes more than twice the time is no way out, however little memory it needs. Where no
- * time is known, that is taken of one driver call for each request; nor is there an answer then
- * for the driver's pool. */
+/* A candidate that takes more than twice the time is not advised, even if it needs little memory.
+ * If times are not known, this is assumed of `direct`, which makes a driver call for each request,
+ * and of the driver's pool, whose answer is not known then. */
 static bool is_too_slow(const struct advise_row *row)
 {
-    return row->at.doubt == TRIAL_UNTIMED || row->safe_slowdown > TOO_SLOW ||
+    return row->at.sensitivity == TRIAL_UNTIMED || row->safe_slowdown > TOO_SLOW ||
            (row->safe_slowdown <= 0 && strcmp(row->candidate.spec, "direct") == 0);
 }
 
@@ -360,7 +365,8 @@ static void rank(struct advise_result *out)
     }
 }
 
-/* Other allocators have no pools, which CUDA graphs need: they are no way out for this program. */
+/* Other allocators do not have the private pools that CUDA graphs need, so this program cannot use
+ * them. */
 static void disown_allocators(struct candidates *candidates)
 {
     for (size_t i = 0; i < candidates->count; i++)
@@ -371,7 +377,7 @@ static void disown_allocators(struct candidates *candidates)
         }
 }
 
-#define ROUNDS 3 /* over all settings */
+#define ROUNDS 3 /* over all candidates */
 
 static void count_done(void *argument)
 {
@@ -391,7 +397,7 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     enum ar_status status = candidates_list(recorder, given, true, &candidates, error);
     if (status)
         return status;
-    if (!out->given[0]) /* no framework: all are other policies */
+    if (!out->given[0]) /* no framework: all candidates are other policies */
         candidates.at[0].own = candidates.at[0].given = false;
     if (self->prepared.has_pools)
         disown_allocators(&candidates);
@@ -405,7 +411,7 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     struct trace_source *trace = self->prepared.trace;
     status = trial_each(trace, config->jobs, out->count, try_at, count_done, self, error);
     if (!status)
-        status = doubt_all(self, error);
+        status = check_all(self, error);
     for (size_t i = 0; i < out->count && !status; i++)
         self->single_fits |= out->rows[i].candidate.own && !is_pair(&out->rows[i].candidate) &&
                              advise_fits(&out->rows[i]) == ADVISE_FITS;
@@ -429,7 +435,7 @@ enum ar_status advise_run(const struct advise_config *config, struct advise_resu
     if (config->source->ops->served)
         return ar_error_set(
             error, AR_INVALID,
-            "what %s asks for depends on the policy; write it to a file first with gen",
+            "the requests of %s depend on the policy; write it to a file first with gen",
             config->source->info.name);
     enum ar_status status = prepare(&self, error);
     if (!status)
@@ -456,10 +462,10 @@ enum ar_status advise_predict(const struct advise_config *config, const char *po
     if (!status)
         status =
             trial_run(&self.setup, self.prepared.trace, policy, capacity_bytes, true, out, error);
-    struct doubting list[DOUBTS];
-    size_t count = status ? 0 : doubts_of(&self, list);
+    struct check list[CHECKS];
+    size_t count = status ? 0 : checks_of(&self, list);
     for (size_t i = 0; i < count && !status; i++)
-        status = list[i].ask(&self.setup, list[i].trace, policy, capacity_bytes, out, error);
+        status = list[i].run(&self.setup, list[i].trace, policy, capacity_bytes, out, error);
     trace_close(self.prepared.trace);
     trace_close(self.unreleased.trace);
     tries_close(&self.tries);
@@ -473,7 +479,7 @@ void advise_result_close(struct advise_result *result)
     result->count = result->own_count = 0;
 }
 
-/* Whether a is the better advice: fewer settings first, then less time lost. */
+/* Whether `a` is the better advice: fewer changes first, then the lower slowdown. */
 static bool better(const struct advise_row *a, const struct advise_row *b)
 {
     if (!b || a->candidate.given != b->candidate.given)
@@ -490,10 +496,10 @@ static bool better(const struct advise_row *a, const struct advise_row *b)
 enum advise_fit advise_fits(const struct advise_row *row)
 {
     const struct trial *at = &row->at;
-    return !at->begun   ? ADVISE_FITS_NOT
-           : at->doubt  ? ADVISE_UNSURE
-           : at->passed ? ADVISE_FITS
-                        : ADVISE_FITS_NOT;
+    return !at->begun        ? ADVISE_FITS_NOT
+           : at->sensitivity ? ADVISE_UNSURE
+           : at->passed      ? ADVISE_FITS
+                             : ADVISE_FITS_NOT;
 }
 
 const struct advise_row *advise_best(const struct advise_result *result)
@@ -505,8 +511,8 @@ const struct advise_row *advise_best(const struct advise_result *result)
     return best;
 }
 
-/* Requests are compared as a bag of sizes: workspaces that a library tries out (autotuning) come
- * and go anywhere, and one more of them must not make all that follow look different. */
+/* Requests are compared as a multiset of sizes. Workspaces of autotuning may be requested at any
+ * place, and one more of them must not make all later requests look different. */
 
 struct sizes {
     uint64_t *at;
@@ -564,29 +570,29 @@ static enum ar_status compare_requests(struct trace_source *from, struct trace_s
     return status;
 }
 
-/* What the other recording itself says: its peak, and whether it came to its end. */
-static enum ar_status look_up(const struct advise_config *config, struct trace_source *to,
-                              struct whatif *out, struct ar_error *error)
+/* Finds the peak of the other recording and whether it completed. */
+static enum ar_status read_outcome(const struct advise_config *config, struct trace_source *to,
+                                   struct whatif *out, struct ar_error *error)
 {
     struct ar_spec policy;
-    struct prepared whole;
-    struct fidelity_result held = {0};
+    struct prepared other;
+    struct fidelity_result compared = {0};
     enum ar_status status = ar_spec_parse(out->spec, &policy, error);
     if (status)
         return status;
     const struct fidelity fidelity = {.policy = &policy, .source = to, .seed = config->seed};
-    status = fidelity_run(&fidelity, &held, error);
+    status = fidelity_run(&fidelity, &compared, error);
     ar_spec_close(&policy);
     out->has_peak = !status;
-    out->recorded_peak_reserved_bytes = held.recorded_peak_reserved_bytes;
-    fidelity_result_close(&held);
+    out->recorded_peak_reserved_bytes = compared.recorded_peak_reserved_bytes;
+    fidelity_result_close(&compared);
     if (status)
         return status;
-    status = prepare_trace(to, NULL, 0, &whole, error);
+    status = prepare_trace(to, NULL, 0, &other, error);
     if (status)
         return status;
-    out->recorded_passed = to->info.complete && !whole.has_failed_request;
-    trace_close(whole.trace);
+    out->recorded_passed = to->info.complete && !other.has_failed_request;
+    trace_close(other.trace);
     return AR_OK;
 }
 
@@ -598,7 +604,7 @@ enum ar_status whatif_predict(const struct advise_config *config, struct trace_s
     if (!status)
         status = compare_requests(config->source, to, out, error);
     if (!status)
-        status = look_up(config, to, out, error);
+        status = read_outcome(config, to, out, error);
     if (!status)
         status = advise_predict(config, out->spec, 0, &out->predicted, error);
     return status;

@@ -11,21 +11,22 @@ struct setting {
     const char *policy;
     const char *pairs;
     const char *group;
-    const char *needs; /* a group without which this one does nothing; NULL: none */
+    const char *needs; /* a group without which this setting has no effect; NULL: none */
     const char *text;
     const char *cost;
 };
 
 #define SPLIT_COST                                                                                 \
-    "Blocks from that size on are not cut: what is cached of them serves few other sizes, so the " \
-    "driver is called more often."
-#define ROUND_COST "Every request is rounded up: some bytes more, for fewer different sizes."
+    "Blocks of that size and above are not split: a cached one serves few other sizes, so there "  \
+    "are more driver calls."
+#define ROUND_COST "Every request is rounded up: more bytes, but fewer different sizes."
 #define COLLECT_COST                                                                               \
-    "Old cached blocks go back before the limit is reached; each driver free waits for the "       \
+    "Old cached blocks are released before the limit is reached; each driver free waits for the "  \
     "device."
-#define POOL_COST    "The driver's own pool: modelled here, not measured"
-#define DIRECT_COST  "Every request is a driver call: "
-#define SEGMENT_COST "Larger segments for requests of 1 to 10 MiB: fewer driver calls, more held."
+#define POOL_COST   "The driver's own pool: modelled here, not measured"
+#define DIRECT_COST "Every request is a driver call: "
+#define SEGMENT_COST                                                                               \
+    "Larger segments for requests of 1 to 10 MiB: fewer driver calls, more memory reserved."
 
 static const struct setting torch_settings[] = {
     {"torch", "expandable_segments=true", "expandable", NULL, NULL,
@@ -57,9 +58,9 @@ static const struct setting torch_settings[] = {
     {"torch", "large_segment_size_mb=128", "segment", NULL, NULL, SEGMENT_COST},
     {"torch", "large_segment_size_mb=256", "segment", NULL, NULL, SEGMENT_COST},
     {"torch", "max_non_split_rounding_mb=128", "unsplit", "split", NULL,
-     "Larger cached blocks may serve a request whole."},
+     "Larger cached blocks may serve a request without a split."},
     {"torch", "max_non_split_rounding_mb=512", "unsplit", "split", NULL,
-     "Larger cached blocks may serve a request whole."},
+     "Larger cached blocks may serve a request without a split."},
     {"async", "", "policy", NULL, "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync",
      POOL_COST "; no snapshots, no CUDA graph pools."},
     {"direct", "", "policy", NULL, "PYTORCH_NO_CUDA_MEMORY_CACHING=1",
@@ -67,14 +68,14 @@ static const struct setting torch_settings[] = {
     {0},
 };
 
-#define SYSTEM_COST "Leaves less of the card to the system and to libraries."
+#define SYSTEM_COST "Leaves less memory to the system and to libraries."
 #define CHUNK_COST                                                                                 \
-    "Chunks are cut sooner: less is lost inside of them, more and smaller pieces are left."
-#define COLLECT_OFF "Empty regions are kept."
-#define ALL_AT_ONCE "All of the limit is taken at the start."
-#define BY_DOUBLING "Regions grow by doubling and never join: large requests may find no region."
+    "Chunks are split sooner: less internal fragmentation, but more and smaller free chunks."
+#define COLLECT_OFF "Empty regions are not released."
+#define ALL_AT_ONCE "The whole limit is reserved at the start."
+#define BY_DOUBLING "Regions double in size and never merge: large requests may find no region."
 
-/* TensorFlow's are the defaults of these policies. */
+/* The defaults of these policies are TensorFlow's. */
 static const struct setting tensorflow_settings[] = {
     {"greedy", "", "policy", NULL, NULL, ALL_AT_ONCE},
     {"greedy", "fraction=0.95", "limit", NULL, NULL, SYSTEM_COST},
@@ -90,7 +91,8 @@ static const struct setting tensorflow_settings[] = {
 };
 
 static const struct setting jax_settings[] = {
-    {"greedy:framework=jax", "", "policy", NULL, NULL, "Three quarters of the card at the start."},
+    {"greedy:framework=jax", "", "policy", NULL, NULL,
+     "Reserves three quarters of the card at the start."},
     {"greedy:framework=jax", "fraction=0.9", "limit", NULL, NULL, SYSTEM_COST},
     {"greedy:framework=jax", "fraction=0.95", "limit", NULL, NULL, SYSTEM_COST},
     {"growth:framework=jax", "", "policy", NULL, NULL, BY_DOUBLING},
@@ -126,7 +128,7 @@ static const struct setting rmm_settings[] = {
 static const struct framework {
     const char *recorder;
     const struct setting *settings;
-    const char *base; /* the policy that is there without any setting; NULL: it is among them */
+    const char *base; /* the policy without any setting; NULL: one of the settings */
 } frameworks[] = {
     {"torch", torch_settings, "torch"}, {"tensorflow", tensorflow_settings, NULL},
     {"xla", jax_settings, NULL},        {"jax", jax_settings, NULL},
@@ -141,16 +143,16 @@ static const struct framework *framework_of(const char *recorder)
     return NULL;
 }
 
-/* Cut, it would be another policy. */
+/* A truncated spec would name another policy. */
 static enum ar_status too_long(const char *spec, size_t room, struct ar_error *error)
 {
     return ar_error_set(error, AR_INVALID,
-                        "the policy \"%.60s..\" has more than %zu bytes: give what it "
-                        "names a shorter path",
+                        "the policy \"%.60s..\" has more than %zu bytes: give the files that "
+                        "it names shorter paths",
                         spec, room - 1);
 }
 
-/* Puts one more at the end, unless the spec is there already: then that one is returned. */
+/* Appends a candidate, or returns the existing one with the same spec. */
 static struct candidate *add(struct candidates *list, const char *spec, struct ar_error *error)
 {
     for (size_t i = 0; i < list->count; i++)

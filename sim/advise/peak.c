@@ -7,8 +7,8 @@
 
 #include "allocators/base/array.h"
 
-/* Two passes: the first finds the event of the peak, the second stops there and groups what is
- * live. */
+/* Two passes: the first finds the event of the peak, the second stops there and groups the live
+ * blocks. */
 
 struct live_block {
     uint64_t bytes;      /* 0: none */
@@ -59,7 +59,7 @@ static enum ar_status take(struct pass *pass, const struct trace_event *event,
     return AR_OK;
 }
 
-/* Runs over events [0, end) and notes the peak where `peak` is not NULL. */
+/* Replays events [0, end) and records the peak if `peak` is not NULL. */
 static enum ar_status run(struct pass *pass, uint64_t end, struct holders *peak,
                           struct ar_error *error)
 {
@@ -89,7 +89,7 @@ static const char *tag_of(const struct pass *pass, const struct live_block *bloc
     return tag ? tag : "";
 }
 
-/* Sorts blocks that belong together next to each other. */
+/* Sorts blocks of one group next to each other. */
 struct named_block {
     const char *tag;
     uint64_t bytes;
@@ -169,13 +169,13 @@ enum ar_status holders_find(struct trace_source *source, uint64_t end, struct ho
     return status;
 }
 
-/* How: both traces are read side by side, by the events of blocks alone. After each request stands
- * a line; those that no batch of at least 1 has as the highest are dropped, whenever many have
- * come. */
+/* The batch curve: both traces are read in parallel, and only events of blocks count. Each request
+ * adds a line. Whenever enough lines have been added, those that are not the highest for any batch
+ * of at least 1 are dropped. */
 
-#define LINES_LEAST 4096 /* before any is dropped */
+#define LINES_LEAST 4096 /* before lines are dropped */
 
-/* One of the two, event by event. */
+/* One of the two traces. */
 struct side {
     struct trace_source *trace;
     const struct trace_event *events;
@@ -189,7 +189,7 @@ struct pairing {
     struct side sides[2];
     const uint64_t *batches;
     struct batch_line *lines;
-    size_t count, room, kept; /* kept: how many the last dropping left */
+    size_t count, room, kept; /* kept: the number left by the last drop */
 };
 
 static bool is_of_block(const struct trace_event *event)
@@ -264,7 +264,7 @@ static double meet(const struct batch_line *a, const struct batch_line *b)
     return (a->fixed_bytes - b->fixed_bytes) / (b->each_bytes - a->each_bytes);
 }
 
-/* Keeps the lines that are the highest somewhere, and of these what batches from 1 on need. */
+/* Keeps the upper envelope of the lines for batches of at least 1. */
 static size_t keep_highest(struct batch_line *lines, size_t count)
 {
     size_t kept = 0;
@@ -298,7 +298,8 @@ static enum ar_status add_line(struct pairing *self, struct batch_line line, str
     return AR_OK;
 }
 
-/* Both to their ends; `*aligned` false where they part: then for the peaks alone. */
+/* Reads both traces to their ends. `*aligned` is false if their events differ; then only the peaks
+ * are valid. */
 static enum ar_status pair(struct pairing *self, bool *aligned, struct ar_error *error)
 {
     const struct trace_event *events[2] = {NULL, NULL};

@@ -18,9 +18,9 @@ struct copying {
     size_t count, next;
     uint64_t number;
     uint64_t written;    /* events; while a killer is looked for, requests after it */
-    bool request_before; /* only notes came since an `a` */
-    bool probe_before;   /* the same of a `p` */
-    uint64_t killer; /* the number of a probe that the program did not survive; UINT64_MAX: none */
+    bool request_before; /* only notes since the last `a` */
+    bool probe_before;   /* only notes since the last `p` */
+    uint64_t killer;     /* the probe that ended the program; UINT64_MAX: none */
     uint64_t request_event, request_bytes;
     struct prepared *out;
 };
@@ -46,7 +46,7 @@ static void look(struct copying *self, const struct trace_event *event, const ch
     if (event->kind == TRACE_ALLOC) {
         self->request_event = self->written;
         self->request_bytes = event->value;
-        /* Else the program went on. */
+        /* Otherwise the program continued. */
         out->has_failed_request = self->number > self->killer && out->has_failed_request;
     }
     if (event->kind == TRACE_MARK && (event->flags & TRACE_STEP))
@@ -55,8 +55,8 @@ static void look(struct copying *self, const struct trace_event *event, const ch
 
 #define LAST_REQUESTS 64 /* that a program may make while it ends */
 
-/* A request that failed is a probe where others follow. Where the program died nevertheless, and
- * what follows the last one is but its end, that one is what it died of. */
+/* A failed request is a probe if others follow. If the program died, and only a few requests follow
+ * its last probe, that probe is the request that ended it. */
 static void find_killer(struct copying *self, const struct trace_event *event, const char *text)
 {
     self->number++;
@@ -149,19 +149,19 @@ enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releas
     return trace_memory_open(self.memory, &out->trace, error);
 }
 
-/* How:
+/* ---- pressure -------------------------------------------------------------------------------
  *
- * 1. What was held at most is the least that the limit can have been. Where memory went back and
- *    more was made right after, the limit was less than what was held before and the new segment
- *    together, if pressure it was.
- * 2. The recording is compared with the policy at the first, and at one byte less than the least of
- *    the others that are no less, and so on upward; the one that leaves the fewest releases to the
- *    program is taken, if that is fewer than without a limit.
- * 3. The lowest one that does the same is looked for below it, by halving. */
+ * 1. The recorded peak of reserved bytes is a lower bound of the limit. If memory was released and
+ *    a segment was made right after, and the cause was pressure, then the limit was less than the
+ *    reserved bytes before the release plus the new segment.
+ * 2. The recording is compared with the policy at the lower bound, and at one byte less than each
+ *    of the lowest upper bounds. The limit that leaves the fewest releases to the program is taken,
+ *    if that is fewer than without a limit.
+ * 3. A bisection below it finds the lowest limit with the same result. */
 
 #define LIMITS_MOST 5 /* that are tried */
 
-/* PyTorch's segments for a request, which is what it holds against a limit. */
+/* The size of PyTorch's segment for a request. PyTorch compares this with its limit. */
 #define SMALL_REQUEST AR_MIB
 #define SMALL_SEGMENT (2 * AR_MIB)
 #define LARGE_REQUEST (10 * AR_MIB)
@@ -174,12 +174,12 @@ static uint64_t segment_of(uint64_t bytes)
                                    : ar_size_round_up(bytes, SMALL_SEGMENT);
 }
 
-struct looking {
-    const struct fidelity_result *held;
+struct limit_search {
+    const struct fidelity_result *compared;
     uint64_t event, reserved_bytes;
-    uint64_t before_bytes; /* what was held when the last release began */
+    uint64_t before_bytes; /* reserved when the last release began */
     size_t release;        /* the next one */
-    bool open;             /* one came, the next request not yet */
+    bool open;             /* a release was seen, and no request since */
     uint64_t limits[LIMITS_MOST];
     size_t limit_count;
 };
@@ -195,7 +195,7 @@ static bool read_bytes(const char *text, const char *verb, uint64_t *bytes)
     return comma != NULL;
 }
 
-static void follow_note(struct looking *self, const char *text)
+static void follow_note(struct limit_search *self, const char *text)
 {
     uint64_t bytes;
     if (read_bytes(text, "segment_alloc", &bytes) || read_bytes(text, "segment_map", &bytes) ||
@@ -205,8 +205,8 @@ static void follow_note(struct looking *self, const char *text)
         self->reserved_bytes -= bytes < self->reserved_bytes ? bytes : self->reserved_bytes;
 }
 
-/* Keeps the least ones, in order. */
-static void keep(struct looking *self, uint64_t limit)
+/* Keeps the lowest limits, ascending. */
+static void keep(struct limit_search *self, uint64_t limit)
 {
     size_t at = 0;
     while (at < self->limit_count && self->limits[at] < limit)
@@ -220,11 +220,12 @@ static void keep(struct looking *self, uint64_t limit)
     self->limits[at] = limit;
 }
 
-static void look_at_pressure(struct looking *self, struct trace_source *source,
+static void look_at_pressure(struct limit_search *self, struct trace_source *source,
                              const struct trace_event *event)
 {
-    const struct fidelity_result *held = self->held;
-    if (self->release < held->release_count && held->releases[self->release] <= self->event) {
+    const struct fidelity_result *compared = self->compared;
+    if (self->release < compared->release_count &&
+        compared->releases[self->release] <= self->event) {
         self->before_bytes = self->reserved_bytes;
         self->open = true;
         self->release++;
@@ -233,14 +234,14 @@ static void look_at_pressure(struct looking *self, struct trace_source *source,
         follow_note(self, trace_text_of(source, event->value));
     if (event->kind == TRACE_ALLOC && self->open) {
         uint64_t limit = self->before_bytes + segment_of(event->value) - 1;
-        if (limit > held->recorded_peak_reserved_bytes)
+        if (limit > compared->recorded_peak_reserved_bytes)
             keep(self, limit);
         self->open = false;
     }
     self->event++;
 }
 
-static enum ar_status find_limits(struct trace_source *source, struct looking *self,
+static enum ar_status find_limits(struct trace_source *source, struct limit_search *self,
                                   struct ar_error *error)
 {
     const struct trace_event *events;
@@ -270,9 +271,9 @@ static enum ar_status hold(struct trace_source *source, const char *text, uint64
     return status;
 }
 
-/* Rule 3, from `least`, which does not do the same, up to `most`, which does. */
+/* Rule 3: bisects between `least`, with another result, and `most`, with the same result. */
 static enum ar_status find_lowest(struct trace_source *source, const char *text, uint64_t seed,
-                                  const struct fidelity_result *held, struct pressure *out,
+                                  const struct fidelity_result *compared, struct pressure *out,
                                   uint64_t least, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
@@ -282,7 +283,7 @@ static enum ar_status find_lowest(struct trace_source *source, const char *text,
         status = hold(source, text, middle, seed, &other, error);
         if (status)
             break;
-        if (other.agrees && other.release_count <= held->release_count)
+        if (other.agrees && other.release_count <= compared->release_count)
             out->least_bytes = middle;
         else
             least = middle;
@@ -292,49 +293,52 @@ static enum ar_status find_lowest(struct trace_source *source, const char *text,
 }
 
 enum ar_status pressure_find(struct trace_source *source, const char *text, uint64_t seed,
-                             struct fidelity_result *held, struct pressure *out,
+                             struct fidelity_result *compared, struct pressure *out,
                              struct ar_error *error)
 {
-    struct looking looking = {.held = held};
-    uint64_t peak = held->recorded_peak_reserved_bytes;
+    struct limit_search search = {.compared = compared};
+    uint64_t peak = compared->recorded_peak_reserved_bytes;
     *out = (struct pressure){0};
-    if (!held->agrees || !held->release_count || !peak)
+    if (!compared->agrees || !compared->release_count || !peak)
         return AR_OK;
-    keep(&looking, peak);
-    enum ar_status status = find_limits(source, &looking, error);
-    for (size_t i = 0; i < looking.limit_count && held->release_count && !status; i++) {
+    keep(&search, peak);
+    enum ar_status status = find_limits(source, &search, error);
+    for (size_t i = 0; i < search.limit_count && compared->release_count && !status; i++) {
         struct fidelity_result other = {0};
-        status = hold(source, text, looking.limits[i], seed, &other, error);
-        if (!status && other.agrees && other.release_count < held->release_count) {
-            struct fidelity_result swap = *held;
-            *held = other;
+        status = hold(source, text, search.limits[i], seed, &other, error);
+        if (!status && other.agrees && other.release_count < compared->release_count) {
+            struct fidelity_result swap = *compared;
+            *compared = other;
             other = swap;
-            out->least_bytes = out->most_bytes = looking.limits[i];
+            out->least_bytes = out->most_bytes = search.limits[i];
         }
         if (!status)
             fidelity_result_close(&other);
     }
-    return status || !out->least_bytes ? status
-                                       : find_lowest(source, text, seed, held, out, peak, error);
+    return status || !out->least_bytes
+               ? status
+               : find_lowest(source, text, seed, compared, out, peak, error);
 }
 
-/* How: events that concern blocks are followed one by one. A request opens a try; if the next such
- * event lets its block go, the try is part of the run, else the run ends before it. A step ends it
- * too. The completion of a free request is none of these events. */
+/* ---- tries ----------------------------------------------------------------------------------
+ *
+ * Only events of blocks count. A request opens a try. If the next such event frees its block, the
+ * try belongs to the run; otherwise the run ends before it. The end of a step also ends the run.
+ * The completion of a free is not such an event. */
 
-#define RUN_LEAST 3 /* of so many, and of as many sizes */
+#define RUN_LEAST 3 /* tries, of different sizes */
 
 struct found {
-    uint64_t *at; /* numbers of requests, rising */
+    uint64_t *at; /* numbers of requests, ascending */
     size_t count, room;
 };
 
 struct finding {
     struct found found;
     uint64_t number;
-    size_t run_from; /* of `found`: where the run that is open begins */
+    size_t run_from; /* index into `found` of the first try of the open run */
     uint64_t live;   /* blocks */
-    bool open;       /* a request was the last event of a block */
+    bool open;       /* the last event of a block was a request */
     uint64_t slot;   /* its block */
     uint64_t bytes;
     uint64_t sizes[RUN_LEAST]; /* the first ones of the run */
@@ -434,7 +438,7 @@ static enum ar_status copy_without_tries(struct trace_source *trace, struct trac
     return trace_memory_append(memory, &event, keys, text, error);
 }
 
-/* The trace with those requests as probes. */
+/* Writes the trace with the tries as probes. */
 static enum ar_status copy(struct trace_source *trace, const struct found *found,
                            struct trace_source **out, struct ar_error *error)
 {

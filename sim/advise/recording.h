@@ -6,46 +6,49 @@
 #include "sim/fidelity/fidelity.h"
 #include "workloads/trace/source.h"
 
-/* A recording made ready for other settings: what its program did by itself put into it as
- * events. */
+/* Prepares a recording for a replay under other settings. */
+
+/* The trace with the program's own releases of the cache as events. */
 struct prepared {
     struct trace_source *trace;          /* the caller closes it */
-    bool has_failed_request;             /* the recording ends with a request that was not served */
-    uint64_t failed_event, failed_bytes; /* by the number in `trace` */
-    uint64_t survived;      /* requests that were not served, and the program went on */
-    bool has_outside;       /* memory that is not its allocator's */
-    bool has_pools;         /* of CUDA graphs, or made by the program */
-    uint64_t last_step_end; /* events up to and with the mark of the last completed step; 0: none */
+    bool has_failed_request;             /* the recording ends with a failed request */
+    uint64_t failed_event, failed_bytes; /* the event number is that in `trace` */
+    uint64_t survived;                   /* failed requests after which the program continued */
+    bool has_outside;                    /* the trace has memory outside of its allocator */
+    bool has_pools;                      /* private pools, of CUDA graphs or made by the program */
+    uint64_t last_step_end; /* events up to and including the last completed step; 0: none */
 };
 
-/* Copies the trace into memory, with a release of the cache before each of those events, which
- * rise. */
+/* Copies the trace into memory and inserts a release of the cache before each event in `releases`
+ * (ascending). */
 enum ar_status prepare_trace(struct trace_source *source, const uint64_t *releases, size_t count,
                              struct prepared *out, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Memory that a recording gave back: under a limit or a full card that it does not tell of, or by
- * the program's own release of its cache. */
+/* A limit, or a full card, that the recording does not mention. It explains memory that was
+ * released without a release of the cache by the program. */
 struct pressure {
-    uint64_t least_bytes, most_bytes; /* the limit lies between them; 0, 0: there is none */
+    uint64_t least_bytes, most_bytes; /* bounds of the limit; 0, 0: there is none */
 };
 
-/* Looks for a limit under which the policy of `text`, which agrees with the recording by `held`,
- * does the same with fewer releases by the program; `held` becomes what it finds then. */
+/* Searches for a limit under which the policy spec `text` agrees with the recording with fewer
+ * releases by the program. `compared` is the comparison without a limit and becomes the one with
+ * it. */
 enum ar_status pressure_find(struct trace_source *source, const char *text, uint64_t seed,
                              struct fidelity_result *held, struct pressure *out,
                              struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Requests that a library tries out: before the first product or convolution of a kind it takes the
- * work space of one algorithm after another, measures it, and lets it go. Where such a request
- * fails, it goes on without that algorithm. A recording in which all of them were served does not
- * tell them from requests that the program needs, but for their order. */
+/* Tries (autotuning): before the first product or convolution of a kind, a library requests the
+ * workspace of one algorithm after another, measures the algorithm, and frees the workspace. If
+ * such a request fails, the library continues without that algorithm. If all of them were served,
+ * only their order distinguishes them from requests that the program needs. */
 struct tries {
-    struct trace_source *trace; /* the same, in which these may fail; NULL: there are none */
-    uint64_t count, most_bytes; /* of them; the largest */
+    struct trace_source
+        *trace; /* the trace with these requests as probes, which may fail; NULL: there are none */
+    uint64_t count, most_bytes; /* the number of tries; the largest */
 };
 
-/* Finds runs of at least three requests of as many sizes, each freed before the next event of a
- * block, while other blocks are live. The caller closes it. */
+/* Finds sequences of at least three requests of different sizes, each freed before the next event
+ * of a block, while other blocks are live. The caller closes `out`. */
 enum ar_status tries_find(struct trace_source *trace, struct tries *out,
                           struct ar_error *error) AR_STATUS_CHECKED;
 void tries_close(struct tries *self);

@@ -12,11 +12,11 @@
 #include "sim/experiment/session.h"
 #include "workloads/trace/trace.h"
 
-#define FINE_PER_CENT   2 /* of the live peak: steps up to twice that */
-#define COARSE_PER_CENT 5 /* and above */
-#define FROM_LIVE_PEAKS 4 /* a search begins there at most */
+#define FINE_PER_CENT   2 /* of the live peak: the steps below twice the live peak */
+#define COARSE_PER_CENT 5 /* the steps above it */
+#define FROM_LIVE_PEAKS 4 /* the highest beginning of a search */
 #define UNIT_BYTES      (2 * AR_MIB)
-#define PAGE_BYTES      (20 * AR_MIB) /* the largest that PyTorch maps at once, by default */
+#define PAGE_BYTES      (20 * AR_MIB) /* the largest map of PyTorch by default */
 #define JOBS_MOST       256
 
 static void note_metrics(const struct replay_result *result, struct trial *out)
@@ -34,9 +34,9 @@ static void note_metrics(const struct replay_result *result, struct trial *out)
     out->slowdown = metric_number(metrics, METRIC_slowdown, 0);
 }
 
-/* A limit is looked at before pages are mapped, so a growing segment may overrun it by a page. One
- * that took more than that does not keep to it. Its own count decides, which leaves out what the
- * card rounds up. */
+/* PyTorch checks its limit before it maps pages, so a growing segment may exceed the limit by one
+ * page. A policy that exceeds it by more does not keep its limit. The policy's own count is used;
+ * it does not include the rounding of the card. */
 static bool overran(const struct trial_setup *setup, uint64_t capacity_bytes,
                     const struct trial *trial)
 {
@@ -75,15 +75,16 @@ static enum ar_status replay(const struct trial_setup *setup, struct trace_sourc
     return AR_OK;
 }
 
-/* Of a policy that cannot begin here, or whose settings contradict each other: no fault of the
- * trace, which the caller has replayed before. */
+/* Whether the status means that the policy cannot start on this device or that its settings
+ * contradict each other. The trace is valid: the caller has replayed it before. */
 static bool says_no(enum ar_status status)
 {
     return status == AR_UNSUPPORTED || status == AR_NO_MEMORY || status == AR_REFUSED ||
            status == AR_INVALID;
 }
 
-/* When the driver's pool has memory again depends on when kernels end and on who waits for them. */
+/* The time at which the driver's pool can reuse memory depends on the ends of kernels and on
+ * waits. */
 static bool is_untimed(const struct trial_setup *setup, const struct trace_source *trace,
                        const struct ar_policy_ops *ops)
 {
@@ -91,7 +92,7 @@ static bool is_untimed(const struct trial_setup *setup, const struct trace_sourc
            setup->host == REPLAY_HOST_NONE;
 }
 
-/* The spec with the capacity as its limit, where that is how it is meant. */
+/* Writes the spec, with the capacity as its limit if setup->as_limit. */
 static void write_spec(const struct trial_setup *setup, const char *policy, uint64_t capacity_bytes,
                        char *text, size_t text_bytes)
 {
@@ -102,8 +103,8 @@ static void write_spec(const struct trial_setup *setup, const char *policy, uint
         snprintf(text, text_bytes, "%s", policy);
 }
 
-/* Does the policy know of the capacity only by calls that fail? PyTorch's does, but for what these
- * settings make of it. */
+/* Whether the policy notices the capacity only by failed calls. PyTorch's does, unless one of these
+ * settings is used. */
 static bool is_blind(const struct trial_setup *setup, const struct ar_spec *spec)
 {
     static const char *const sees[] = {"expandable_segments", "per_process_memory_fraction", "conf",
@@ -119,8 +120,8 @@ static bool is_blind(const struct trial_setup *setup, const struct ar_spec *spec
     return true;
 }
 
-/* What was refused at its capacity is refused at a lower one; what was granted took no more than
- * its peak. So nothing is different from that peak on. */
+/* Calls that fail at this capacity also fail at a lower one, and successful calls need at most the
+ * peak. So every capacity from the peak up to this one gives the same run. */
 static void note_enough(const struct trial_setup *setup, const struct ar_spec *spec,
                         const struct session *session, struct trial *out)
 {
@@ -162,7 +163,7 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
             note_enough(setup, &spec, &session, out);
         if (is_untimed(setup, trace, ops) &&
             (!capacity_bytes || capacity_bytes >= setup->live_peak_bytes))
-            out->doubt = TRIAL_UNTIMED;
+            out->sensitivity = TRIAL_UNTIMED;
         session_close(&session);
     }
     if (says_no(status)) {
@@ -180,12 +181,12 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
     return status;
 }
 
-/* One setting at falling capacities. */
+/* The search of one setting at decreasing capacities. */
 struct walk {
     const struct trial_setup *setup;
     struct trace_source *trace;
     const char *policy;
-    uint64_t enough_bytes, tried_bytes; /* of the last one that passed; 0: none, or not known */
+    uint64_t enough_bytes, tried_bytes; /* of the last trial that passed; 0: none, or not known */
 };
 
 static enum ar_status passes(struct walk *self, uint64_t bytes, bool *passed,
@@ -224,7 +225,7 @@ enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *
     enum ar_status begun = passes(&walk, high, &passed, error);
     if (begun || !passed)
         return begun;
-    while (passed && high > least) { /* below the live peak nothing passes */
+    while (passed && high > least) { /* no capacity below the live peak passes */
         uint64_t step = step_at(setup, high);
         low = high - least > step ? high - step : least;
         enum ar_status status = passes(&walk, low, &passed, error);
@@ -256,7 +257,7 @@ enum ar_status trial_search(const struct trial_setup *setup, struct trace_source
         most = ar_size_round_down(setup->card_bytes, UNIT_BYTES);
     from = from < most ? from : most;
     enum ar_status status = trial_safe(setup, trace, policy, from, safe_bytes, error);
-    if (!status && !*safe_bytes && from < most) /* it leaves a part of the card to others */
+    if (!status && !*safe_bytes && from < most) /* the policy leaves a part of the card unused */
         status = trial_safe(setup, trace, policy, most, safe_bytes, error);
     return status;
 }
@@ -335,32 +336,32 @@ enum ar_status trial_each(struct trace_source *trace, unsigned jobs, size_t coun
     return status;
 }
 
-/* How:
+/* ---- recorded completions -------------------------------------------------------------------
  *
- * 1. A block that is freed and completed later is given to the policy as one that a stream of its
- *    own uses, which the trace does not have. So it completes inside of the policy.
- * 2. The fence of such a stream is done when the recording says that the block is complete, or when
- *    the host waits for it. The backing's other hooks stay the device's own.
- * 3. A policy that keeps no blocks from other streams has it back when it is freed: streams wait
- *    for each other then. So has the driver's pool, whose inside cannot be seen.
- * 4. The policy polls when a block completes, as if it had been about to serve a request: recorded
- *    completions are those that were seen.
+ * 1. If the free of a block completes later than requested, the policy is told that another stream
+ *    uses the block. The stream is extra: the trace does not have it. So the block is pending
+ *    inside of the policy.
+ * 2. The fence of such a stream is done when the recording completes the block, or when the policy
+ *    waits for it. The other hooks of the backing stay those of the device.
+ * 3. A policy that does not defer frees gets the block back when the free is requested; streams
+ *    then wait for each other. The same holds for the driver's pool, which is opaque.
+ * 4. The policy polls when a block completes, as before a request, because recorded completions are
+ *    those that the recorded allocator has seen.
  *
- * A block is known by a number, which stands for the policy's cookie outside of it. */
+ * Outside of this wrapper a number takes the place of the policy's cookie of a block. */
 
-struct held {
+struct known_block {
     uint64_t cookie; /* the policy's */
-    uint32_t stream; /* that asked for it */
+    uint32_t stream; /* of its request */
     bool free_requested;
-    uint32_t pending; /* which, plus 1, since then; 0: it completed at once */
-    uint32_t spare;   /* the next number that is not in use, plus 1 */
+    uint32_t pending; /* the index of its pending record plus 1; 0: it completed at once */
+    uint32_t spare;   /* the next free number, plus 1 */
 };
 
-/* A stream of its own for each block that is freed and not completed, as few as possible: a policy
- * looks at each when it polls. */
+/* The extra stream of a pending block. Streams are reused, because a policy polls each of them. */
 struct pending {
-    bool used, ended; /* by the recording */
-    bool done, seen;  /* by the policy */
+    bool used, ended; /* the recording completed the block */
+    bool done, seen;  /* the policy may see, or has seen, the completion */
 };
 
 struct waiting {
@@ -368,7 +369,7 @@ struct waiting {
     struct ar_backing *backing;
     const struct ar_backing_ops *below;
     struct ar_backing_ops ops; /* backing->ops points here */
-    struct held *held;
+    struct known_block *blocks;
     uint32_t count, room, spare;
     bool defers;
     struct pending *pending;
@@ -385,7 +386,7 @@ static struct waiting *of_backing(const struct ar_backing *backing)
     return (struct waiting *)((char *)(uintptr_t)backing->ops - offsetof(struct waiting, ops));
 }
 
-/* Whose stream it is; NULL: it is one of the device's. */
+/* The record of an extra stream; NULL: a stream of the device. */
 static struct pending *pending_of(struct waiting *self, uint32_t stream)
 {
     return stream >= self->first_stream && stream - self->first_stream < self->pending_count
@@ -401,7 +402,7 @@ static struct ar_backing_ticket waiting_fence(struct ar_backing *backing, uint32
     return self->below->fence(backing, stream);
 }
 
-/* The policy knows that it is done. */
+/* The policy has seen the completion. */
 static void see(struct pending *pending)
 {
     pending->done = pending->seen = true;
@@ -440,20 +441,20 @@ static void waiting_order(struct ar_backing *backing, uint32_t stream,
         self->below->order(backing, stream, ticket);
 }
 
-/* A number for a block; UINT32_MAX: no host memory. */
+/* Returns a free number; UINT32_MAX: no host memory. */
 static uint32_t take_number(struct waiting *self)
 {
     uint32_t number = self->spare ? self->spare - 1 : self->count;
     if (self->spare) {
-        self->spare = self->held[number].spare;
+        self->spare = self->blocks[number].spare;
         return number;
     }
     if (self->count == self->room) {
         uint32_t room = self->room ? 2 * self->room : 256;
-        struct held *held = realloc(self->held, room * sizeof *held);
-        if (!held)
+        struct known_block *blocks = realloc(self->blocks, room * sizeof *blocks);
+        if (!blocks)
             return UINT32_MAX;
-        self->held = held;
+        self->blocks = blocks;
         self->room = room;
     }
     self->count++;
@@ -462,16 +463,16 @@ static uint32_t take_number(struct waiting *self)
 
 static void give_number(struct waiting *self, uint32_t number)
 {
-    self->held[number] = (struct held){.spare = self->spare};
+    self->blocks[number] = (struct known_block){.spare = self->spare};
     self->spare = number + 1;
 }
 
-/* The block as the policy knows it. */
+/* The block with the policy's cookie. */
 static struct ar_policy_block inside(const struct waiting *self,
                                      const struct ar_policy_block *block)
 {
     struct ar_policy_block known = *block;
-    known.cookie = self->held[block->cookie].cookie;
+    known.cookie = self->blocks[block->cookie].cookie;
     return known;
 }
 
@@ -487,7 +488,7 @@ static enum ar_status waiting_alloc(struct ar_policy *base, const struct ar_poli
         (void)forward_free(base, out, request->stream);
         return AR_HOST_MEMORY;
     }
-    self->held[number] = (struct held){.cookie = out->cookie, .stream = request->stream};
+    self->blocks[number] = (struct known_block){.cookie = out->cookie, .stream = request->stream};
     out->cookie = number;
     return AR_OK;
 }
@@ -499,7 +500,7 @@ static enum ar_status waiting_use(struct ar_policy *base, const struct ar_policy
     return forward_use(base, &known, stream);
 }
 
-/* The lowest one that is not in use, plus 1; 0: no host memory. */
+/* Takes the lowest free record; returns its index plus 1; 0: no host memory. */
 static uint32_t take_pending(struct waiting *self)
 {
     uint32_t at = 0;
@@ -520,12 +521,12 @@ static void waiting_retire(struct ar_policy *base, const struct ar_policy_block 
 {
     struct waiting *self = of(base);
     struct ar_policy_block known = inside(self, block);
-    struct held *held = &self->held[block->cookie];
-    held->free_requested = true;
-    held->pending = self->defers ? take_pending(self) : 0;
-    if (held->pending)
-        (void)forward_use(base, &known, self->first_stream + held->pending - 1);
-    (void)forward_free(base, &known, held->stream);
+    struct known_block *own = &self->blocks[block->cookie];
+    own->free_requested = true;
+    own->pending = self->defers ? take_pending(self) : 0;
+    if (own->pending)
+        (void)forward_use(base, &known, self->first_stream + own->pending - 1);
+    (void)forward_free(base, &known, own->stream);
 }
 
 static enum ar_status waiting_free(struct ar_policy *base, const struct ar_policy_block *block,
@@ -534,15 +535,15 @@ static enum ar_status waiting_free(struct ar_policy *base, const struct ar_polic
     static const struct ar_policy_request any = {.bytes = 1};
     struct waiting *self = of(base);
     uint32_t number = (uint32_t)block->cookie;
-    const struct held held = self->held[number];
+    const struct known_block own = self->blocks[number];
     enum ar_status status = AR_OK;
-    if (held.pending) {
-        struct pending *pending = &self->pending[held.pending - 1];
+    if (own.pending) {
+        struct pending *pending = &self->pending[own.pending - 1];
         pending->done = pending->ended = true;
         pending->used = !pending->seen;
         (void)ar_policy_would_release(forward_enter(base), &any);
         forward_settle(base);
-    } else if (!held.free_requested) {
+    } else if (!own.free_requested) {
         struct ar_policy_block known = inside(self, block);
         status = forward_free(base, &known, stream);
     }
@@ -555,17 +556,17 @@ static void waiting_destroy(struct ar_policy *base)
     struct waiting *self = of(base);
     struct ar_backing *backing = self->backing;
     const struct ar_backing_ops *below = self->below;
-    struct held *held = self->held;
+    struct known_block *blocks = self->blocks;
     struct pending *pending = self->pending;
     for (uint32_t i = 0; i < self->pending_count; i++)
         pending[i].done = true;
     forward_destroy(base);
     backing->ops = below;
-    free(held);
+    free(blocks);
     free(pending);
 }
 
-/* Does the policy keep a block from other streams by itself, where this file can see it? */
+/* Whether the policy defers the reuse of blocks that other streams use, and is not opaque. */
 static bool defers(const struct ar_policy_ops *ops)
 {
     return (ops->capabilities & AR_POLICY_STREAM_ORDERED) &&
@@ -595,59 +596,59 @@ enum ar_status waiting_wrap(struct session *session, uint32_t streams, struct ar
     ops->retire = waiting_retire;
     ops->free = waiting_free;
     ops->destroy = waiting_destroy;
-    ops->adopt = NULL; /* its blocks would have no number */
+    ops->adopt = NULL; /* adopted blocks would have no number */
     session->policy = &self->forward.base;
     return AR_OK;
 }
 
-/* The trial is run again with the other assumption. A trial that was uncertain before stays so. */
+/* ---- sensitivity ---- */
 
-/* Marks a trial as uncertain if it ends differently with the other trace. */
-static enum ar_status doubt_with(const struct trial_setup *setup, struct trace_source *trace,
-                                 const char *policy, uint64_t capacity_bytes,
-                                 enum trial_doubt doubt, struct trial *trial,
-                                 struct ar_error *error)
+/* Runs the trial again with the other trace. A sensitivity that was found before is kept. */
+static enum ar_status sensitivity_with(const struct trial_setup *setup, struct trace_source *trace,
+                                       const char *policy, uint64_t capacity_bytes,
+                                       enum trial_sensitivity sensitivity, struct trial *trial,
+                                       struct ar_error *error)
 {
     struct trial other = {0};
-    if (!trial->begun || trial->doubt)
+    if (!trial->begun || trial->sensitivity)
         return AR_OK;
     enum ar_status status = trial_run(setup, trace, policy, capacity_bytes, false, &other, error);
     if (!status && other.begun && other.passed != trial->passed)
-        trial->doubt = doubt;
+        trial->sensitivity = sensitivity;
     return status;
 }
 
-enum ar_status doubt_tries(const struct trial_setup *setup, struct trace_source *trace,
-                           const char *policy, uint64_t capacity_bytes, struct trial *trial,
-                           struct ar_error *error)
+enum ar_status sensitivity_tries(const struct trial_setup *setup, struct trace_source *trace,
+                                 const char *policy, uint64_t capacity_bytes, struct trial *trial,
+                                 struct ar_error *error)
 {
     if (trial->passed)
         return AR_OK;
-    return doubt_with(setup, trace, policy, capacity_bytes, TRIAL_TRIES, trial, error);
+    return sensitivity_with(setup, trace, policy, capacity_bytes, TRIAL_TRIES, trial, error);
 }
 
-enum ar_status doubt_releases(const struct trial_setup *setup, struct trace_source *trace,
-                              const char *policy, uint64_t capacity_bytes, struct trial *trial,
-                              struct ar_error *error)
+enum ar_status sensitivity_releases(const struct trial_setup *setup, struct trace_source *trace,
+                                    const char *policy, uint64_t capacity_bytes,
+                                    struct trial *trial, struct ar_error *error)
 {
     if (!capacity_bytes)
         return AR_OK;
-    return doubt_with(setup, trace, policy, capacity_bytes, TRIAL_RELEASES, trial, error);
+    return sensitivity_with(setup, trace, policy, capacity_bytes, TRIAL_RELEASES, trial, error);
 }
 
-enum ar_status doubt_late(const struct trial_setup *setup, struct trace_source *trace,
-                          const char *policy, uint64_t capacity_bytes, struct trial *trial,
-                          struct ar_error *error)
+enum ar_status sensitivity_late(const struct trial_setup *setup, struct trace_source *trace,
+                                const char *policy, uint64_t capacity_bytes, struct trial *trial,
+                                struct ar_error *error)
 {
     struct trial_setup at_once = *setup;
     if (!capacity_bytes)
         return AR_OK;
     at_once.frees = REPLAY_AT_ONCE;
     enum ar_status status =
-        doubt_with(&at_once, trace, policy, capacity_bytes, TRIAL_LATE, trial, error);
+        sensitivity_with(&at_once, trace, policy, capacity_bytes, TRIAL_LATE, trial, error);
     if (status || !setup->late_bytes || capacity_bytes <= setup->late_bytes)
         return status;
     uint64_t near_bytes =
         trial->passed ? capacity_bytes - setup->late_bytes : capacity_bytes + setup->late_bytes;
-    return doubt_with(setup, trace, policy, near_bytes, TRIAL_LATE, trial, error);
+    return sensitivity_with(setup, trace, policy, near_bytes, TRIAL_LATE, trial, error);
 }

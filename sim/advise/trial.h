@@ -1,4 +1,4 @@
-/* One trace tried under one policy after another, at one capacity after another. */
+/* Replays of one trace under different policies and capacities. */
 #ifndef SIM_ADVISE_TRIAL_H
 #define SIM_ADVISE_TRIAL_H
 
@@ -6,100 +6,100 @@
 #include "sim/experiment/session.h"
 #include "sim/replay.h"
 
-/* What is the same for all trials. */
+/* The parameters that all trials share. */
 struct trial_setup {
     const struct ar_spec *device; /* its capacity is replaced */
     enum replay_frees frees;
     enum replay_host host;
     uint64_t seed;
     uint64_t live_peak_bytes;
-    uint64_t card_bytes;             /* the most capacity there can be; 0: not known */
-    const struct baseline *baseline; /* NULL: no slowdown is wanted */
-    bool as_limit; /* a capacity is what the policy lets itself hold, on a card that has more */
-    uint64_t late_bytes; /* the largest block that was freed and completed later (doubt_late) */
-    bool has_outside;    /* the trace tells of memory outside of the policy */
+    uint64_t card_bytes;             /* the largest possible capacity; 0: not known */
+    const struct baseline *baseline; /* NULL: slowdowns are not computed */
+    bool as_limit;                   /* the capacity is a limit of the policy, on a larger card */
+    uint64_t late_bytes; /* the largest block whose free completed later (sensitivity_late) */
+    bool has_outside;    /* the trace has memory outside of the policy */
 };
 
-/* Why a recording does not tell whether it passes. */
-enum trial_doubt {
+/* Why the recording does not show whether a setting passes. */
+enum trial_sensitivity {
     TRIAL_SURE,
-    TRIAL_UNTIMED,  /* the driver's pool: it depends on when kernels end, which is not recorded */
-    TRIAL_LATE,     /* with blocks of other streams free at once it is the other way round */
-    TRIAL_RELEASES, /* without releases that may not be the program's it is the other way round */
-    TRIAL_TRIES,    /* it fails, but only by requests that a library may go without (tries.h) */
+    TRIAL_UNTIMED,  /* the driver's pool: depends on when kernels end, which is not recorded */
+    TRIAL_LATE,     /* the answer changes if blocks of other streams are free at once */
+    TRIAL_RELEASES, /* the answer changes without releases that may not be the program's */
+    TRIAL_TRIES,    /* only tries fail (recording.h), without which the library continues */
 };
 
 struct trial {
-    bool begun; /* false: the policy cannot begin on such a device; `why` */
+    bool begun; /* false: the policy cannot start on this device; see `why` */
     bool passed;
     uint64_t event, bytes; /* of the first failure */
     enum replay_cause cause;
-    enum trial_doubt doubt;
-    uint64_t peak_reserved_bytes; /* 0 where not measured */
+    enum trial_sensitivity sensitivity;
+    uint64_t peak_reserved_bytes; /* 0: not measured */
     uint64_t peak_physical_bytes;
-    /* It passed and behaves the same at each capacity from this one to its own; 0: not known. */
+    /* The trial passed, and would run the same at each capacity from here up to its own; 0: not
+     * known. */
     uint64_t enough_bytes;
     uint64_t retries, flushes, driver_calls;
     double slowdown;   /* 0: not known */
-    char setting[512]; /* by the policy's own hook; "" */
+    char setting[512]; /* from the policy's own hook; or "" */
     char why[200];
 };
 
-/* One replay up to its first failure; capacity 0: all that the card has. `exact`: peaks of the
- * policy's own counts too. Statuses of bad input and faults only. */
+/* Runs one replay up to its first failure. Capacity 0: all of the card. `exact`: also measures the
+ * peaks of the policy's own counts. The status reports bad input and faults only. */
 enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *trace,
                          const char *policy, uint64_t capacity_bytes, bool exact, struct trial *out,
                          struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The lowest capacity above which all that were tried pass: from what the policy took `alone` (with
- * all of the card; at most four times the live peak) down in steps of 5 %, below twice the live
- * peak 2 %, of that peak (at least 2 MiB) to the first failure, then by halving to 2 MiB. One that
- * does not pass where that begins, since it leaves a part of the card to others, is looked for from
- * four times the live peak on. 0: it does not pass there either. */
+/* Finds the lowest capacity above which all tried capacities pass. The search begins at the peak of
+ * `alone` (with all of the card), but at most at four times the live peak. It goes down in steps of
+ * 5 % of the live peak (2 % below twice that peak, at least 2 MiB) to the first failure, and then
+ * bisects to 2 MiB. A policy that leaves a part of the card unused may fail at the beginning; then
+ * the search begins at four times the live peak. 0: the policy fails there too. */
 enum ar_status trial_search(const struct trial_setup *setup, struct trace_source *trace,
                             const char *policy, const struct trial *alone, uint64_t *safe_bytes,
                             struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The same from a capacity on. */
+/* The same search from a given capacity. */
 enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *trace,
                           const char *policy, uint64_t from_bytes, uint64_t *safe_bytes,
                           struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Work on `count` things, by number, with `jobs` workers, each with a copy of the trace of its own.
- * Of several failures the one of the lowest number is returned. */
+/* Does the work items [0, count) with `jobs` workers, each with its own copy of the trace. Returns
+ * the failure of the lowest number. */
 typedef enum ar_status trial_work(void *argument, size_t number, struct trace_source *trace,
                                   struct ar_error *error);
-/* Called after each trial; may be NULL. Never called concurrently. */
+/* Called after each item; may be NULL. Calls never overlap. */
 typedef void trial_done(void *argument);
 enum ar_status trial_each(struct trace_source *trace, unsigned jobs, size_t count, trial_work *work,
                           trial_done *done, void *argument,
                           struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Stands around a policy that waits for pending frees where memory is short. In a recording that
- * tells when blocks completed, but not what for, they complete then, or earlier where the policy
- * waits for them: as they would have. */
-/* Puts it around the session's policy, before the first request. `streams`: of the trace.
+/* Wraps the session's policy, before the first request, for a recording that contains completions
+ * but not the uses of blocks by other streams. A block completes when it was recorded to, or
+ * earlier if the policy waits for it. `streams` is the number of streams of the trace.
  * HOST_MEMORY. */
 enum ar_status waiting_wrap(struct session *session, uint32_t streams,
                             struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Whether an answer would be the other way round by something that the recording does not tell. */
-/* One that asks of a trial of `policy` at a capacity (0: all of the card). */
-typedef enum ar_status doubt_ask(const struct trial_setup *setup, struct trace_source *trace,
-                                 const char *policy, uint64_t capacity_bytes, struct trial *trial,
-                                 struct ar_error *error);
+/* Checks whether the answer of a trial changes if something varies that is not recorded, and sets
+ * `trial->sensitivity`. The trial was of `policy` at a capacity (0: all of the card). */
+typedef enum ar_status sensitivity_check(const struct trial_setup *setup,
+                                         struct trace_source *trace, const char *policy,
+                                         uint64_t capacity_bytes, struct trial *trial,
+                                         struct ar_error *error);
 
-/* A trial that failed, once more with `trace`, in which what a library tries out may fail. */
-doubt_ask doubt_tries AR_STATUS_CHECKED;
+/* Repeats a failed trial with `trace`, in which tries may fail. */
+sensitivity_check sensitivity_tries AR_STATUS_CHECKED;
 
-/* Any trial but with all of the card, once more with blocks that other streams used free at once:
- * under another setting they may complete earlier than was recorded. Or later, or some of them: so
- * room for the largest of them more or less must make no difference either. */
-doubt_ask doubt_late AR_STATUS_CHECKED;
+/* Repeats a trial at a capacity with the blocks of other streams free at once, because they may
+ * complete earlier under another setting than recorded. Some may also complete later, so the trial
+ * is repeated with memory for the largest of them more or less. */
+sensitivity_check sensitivity_late AR_STATUS_CHECKED;
 
-/* Any trial but with all of the card, once more with `trace`, in which the program releases no
- * cache by itself: where the recorded setting does not do what was recorded, releases may have been
- * the allocator's own. */
-doubt_ask doubt_releases AR_STATUS_CHECKED;
+/* Repeats a trial at a capacity with `trace`, in which the program does not release the cache. If
+ * the recorded setting differs from the recording, the releases may have been the allocator's. */
+sensitivity_check sensitivity_releases AR_STATUS_CHECKED;
 
 #endif

@@ -10,17 +10,17 @@
 #include "sim/experiment/session.h"
 #include "sim/experiment/survey.h"
 
-/* What the observer keeps while the trace runs. */
-struct listening {
+/* The observer's record of the run. */
+struct tracking {
     struct births births;
     uint64_t asked_bytes;
-    struct ar_policy_request failed; /* the last request that was not served */
-    bool out_of_memory;              /* of the host's */
+    struct ar_policy_request failed; /* the last failed request */
+    bool out_of_memory;              /* host memory */
 };
 
 static void note_call(void *argument, const struct observer_policy_call *call)
 {
-    struct listening *self = argument;
+    struct tracking *self = argument;
     if (call->kind == OBSERVER_POLICY_ALLOC && call->status)
         self->failed = *call->request;
     if (call->kind == OBSERVER_POLICY_ALLOC && !call->status) {
@@ -32,13 +32,13 @@ static void note_call(void *argument, const struct observer_policy_call *call)
     }
 }
 
-static void note_state(const struct session *session, const struct listening *heard,
+static void note_state(const struct session *session, const struct tracking *tracking,
                        struct explain_result *out)
 {
     const struct ar_policy *policy = session->policy;
     const struct ar_device *device = session->device;
     uint64_t total_bytes;
-    struct ar_policy_request request = heard->failed;
+    struct ar_policy_request request = tracking->failed;
     request.bytes = out->bytes;
     out->stream = request.stream;
     out->pool = request.pool;
@@ -55,13 +55,13 @@ static void note_state(const struct session *session, const struct listening *he
     cause_ladder_fill(&out->ladder, policy, device, &request, session->limit_bytes);
 }
 
-/* The first replay, and what stands when it has come to its end. */
+/* The first replay, and the state at its end. */
 static enum ar_status look(const struct experiment *experiment, struct session *session,
-                           struct listening *heard, struct explain_result *out,
+                           struct tracking *tracking, struct explain_result *out,
                            struct ar_error *error)
 {
     struct replay_result result;
-    const struct observer observer = {.policy_call = note_call, .argument = heard};
+    const struct observer observer = {.policy_call = note_call, .argument = tracking};
     enum ar_status status = session_plan(session, experiment->source, experiment->frees, error);
     if (status)
         return status;
@@ -86,12 +86,13 @@ static enum ar_status look(const struct experiment *experiment, struct session *
     out->cause = result.cause;
     snprintf(out->problem, sizeof out->problem, "%s", result.problem);
     replay_result_close(&result);
-    if (heard->out_of_memory)
+    if (tracking->out_of_memory)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks' origins");
     if (out->passed)
         return AR_OK;
-    note_state(session, heard, out);
-    return pins_find(session->policy, &heard->births, heard->asked_bytes, out, error);
+    note_state(session, tracking, out);
+    return pinning_blocks_find(session->policy, &tracking->births, tracking->asked_bytes, out,
+                               error);
 }
 
 static void copy_tag(const struct trace_attributes *keys, char *tag, size_t bytes)
@@ -108,14 +109,14 @@ static void note_event(const struct trace_event *event, const struct trace_attri
         out->step = step;
         copy_tag(keys, out->tag, sizeof out->tag);
     }
-    for (size_t i = 0; i < out->pin_count; i++)
-        if (out->pins[i].event == number) {
-            out->pins[i].step = step;
-            copy_tag(keys, out->pins[i].tag, sizeof out->pins[i].tag);
+    for (size_t i = 0; i < out->pinning_block_count; i++)
+        if (out->pinning_blocks[i].event == number) {
+            out->pinning_blocks[i].step = step;
+            copy_tag(keys, out->pinning_blocks[i].tag, sizeof out->pinning_blocks[i].tag);
         }
 }
 
-/* Tags, and in which step the events lie: by another pass over the trace. */
+/* Finds the tags and the steps of events in another pass over the trace. */
 static enum ar_status name_events(struct trace_source *source, struct explain_result *out,
                                   struct ar_error *error)
 {
@@ -136,7 +137,7 @@ static enum ar_status name_events(struct trace_source *source, struct explain_re
     return status;
 }
 
-/* What the re-runs share. */
+/* The parameters of all re-runs. */
 struct reruns {
     const struct trial_setup *setup;
     struct explain_rerun *at;
@@ -161,22 +162,21 @@ static int compare_reruns(const void *left, const void *right)
     bool pair_b = b->candidate.half[0] || b->candidate.half[1];
     if (pair_a != pair_b)
         return pair_a - pair_b;
-    if ((a->candidate.text[0] != 0) !=
-        (b->candidate.text[0] != 0)) /* another allocator altogether */
+    if ((a->candidate.text[0] != 0) != (b->candidate.text[0] != 0)) /* another allocator */
         return (a->candidate.text[0] != 0) - (b->candidate.text[0] != 0);
     if (a->trial.peak_physical_bytes != b->trial.peak_physical_bytes)
         return a->trial.peak_physical_bytes < b->trial.peak_physical_bytes ? -1 : 1;
     return strcmp(a->candidate.spec, b->candidate.spec);
 }
 
-/* Keeps those that passed, in their order. A pair counts only where neither half passed. */
+/* Keeps the re-runs that passed, in order. A pair counts only if neither half passed. */
 static void keep_passed(struct explain_result *out)
 {
     bool *passed = calloc(out->rerun_tried, sizeof *passed);
     size_t kept = 0;
     for (size_t i = 0; passed && i < out->rerun_tried; i++)
         passed[i] = out->reruns[i].trial.begun && out->reruns[i].trial.passed &&
-                    !out->reruns[i].trial.doubt;
+                    !out->reruns[i].trial.sensitivity;
     for (size_t i = 0; passed && i < out->rerun_tried; i++) {
         const size_t *half = out->reruns[i].candidate.half;
         bool half_passed = (half[0] && passed[half[0]]) || (half[1] && passed[half[1]]);
@@ -188,7 +188,7 @@ static void keep_passed(struct explain_result *out)
     qsort(out->reruns, kept, sizeof *out->reruns, compare_reruns);
 }
 
-/* The framework whose settings are tried: that of the policy. */
+/* The framework of the policy, whose settings are tried. */
 static const char *recorder_of(const struct ar_spec *policy)
 {
     const struct ar_policy_ops *ops;
@@ -228,7 +228,7 @@ static enum ar_status try_others(const struct experiment *experiment,
     return status;
 }
 
-/* How much capacity the same policy would have needed, without its limit. */
+/* Finds the capacity that the same policy would have needed without its limit. */
 static enum ar_status try_capacity(const struct experiment *experiment,
                                    const struct trial_setup *setup, struct explain_result *out,
                                    struct ar_error *error)
@@ -244,8 +244,8 @@ static enum ar_status try_capacity(const struct experiment *experiment,
     return trial_search(setup, experiment->source, policy, &all, &out->more_capacity_bytes, error);
 }
 
-/* What slowdowns of re-runs are compared with: with all of the card, as `advise` has it. Without
- * kernels and host times none can be told. */
+/* The baseline for the slowdowns of re-runs: a run with all of the card, as in `advise`. Without
+ * kernels and host times there is none. */
 static enum ar_status time_free(const struct experiment *experiment, struct trial_setup *setup,
                                 struct baseline *baseline, struct ar_error *error)
 {
@@ -265,16 +265,16 @@ enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,
                            struct explain_result *result, struct ar_error *error)
 {
     struct session session;
-    struct listening heard = {0};
+    struct tracking tracking = {0};
     memset(result, 0, sizeof *result);
     enum ar_status status = session_open(&session, experiment->policy, experiment->device,
                                          experiment->seed, NULL, error);
     if (status)
         return status;
     uint64_t card_bytes = session.device->props.total_bytes;
-    status = look(experiment, &session, &heard, result, error);
+    status = look(experiment, &session, &tracking, result, error);
     session_close(&session);
-    births_close(&heard.births);
+    births_close(&tracking.births);
     if (!status)
         status = name_events(experiment->source, result, error);
     if (!status)

@@ -41,7 +41,7 @@ const char *message_figure_text(enum message_figure_name name)
     return texts[name];
 }
 
-/* One figure from two others, where the message does not print it. */
+/* Derives a figure from two others if the message does not print it. */
 static void derive(struct message *self, enum message_figure_name name, bool plus,
                    enum message_figure_name first, enum message_figure_name second)
 {
@@ -69,7 +69,7 @@ static void derive_all(struct message *self)
            MESSAGE_FIGURE_RESERVED);
 }
 
-/* A rule's bytes: the sum of figures, all of which must be known. */
+/* The sum of the figures of a rule, all of which must be known. */
 struct room {
     bool known;
     uint64_t bytes, coarse_bytes;
@@ -86,8 +86,8 @@ static struct room room_of(const struct message *self, enum message_figure_name 
     return (struct room){true, a->bytes + b->bytes, a->coarse_bytes + b->coarse_bytes};
 }
 
-/* Whether what was asked for fits, by the printed figures. Each stands for a whole number of bytes
- * only after rounding, so that sums may be a few bytes off. */
+/* Whether the request fits by the printed figures. Figures are rounded, so a sum may be wrong by a
+ * few bytes. */
 static bool fits(struct message *self, struct room room)
 {
     const struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED];
@@ -140,7 +140,7 @@ bool message_missing(const struct message *self, enum message_figure_name name)
     }
 }
 
-/* The first of the readers that finds a request with its size. */
+/* Uses the first reader that finds a request with its size. */
 static bool read_wordings(const struct message_text *text, struct message *self)
 {
     static bool (*const readers[])(const struct message_text *, struct message *) = {
@@ -173,9 +173,9 @@ static enum ar_status read_text(const struct message_text *text, struct message 
     if (self->incomplete)
         return ar_error_set(
             error, AR_INVALID,
-            "the text says that memory ran out, but not how much was asked for; paste "
+            "the text says that memory ran out, but not the size of the request; paste "
             "all of the message, from \"Tried to allocate\", \"trying to allocate\" or \"failed to "
-            "allocate\" on (the driver itself and RMM before 25.04 do not tell)");
+            "allocate\" on (the driver itself and RMM before 25.04 do not print it)");
     return ar_error_set(
         error, AR_INVALID,
         "the text holds no out-of-memory message of PyTorch, TensorFlow, JAX, CuPy or "
@@ -195,18 +195,21 @@ enum ar_status message_read(const char *text, size_t bytes, struct message *self
     return status;
 }
 
-/* The wordings of CuPy's pool and of RAPIDS RMM:
- *   CuPy   Out of memory allocating N bytes [(allocated so far: N bytes[, limit set to: N bytes])]
- *          with commas between thousands; "so far" is all that the pool holds, used or not RMM
- *          [std::bad_alloc: out_of_memory:] CUDA error | RMM failure at ...: Maximum pool size
- *          exceeded |
- *          Exceeded memory limit (failed to allocate S) [at ...] [: Not enough room to grow,
- *          current/max/try size = S, S, S]     (before 25.04 without sizes)
- *   RMM's log   [A][Stream P][Upstream NB][FAILURE maximum pool size exceeded: ...]
- * A limit stands for what there is in all, and what it leaves for what is free: more is not
- * known. */
+/* ---- CuPy and RMM ---------------------------------------------------------------------------
+ *
+ * The wordings of CuPy's pool and of RAPIDS RMM:
+ *
+ *   CuPy       Out of memory allocating N bytes [(allocated so far: N bytes[, limit set to:
+ *              N bytes])], with commas between thousands; "so far" is all reserved memory
+ *   RMM        [std::bad_alloc: out_of_memory:] CUDA error | RMM failure at ...: Maximum pool size
+ *              exceeded | Exceeded memory limit (failed to allocate S) [at ...] [: Not enough room
+ *              to grow, current/max/try size = S, S, S]     (before 25.04 without sizes)
+ *   RMM's log  [A][Stream P][Upstream NB][FAILURE maximum pool size exceeded: ...]
+ *
+ * The total is the limit, and the free memory is the rest of the limit, because the messages have
+ * no figures of the card. */
 
-/* The size right after the words, which stand in [from, to). */
+/* Reads the size right after the words in [from, to). */
 static size_t size_after(const struct message_text *text, const char *words, size_t from, size_t to,
                          struct message_figure *figure)
 {
@@ -216,19 +219,19 @@ static size_t size_after(const struct message_text *text, const char *words, siz
     return message_text_asked(text, at + strlen(words), figure);
 }
 
-/* What the limit leaves. */
+/* The free memory: the rest of the limit. */
 static void fill_free(struct message *self)
 {
     struct message_figure *figures = self->figures;
     const struct message_figure *limit = &figures[MESSAGE_FIGURE_TOTAL];
-    const struct message_figure *held = &figures[MESSAGE_FIGURE_RESERVED];
-    if (!limit->known || !held->known)
+    const struct message_figure *reserved = &figures[MESSAGE_FIGURE_RESERVED];
+    if (!limit->known || !reserved->known)
         return;
     figures[MESSAGE_FIGURE_FREE] = (struct message_figure){
         .known = true,
         .derived = true,
-        .bytes = limit->bytes > held->bytes ? limit->bytes - held->bytes : 0,
-        .coarse_bytes = limit->coarse_bytes + held->coarse_bytes,
+        .bytes = limit->bytes > reserved->bytes ? limit->bytes - reserved->bytes : 0,
+        .coarse_bytes = limit->coarse_bytes + reserved->coarse_bytes,
     };
 }
 
@@ -243,7 +246,7 @@ static bool stands_before(const struct message_text *text, const char *words, si
     return at >= length && strncmp(text->chars + at - length, words, length) == 0;
 }
 
-/* XLA says "allocating" as well, after a code of its own and without what was allocated so far. */
+/* XLA also prints "allocating", but after its own error code and without the allocated bytes. */
 static bool read_cupy(const struct message_text *text, struct message *self)
 {
     static const char words[] = "outofmemoryallocating";
@@ -309,7 +312,7 @@ static bool read_rmm(const struct message_text *text, struct message *self)
         return self->count > 0;
     if (!self->count || (asked->coarse_bytes && size.bytes < asked->bytes + asked->coarse_bytes &&
                          size.bytes + asked->coarse_bytes > asked->bytes))
-        *asked = size; /* the log has it in bytes */
+        *asked = size; /* the log prints exact bytes */
     self->count += !self->count;
     if (!self->figures[MESSAGE_FIGURE_RESERVED].known)
         read_room(text, at, self);

@@ -1,12 +1,12 @@
-/* An out-of-memory message of PyTorch, TensorFlow, JAX, CuPy or RMM, as people paste it: what it
- * says in figures, and why the request failed, as far as the figures tell.
+/* Reads an out-of-memory message of PyTorch, TensorFlow, JAX, CuPy or RMM, as pasted by a user: its
+ * figures, and the cause of the failure as far as the figures show it.
  *
- * 1. The text is freed of what terminals, logs and quotes put into it (message_text.h).
- * 2. The wordings of the frameworks' versions are looked for (message_torch.c,
- *    message_pools.c, message_xla.c) and read
- *    into one set of figures. Frameworks print two decimals: a figure knows how coarse it is.
- * 3. The first rule that holds is the cause, in the order of `enum message_cause`. A rule whose
- *    figures are not in the message does not hold, and `message_missing` names them. */
+ * 1. The text is cleaned of the additions of terminals, logs and quotes (message_text.h).
+ * 2. The readers (message_torch.c, message_xla.c, and CuPy and RMM in message.c) find the wordings
+ *    of the frameworks' versions and read them into one set of figures. Frameworks print two
+ *    decimals, so each figure has its rounding error.
+ * 3. The first rule that holds, in the order of `enum message_cause`, is the cause. A rule does not
+ *    hold if its figures are not in the message; `message_missing` names them. */
 #ifndef SIM_EXPLAIN_MESSAGE_H
 #define SIM_EXPLAIN_MESSAGE_H
 
@@ -16,18 +16,18 @@
 
 #include "allocators/base/status.h"
 
-#define MESSAGE_TEXT_MOST (UINT64_C(64) << 20) /* bytes of text that are looked at */
+#define MESSAGE_TEXT_MOST (UINT64_C(64) << 20) /* bytes of text that are read */
 
-/* Name, word, when it holds. */
+/* Name, word, condition. */
 #define MESSAGE_CAUSES(X)                                                                          \
-    X(IMPOSSIBLE, "impossible", "more was asked for than there is in all")                         \
-    X(NOT_THE_ALLOCATOR, "not-the-allocator", "what was asked for is free on the card")            \
-    X(FRAGMENTATION, "fragmentation", "as much lies unused inside of the pool")                    \
-    X(TENANT, "tenant", "without the memory of other processes it would fit")                      \
-    X(OUTSIDE, "outside", "without this process's memory outside of the pool it would fit")        \
+    X(IMPOSSIBLE, "impossible", "the request is larger than the total memory")                     \
+    X(NOT_THE_ALLOCATOR, "not-the-allocator", "the requested bytes are free on the card")          \
+    X(FRAGMENTATION, "fragmentation", "the pool has enough unused memory")                         \
+    X(TENANT, "tenant", "without the memory of other processes it would be served")                \
+    X(OUTSIDE, "outside", "without this process's memory outside of the pool it would be served")  \
     X(FRAGMENTATION_POSSIBLE, "fragmentation-possible",                                            \
-      "free on the card and unused in the pool together are as much")                              \
-    X(CAPACITY, "capacity", "nothing that the message tells of would make room for it")
+      "the free memory of the card and the unused memory of the pool together are enough")         \
+    X(CAPACITY, "capacity", "no memory that the message names would be enough")
 
 enum message_cause {
 #define X(name, word, meaning) MESSAGE_##name,
@@ -43,18 +43,18 @@ enum message_framework {
     MESSAGE_RMM
 };
 
-/* Name, what it is called in a report. */
+/* Name, text in a report. */
 #define MESSAGE_FIGURES(X)                                                                         \
-    X(ASKED, "asked for")                                                                          \
-    X(TOTAL, "in all")                                                                             \
+    X(ASKED, "requested")                                                                          \
+    X(TOTAL, "in total")                                                                           \
     X(FREE, "free on the card")                                                                    \
     X(ALLOWED, "allowed by a limit")                                                               \
     X(ALLOCATED, "allocated in the pool")                                                          \
     X(PRIVATE, "of that, in private pools")                                                        \
-    X(RESERVED, "held by the pool")                                                                \
-    X(UNALLOCATED, "held and unused")                                                              \
-    X(LARGEST, "largest free piece")                                                               \
-    X(PROCESS, "this process, with all outside of the pool")                                       \
+    X(RESERVED, "reserved by the pool")                                                            \
+    X(UNALLOCATED, "reserved and unused")                                                          \
+    X(LARGEST, "largest free range")                                                               \
+    X(PROCESS, "this process, in and outside of the pool")                                         \
     X(OUTSIDE_POOL, "of that, outside of the pool")                                                \
     X(OTHERS, "other processes")                                                                   \
     X(TEMPORARIES, "temporaries of the compiled program")
@@ -68,7 +68,7 @@ enum message_figure_name {
 
 struct message_figure {
     uint64_t bytes;
-    uint64_t coarse_bytes; /* it was rounded by up to so much; 0: exact */
+    uint64_t coarse_bytes; /* the largest rounding error; 0: exact */
     bool known;
     bool derived; /* computed from others, not printed */
 };
@@ -77,31 +77,30 @@ struct message {
     enum message_framework framework;
     enum message_cause cause;
     struct message_figure figures[MESSAGE_FIGURE_COUNT];
-    char allocator[32];    /* "GPU_0_bfc"; "" where the message does not name it */
-    char device[16];       /* "CUDA", "HIP", "XPU", ...; "" likewise */
-    unsigned count, taken; /* of messages in the text; which of them this is, from 1 */
-    bool segment_asked;    /* what was asked for is a segment, not a tensor */
-    bool may_fail;         /* the program said that it can do without */
+    char allocator[32];    /* "GPU_0_bfc"; "": not in the message */
+    char device[16];       /* "CUDA", "HIP", "XPU", ...; "": not in the message */
+    unsigned count, taken; /* messages in the text; the number of this one, from 1 */
+    bool segment_asked;    /* the request is of a segment, not of a tensor */
+    bool may_fail;         /* the message says that the program does not need it */
     bool type_assumed;     /* a shape without a type: 4 bytes for each element */
-    bool whole_limit;      /* nothing said how much of the limit was taken: all, as by default */
-    bool no_figures_taken; /* the message's process figures were no possible ones, left out */
-    bool process_guessed;  /* one of the listed processes is taken for this one */
-    bool host;             /* it is the host's memory */
-    bool card_told;        /* total and free are the card's, also where XLA prints them */
-    bool incomplete;       /* it does not say how much was asked for: message_read's INVALID */
-    bool close;            /* a comparison that decided is closer than the figures are exact */
+    bool whole_limit;      /* the reserved part of the limit is not printed: all of it is assumed */
+    bool no_figures_taken; /* impossible figures of processes were left out */
+    bool process_guessed;  /* one of the listed processes is assumed to be this one */
+    bool host;             /* host memory ran out */
+    bool card_told;        /* total and free are those of the card, also in XLA's messages */
+    bool incomplete;       /* the size of the request is missing; message_read returns INVALID */
+    bool close;            /* the deciding comparison is within the rounding errors */
 };
 
-/* Reads such a message in the text, the first (of a request that is told of more than once, where
- * it is told of in full). INVALID: there is none, or it does not say how much was asked for, with a
- * sentence. */
+/* Reads the first message in the text. If the request is printed several times, the most complete
+ * message is used. INVALID: there is no message, or the size of the request is missing. */
 enum ar_status message_read(const char *text, size_t bytes, struct message *self,
                             struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The first rule that holds; fills `close`. message_read calls it. */
+/* Returns the first rule that holds and sets `close`. message_read calls it. */
 enum message_cause message_classify(struct message *self);
 
-/* Whether a rule could not be looked at for lack of this figure. */
+/* Whether a rule was skipped because this figure is missing. */
 bool message_missing(const struct message *self, enum message_figure_name name);
 
 const char *message_cause_name(enum message_cause cause);

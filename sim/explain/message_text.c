@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIGURE_MOST (UINT64_C(1) << 60) /* more is no figure of a card, but a failed query */
+#define FIGURE_MOST (UINT64_C(1) << 60) /* a larger figure is from a failed query, not of a card */
 
 static bool is_digit(char c)
 {
@@ -15,8 +15,7 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* An escape character, as itself or written out as programs' source and JSON do: its length, or
- * 0. */
+/* The length of an escape character, raw or escaped as in source code and JSON; 0: none. */
 static size_t escape_mark(const char *text, size_t at, size_t bytes)
 {
     static const char *const marks[] = {"\033", "\\u001b", "\\x1b", "\\033", "\\e"};
@@ -30,7 +29,7 @@ static size_t escape_mark(const char *text, size_t at, size_t bytes)
     return 0;
 }
 
-/* How many bytes of a terminal's control sequence stand at `at`. */
+/* The length of the terminal control sequence at `at`; 0: none. */
 static size_t escape_length(const char *text, size_t at, size_t bytes)
 {
     size_t mark = escape_mark(text, at, bytes);
@@ -47,7 +46,7 @@ static enum message_gap gap_of(char c)
     return c == '\n' || c == '\r' ? MESSAGE_GAP_LINE : MESSAGE_GAP_SPACE;
 }
 
-/* Spaces and the strokes of boxes in UTF-8: U+00A0, U+2000 to U+200F, U+2500 to U+257F, U+FEFF. */
+/* Spaces and box characters in UTF-8: U+00A0, U+2000 to U+200F, U+2500 to U+257F, U+FEFF. */
 static size_t stroke_length(const char *text, size_t at, size_t bytes)
 {
     const unsigned char *c = (const unsigned char *)text + at;
@@ -61,7 +60,7 @@ static size_t stroke_length(const char *text, size_t at, size_t bytes)
     return space || box || mark ? 3 : 0;
 }
 
-/* A bar right before the end of a line: a table's. */
+/* A bar right before the end of a line belongs to a table. */
 static bool is_last_bar(const char *text, size_t at, size_t bytes)
 {
     if (text[at] != '|')
@@ -73,7 +72,7 @@ static bool is_last_bar(const char *text, size_t at, size_t bytes)
     return at == bytes || gap_of(text[at]) == MESSAGE_GAP_LINE;
 }
 
-/* How many bytes at `at` are no part of the words, and which gap they leave. */
+/* The number of bytes at `at` that are not part of words, and the gap that they leave. */
 static size_t white_length(const char *text, size_t at, size_t bytes, enum message_gap *gap)
 {
     size_t length = escape_length(text, at, bytes);
@@ -88,12 +87,12 @@ static size_t white_length(const char *text, size_t at, size_t bytes, enum messa
         *gap = text[at + 1] == 't' ? MESSAGE_GAP_SPACE : MESSAGE_GAP_LINE;
         return 2;
     }
-    /* Every other byte of UTF-16, as Windows' shells write logs, is 0. */
+    /* Logs of Windows shells are UTF-16: every other byte is 0. */
     *gap = text[at] ? gap_of(text[at]) : MESSAGE_GAP_NONE;
     return is_space(text[at]) || !text[at] || is_last_bar(text, at, bytes);
 }
 
-/* Most bytes are these, and a log has many. */
+/* The fast path: most bytes of a log are plain. */
 static bool is_plain(char c)
 {
     return c > ' ' && c < '\177' && !strchr("\\|>#", c);
@@ -166,7 +165,7 @@ static bool is_letter(char c)
     return c >= 'a' && c <= 'z';
 }
 
-/* "3 messages" are no 3 MiB: a letter alone is a unit only where the word ends. */
+/* A single letter is a unit only at the end of a word: "3 messages" is not 3 MiB. */
 static const struct unit *unit_at(const struct message_text *self, size_t at)
 {
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
@@ -178,13 +177,13 @@ static const struct unit *unit_at(const struct message_text *self, size_t at)
     return NULL;
 }
 
-/* Whether a number that may go on after a broken line, if `across`, ends before `at`. */
+/* Whether a number ends before `at`. If `across`, it may continue after a line end. */
 static bool is_apart(const struct message_text *self, size_t at, bool across)
 {
     return self->gaps[at] && !(across && self->gaps[at] == MESSAGE_GAP_LINE);
 }
 
-/* A comma between groups of three digits, as CuPy writes bytes. */
+/* A comma between groups of three digits, as in CuPy's messages. */
 static bool is_group_comma(const struct message_text *self, size_t at, bool across)
 {
     const char *c = self->chars + at;
@@ -192,7 +191,7 @@ static bool is_group_comma(const struct message_text *self, size_t at, bool acro
            !is_apart(self, at + 1, across);
 }
 
-/* The digits of a number with a fraction, which stop at white space unless `across`. */
+/* Reads a decimal number. White space ends it unless `across`. */
 static size_t read_decimal(const struct message_text *self, size_t at, bool across, double *value,
                            double *last_digit)
 {
@@ -227,7 +226,7 @@ size_t message_text_size(const struct message_text *self, size_t at, struct mess
         return MESSAGE_NOWHERE;
     size_t end = read_decimal(self, at, false, &value, &last);
     const struct unit *unit = unit_at(self, end);
-    if (!unit) { /* a line may have been broken inside of the number */
+    if (!unit) { /* a line end may be inside of the number */
         end = read_decimal(self, at, true, &value, &last);
         unit = unit_at(self, end);
     }
@@ -262,7 +261,7 @@ bool message_text_size_before(const struct message_text *self, size_t at,
         begin--;
     while (begin < at && self->chars[begin] == '.')
         begin++;
-    for (; begin < at; begin++) /* a word may end in a digit right before it */
+    for (; begin < at; begin++) /* the word before it may end in a digit */
         if (message_text_size(self, begin, figure) == at)
             return true;
     return false;

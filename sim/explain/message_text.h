@@ -1,8 +1,7 @@
-/* The text of a pasted message, made fit for looking for words: lower case, without any white
- * space (a terminal breaks lines wherever it likes, also inside of words), without colours, the
- * strokes of boxes and tables, marks of quotes at the beginnings of lines, and with "\n" written
- * out taken as the line end that it was. Where white space stood is remembered: numbers without a
- * unit end there. */
+/* The text of a pasted message, normalized for searches: lower case, without white space (a
+ * terminal may break lines inside of words), without colours, box and table characters and quote
+ * marks at the beginnings of lines. An escaped "\n" counts as the end of a line. The positions of
+ * white space are kept, because numbers without a unit end there. */
 #ifndef SIM_EXPLAIN_MESSAGE_TEXT_H
 #define SIM_EXPLAIN_MESSAGE_TEXT_H
 
@@ -23,28 +22,28 @@ void message_text_close(struct message_text *self);
 
 #define MESSAGE_NOWHERE SIZE_MAX
 
-/* Where `words` (written without white space, in lower case) next stand in [from, to). */
+/* The position of the next `words` (lower case, without white space) in [from, to). */
 size_t message_text_find(const struct message_text *self, const char *words, size_t from,
                          size_t to);
 
-/* Reads "20.00mib", "3.31g", "0bytes", "1,610,612,736bytes" at `at`; returns where it ends,
- * MESSAGE_NOWHERE if none stands there. Units are powers of 1024, as all frameworks mean them. */
+/* Reads a size such as "20.00mib", "3.31g", "0bytes" or "1,610,612,736bytes" at `at`. Returns its
+ * end, or MESSAGE_NOWHERE if there is none. Units are powers of 1024 in all frameworks. */
 size_t message_text_size(const struct message_text *self, size_t at, struct message_figure *figure);
 
-/* The same of a request, which may be of any size: as 2^60 bytes where it is of more. */
+/* The same for a request. A size of more than 2^60 bytes is read as 2^60. */
 size_t message_text_asked(const struct message_text *self, size_t at,
                           struct message_figure *figure);
 
-/* As message_text_size, ending right before `at`. */
+/* As message_text_size, for a size that ends right before `at`. */
 bool message_text_size_before(const struct message_text *self, size_t at,
                               struct message_figure *figure);
 
-/* Reads a whole number of bytes at `at`; it ends where white space stood. */
+/* Reads a whole number of bytes at `at`. White space in the original text ends it. */
 size_t message_text_count(const struct message_text *self, size_t at, uint64_t *count);
 
-/* The readers of one framework's wordings each; CuPy's and RMM's, which are short, share one. */
-/* Whether such a message is there; fills the figures that it gives, as printed. A message that
- * does not say how much was asked for leaves that figure unknown. */
+/* The readers of the wordings: PyTorch; CuPy and RMM; TensorFlow and JAX. They return whether the
+ * text has such a message, and fill the printed figures. If the size of the request is missing, its
+ * figure stays unknown. */
 bool message_read_torch(const struct message_text *text, struct message *self);
 bool message_read_pools(const struct message_text *text, struct message *self);
 bool message_read_xla(const struct message_text *text, struct message *self);

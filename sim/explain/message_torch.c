@@ -1,23 +1,24 @@
-/* PyTorch's wordings, as its allocators' sources had them from 1.0 on: 1.0 to 1.3   Tried to
- * allocate S (GPU N; S total capacity; S already allocated; S free; S cached)
- *                where "cached" is what is held and unused 1.4 to 2.0   ...; S free; [S allowed;] S
- *                reserved in total by PyTorch) 2.1 on       Tried to allocate S. GPU N has a total
- *                capac(i)ty of S of which S is free. [Process N
- *                has S memory in use.].. [Including non-PyTorch memory, this process has S memory
- *                in
- *                use.] [S allowed;] Of the allocated memory S is allocated by PyTorch, [with S
- *                allocated in private pools (e.g., CUDA Graphs),] and S is reserved by PyTorch but
- *                unallocated.
+/* The wordings of PyTorch's allocators since 1.0:
+ *
+ *   1.0 to 1.3   Tried to allocate S (GPU N; S total capacity; S already allocated; S free;
+ *                S cached)     ("cached" is reserved and unused)
+ *   1.4 to 2.0   ...; S free; [S allowed;] S reserved in total by PyTorch)
+ *   from 2.1     Tried to allocate S. GPU N has a total capac(i)ty of S of which S is free.
+ *                [Process N has S memory in use.].. [Including non-PyTorch memory, this process has
+ *                S memory in use.] [S allowed;] Of the allocated memory S is allocated by PyTorch,
+ *                [with S allocated in private pools (e.g., CUDA Graphs),] and S is reserved by
+ *                PyTorch but unallocated.
  *   async        Currently allocated: S Requested: S Device limit: S Free (according to CUDA): S
  *                PyTorch limit (set by user-supplied memory fraction): S
  *   MPS          MPS allocated: S, other allocations: S, max allowed: S). Tried to allocate S
- * CUDA, HIP, XPU, NPU, MLU and others differ in the first word only. */
+ *
+ * CUDA, HIP, XPU, NPU, MLU and others differ only in the first word. */
 #include <string.h>
 
 #include "sim/explain/message_text.h"
 
-#define WINDOW_MOST    6000 /* characters that a message may have */
-#define PROCESSES_MOST 64   /* named in a message */
+#define WINDOW_MOST    6000 /* the most characters of a message */
+#define PROCESSES_MOST 64   /* the most processes in a message */
 
 struct window {
     const struct message_text *text;
@@ -25,7 +26,7 @@ struct window {
     struct message *self;
 };
 
-/* The figure after the words; `end`, if any, must stand right after it. */
+/* Reads the figure after the words. If `end` is given, it must follow the figure. */
 static bool figure_after(const struct window *window, const char *words, const char *end,
                          struct message_figure *figure)
 {
@@ -82,7 +83,7 @@ static void read_card(const struct window *window)
     (void)figure_before(window, "allowed;", &figures[MESSAGE_FIGURE_ALLOWED]);
 }
 
-/* Bytes that the pool holds, 0 if the message does not tell. */
+/* The reserved bytes of the pool; 0: not in the message. */
 static uint64_t pool_bytes(const struct message *self)
 {
     const struct message_figure *figures = self->figures;
@@ -113,9 +114,9 @@ static unsigned read_processes(const struct window *window, struct message_figur
     return count;
 }
 
-#define NEAR_POOL (UINT64_C(1) << 30) /* a context and libraries take less, as a rule */
+#define NEAR_POOL (UINT64_C(1) << 30) /* a context and libraries usually need less */
 
-/* Bytes of the card that are neither free nor of a listed process. */
+/* The bytes of the card that are neither free nor of a listed process. */
 static uint64_t bytes_unlisted(const struct message *self, const struct message_figure *processes,
                                unsigned count)
 {
@@ -128,10 +129,10 @@ static uint64_t bytes_unlisted(const struct message *self, const struct message_
     return total->bytes > taken ? total->bytes - taken : 0;
 }
 
-/* Inside of a container this process is listed by a number that it does not know, as any other:
- * then it is the one that holds no less than the pool, and of several the one nearest to it. Where
- * the card has just the room for the pool beside all that are listed, this one is not among them;
- * where it has more, others may be hidden: then this one must be near to its pool. */
+/* Finds this process in the list. Inside of a container its number is not known to the program. It
+ * is the process with at least the bytes of the pool, and of several the one with the fewest. If
+ * the unlisted bytes match the pool, this process is not in the list. If they are more, other
+ * processes may be hidden; then the bytes of this process must be near to those of the pool. */
 static unsigned find_this(const struct message *self, const struct message_figure *processes,
                           unsigned count)
 {
@@ -156,7 +157,7 @@ static void read_use(const struct window *window)
     unsigned count = read_processes(window, processes);
     unsigned self_at = count;
     if (figure_after(window, "thisprocesshas", "memoryinuse", process)) {
-        /* Where the driver cannot tell, 2^64 - 1 or 0 is printed. */
+        /* If the driver does not know the figure, 2^64 - 1 or 0 is printed. */
         if (!process->known || process->bytes + 2 * process->coarse_bytes < pool_bytes(self)) {
             *process = (struct message_figure){0};
             self->no_figures_taken = true;
@@ -174,11 +175,11 @@ static void read_use(const struct window *window)
         others->bytes += processes[i].bytes;
         others->coarse_bytes += processes[i].coarse_bytes;
     }
-    if (count == 1 && self_at == 0) /* it is alone, as far as the message tells */
+    if (count == 1 && self_at == 0) /* no other process is listed */
         others->known = false;
 }
 
-/* The word before "outofmemory": which device. */
+/* The word before "outofmemory" names the device. */
 static void read_device(const struct message_text *text, size_t at, struct message *self)
 {
     static const char *const names[] = {"CUDA", "HIP", "XPU", "NPU", "MLU", "MUSA", "MPS"};
@@ -190,7 +191,7 @@ static void read_device(const struct message_text *text, size_t at, struct messa
     }
 }
 
-/* MPS says what it holds before it says what was tried; its bound stands for the card. */
+/* MPS prints the allocated bytes before the request. Its bound is used as the total. */
 static void read_mps(struct window *window, size_t at)
 {
     struct message_figure *figures = window->self->figures;
@@ -217,7 +218,7 @@ static void read_mps(struct window *window, size_t at)
     };
 }
 
-/* The stream-ordered backend's wording, a table of a few lines. */
+/* The wording of the cudaMallocAsync backend, a table of a few lines. */
 static bool read_async(const struct message_text *text, struct message *self)
 {
     size_t at = message_text_find(text, "wouldexceedallowedmemory", 0, text->count);
@@ -237,7 +238,7 @@ static bool read_async(const struct message_text *text, struct message *self)
 
 static const char tried[] = "triedtoallocate";
 
-/* The next request at or after `at` that comes with its size. */
+/* The next request with a size at or after `at`. */
 static size_t find_tried(const struct message_text *text, size_t at, struct message_figure *asked)
 {
     while ((at = message_text_find(text, tried, at, text->count)) != MESSAGE_NOWHERE) {
@@ -260,7 +261,7 @@ static bool is_oom(const struct message_text *text, size_t at)
     return at >= length && strncmp(text->chars + at - length, before, length) == 0;
 }
 
-/* The message whose request stands at `at`. */
+/* Reads the message whose request is at `at`. */
 static void read_at(const struct message_text *text, size_t at, struct message *self)
 {
     struct message_figure next;
@@ -289,8 +290,9 @@ static unsigned known_figures(const struct message *self)
     return known;
 }
 
-/* Of several messages the first; wrappers print it again, sometimes cut: of those for the same
- * bytes the one that tells the most. A message that names the device goes before mere words. */
+/* Chooses the first of several messages. Wrappers print a message again, sometimes truncated, so
+ * the one with the most figures among those for the same bytes is used. A message that names the
+ * device takes precedence over others. */
 static void choose(const struct message_text *text, size_t first, struct message *self)
 {
     struct message_figure asked;

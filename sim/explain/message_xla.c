@@ -1,25 +1,29 @@
-/* The wordings of TensorFlow, and of XLA's runtime under JAX, which share the allocator (BFC):
- * Allocator (GPU_0_bfc) ran out of memory trying to allocate S (rounded to N)requested by op ...
- * ... trying to allocate S with freed_by_count=0. The caller indicates that this is not a failure
- * OOM when allocating tensor with shape[A,B,..] and type T on ... by allocator GPU_0_bfc Limit: N
- * InUse: N MaxInUse: N ... LargestFreeBlock: N     (statistics, bytes)
- * total_region_allocated_bytes_: N memory_limit_: N available bytes: N     (the same dump)
- * gpu_async_0 cuMemAllocAsync failed to allocate N bytes: ... Free memory/Total memory: N/N
- * RESOURCE_EXHAUSTED: Out of memory [while] trying to allocate N bytes | S Out of memory allocating
- * N bytes; Failed to allocate request for S (NB) on device ordinal N failed to allocate S (N bytes)
- * from device: CUDA_ERROR_OUT_OF_MEMORY Attempting to allocate | reserve S. That was not possible.
- * There are S free. [The largest contiguous region of free memory is S due to fragmentation.]
- * (TPU) Ran out of memory in memory space hbm | vmem. Used S of S hbm.     (TPU, a program that
- * cannot fit) Allocation (size=N) would exceed memory (size=N)     (TPU) What the allocator may
- * still take under its limit ("available bytes") stands for what is free on the card: more is not
- * known. TPUs have one pool for all of their memory. */
+/* The wordings of TensorFlow and of XLA's runtime under JAX, which share the allocator (BFC):
+ *
+ *   - Allocator (GPU_0_bfc) ran out of memory trying to allocate S (rounded to N)requested by op ..
+ *   - ... trying to allocate S with freed_by_count=0. The caller indicates that this is not a
+ *     failure
+ *   - OOM when allocating tensor with shape[A,B,..] and type T on ... by allocator GPU_0_bfc
+ *   - Limit: N InUse: N MaxInUse: N ... LargestFreeBlock: N     (statistics, bytes)
+ *   - total_region_allocated_bytes_: N memory_limit_: N available bytes: N     (the same dump)
+ *   - gpu_async_0 cuMemAllocAsync failed to allocate N bytes: ... Free memory/Total memory: N/N
+ *   - RESOURCE_EXHAUSTED: Out of memory [while] trying to allocate N bytes | S
+ *   - Out of memory allocating N bytes; Failed to allocate request for S (NB) on device ordinal N
+ *   - failed to allocate S (N bytes) from device: CUDA_ERROR_OUT_OF_MEMORY
+ *   - Attempting to allocate | reserve S. That was not possible. There are S free. [The largest
+ *     contiguous region of free memory is S due to fragmentation.]     (TPU)
+ *   - Ran out of memory in memory space hbm | vmem. Used S of S hbm.     (TPU, program too large)
+ *   - Allocation (size=N) would exceed memory (size=N)     (TPU)
+ *
+ * The rest of the allocator's limit ("available bytes") is used as the free memory of the card,
+ * because the messages have no other figure of it. TPUs have one pool for all of their memory. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "sim/explain/message_text.h"
 
-/* Bytes of an element of a type, as TensorFlow names types. */
+/* The bytes of an element, by TensorFlow's name of its type. */
 static const struct type {
     const char *name;
     unsigned bytes;
@@ -35,7 +39,7 @@ static struct message_figure exact(uint64_t bytes)
     return (struct message_figure){.known = true, .bytes = bytes};
 }
 
-/* A whole number of bytes after the words, the last that stands in [from, to). */
+/* Reads the whole number of bytes after the last occurrence of the words in [from, to). */
 static bool count_after(const struct message_text *text, const char *words, size_t from, size_t to,
                         struct message_figure *figure)
 {
@@ -51,7 +55,7 @@ static bool count_after(const struct message_text *text, const char *words, size
     return found;
 }
 
-/* "8589934592bytes", "851.61gib" or "8.00gib(8589934592b)", the exact one of both. */
+/* Reads "8589934592bytes", "851.61gib" or "8.00gib(8589934592b)"; of two figures the exact one. */
 static bool read_asked(const struct message_text *text, size_t at, struct message_figure *asked)
 {
     uint64_t count;
@@ -68,7 +72,7 @@ static bool read_asked(const struct message_text *text, size_t at, struct messag
     return true;
 }
 
-/* In upper case for the device; host memory has an allocator as well. */
+/* Reads the device in upper case. Host memory has such an allocator too. */
 static void name_allocator(struct message *self, const char *name, size_t length)
 {
     snprintf(self->allocator, sizeof self->allocator, "%.*s", (int)length, name);
@@ -77,7 +81,7 @@ static void name_allocator(struct message *self, const char *name, size_t length
     self->host = strcmp(self->allocator, "cpu") == 0 || strcmp(self->allocator, "mklcpu") == 0;
 }
 
-/* "Allocator (NAME) ran out". */
+/* Reads "Allocator (NAME) ran out". */
 static void read_allocator(const struct message_text *text, size_t at, struct message *self)
 {
     const char *close = memchr(text->chars + at, ')', 32);
@@ -87,8 +91,8 @@ static void read_allocator(const struct message_text *text, size_t at, struct me
     name_allocator(self, text->chars + at, length);
 }
 
-/* The first request that the allocator itself complained of and that was not dispensable; else
- * the first of the dispensable ones. Returns where it stands. */
+/* Finds the first failed request that the allocator reported and that was required; else the first
+ * optional one. Returns its position. */
 static size_t find_complaint(const struct message_text *text, struct message *self)
 {
     static const char words[] = "ranoutofmemorytryingtoallocate";
@@ -128,7 +132,7 @@ static uint64_t element_bytes(const struct message_text *text, size_t at, bool *
     return 4;
 }
 
-/* "... by allocator NAME": up to the next space. */
+/* Reads "... by allocator NAME", up to the next space. */
 static void read_by_allocator(const struct message_text *text, size_t at, struct message *self)
 {
     static const char words[] = "byallocator";
@@ -143,8 +147,8 @@ static void read_by_allocator(const struct message_text *text, size_t at, struct
     name_allocator(self, text->chars + name, length);
 }
 
-/* Bytes of "32,256,62,62]andtypefloat", of one element where nothing stands before the bracket, of
- * 2^60 where they are more than any memory has; false where it is no shape. */
+/* The bytes of a shape such as "32,256,62,62]andtypefloat". An empty shape has one element; a
+ * result above 2^60 becomes 2^60. False: not a shape. */
 static bool read_shape(const struct message_text *text, size_t at, struct message *self)
 {
     static const uint64_t most = UINT64_C(1) << 56; /* of 16 bytes each: 2^60 */
@@ -168,7 +172,7 @@ static bool read_shape(const struct message_text *text, size_t at, struct messag
     return true;
 }
 
-/* A request told of by the framework, not the allocator. */
+/* Reads a request that the framework reports, not the allocator. */
 static bool find_request(const struct message_text *text, struct message *self)
 {
     static const char *const words[] = {
@@ -195,7 +199,7 @@ static bool find_request(const struct message_text *text, struct message *self)
     return false;
 }
 
-/* "InUse: N" of the statistics; neither "MaxInUse: N", nor "Chunks in use: N" of a bin. */
+/* Reads "InUse: N" of the statistics, not "MaxInUse: N" or "Chunks in use: N" of a bin. */
 static void read_in_use(const struct message_text *text, size_t from, size_t to,
                         struct message_figure *figure)
 {
@@ -213,8 +217,7 @@ static void read_in_use(const struct message_text *text, size_t from, size_t to,
     }
 }
 
-/* Over the driver's own pool, TensorFlow does tell what is free: then its limit is one of its
- * own. */
+/* With the driver's own pool, TensorFlow prints the free memory of the card. */
 static void read_card(const struct message_text *text, struct message *self)
 {
     static const char words[] = "freememory/totalmemory:";
@@ -233,7 +236,7 @@ static void read_card(const struct message_text *text, struct message *self)
     self->card_told = true;
 }
 
-/* The same in two decimals, where the statistics are cut off. */
+/* Reads the same figures with two decimals, if the statistics are truncated. */
 static void read_sum(const struct message_text *text, size_t from, size_t to,
                      struct message_figure *figure)
 {
@@ -243,30 +246,30 @@ static void read_sum(const struct message_text *text, size_t from, size_t to,
         (void)message_text_size(text, at + strlen(words), figure);
 }
 
-/* What the dump after the complaint tells. */
+/* Reads the dump after the error. */
 static void read_dump(const struct message_text *text, size_t from, size_t to, struct message *self)
 {
     struct message_figure *figures = self->figures;
     struct message_figure *limit = &figures[MESSAGE_FIGURE_TOTAL];
-    struct message_figure *held = &figures[MESSAGE_FIGURE_RESERVED];
+    struct message_figure *reserved = &figures[MESSAGE_FIGURE_RESERVED];
     struct message_figure *largest = &figures[MESSAGE_FIGURE_LARGEST];
     if (!count_after(text, "memory_limit_:", from, to, limit))
         (void)count_after(text, "limit:", from, to, limit);
-    (void)count_after(text, "total_region_allocated_bytes_:", from, to, held);
+    (void)count_after(text, "total_region_allocated_bytes_:", from, to, reserved);
     (void)count_after(text, "availablebytes:", from, to, &figures[MESSAGE_FIGURE_FREE]);
     read_in_use(text, from, to, &figures[MESSAGE_FIGURE_ALLOCATED]);
     if (!figures[MESSAGE_FIGURE_ALLOCATED].known)
         read_sum(text, from, to, &figures[MESSAGE_FIGURE_ALLOCATED]);
     read_card(text, self);
     if (count_after(text, "largestfreeblock:", from, to, largest) && !largest->bytes)
-        largest->known = false; /* XLA prints 0 if it did not look for it */
+        largest->known = false; /* 0 is printed if it was not computed */
     size_t at = message_text_find(text, "preallocatedtempallocation:", 0, text->count);
     if (at != MESSAGE_NOWHERE)
         (void)message_text_size(text, at + strlen("preallocatedtempallocation:"),
                                 &figures[MESSAGE_FIGURE_TEMPORARIES]);
 }
 
-/* Where a dump leaves out how much of its limit the allocator took: all of it, as by default. */
+/* If the dump does not contain the reserved bytes, all of the limit is assumed, as by default. */
 static void fill_dump(struct message *self)
 {
     struct message_figure *figures = self->figures;
@@ -280,13 +283,13 @@ static void fill_dump(struct message *self)
     }
     if (!figures[MESSAGE_FIGURE_FREE].known) {
         uint64_t total = figures[MESSAGE_FIGURE_TOTAL].bytes;
-        uint64_t held = figures[MESSAGE_FIGURE_RESERVED].bytes;
-        figures[MESSAGE_FIGURE_FREE] = exact(total > held ? total - held : 0);
+        uint64_t reserved = figures[MESSAGE_FIGURE_RESERVED].bytes;
+        figures[MESSAGE_FIGURE_FREE] = exact(total > reserved ? total - reserved : 0);
         figures[MESSAGE_FIGURE_FREE].derived = true;
     }
 }
 
-/* "in memory space hbm. Used", or another space of the chip's: where its size is. */
+/* Finds the size after "in memory space hbm. Used", or after another memory space of the chip. */
 static size_t find_program(const struct message_text *text)
 {
     static const char words[] = "inmemoryspace", used[] = ".used";
@@ -297,7 +300,7 @@ static size_t find_program(const struct message_text *text)
     return at == MESSAGE_NOWHERE ? at : at + strlen(used);
 }
 
-/* What a TPU's runtime tells: all memory is one pool's. */
+/* Reads the messages of a TPU's runtime, where one pool has all memory. */
 static bool read_tpu(const struct message_text *text, struct message *self)
 {
     struct message_figure *figures = self->figures;
@@ -335,7 +338,7 @@ static bool has_any(const struct message_text *text, const char *const *words)
     return false;
 }
 
-/* Both print the same words; who they are shows in names of errors and of source files. */
+/* Both frameworks print the same words. Names of errors and of source files distinguish them. */
 static bool speaks_jax(const struct message_text *text)
 {
     static const char *const jax[] = {"xlaruntimeerror", "jaxruntimeerror",         "jaxlib",

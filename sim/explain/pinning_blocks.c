@@ -4,8 +4,8 @@
 
 #include "allocators/base/array.h"
 
-/* Open addressing with linear probing; an entry that is given up keeps its place until the table
- * is made anew, when three quarters of it are used. */
+/* Open addressing with linear probing. A deleted entry keeps its slot until the table is rebuilt,
+ * when three quarters of the slots are used. */
 
 enum births_state { BIRTHS_EMPTY, BIRTHS_LIVE, BIRTHS_GONE };
 
@@ -93,7 +93,7 @@ void births_close(struct births *self)
     *self = (struct births){0};
 }
 
-/* ---- pins ---- */
+/* ---- pinning blocks ---- */
 
 struct ranges {
     struct ar_policy_range *at;
@@ -116,20 +116,20 @@ static bool is_free(const struct ar_policy_range *range)
     return range->state == AR_POLICY_RANGE_FREE || range->state == AR_POLICY_RANGE_PENDING;
 }
 
-/* Whether b follows a without a gap, inside of one segment, both with memory behind them. */
+/* Whether b follows a without a gap in one segment, and both are backed by memory. */
 static bool joins(const struct ar_policy_range *a, const struct ar_policy_range *b)
 {
     return a->segment_address == b->segment_address && a->address + a->bytes == b->address &&
            a->state != AR_POLICY_RANGE_UNMAPPED && b->state != AR_POLICY_RANGE_UNMAPPED;
 }
 
-/* Ranges [first, end) that hold the fewest live bytes among the stretches of enough bytes. */
+/* The ranges [first, end) with the fewest live bytes among all stretches that are large enough. */
 struct stretch {
     size_t first, end;
     uint64_t bytes, live_bytes;
 };
 
-/* Two ends that move upward only: each range enters once and leaves once. */
+/* A sliding window: each range enters once and leaves once. */
 static struct stretch find_stretch(const struct ranges *ranges, uint64_t wanted_bytes)
 {
     struct stretch best = {0}, now = {0};
@@ -166,24 +166,25 @@ static uint64_t free_beside(const struct ranges *ranges, size_t i)
     return bytes;
 }
 
-static bool comes_before(const struct explain_pin *a, const struct explain_pin *b)
+static bool comes_before(const struct explain_pinning_block *a,
+                         const struct explain_pinning_block *b)
 {
     return a->in_stretch != b->in_stretch ? a->in_stretch : a->free_bytes > b->free_bytes;
 }
 
-/* Keeps the list in order: those of the stretch first, then by the free bytes beside them. The
- * last gives way where the list is full. */
-static void insert(struct explain_result *out, const struct explain_pin *pin)
+/* Inserts a block in order: blocks of the stretch first, then by adjacent free bytes. If the list
+ * is full, the last block is dropped. */
+static void insert(struct explain_result *out, const struct explain_pinning_block *pin)
 {
-    struct explain_pin *pins = out->pins;
-    size_t at = out->pin_count;
+    struct explain_pinning_block *pins = out->pinning_blocks;
+    size_t at = out->pinning_block_count;
     while (at > 0 && comes_before(pin, &pins[at - 1]))
         at--;
-    if (at == EXPLAIN_PINS_MOST)
+    if (at == EXPLAIN_PINNING_BLOCKS_MOST)
         return;
-    if (out->pin_count < EXPLAIN_PINS_MOST)
-        out->pin_count++;
-    for (size_t i = out->pin_count - 1; i > at; i--)
+    if (out->pinning_block_count < EXPLAIN_PINNING_BLOCKS_MOST)
+        out->pinning_block_count++;
+    for (size_t i = out->pinning_block_count - 1; i > at; i--)
         pins[i] = pins[i - 1];
     pins[at] = *pin;
 }
@@ -216,11 +217,12 @@ static struct explain_indices find_indices(const struct explain_result *out, uin
     return indices;
 }
 
-enum ar_status pins_find(const struct ar_policy *policy, const struct births *births,
-                         uint64_t asked_bytes, struct explain_result *out, struct ar_error *error)
+enum ar_status pinning_blocks_find(const struct ar_policy *policy, const struct births *births,
+                                   uint64_t asked_bytes, struct explain_result *out,
+                                   struct ar_error *error)
 {
     struct ranges ranges = {0};
-    uint64_t usable_bytes = 0; /* of all free blocks, in whole requests */
+    uint64_t usable_bytes = 0; /* of all free blocks, in multiples of the request */
     ar_policy_walk(policy, keep, &ranges);
     if (ranges.failed) {
         free(ranges.at);
@@ -240,14 +242,14 @@ enum ar_status pins_find(const struct ar_policy *policy, const struct births *bi
         const struct birth *birth = births_find(births, range->address);
         if (!birth || (!beside && !inside))
             continue;
-        const struct explain_pin pin = {.address = range->address,
-                                        .bytes = range->requested_bytes,
-                                        .event = birth->event,
-                                        .age_events = out->event - birth->event,
-                                        .age_bytes = asked_bytes - birth->asked_bytes,
-                                        .free_bytes = beside,
-                                        .stream = range->stream,
-                                        .in_stretch = inside};
+        const struct explain_pinning_block pin = {.address = range->address,
+                                                  .bytes = range->requested_bytes,
+                                                  .event = birth->event,
+                                                  .age_events = out->event - birth->event,
+                                                  .age_bytes = asked_bytes - birth->asked_bytes,
+                                                  .free_bytes = beside,
+                                                  .stream = range->stream,
+                                                  .in_stretch = inside};
         insert(out, &pin);
     }
     out->indices = find_indices(out, usable_bytes);

@@ -4,11 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* See place.h. */
-
 #define LINES_MOST 64
 
-/* The card with room that the placement picks; false: none. */
+/* Picks a card with enough free memory by the placement; false: none. */
 static bool pick(const struct tenant_setup *setup, const struct process_card *cards,
                  size_t card_count, uint64_t context_bytes, uint32_t *card)
 {
@@ -27,7 +25,7 @@ static bool pick(const struct tenant_setup *setup, const struct process_card *ca
     return found;
 }
 
-/* Its pools, by its settings; `only`: the card where it was placed, or NULL. */
+/* Makes the pools of the settings. `only`: the card on which the process was placed, or NULL. */
 static enum ar_status configure(const struct tenant_setup *setup, const struct process_card *cards,
                                 size_t card_count, uint64_t context_bytes, const uint32_t *only,
                                 struct process *process, struct ar_error *error)
@@ -51,7 +49,7 @@ static enum ar_status configure(const struct tenant_setup *setup, const struct p
     return process_configure(left, card_count, lines, line_count, process, error);
 }
 
-/* Pools of other libraries in the same process. */
+/* Adds the pools of other libraries in the same process. */
 static enum ar_status add_beside(const struct tenant_setup *setup, struct process *process,
                                  struct ar_error *error)
 {
@@ -59,8 +57,8 @@ static enum ar_status add_beside(const struct tenant_setup *setup, struct proces
         if (!process->pool_count || process->pool_count == PROCESS_POOLS)
             return ar_error_set(
                 error, AR_INVALID,
-                "beside = %s: a process has 1 to %d pools, and a first one whose card "
-                "the others take",
+                "beside = %s: a process has 1 to %d pools, and its first pool must exist, "
+                "because the others use its card",
                 setup->beside[i], PROCESS_POOLS);
         struct process_pool *pool = &process->pools[process->pool_count++];
         *pool = (struct process_pool){.card = process->pools[0].card, .limit_bytes = UINT64_MAX};
@@ -69,7 +67,7 @@ static enum ar_status add_beside(const struct tenant_setup *setup, struct proces
     return AR_OK;
 }
 
-/* Its pool of pinned memory, behind all others. */
+/* Adds the pool of pinned memory after all others. */
 static enum ar_status add_pinned(const struct tenant_setup *setup, size_t card_count,
                                  struct process *process, struct ar_error *error)
 {
@@ -77,13 +75,13 @@ static enum ar_status add_pinned(const struct tenant_setup *setup, size_t card_c
     if (!process->pool_count || process->pool_count == PROCESS_POOLS)
         return ar_error_set(
             error, AR_INVALID,
-            "pinned = %s: a process has 1 to %d pools, and a first one whose workload "
-            "this one takes",
+            "pinned = %s: a process has 1 to %d pools, and its first pool must exist, because "
+            "the pinned one uses its workload",
             setup->pinned, PROCESS_POOLS);
     if (own && !process->pinned_policy[0])
         return ar_error_set(
             error, AR_INVALID,
-            "pinned = yes is of TensorFlow and JAX; name a policy, such as pinned = "
+            "pinned = yes is for TensorFlow and JAX; name a policy, such as pinned = "
             "growth:limit=1GiB");
     struct process_pool *pool = &process->pools[process->pool_count++];
     *pool = (struct process_pool){
@@ -100,7 +98,7 @@ enum ar_status tenant_place(const struct tenant_setup *setup, const struct proce
     bool placed = setup->placement != TENANT_GIVEN;
     enum ar_status status = AR_OK;
     if (placed && !pick(setup, cards, card_count, context_bytes, &card))
-        return ar_error_set(error, AR_REFUSED, "no card has room for what it needs");
+        return ar_error_set(error, AR_REFUSED, "no card has enough free memory for it");
     if (setup->lines) {
         status = configure(setup, cards, card_count, context_bytes, placed ? &card : NULL, process,
                            error);
@@ -118,22 +116,21 @@ enum ar_status tenant_place(const struct tenant_setup *setup, const struct proce
     return status || !setup->pinned ? status : add_pinned(setup, card_count, process, error);
 }
 
-/* See pinned_view.h.
+/* ---- the view of pinned requests ------------------------------------------------------------
  *
- * 1. Events are copied, span by span. A request whose keys say space=pinned keeps its bytes;
- *    another has none.
- * 2. Keys are given without the space, so that the engine takes the request to the policy.
- * 3. Memory that the trace holds outside of the pool is the card's: such an event becomes a
- * note. */
+ * 1. Events are copied in spans. A request with the key space=pinned keeps its bytes; other
+ *    requests get zero bytes.
+ * 2. The key `space` is removed, so that the engine passes the request to the policy.
+ * 3. Memory outside of the pool belongs to the card, so its events become notes. */
 
 #define SPAN 256
 
 struct pinned_view {
     struct trace_source base;
     struct trace_source *inner;
-    const struct trace_event *given; /* pulled and not passed on */
+    const struct trace_event *given; /* read and not passed on yet */
     size_t given_count;
-    struct trace_attributes keys; /* given last */
+    struct trace_attributes keys; /* returned last */
     struct trace_event events[SPAN];
 };
 

@@ -4,17 +4,17 @@
 #include "sim/tenants/tenants.h"
 #include "workloads/trace/source.h"
 
-/* Where a process goes when it comes: its card by its placement, and its pools by its settings. */
-/* `cards` are as they are now; its context, `context_bytes`, is not yet taken from what is free on
- * them. As process_configure, and REFUSED where no card has room for what it needs. */
+/* Places an arriving process: its card by its placement, its pools by its settings. `cards` is the
+ * present state, from which `context_bytes` of the process is not yet subtracted. Statuses as of
+ * process_configure, and REFUSED if no card has enough free memory. */
 enum ar_status tenant_place(const struct tenant_setup *setup, const struct process_card *cards,
                             size_t card_count, uint64_t context_bytes, struct process *process,
                             struct ar_error *error) AR_STATUS_CHECKED;
 
-/* What a pool of pinned host memory sees of a workload: its pinned requests as requests of a pool,
- * and the card's as requests of zero bytes, which no policy sees. All other events stay, so that
- * both pools of a process come to the same step at the same time. */
-/* A source over `source`, which it takes over and closes, also where it fails. */
+/* Makes a view of a workload for a pool of pinned host memory. Pinned requests become requests of
+ * the pool, and requests of device memory get zero bytes, so that no policy sees them. All other
+ * events stay, so both pools of a process reach the same step at the same time. The view owns
+ * `source`; a failure closes it too. */
 enum ar_status pinned_view_open(struct trace_source *source, struct trace_source **out,
                                 struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -1,4 +1,5 @@
-/* A process's settings: the machine's half, which cards it sees, and what the frameworks share. */
+/* The settings of a process: the visible cards, the virtual devices, and the functions that the
+ * frameworks' readers share. */
 #include "sim/tenants/process.h"
 
 #include <ctype.h>
@@ -40,7 +41,7 @@ static bool is_variable(const struct process_line *line)
 
 const char *process_variable(const struct process_reading *self, const char *name)
 {
-    for (size_t i = self->line_count; i-- > 0;) /* the last one holds, as in a shell */
+    for (size_t i = self->line_count; i-- > 0;) /* the last one counts, as in a shell */
         if (!strcmp(self->lines[i].key, name))
             return self->lines[i].value;
     return NULL;
@@ -86,7 +87,7 @@ enum ar_status process_add_pool(struct process_reading *self, uint32_t visible_c
     struct process *process = self->process;
     if (process->pool_count == PROCESS_POOLS)
         return ar_error_set(self->error, AR_INVALID,
-                            "a process of more than %d pools; take fewer logical devices",
+                            "a process has more than %d pools; use fewer logical devices",
                             PROCESS_POOLS);
     *pool = &process->pools[process->pool_count++];
     **pool = (struct process_pool){
@@ -131,7 +132,7 @@ bool process_read_bool(const char *text, bool *value)
     return *value || !strcmp(text, "false") || !strcmp(text, "False") || !strcmp(text, "0");
 }
 
-/* A variable that no framework reads does nothing, there as here, and is most likely a slip. */
+/* A variable that no framework reads has no effect and is probably a typing error. */
 static void warn_of_unknown_variables(struct process_reading *self)
 {
     static const char *const known[] = {
@@ -162,13 +163,13 @@ static void warn_of_unknown_variables(struct process_reading *self)
             found = !strcmp(key, known[k]);
         const char *near = found ? NULL : ar_nearest_name(key, known, count);
         if (!found)
-            process_warn(self, "the variable %s is not known and does nothing%s%s%s", key,
+            process_warn(self, "the variable %s is not known and has no effect%s%s%s", key,
                          near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
     }
 }
 
-/* CUDA_VISIBLE_DEVICES: a list of the machine's numbers; what follows the first invalid one is
- * not seen. Absent: all. */
+/* CUDA_VISIBLE_DEVICES is a list of the machine's card numbers. The first invalid entry ends it.
+ * Absent: all cards. */
 static enum ar_status see_cards(struct process_reading *self)
 {
     const char *list = process_variable(self, "CUDA_VISIBLE_DEVICES");
@@ -186,17 +187,15 @@ static enum ar_status see_cards(struct process_reading *self)
             if (self->visible[i] == card)
                 return ar_error_set(self->error, AR_INVALID,
                                     "CUDA_VISIBLE_DEVICES names card %llu twice; the driver then "
-                                    "shows the process no card at all",
+                                    "hides all cards from the process",
                                     card);
         self->visible[self->visible_count++] = (uint32_t)card;
         list = *end ? end + 1 : end;
     }
     if (!self->visible_count)
-        return ar_error_set(
-            self->error, AR_INVALID,
-            "CUDA_VISIBLE_DEVICES=%s leaves the process no card of the %zu that the "
-            "machine has",
-            process_variable(self, "CUDA_VISIBLE_DEVICES"), self->card_count);
+        return ar_error_set(self->error, AR_INVALID,
+                            "CUDA_VISIBLE_DEVICES=%s selects none of the %zu cards of the machine",
+                            process_variable(self, "CUDA_VISIBLE_DEVICES"), self->card_count);
     return AR_OK;
 }
 
@@ -236,13 +235,16 @@ enum ar_status process_configure(const struct process_card *cards, size_t card_c
             process->pool_count = status ? 0 : process->pool_count;
             return status;
         }
-    return process_bad_line(&self, &lines[at], "there are tensorflow, jax and torch");
+    return process_bad_line(&self, &lines[at], "the frameworks are tensorflow, jax and torch");
 }
 
-/* See process_virtual.h. What is checked, in this order:
+/* ---- virtual devices ------------------------------------------------------------------------
  *
- * 1. There are no more lists than GPUs that may be used; GPUs beyond the lists are not used.
- * 2. Priorities are given for all virtual devices of all GPUs, or for none; so are ordinals.
+ * The checks, in this order:
+ *
+ * 1. There are at most as many lists as usable GPUs; GPUs without a list are not used.
+ * 2. Priorities are given for all virtual devices of all GPUs or for none. The same holds for
+ *    ordinals.
  *
  * Source: tensorflow, gpu_device.cc (VerifyVirtualDeviceSettings). */
 
@@ -262,7 +264,7 @@ static enum ar_status read_lists(struct process_virtual *self, enum virtual_key 
         char *end = NULL;
         if (*at == '/') {
             if (++gpu == PROCESS_CARDS)
-                return process_bad_line(reading, line, "lists of at most 16 GPUs");
+                return process_bad_line(reading, line, "there are lists of more than 16 GPUs");
             at++;
         } else {
             long long number = strtoll(at, &end, 10);

@@ -1,4 +1,3 @@
-/* See runner.h. */
 #include "sim/tenants/runner.h"
 
 #include <string.h>
@@ -21,7 +20,7 @@ static enum ar_status open_parts(struct runner *runner, const struct ar_spec *de
         return status;
     runner->open = true;
     const struct ar_device_ops *ops = runner->session.device->ops;
-    if (!ops->others) /* a real card: it knows by itself */
+    if (!ops->others) /* a real card knows the other processes */
         runner->others_at_start_bytes = runner->session.device->counters.others_bytes;
     if (ops->others && (ops->others(runner->session.device, others_bytes) != AR_OK ||
                         ops->outside(runner->session.device, runner->context_bytes) != AR_OK)) {
@@ -133,14 +132,15 @@ static void note_failure(const struct runner *runner, const struct replay_result
                          struct tenant_result *result)
 {
     if (result->outcome == TENANT_FAILED)
-        return; /* the first one's figures stay */
+        return; /* the figures of the first failure stay */
     result->outcome = TENANT_FAILED;
     result->failed_event = replayed->first_failed_event;
     result->failed_step = replayed->steps;
     result->failed_bytes = replayed->first_failed_bytes;
     result->cause = replayed->cause;
     result->failed_pinned = runner->pinned;
-    /* A limit that follows from what others left is their doing, if the request fitted without. */
+    /* If the limit depends on the free memory at the start, and the request would have been served
+     * without the others, they are the cause. */
     if (result->cause == REPLAY_CAUSE_CAPACITY && runner->limit_of_free &&
         runner->others_at_start_bytes >= replayed->first_failed_bytes)
         result->cause = REPLAY_CAUSE_TENANT;
@@ -148,7 +148,7 @@ static void note_failure(const struct runner *runner, const struct replay_result
         result->refused_bytes = replayed->first_failed_bytes;
 }
 
-/* The larger of what was seen between turns and within them. */
+/* The larger of the peaks between turns and within turns. */
 static uint64_t peak(uint64_t seen_bytes, const struct replay_result *replayed, enum metric metric)
 {
     uint64_t within_bytes = (uint64_t)metric_number(&replayed->metrics, metric, 0);
@@ -204,14 +204,14 @@ void runner_close(struct runner *runner)
     runner->open = false;
 }
 
-/* See gate.h. Spans are cut behind the mark that ends a step. */
+/* ---- the gate: spans end at the event that ends a step ---- */
 
 static struct gate *of(struct trace_source *base)
 {
     return (struct gate *)base;
 }
 
-/* How much of what was pulled goes through now. */
+/* The number of read events that pass now. */
 static size_t let_through(struct gate *gate)
 {
     size_t most = gate->count < gate->events_left ? gate->count : (size_t)gate->events_left;
@@ -276,7 +276,7 @@ static enum ar_status gate_rewind(struct trace_source *base, struct ar_error *er
 
 static void gate_close(struct trace_source *base)
 {
-    (void)base; /* the inner one is the caller's */
+    (void)base; /* the caller owns the inner source */
 }
 
 static uint64_t gate_line(struct trace_source *base, uint64_t event)

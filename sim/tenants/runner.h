@@ -1,5 +1,5 @@
-/* One pool of one process at work: a device, a policy, a workload behind a gate, and a replay that
- * is driven in turns. Only this folder includes it. */
+/* One pool of a running process: a device, a policy, a workload behind a gate, and a replay that
+ * runs in turns. Private to this folder. */
 #ifndef SIM_TENANTS_RUNNER_H
 #define SIM_TENANTS_RUNNER_H
 
@@ -7,23 +7,23 @@
 #include "sim/tenants/tenants.h"
 #include "workloads/trace/source.h"
 
-/* A source that lets through so many steps or events of another one, and then says that there is
- * no more, until it is opened again: what makes replays take turns. */
+/* A source that passes on a given number of steps or events of another source and then reports the
+ * end, until it is opened again. This is how replays take turns. */
 struct gate {
     struct trace_source base;
     struct trace_source *inner;
-    const struct trace_event *events; /* pulled and not let through */
+    const struct trace_event *events; /* read and not passed on yet */
     size_t count;
     uint64_t steps_left, events_left;
-    uint64_t steps; /* let through in all */
-    bool ended;     /* the inner source has no more */
+    uint64_t steps; /* passed on in total */
+    bool ended;     /* the inner source is at its end */
     bool serves;    /* the inner source is adaptive */
 };
 
-/* `inner` stays the caller's and stands at its first event. */
+/* The caller keeps `inner`, which must be at its first event. */
 void gate_begin(struct gate *gate, struct trace_source *inner);
 
-/* Lets through up to that many steps or events, whichever ends first. */
+/* Opens the gate for that many steps or events, whichever ends first. */
 void gate_let(struct gate *gate, uint64_t steps, uint64_t events);
 
 struct runner {
@@ -35,27 +35,27 @@ struct runner {
     uint32_t card;          /* of the machine */
     uint64_t context_bytes; /* outside of the pool */
     uint64_t others_at_start_bytes;
-    bool pinned;        /* of host memory: see pinned_view.h */
-    bool limit_of_free; /* its policy's limit follows from what was free then */
-    uint64_t own_ns;    /* that its turns took */
+    bool pinned;        /* of host memory: see pinned_view_open */
+    bool limit_of_free; /* the policy's limit depends on the memory that was free at the start */
+    uint64_t own_ns;    /* the time of its own turns */
     uint64_t peak_live_bytes, peak_reserved_bytes, peak_physical_bytes;
-    bool open, failed; /* failed: a request of its, when it was reported */
+    bool open, failed; /* failed: a request had failed when it was reported */
 };
 
-/* Opens everything at the first event. The runner stays where it is. `others_bytes` is what the
- * card's other users hold. REFUSED: the context does not fit. Else INVALID. `again` as in
- * replay_config. */
+/* Opens the pool at its first event. The runner must not move. `others_bytes` is the memory of
+ * other users of the card. `again` is as in replay_config. REFUSED: no memory for the context. Else
+ * INVALID. */
 enum ar_status runner_open(struct runner *runner, const struct ar_spec *device, const char *policy,
                            const char *workload, uint64_t context_bytes, uint64_t others_bytes,
                            bool (*again)(void *, const struct ar_policy_request *), void *argument,
                            struct ar_error *error) AR_STATUS_CHECKED;
 
-/* What it holds of its card, in and outside of the pool. */
+/* Its memory on the card, in and outside of the pool. */
 uint64_t runner_held_bytes(const struct runner *runner);
 
-/* Its clock: when all of its work so far is done. */
+/* Its clock: the time at which all of its work so far is done. */
 uint64_t runner_time_ns(const struct runner *runner);
-/* Lets its clock pass to that time. */
+/* Advances its clock to that time. */
 void runner_wait_until(struct runner *runner, uint64_t time_ns);
 
 /* One turn of so many steps or events, while others hold `others_bytes`. */
@@ -68,7 +68,7 @@ bool runner_done(const struct runner *runner);
 /* Adds what became of it to its process's result, once; the memory stays until runner_close. */
 enum ar_status runner_report(struct runner *runner, struct tenant_result *result,
                              struct ar_error *error) AR_STATUS_CHECKED;
-/* Gives everything back. */
+/* Releases everything. */
 void runner_close(struct runner *runner);
 
 #endif

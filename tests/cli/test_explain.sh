@@ -24,7 +24,7 @@ for form in UTF-16LE UTF-16BE; do
     check "${form}_is_the_same" cmp "$tmp/wide" "$tmp/stdin"
 done
 run explain --message "OOM when allocating tensor with shape[32,256,62,62] and type float by allocator GPU_0_bfc"
-check a_shape_is_bytes grep -qE 'asked for .* 125960192 bytes' "$out"
+check a_shape_is_bytes grep -qE 'requested .* 125960192 bytes' "$out"
 check no_segment_for_tensorflow quietly test -z "$(grep segment "$out")"
 
 run explain --message "NPU out of memory. Tried to allocate 9.05 GiB (NPU 0; 60.95 GiB total capacity; 42.32 GiB already allocated; 42.32 GiB current active; 2.10 GiB free; 52.58 GiB reserved in total by PyTorch)"
@@ -44,7 +44,7 @@ check nor_by_the_cards_size says 'cannot be told from this message'
 run explain --message 'OOM when allocating tensor with shape[32,256,62,62] and type float by allocator GPU_0_bfc'
 check what_to_paste_of_tensorflow says 'the lines before it too: .* statistics'
 run explain --message 'CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 8.00 GiB of which 1.00 GiB is free.'
-check figures_are_judged says '^capacity: nothing that the message tells of'
+check figures_are_judged says '^capacity: no memory that the message names'
 check and_advised_by says '^The program needs more than there is'
 
 lora=workloads/data/lora_recompute.default.csv.gz
@@ -118,11 +118,11 @@ rm "$tmp/line.log"
 refuses no_such_log 2 'x.log: cannot be read: No such file' explain --message x.log
 refuses no_such_path 2 'no/x: cannot be read: No such file' explain --message no/x
 printf 'CUDA error: out of memory\n%s\n' "all is well" >"$tmp/log"
-refuses a_file_without_figures 2 'not how much was asked for' explain --message "$tmp/log"
+refuses a_file_without_figures 2 'not the size of the request' explain --message "$tmp/log"
 
 refuses no_message 2 'holds no out-of-memory message' explain --message 'all is well'
 refuses folder 2 "$tmp: cannot be read: Is a directory" explain --message "$tmp"
-refuses no_figures 2 'not how much was asked for' explain --message 'CUDA error: out of memory'
+refuses no_figures 2 'not the size of the request' explain --message 'CUDA error: out of memory'
 refuses nothing_named 2 'name one trace and one policy' explain
 refuses two_things 2 'give one of both' explain "$lora" --message "$message"
 refuses no_policy 2 'name one trace and one policy' explain "$lora"

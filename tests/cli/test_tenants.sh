@@ -214,7 +214,7 @@ run tenants "$tmp/suite.ini" --no-alone
 check the_other_one_pinned_it grep -q '^a: 128.0 MiB of pinned memory refused; b holds most of the host.s$' "$out"
 check one_is_left grep -qE '^b .* passed$' "$out"
 suite '[machine]\ncard = sim\n[tenant a]\nframework = torch\npinned = yes\nworkload = linear_ramp\n'
-refuses no_pinned_pool_of_its_own 2 'pinned = yes is of TensorFlow and JAX' tenants "$tmp/suite.ini"
+refuses no_pinned_pool_of_its_own 2 'pinned = yes is for TensorFlow and JAX' tenants "$tmp/suite.ini"
 suite '[machine]\ncard = sim\nhost = much\n[tenant a]\npolicy = torch\nworkload = linear_ramp\n'
 refuses no_such_host 2 'suite.ini:3: host = much' tenants "$tmp/suite.ini"
 refuses pinned_on_a_card 2 'process swapping: pinned memory is of simulated processes only' tenants workloads/suites/claims/host_pool_fills.ini -d cuda

@@ -149,10 +149,10 @@ static bool fits_so_far(const struct recording *recording, const struct outcome 
 static bool may_be_unsure(const struct recording *recording, const struct trial *trial,
                           const char *setting)
 {
-    return trial->doubt == TRIAL_UNTIMED    ? strcmp(setting, "async") == 0
-           : trial->doubt == TRIAL_RELEASES ? recording->capacity_bytes != 0
-           : trial->doubt == TRIAL_LATE     ? strncmp(recording->program, "fsdp", 4) == 0
-                                            : strcmp(recording->program, "matmul_cache") == 0;
+    return trial->sensitivity == TRIAL_UNTIMED    ? strcmp(setting, "async") == 0
+           : trial->sensitivity == TRIAL_RELEASES ? recording->capacity_bytes != 0
+           : trial->sensitivity == TRIAL_LATE     ? strncmp(recording->program, "fsdp", 4) == 0
+                                                  : strcmp(recording->program, "matmul_cache") == 0;
 }
 
 static void compare(const struct recording *recording, const char *setting, uint64_t capacity_bytes,
@@ -163,15 +163,15 @@ static void compare(const struct recording *recording, const char *setting, uint
     bool fits = fits_so_far(recording, &truth);
     tally->rows++;
     tally->cut += !recording->outcome.passed;
-    tally->unsure += trial.doubt != TRIAL_SURE;
-    if (trial.doubt ? !may_be_unsure(recording, &trial, setting)
-                    : fits != (trial.begun && trial.passed))
+    tally->unsure += trial.sensitivity != TRIAL_SURE;
+    if (trial.sensitivity ? !may_be_unsure(recording, &trial, setting)
+                          : fits != (trial.begun && trial.passed))
         fail_msg("%s recorded under %s at %" PRIu64 ": under %s at %" PRIu64
                  " it %s, predicted: %s (event %" PRIu64 ", %" PRIu64 " bytes%s%s), sure: %s",
                  recording->program, recording->setting, recording->capacity_bytes, setting,
                  capacity_bytes, fits ? "fits" : "does not fit", trial.passed ? "fits" : "does not",
                  trial.event, trial.bytes, trial.begun ? "" : "; ", trial.why,
-                 trial.doubt ? "no" : "yes");
+                 trial.sensitivity ? "no" : "yes");
 }
 
 /* With all of the card the peak is the same to the byte; when blocks of other streams come back
@@ -179,7 +179,7 @@ static void compare(const struct recording *recording, const char *setting, uint
 static void compare_peaks(const struct recording *recording, const char *setting,
                           const struct outcome *truth, const struct trial *alone)
 {
-    if (alone->doubt || !recording->outcome.passed || recording->capacity_bytes ||
+    if (alone->sensitivity || !recording->outcome.passed || recording->capacity_bytes ||
         strncmp(recording->program, "fsdp", 4) == 0)
         return;
     if (truth->peak_reserved_bytes != alone->peak_reserved_bytes)

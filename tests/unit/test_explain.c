@@ -57,14 +57,14 @@ static void the_block_between_is_named(void **state)
     assert_true(result.indices.fragmentation == 0); /* below: 1 - (1 + 80 / 60) / 2 */
     assert_int_equal(result.servable_bytes[AR_POLICY_EFFORT_NONE], 40 * AR_MIB);
     assert_int_equal(result.ladder.same_bytes, 80 * AR_MIB);
-    assert_int_equal(result.pin_count, 1);
-    assert_string_equal(result.pins[0].tag, "kept");
-    assert_int_equal(result.pins[0].bytes, 20 * AR_MIB);
-    assert_int_equal(result.pins[0].event, 1);
-    assert_int_equal(result.pins[0].age_events, 5);
-    assert_int_equal(result.pins[0].age_bytes, 30 * AR_MIB);
-    assert_int_equal(result.pins[0].free_bytes, 80 * AR_MIB);
-    assert_true(result.pins[0].in_stretch);
+    assert_int_equal(result.pinning_block_count, 1);
+    assert_string_equal(result.pinning_blocks[0].tag, "kept");
+    assert_int_equal(result.pinning_blocks[0].bytes, 20 * AR_MIB);
+    assert_int_equal(result.pinning_blocks[0].event, 1);
+    assert_int_equal(result.pinning_blocks[0].age_events, 5);
+    assert_int_equal(result.pinning_blocks[0].age_bytes, 30 * AR_MIB);
+    assert_int_equal(result.pinning_blocks[0].free_bytes, 80 * AR_MIB);
+    assert_true(result.pinning_blocks[0].in_stretch);
     assert_int_equal(result.stretch_blocks, 1);
     assert_int_equal(result.stretch_live_bytes, 20 * AR_MIB);
     explain_result_close(&result);

@@ -494,7 +494,7 @@ static void what_is_no_message_is_refused(void **state)
     }
     const char *bare = "RuntimeError: CUDA error: out of memory";
     assert_int_equal(message_read(bare, strlen(bare), &message, &error), AR_INVALID);
-    assert_non_null(strstr(error.text, "not how much was asked for"));
+    assert_non_null(strstr(error.text, "not the size of the request"));
 }
 
 int main(void)
