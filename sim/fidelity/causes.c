@@ -1,15 +1,14 @@
-/* How:
+/* The search for causes:
  *
- * 1. A cause that came to light in a replay after it was needed holds from the next one on.
- * 2. After a difference the other explanations of what was recorded for that request are tried, one
- *    by one: that it waited for the completions before it, and each cause of what was given back.
- *    At most four replays a request. If none fits, the first difference is reported.
- * 3. Some causes leave the same events and differ in what is counted only: whether the program
- *    released its cache right before a request, or the request was retried, after the limit was
- *    met or the device had refused. Where the recorded number of retries is known and another
- *    one, as many requests as are missing are explained the other way: those first that the
- *    device is likeliest to have refused, where the most memory would have been held. The same
- *    for releases, where fewer were recorded. */
+ * 1. A cause that is found in a replay too late is used from the next replay on.
+ * 2. After a difference the other explanations of that request are tried one by one: the request
+ *    waited for the completions before it, or the release had another cause. This takes at most
+ *    four replays for each request. If none fits, the first difference is reported.
+ * 3. Some causes give the same events and differ only in counters: either the program released its
+ *    cache right before a request, or the request was retried after the limit was reached or the
+ *    device had refused. If the recorded number of retries is known and differs, the missing number
+ *    of requests get the other explanation, those with the most reserved bytes first, because the
+ *    device most likely refused these. The same is done if fewer releases were recorded. */
 #include "sim/fidelity/causes.h"
 
 #include <inttypes.h>
@@ -22,9 +21,9 @@
 
 #define RETRIES      "num_alloc_retries"
 #define RELEASES     "num_sync_all_streams"
-#define REPLAYS_MOST 100 /* to meet these */
+#define REPLAYS_MOST 100 /* for rule 3 */
 
-/* The request that was being served at an event, or for which memory was given back there. */
+/* The request that was served at an event, or for which memory was released there. */
 static size_t request_of(const struct recording *recording, uint64_t event)
 {
     size_t low = 0, high = recording->request_count;
@@ -58,9 +57,9 @@ static void forget_causes(struct recording *recording, size_t request)
         }
 }
 
-/* How many completions a request waits for, if memory went back for that cause. Where ranges
- * grow by pages it may as well have waited for all, which never leads to other pages: what it saw
- * before was not enough. */
+/* The number of completions for which a request waits if its release had that cause. If ranges grow
+ * by pages, the request may have waited for all: the pages are the same, because the completions
+ * seen before were not enough. */
 static size_t waited_under(const struct recording *recording,
                            const struct recorded_request *request, enum recorded_cause cause)
 {
@@ -73,8 +72,7 @@ static size_t waited_under(const struct recording *recording,
     return waited;
 }
 
-/* Another explanation for what the recording does for the request around an event. False: none
- * is left. */
+/* Chooses another explanation for the request at an event. False: none is left. */
 static bool try_other(struct recording *recording, uint64_t event)
 {
     static const enum recorded_cause causes[] = {CAUSE_OWN, CAUSE_RELEASE, CAUSE_REFUSED};
@@ -99,7 +97,7 @@ static bool try_other(struct recording *recording, uint64_t event)
     return false;
 }
 
-/* What was found out in a replay after it was needed: for the next one. */
+/* Uses the causes that the last replay found too late. */
 static void prepare_again(struct recording *recording)
 {
     recording->again = false;
@@ -110,7 +108,7 @@ static void prepare_again(struct recording *recording)
     }
 }
 
-/* Rules 1 and 2, up to a replay that stands. */
+/* Rules 1 and 2, up to the final replay. */
 static enum ar_status find(const struct causes *self, uint64_t *replays, struct ar_error *error)
 {
     struct fidelity_result *result = self->result;
@@ -141,7 +139,7 @@ static enum ar_status find(const struct causes *self, uint64_t *replays, struct 
     return AR_OK;
 }
 
-/* How much more of a figure was recorded than replayed; 0 where it is not known. */
+/* The recorded figure minus the replayed one; 0: not known. */
 static int64_t missing_of(const struct fidelity_result *result, const char *name)
 {
     for (size_t i = 0; i < result->figure_count; i++)
@@ -150,19 +148,19 @@ static int64_t missing_of(const struct fidelity_result *result, const char *name
     return 0;
 }
 
-/* What is missing where a figure is to be met: of releases only those that are too many count,
- * since one may have left no event. */
+/* The amount by which a figure must change. Of releases only an excess counts, because a recorded
+ * release may have left no event. */
 static int64_t missing(const struct fidelity_result *result, const char *name)
 {
     int64_t number = missing_of(result, name);
     return strcmp(name, RELEASES) == 0 && number > 0 ? 0 : number;
 }
 
-/* A request that may be explained in the other way. */
+/* A request that may have the other explanation. */
 struct candidate {
     struct recorded_request *request;
-    struct recorded_group *group; /* NULL: nothing went back for it */
-    uint64_t held_bytes;          /* that the request would have led to, without giving back */
+    struct recorded_group *group; /* NULL: no memory was released for it */
+    uint64_t held_bytes;          /* reserved after the request if nothing had been released */
     enum recorded_cause before;   /* of the group */
 };
 
@@ -174,7 +172,7 @@ static int by_held_bytes(const void *left, const void *right)
     return (a->request > b->request) - (a->request < b->request);
 }
 
-/* Can the group of a request have another cause, one with a retry more, or less? */
+/* Whether the group of a request can have another cause with one retry more or less. */
 static bool can_turn(const struct recording *recording, const struct recorded_group *group,
                      const struct recorded_request *request, bool more)
 {
@@ -185,8 +183,8 @@ static bool can_turn(const struct recording *recording, const struct recorded_gr
                 : group->cause == CAUSE_OWN;
 }
 
-/* Of requests for which nothing went back, those that may have waited: a range that grows by
- * pages can need less then. */
+/* Of requests without a release, those that may have waited: a range that grows by pages may need
+ * fewer pages after a wait. */
 static size_t find_waiting(struct recording *recording, struct candidate *candidates)
 {
     size_t count = 0;
@@ -224,7 +222,7 @@ static size_t find_candidates(struct recording *recording, bool more, struct can
     return count;
 }
 
-/* Explains a request in the other way, or as before. */
+/* Gives a request the other explanation, or the earlier one. */
 static void turn(const struct recording *recording, const struct candidate *candidate, bool more,
                  bool back)
 {
@@ -249,17 +247,18 @@ static uint64_t size_of(int64_t number)
     return number < 0 ? (uint64_t)-number : (uint64_t)number;
 }
 
-/* How far the figures are from those recorded, and what may bring them nearer. */
+/* The distance of the figures from the recorded ones, and the candidates to reduce it. */
 struct meeting {
     const struct causes *causes;
-    uint64_t retries, releases; /* that are missing, or too many */
-    bool more;                  /* candidates are turned to causes with a retry more */
-    bool stale;                 /* the last replay was of what was turned back */
+    uint64_t retries, releases; /* missing or in excess */
+    bool more;                  /* candidates change to causes with one more retry */
+    bool stale;                 /* the last replay was of a rejected change */
     struct candidate *candidates;
     uint64_t *replays;
 };
 
-/* Turns candidates [first, first + count); turns them back where that makes it no better. */
+/* Changes candidates [first, first + count), and changes them back if the distance does not
+ * fall. */
 static enum ar_status turn_some(struct meeting *self, size_t first, size_t count,
                                 struct ar_error *error)
 {
@@ -283,7 +282,7 @@ static enum ar_status turn_some(struct meeting *self, size_t first, size_t count
     return status;
 }
 
-/* Rule 3: all that are missing at once, else one by one. */
+/* Rule 3: tries all missing ones at once, else one by one. */
 static enum ar_status meet(struct meeting *self, const char *name, struct ar_error *error)
 {
     struct recording *recording = self->causes->recording;
@@ -297,7 +296,7 @@ static enum ar_status meet(struct meeting *self, const char *name, struct ar_err
         count = find_candidates(recording, self->more, self->candidates);
     for (size_t i = 0; !status && i < count && *left && *self->replays < REPLAYS_MOST; i++)
         status = turn_some(self, i, 1, error);
-    if (!status && self->stale) { /* the last one tried is not the one that stands */
+    if (!status && self->stale) { /* the last replay is not the accepted one */
         status = self->causes->replay(self->causes->argument, error);
         ++*self->replays;
     }
@@ -339,8 +338,10 @@ enum ar_status causes_find(const struct causes *self, struct ar_error *error)
     return status;
 }
 
-/* What the policy gave back in a step, compared with what the recording gives back there, in any
- * order. Runs of pages that a policy unmaps one by one count as the run that they are. */
+/* ---- releases of one step -------------------------------------------------------------------
+ *
+ * The memory that the policy released in a step is compared with that of the recording, in any
+ * order. Adjacent pages that a policy unmaps one by one count as one run. */
 
 void recorded_give_back(struct recorded_device *self, uint64_t address, uint64_t bytes)
 {
@@ -368,7 +369,7 @@ static int by_address(const void *left, const void *right)
     return (a->address > b->address) - (a->address < b->address);
 }
 
-/* How many actions from the cursor on give memory back in this step. */
+/* The number of actions from the cursor on that release memory in this step. */
 size_t recorded_run(const struct recorded_device *self)
 {
     const struct recording *recording = self->recording;
@@ -405,7 +406,7 @@ void recorded_describe(const struct recorded_span *span, const char *verb, char 
     snprintf(text, room, "%s %" PRIu64 " bytes at %" PRIu64, verb, span->bytes, span->address);
 }
 
-/* The first of `these` that is not among `those`; NULL: none. Both are sorted. */
+/* The first span of `these` that is not among `those`; NULL: none. Both are sorted. */
 static const struct recorded_span *first_without(const struct recorded_span *these, size_t count,
                                                  const struct recorded_span *those, size_t others)
 {
@@ -434,7 +435,7 @@ void recorded_differ_in_spans(struct recorded_device *self, size_t count)
     recorded_device_differs_at(self, theirs ? theirs->event : self->event, did, said);
 }
 
-/* Is every span that the policy gave back among those expected? */
+/* Whether every span that the policy released is expected. */
 static bool is_part(const struct recorded_device *self, size_t count)
 {
     size_t at = 0;
@@ -447,7 +448,7 @@ static bool is_part(const struct recorded_device *self, size_t count)
     return true;
 }
 
-/* Holds what was given back against the recording, and goes past it where they are the same. */
+/* Compares the released spans with the recording, and moves the cursor past them if they agree. */
 enum recorded_balance recorded_balance(struct recorded_device *self)
 {
     size_t count = recorded_run(self);

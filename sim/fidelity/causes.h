@@ -1,5 +1,5 @@
-/* Which of several explanations for what a recording gives back is the right one: found by replays
- * that try them. */
+/* Finds the cause of each release of memory in a recording by replays that try the possible
+ * causes. */
 #ifndef SIM_FIDELITY_CAUSES_H
 #define SIM_FIDELITY_CAUSES_H
 
@@ -13,8 +13,8 @@ struct causes {
     void *argument;
 };
 
-/* Replays until there is no difference, or none that another cause could explain; then, where
- * the number of retries is recorded, until it is met, if it can be. */
+/* Replays until there is no difference, or none that another cause could explain. Then, if the
+ * number of retries is recorded, replays until the number agrees, if possible. */
 enum ar_status causes_find(const struct causes *causes, struct ar_error *error) AR_STATUS_CHECKED;
 
 #endif

@@ -1,15 +1,15 @@
-/* The engine behind `fidelity`: replays a recording under a policy, with recorded frees, on a
- * device that answers as the recorded one did.
+/* The engine of `fidelity`: replays a recording under a policy, with recorded frees, on a device
+ * that answers as the recorded device did.
  *
- * One replay is the rule. Why memory was given back is decided on the way (recorded_source.c);
- * where that was not certain, causes.c tries other causes in replays of their own.
+ * Usually one replay is enough. The causes of releases are decided during the replay (recording.c).
+ * If a cause is uncertain, causes.c tries the other causes in further replays.
  *
- * A recording that begins in the middle tells what was there; the policy begins with that
- * (starting.c), and of statistics only present values can be the same.
+ * A recording that begins in the middle contains the state at its start, and the policy begins with
+ * this state (start.c). Of its statistics only present values can agree.
  *
- * Statistics are compared with those recorded, name by name. One of them may be lower here:
- * PyTorch counts each release of the cache in num_sync_all_streams, also one that had nothing to
- * give back, which leaves no event. */
+ * Statistics are compared with the recorded ones by name. One of them may be lower in the replay:
+ * PyTorch counts every release of the cache in num_sync_all_streams, but a release without memory
+ * to release leaves no event. */
 #include "sim/fidelity/fidelity.h"
 
 #include <inttypes.h>
@@ -35,13 +35,13 @@ struct attempt {
     struct ar_policy *policy;
 };
 
-/* Rows bear the numbers of the recording's events, and count as met up to the difference. */
+/* Rows get the event numbers of the recording. Rows before the first difference agree. */
 static enum ar_status on_row(void *argument, const struct replay_row *row, struct ar_error *error)
 {
     struct attempt *self = argument;
     struct replay_row numbered = *row;
     if (row->op == 'f' && row->requested_bytes && !row->granted_bytes)
-        return AR_OK; /* ends a request that failed: nothing was freed */
+        return AR_OK; /* the end of a failed request: nothing was freed */
     self->result->rows++;
     numbered.event = self->source.next_event ? self->source.next_event - 1 : 0;
     if (!self->result->difference.found)
@@ -52,7 +52,7 @@ static enum ar_status on_row(void *argument, const struct replay_row *row, struc
     return observer_row(self->config->observer, &numbered, error);
 }
 
-/* The recorded figure of a name; NULL: none. */
+/* The recorded statistic of a name; NULL: none. */
 static const struct fidelity_stat *stat_of(const struct fidelity *config, const char *name)
 {
     for (size_t i = 0; i < config->stat_count; i++)
@@ -187,8 +187,8 @@ static enum ar_status attempt_run(void *argument, struct ar_error *error)
     return status;
 }
 
-/* Where the recording does not tell: the card of the default device, or one that holds all of
- * it. */
+/* The recorded capacity; if it is not recorded, that of the default device, or the recorded peak if
+ * it is larger. */
 static enum ar_status card_bytes(const struct trace_info *info, const struct recording *recording,
                                  uint64_t *bytes, struct ar_error *error)
 {
@@ -235,7 +235,7 @@ void fidelity_result_close(struct fidelity_result *result)
     *result = (struct fidelity_result){0};
 }
 
-/* The policy whose recorders name the first word of a recorder. */
+/* The policy that lists the first word of the recorder among its recorders. */
 static const struct ar_policy_ops *policy_for(const char *recorder)
 {
     size_t length = strcspn(recorder, " ");
@@ -254,7 +254,7 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
     if (!info->recorder[0])
         return ar_error_set(error, AR_INVALID,
                             "%s: it does not say which allocator was recorded; name the policy to "
-                            "hold it against, such as -p torch",
+                            "compare it with, such as -p torch",
                             info->name);
     if (strcmp(info->format, "kineto") == 0)
         return ar_error_set(
@@ -266,13 +266,13 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
     const struct ar_policy_ops *ops = policy_for(info->recorder);
     if (!ops)
         return ar_error_set(error, AR_INVALID,
-                            "%s: no policy answers to the recorder \"%s\"; name one with -p",
+                            "%s: no policy imitates the recorder \"%s\"; name one with -p",
                             info->name, info->recorder);
     char quote = strchr(info->conf, '\'') ? '"' : '\'';
     if (strchr(info->conf, quote))
-        return ar_error_set(error, AR_INVALID,
-                            "%s: its settings hold both kinds of quotes; give the policy with -p",
-                            info->name);
+        return ar_error_set(
+            error, AR_INVALID,
+            "%s: its settings contain both kinds of quotes; give the policy with -p", info->name);
     char limit[40] = "";
     if (info->limit_bytes)
         snprintf(limit, sizeof limit, "%climit=%" PRIu64, info->conf[0] ? ',' : ':',
@@ -285,15 +285,17 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
                : ar_error_set(error, AR_INVALID, "%s: its settings are too long", info->name);
 }
 
-/* How: the notes of the recording's end (FORMAT.md, "Notes") and the ranges of the policy's walk,
- * both by address, side by side.
+/* ---- the state at the end -------------------------------------------------------------------
  *
- * 1. Address space without memory is not compared: a snapshot tells of mapped pages only.
- * 2. Blocks must be the same in address, size, state and, where both tell it, the size asked for.
- * 3. The segment that a block lies in must have the stream and pool of the policy's, and begin
- *    where it does, unless it is a run of pages of a range.
- * 4. A trace that has let-gos and no completion behind any is one whose let-gos are final
- *    (FORMAT.md): its end cannot be compared where blocks are pending there. */
+ * The notes of the end (FORMAT.md, "Notes") are compared with the ranges of the policy, both sorted
+ * by address.
+ *
+ * 1. Address space without memory is not compared, because a snapshot has mapped pages only.
+ * 2. Blocks must agree in address, size, state and, if both have it, the requested size.
+ * 3. The segment of a block must agree in stream and pool, and in its address unless it is a run of
+ *    pages of a range.
+ * 4. If a trace has requested frees without completions, these frees are final (FORMAT.md), and an
+ *    end with pending blocks cannot be compared. */
 
 static enum ar_status misread(const char *text, struct ar_error *error)
 {
@@ -389,8 +391,6 @@ void recorded_final_close(struct recorded_final *final)
     free(final->blocks);
 }
 
-/* ---- comparing ------------------------------------------------------------------------- */
-
 struct ranges {
     struct ar_policy_range *items;
     size_t count, room;
@@ -424,7 +424,7 @@ static const char *state_name(enum ar_policy_range_state state)
                                               : "its own";
 }
 
-/* "has 512 bytes at 4096 in use, asked for as 400, at the end" */
+/* Writes "has 512 bytes at 4096 in use, asked for as 400, at the end". */
 static void describe(uint64_t address, uint64_t bytes, enum ar_policy_range_state state,
                      uint64_t requested_bytes, char *text, size_t room)
 {
@@ -459,7 +459,7 @@ static bool same_block(const struct ar_policy_range *range, const struct recorde
             range->requested_bytes == block->requested_bytes);
 }
 
-/* The segment of a block against that of the policy's range. */
+/* Compares the segment of a block with that of the policy's range. */
 static bool same_segment(struct recorded_device *device, const struct ar_policy_range *range,
                          const struct recorded_area *area, bool pages)
 {
@@ -524,17 +524,19 @@ enum ar_status recorded_final_compare(struct recorded_device *device,
     return ranges.failed ? AR_HOST_MEMORY : AR_OK;
 }
 
-/* Why: an allocator that is short of memory waits for all pending frees after it has looked for a
- * free block, and does not look again. A recording has these completions before the request, like
- * those that came before it looked. So completions must happen inside of the policy, and the device
- * decides which it sees when it polls (done) and which only when it waits. */
+/* ---- deferred frees -------------------------------------------------------------------------
+ *
+ * An allocator that is short of memory waits for all pending frees after its search for a free
+ * block, and does not search again. The recording has these completions before the request, like
+ * completions that came before the search. So blocks must complete inside of the policy, and the
+ * device decides which completions the policy sees by polling (done) and which only by waiting. */
 
 struct deferring {
     struct forward forward;
     struct recorded_device *device;
 };
 
-/* Any request polls what is pending before it does anything else. */
+/* A dry run of any request polls the pending blocks first. */
 static void poll_pending(struct ar_policy *base)
 {
     static const struct ar_policy_request any = {.bytes = 1};

@@ -1,19 +1,18 @@
-/* What a policy asks of the recorded device, and how it is answered:
+/* The calls of a policy to the recorded device, and their answers:
  *
- * 1. What the policy gives back is collected. When it asks for memory next, or when the step
- *    ends, that must be what the recording gives back at this place, in any order: a release goes
- *    through pools and streams in the order of pointers, which is not recorded.
- * 2. Memory is granted where the recording made some here: of the same size, at its address.
- * 3. Where the recording gives back more before it makes memory, the device had refused it,
- *    if the group's cause says so; where the request waited for completions and nothing was
- *    given back; and where the request failed, when nothing is left. The policy then does what
- *    it does when memory is short.
- * 4. Pages are made one by one and become usable as a run, which is what is recorded. A range
- *    is reserved at the address where the recording maps the first page outside of all ranges. It
- *    ends where the next one begins: they may follow each other closely, and the card may be
- *    smaller than the one that is taken where the recording does not tell.
- * 5. After the first difference everything is granted, at addresses of its own: the replay
- *    goes on, but nothing is compared any more. */
+ * 1. Memory that the policy releases is collected. At the next request for memory, or at the end of
+ *    the step, it must equal the memory that the recording releases there, in any order: a release
+ *    walks pools and streams in the order of pointers, which is not recorded.
+ * 2. Memory is granted if the recording made memory of the same size here, at its address.
+ * 3. A request for memory is refused in three cases: the recording releases more before it makes
+ *    memory, and the group's cause is a refusal; the request waited for completions and nothing was
+ *    released; the request failed and no action is left. The policy then acts as when memory is
+ *    short.
+ * 4. Pages are created one by one and become accessible as a run; the run is recorded. A range is
+ *    reserved at the address of the first recorded page outside of all ranges. It ends at the next
+ *    range, because ranges may be adjacent and the real card may be smaller than the assumed one.
+ * 5. After the first difference everything is granted at unused addresses. The replay continues,
+ *    but nothing is compared. */
 #include "sim/fidelity/recorded_device.h"
 
 #include <inttypes.h>
@@ -25,7 +24,7 @@
 #include "allocators/base/size.h"
 
 #define RANGE_BOUNDARY_BYTES (32 * AR_MIB)
-/* The driver's pages: what it hands out begins at one, what is smaller shares one. */
+/* The driver's pages: segments begin at a page; smaller ones share a page. */
 #define DRIVER_PAGE_BYTES (2 * AR_MIB)
 #define GRANULE_BYTES     UINT64_C(512)
 
@@ -108,7 +107,7 @@ static uint64_t own_address(struct recorded_device *self, uint64_t bytes)
 
 enum answer { GRANT, REFUSE, DIVERGE };
 
-/* Was the request refused memory, so that it waited, before the recording makes this? */
+/* Whether the request was refused memory, and waited, before the recording makes this memory. */
 static bool is_refused_here(const struct recorded_device *self,
                             const struct recorded_action *action)
 {
@@ -119,7 +118,7 @@ static bool is_refused_here(const struct recorded_device *self,
     return action->event > self->recording->completions[first];
 }
 
-/* The policy asks for memory. GRANT: `*action` is what the recording made here. */
+/* Answers a request for memory. GRANT: `*action` is the recorded action. */
 static enum answer ask(struct recorded_device *self, enum recorded_kind kind, uint64_t bytes,
                        const struct recorded_action **action)
 {
@@ -156,7 +155,7 @@ static uint32_t pool_in_hand(const struct recorded_device *self)
     return self->request ? self->request->request.pool : 0;
 }
 
-/* Whether an address can be one of the driver's. */
+/* Whether an address can come from the driver. */
 static bool is_aligned(uint64_t address, uint64_t bytes)
 {
     return address % (bytes < DRIVER_PAGE_BYTES ? GRANULE_BYTES : DRIVER_PAGE_BYTES) == 0;
@@ -255,7 +254,7 @@ static enum ar_status device_create(struct ar_backing *backing, uint64_t bytes,
     return AR_OK;
 }
 
-/* A handle of a run that never became usable is one less to wait for. */
+/* A destroyed handle of an incomplete run no longer counts. */
 static enum ar_status device_destroy(struct ar_backing *backing, ar_backing_handle handle)
 {
     struct recorded_device *self = of(backing);
@@ -271,7 +270,7 @@ static enum ar_status device_map(struct ar_backing *backing, uint64_t address,
     return recorded_place_at(of(backing), address) ? AR_OK : AR_INVALID;
 }
 
-/* A run of pages is whole. */
+/* A run of pages is complete. */
 static enum ar_status device_access(struct ar_backing *backing, uint64_t address, uint64_t bytes)
 {
     struct recorded_device *self = of(backing);
@@ -304,14 +303,14 @@ static enum ar_status device_unmap(struct ar_backing *backing, uint64_t address,
     struct recorded_place *place = recorded_place_at(self, address);
     if (!place || !place->range)
         return AR_INVALID;
-    if (self->created_bytes) /* of a run that never became usable */
+    if (self->created_bytes) /* of an incomplete run */
         return AR_OK;
     recorded_give_back(self, address, bytes);
     place->mapped_bytes -= bytes;
     return AR_OK;
 }
 
-/* Time does not pass here: when a block is complete is recorded. */
+/* Time does not pass on this device, because completions are recorded. */
 
 bool recorded_pending_add(struct recorded_device *self, uint64_t address, uint32_t *stream)
 {
@@ -350,7 +349,7 @@ static struct ar_backing_ticket device_fence(struct ar_backing *backing, uint32_
     return (struct ar_backing_ticket){.stream = stream};
 }
 
-/* The record behind a ticket. NULL: the program's own stream, whose work is always done. */
+/* The record of a ticket. NULL: a stream of the program, whose work is always done. */
 static struct recorded_pending *pending_of(struct recorded_device *self,
                                            struct ar_backing_ticket ticket)
 {
@@ -359,7 +358,7 @@ static struct recorded_pending *pending_of(struct recorded_device *self,
                                                                            : NULL;
 }
 
-/* Seen complete. */
+/* The policy has seen the completion. */
 static void pending_seen(struct recorded_pending *pending)
 {
     pending->done = true;

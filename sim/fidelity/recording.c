@@ -1,15 +1,15 @@
-/* Reads the notes of a trace.
+/* Reads the notes of a trace, and replays the recording.
  *
  * 1. Segment notes become actions, in order.
- * 2. What became of a request stands in the note after it.
- * 3. Actions that give memory back with no event of a block in between are a group. A group's
- *    request is the next event of a block, completions aside: an allocator that gives memory
- *    back to serve a request does so before the request is written down, and completes what
- *    is pending then.
- * 4. Blocks that are there before the first event and lie in segments that are made later are
- *    contradictions, kept apart: they cannot be made, and their free is a difference. Where
- *    they lie in no such segment, the recording begins in the middle, and notes before the first
- *    event must tell the state (start.c). */
+ * 2. The outcome of a request is in the note after it.
+ * 3. Actions that release memory without an event of a block in between are a group. The request of
+ *    a group is the next event of a block, apart from completions: an allocator that releases
+ *    memory to serve a request does so before the request is recorded, and completes pending blocks
+ *    then.
+ * 4. Blocks that exist before the first event in segments that are made later are contradictions.
+ *    They cannot be made, and their frees are differences. If they are in no such segment, the
+ *    recording begins in the middle, and notes before the first event must describe the state
+ *    (start.c). */
 #include "sim/fidelity/recording.h"
 
 #include <inttypes.h>
@@ -23,15 +23,15 @@ struct reading {
     struct trace_source *source;
     struct recording *out;
     uint64_t event;
-    size_t open;                    /* groups from here on wait for their request */
+    size_t open;                    /* the first group without a request yet */
     bool joins;                     /* the next action joins the last group */
-    bool memory_made;               /* since the last event of a block, completions aside */
+    bool memory_made;               /* since the last event of a block, apart from completions */
     bool released;                  /* a release since then */
     size_t completions;             /* the first completion since then */
-    size_t completions_before_made; /* those of them before memory was made */
-    bool state_given;               /* notes before the first event tell of a state */
-    uint64_t held_bytes;            /* beyond what was there at the start; modulo 2^64 */
-    uint64_t *initial;              /* requests of blocks that are there at the start */
+    size_t completions_before_made; /* completions before memory was made */
+    bool state_given;               /* notes before the first event describe a state */
+    uint64_t held_bytes;            /* in addition to the start; modulo 2^64 */
+    uint64_t *initial;              /* requests of blocks of the start */
     size_t initial_count, initial_room;
 };
 
@@ -65,7 +65,7 @@ bool recording_is_verb(const char *text, const char *verb)
     return strncmp(text, verb, length) == 0 && text[length] == ',';
 }
 
-/* Up to two numbers after the verb. */
+/* Reads up to two numbers after the verb. */
 static unsigned numbers_of(const char *text, uint64_t *numbers)
 {
     unsigned count = 0;
@@ -180,7 +180,7 @@ static enum ar_status on_note(struct reading *reading, const char *text, struct 
     return recorded_final_note(&out->final, text, reading->event, error);
 }
 
-/* An event of a block, or a release: what is waiting for a request waits no longer. */
+/* An event of a block, or a release, closes the open groups. */
 static void settle(struct reading *reading, size_t request)
 {
     struct recording *out = reading->out;
@@ -242,8 +242,7 @@ static enum ar_status on_request(struct reading *reading, const struct trace_eve
     return AR_OK;
 }
 
-/* Blocks of the start are told of first: their requests, notes, and let-gos where these have
- * happened before. */
+/* Blocks of the start come first: their requests, notes, and frees that were requested before. */
 static bool tells_of_start(const struct reading *reading, const struct trace_event *event)
 {
     return event->kind == TRACE_NOTE || event->kind == TRACE_FREE_REQUESTED ||
@@ -310,12 +309,11 @@ static enum ar_status sort_initial(struct reading *reading, struct ar_error *err
         if (request->initial)
             continue;
         if (!request->known || !is_made(out, request->address))
-            return ar_error_set(
-                error, AR_INVALID,
-                "%s: it begins in the middle of a program: block %" PRIu64
-                " was there before it, and the segments that were there are not told "
-                "(!,segment lines before the first event, see FORMAT.md)",
-                reading->source->info.name, request->id);
+            return ar_error_set(error, AR_INVALID,
+                                "%s: it begins in the middle of a program: block %" PRIu64
+                                " existed before it, but the segments of that time are missing "
+                                "(!,segment lines before the first event, see FORMAT.md)",
+                                reading->source->info.name, request->id);
         if (!recording_make_room(&out->unmade, out->unmade_count, &out->unmade_room,
                                  sizeof *out->unmade, error))
             return AR_HOST_MEMORY;
@@ -333,7 +331,7 @@ static enum ar_status check(const struct reading *reading, struct ar_error *erro
             return AR_OK;
     return ar_error_set(error, AR_INVALID,
                         "%s: it does not say where the recorded allocator placed its blocks, so "
-                        "there is nothing to hold a policy against; give a recording, such as the "
+                        "no policy can be compared with it; give a recording, such as the "
                         "CSV of a memory history",
                         name);
 }
@@ -416,32 +414,30 @@ uint64_t recorded_range_bytes(const struct recording *recording, uint64_t addres
     return bytes;
 }
 
-/* Why memory went back to the device, decided when the replay comes to it. A recording tells of
- * segments that were freed and pages that were unmapped, and not of what made the allocator do
- * so. For a group of these, given back together:
+/* ---- the source of a replay -----------------------------------------------------------------
  *
- * 1. The trace has a release right before it: that.
- * 2. No request follows, or one that was served from what was cached: the program released its
- *    cache. An allocator that gives memory back to serve a request then asks the device for it;
- *    unless it grows ranges by pages and has waited, which may join free pages to enough: the
- *    device had refused is what is tried next.
- * 3. The policy, asked in a dry run, would give memory back to serve the request that follows:
- *    it will do so by itself.
- * 4. Else the program released its cache; or, where the request failed, the device refused.
+ * The cause of a release is decided when the replay reaches it. The recording has freed segments
+ * and unmapped pages, but not the reason. For a group of these, released together:
  *
- * Where segments of a private pool are among them, the program has given that pool up before.
+ * 1. The trace has a release right before the group: that release is the cause.
+ * 2. No request follows, or the request was served from the cache: the program released its cache.
+ *    An allocator that releases memory to serve a request then requests memory from the device. The
+ *    exception is an allocator that grows ranges by pages and has waited, because the wait may join
+ *    enough free pages. So a refusal by the device is tried next.
+ * 3. In a dry run, the policy would release memory to serve the next request: the allocator itself.
+ * 4. Otherwise the program released its cache or, if the request failed, the device refused.
  *
- * Completions that come right before a request, or a group of it, are either seen by the allocator
- * when it begins to serve the request, or complete because it waits for them when it is short of
- * memory, after it has looked for a free block. Those that come after memory was made for the
- * request are of the latter kind, and so are they from the one on with which a block would have
- * been found, where memory was made for the request all the same and the program did not release
- * its cache. The others are taken for the former, unless this leads to a difference: then the
- * recording is replayed again with the latter. Where it waited and nothing went back, the device
- * had refused it memory, too.
+ * If segments of a private pool are released, the program has ended that pool before.
  *
- * Where the replay comes to a difference inside of a group by 3 or 4, fidelity.c tries the other
- * causes in turn. */
+ * There are two kinds of completions right before a request or its group. Either the allocator sees
+ * them when it begins to serve the request, or it waits for them because memory is short, after its
+ * search for a free block. The second kind is certain after memory was made for the request. It is
+ * also certain from the completion on that would have let the search succeed, if memory was made
+ * nevertheless and the program did not release its cache. Other completions are assumed to be of
+ * the first kind; if this leads to a difference, the recording is replayed with the second kind. If
+ * the request waited and nothing was released, the device had refused memory.
+ *
+ * If there is a difference in a group of case 3 or 4, causes.c tries the other causes. */
 
 static struct recorded_source *of(struct trace_source *base)
 {
@@ -476,7 +472,7 @@ static void decide(const struct recorded_source *self, struct recorded_group *gr
     } else if (request->missed_before && !request->waited_tried) {
         request->waited_tried = true;
         (void)recorded_request_waits(self->recording, request);
-        return; /* as if the cache were released, up to the next replay */
+        return; /* in this replay treated as a release of the cache */
     } else if (group->begun || request->failed) {
         group->cause = CAUSE_REFUSED;
         if (request->fits_from != RECORDED_NONE)
@@ -492,7 +488,7 @@ static struct recorded_request *next_request(const struct recorded_source *self)
                : NULL;
 }
 
-/* Before a completion: is it one that the next request waits for? */
+/* Before a completion: decides whether the next request waits for it. */
 static void look_ahead(struct recorded_source *self)
 {
     struct recorded_request *request = next_request(self);
@@ -507,7 +503,8 @@ static void look_ahead(struct recorded_source *self)
     self->completed = (request->missed || request->has_group) && !self->device->holds;
 }
 
-/* After a completion that the next request has seen: does it fit now, although it was not found? */
+/* After a completion that the next request has seen: checks whether the request could be served
+ * now, although the recorded allocator found no block. */
 static void look_behind(struct recorded_source *self)
 {
     struct recorded_request *request = next_request(self);
@@ -519,7 +516,7 @@ static void look_behind(struct recorded_source *self)
         return;
     request->fits_from = self->completion - 1 - request->first_completion;
     if (request->has_group)
-        return; /* what comes of it, is decided there */
+        return; /* the group decides */
     request->refused = !request->failed;
     (void)recorded_request_waits(self->recording, request);
 }
@@ -544,7 +541,7 @@ static void step(struct recorded_source *self, enum recorded_step kind, uint64_t
     device->group = next_group(self);
 }
 
-/* The release that was given is over: it must have given back the whole group. */
+/* Ends an inserted release, which must have released the whole group. */
 static void end_release(struct recorded_source *self)
 {
     if (self->device->step == STEP_TRIM)
@@ -558,7 +555,7 @@ static uint64_t group_end(const struct recorded_source *self, const struct recor
     return self->recording->actions[group->first + group->count - 1].event + 1;
 }
 
-/* Segments of a private pool go back only after the program has given the pool up. */
+/* Segments of a private pool are released only after the program has ended the pool. */
 static void end_pools(struct recorded_source *self, const struct recorded_group *group)
 {
     for (size_t i = group->first; !self->released && i < group->first + group->count; i++) {
@@ -569,7 +566,7 @@ static void end_pools(struct recorded_source *self, const struct recorded_group 
     }
 }
 
-/* Whether a release is to be given before the event in hand. */
+/* Whether a release must be inserted before the current event. */
 static bool is_release(struct recorded_source *self)
 {
     struct recorded_group *group = next_group(self);
@@ -594,7 +591,7 @@ static void differs_in_free(struct recorded_source *self, const struct trace_eve
     recorded_device_differs(self->device, "has no such block", said);
 }
 
-/* Blocks that the recording frees and never makes are not replayed. */
+/* Blocks that the recording frees but never makes are not replayed. */
 static bool is_left_out(struct recorded_source *self, const struct trace_event *event)
 {
     if (!self->recording->unmade_count || !trace_kind_has_block(event->kind) ||
@@ -617,7 +614,7 @@ static void look_for_contradiction(struct recorded_source *self, const char *tex
     recorded_device_differs(self->device, "cannot follow", said);
 }
 
-/* Tells the device what the event in hand is. */
+/* Tells the device about the current event. */
 static void begin_step(struct recorded_source *self, const struct trace_event *event)
 {
     const struct recorded_group *group = next_group(self);
@@ -629,7 +626,7 @@ static void begin_step(struct recorded_source *self, const struct trace_event *e
     if (event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE) {
         step(self, STEP_REQUEST, self->next_event);
         self->device->request = &self->recording->requests[self->request++];
-        /* The groups of this request lie before it. */
+        /* The groups of a request come before it. */
         if (self->group && self->recording->groups[self->group - 1].request == self->request - 1)
             self->device->group = &self->recording->groups[self->group - 1];
     } else if (event->kind == TRACE_TRIM) {
@@ -678,7 +675,7 @@ static enum ar_status recorded_next(struct trace_source *base, const struct trac
     return status;
 }
 
-/* Holds the place of a block against the recorded one. */
+/* Compares the address of a block with the recorded one. */
 static void compare(struct recorded_source *self, const struct recorded_request *request,
                     const struct trace_served *served)
 {

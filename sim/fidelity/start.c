@@ -1,8 +1,8 @@
 /* The state in which a recording begins, from its notes (FORMAT.md, "Notes"):
  *
  * 1. Segments, ranges and pages are areas; pages lie in the last range at or below them.
- * 2. Blocks lie in segments or pages. What no block fills is free.
- * 3. Between the pages of a range, and before the first, is address space without memory. */
+ * 2. Blocks lie in segments or pages. Memory without a block is free.
+ * 3. The address space between the pages of a range, and before the first page, has no memory. */
 #include "sim/fidelity/start.h"
 
 #include <inttypes.h>
@@ -57,7 +57,7 @@ static enum ar_status take_block(struct recorded_start *start, const char *text,
     if (!recording_number(&at, &block.address) || !recording_number(&at, &block.bytes))
         return misread(text, error);
     if (recording_number(&at, &id))
-        block.request = (size_t)id; /* ids count up with the requests */
+        block.request = (size_t)id; /* ids number the requests */
     else if (strcmp(at, ",free") == 0)
         at += strlen(at);
     if (*at || !block.bytes || block.bytes > UINT64_MAX - block.address)
@@ -82,7 +82,7 @@ enum ar_status recorded_start_note(struct recorded_start *start, const char *tex
     return AR_OK;
 }
 
-/* Ranges before the pages that begin where they do. */
+/* A range sorts before pages at the same address. */
 static int areas_by_address(const void *left, const void *right)
 {
     const struct recorded_area *a = left, *b = right;
@@ -97,13 +97,13 @@ static int blocks_by_address(const void *left, const void *right)
     return (a->address > b->address) - (a->address < b->address);
 }
 
-/* What is being made. */
+/* The state of the construction of ranges. */
 struct making {
     struct recorded_start *start;
     struct recording *recording;
     size_t block;                      /* the next one */
-    const struct recorded_area *owner; /* the segment or range in hand */
-    uint64_t end;                      /* of what has been made */
+    const struct recorded_area *owner; /* the current segment or range */
+    uint64_t end;                      /* of the ranges made so far */
 };
 
 static void add(struct making *making, uint64_t address, uint64_t bytes,
@@ -156,7 +156,7 @@ static enum ar_status add_used(struct making *making, const struct recorded_bloc
     return AR_OK;
 }
 
-/* The blocks of a segment or a run of pages, and what is free between them. */
+/* Adds the blocks of a segment or a run of pages, and the free blocks between them. */
 static enum ar_status fill(struct making *making, const struct recorded_area *area,
                            struct ar_error *error)
 {
@@ -211,8 +211,8 @@ enum ar_status recorded_start_finish(struct recording *recording, struct ar_erro
     struct recorded_start *start = &recording->start;
     struct making making = {.start = start, .recording = recording};
     enum ar_status status = AR_OK;
-    /* Each block may have a free block before it, each area one behind and unmapped space
-     * before. */
+    /* Each block may have a free block before it; each area may have one at its end and unmapped
+     * space before it. */
     start->ranges = calloc(2 * (start->block_count + start->area_count) + 1, sizeof *start->ranges);
     start->used = calloc(start->block_count + 1, sizeof *start->used);
     if (!start->ranges || !start->used)
@@ -240,12 +240,12 @@ void recorded_start_close(struct recorded_start *start)
     free(start->used);
 }
 
-/* The device holds what was there before the policy adopts it. */
+/* Before the policy adopts the state, the device gets its memory. */
 
 struct starting {
     struct forward forward;
     struct recorded_device *device;
-    struct ar_policy_block *blocks; /* of the start; granted_bytes 0: could not be served */
+    struct ar_policy_block *blocks; /* of the start; granted_bytes 0: the request failed */
     size_t block_bytes;
 };
 
@@ -268,7 +268,7 @@ static void starting_destroy(struct ar_policy *base)
     forward_destroy(base);
 }
 
-/* A range reaches to the next one, or as far as an allocator may have reserved. */
+/* A range ends at the next one, or at the largest size that an allocator may have reserved. */
 static uint64_t range_bytes(const struct recorded_device *device, size_t index)
 {
     const struct recorded_start *start = &device->recording->start;
@@ -282,7 +282,8 @@ static uint64_t range_bytes(const struct recorded_device *device, size_t index)
             break;
         top = area->address + area->bytes;
     }
-    /* What was mapped before, and given back, is not known: a near place is of this one. */
+    /* Pages that were unmapped before the start are not known, so a nearby range is assumed to be
+     * this range. */
     return recorded_range_bytes(device->recording, address, top, AR_GIB, bytes);
 }
 
@@ -296,7 +297,7 @@ static enum ar_status put_places(struct recorded_device *device)
         if (area->pages) {
             struct recorded_place *place = recorded_place_at(device, area->address);
             if (!place || !place->range)
-                return AR_INVALID; /* pages above all that the range can be */
+                return AR_INVALID; /* pages above the largest end of the range */
             if (!place->mapped_bytes)
                 place->ordinal = device->base.counters.segments_made++;
             place->mapped_bytes += area->bytes;
@@ -323,10 +324,10 @@ static enum ar_status adopt(struct ar_policy *inner, struct recorded_device *dev
         status = inner->ops->adopt(inner, start->ranges, start->range_count, blocks);
     if (status == AR_INVALID)
         return ar_error_set(error, status,
-                            "policy %s can never have come to the state in which the recording "
+                            "policy %s can never have reached the state in which the recording "
                             "begins; does the recording name its settings?",
                             inner->ops->name);
-    return status ? ar_error_set(error, status, "policy %s cannot take over what was there: %s",
+    return status ? ar_error_set(error, status, "policy %s cannot adopt the state at the start: %s",
                                  inner->ops->name, ar_status_meaning(status))
                   : AR_OK;
 }
@@ -346,9 +347,10 @@ static enum ar_status request_all(struct ar_policy *inner, struct recorded_devic
         }
     }
     device->step = STEP_OTHER;
-    return status ? ar_error_set(error, status, "policy %s cannot serve what was there: %s",
-                                 inner->ops->name, ar_status_meaning(status))
-                  : AR_OK;
+    return status
+               ? ar_error_set(error, status, "policy %s cannot serve the blocks of the start: %s",
+                              inner->ops->name, ar_status_meaning(status))
+               : AR_OK;
 }
 
 enum ar_status starting_wrap(struct ar_host *host, struct ar_policy *inner,

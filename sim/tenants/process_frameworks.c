@@ -10,29 +10,29 @@
 #include "allocators/spec.h"
 #include "sim/tenants/process.h"
 
-/* TensorFlow's settings, as context.py checks the calls and gpu_device.cc what comes of them.
+/* TensorFlow's settings: context.py checks the calls, gpu_device.cc the resulting options.
  *
- * 1. Calls change what is set, in order. After the first operation a value may only be set to
- *    what it is: set_memory_growth and set_logical_devices then raise RuntimeError.
+ * 1. Calls change the settings, in order. After the first operation, set_memory_growth and
+ *    set_logical_devices raise RuntimeError unless they set the present value.
  * 2. At the first operation, or at the end of the lines, the devices are made: all visible cards
- *    have the same growth, else ValueError; growth counts only where no card has logical devices.
- * 3. A card without logical devices is one pool of the default limit; with them one pool each.
- * 4. The default limit is what is free less what the system is left, or a fraction of the card's
- *    total; TF_DEVICE_MIN_SYS_MEMORY_IN_MB, then gpu_system_memory_size_in_mb, replace either.
- * 5. TF_FORCE_GPU_ALLOW_GROWTH replaces growth, where it is "true" or "false".
+ *    have the same growth, else ValueError; growth counts only if no card has logical devices.
+ * 3. A card without logical devices has one pool of the default limit; otherwise one for each.
+ * 4. The default limit is the free memory minus the system's part, or a fraction of the card's
+ *    total. TF_DEVICE_MIN_SYS_MEMORY_IN_MB, then gpu_system_memory_size_in_mb, replace either.
+ * 5. TF_FORCE_GPU_ALLOW_GROWTH replaces growth if it is "true" or "false".
  * 6. TF_GPU_ALLOCATOR chooses another allocator than best fit. Best fit waits ten seconds before a
  *    failure; cuda_malloc_async waits for the stream and tries once more; cuda_malloc does neither.
  * 7. Pinned host memory is a growing best-fit pool of its own: TF_GPU_HOST_MEM_LIMIT_IN_MB, 2^17
  *    MiB. */
 
 #define LOGICAL_MOST 16
-#define NO_LIMIT     UINT64_MAX /* of a logical device: none given */
+#define NO_LIMIT     UINT64_MAX /* of a logical device: not given */
 #define RETRY_MS     10000
 #define PINNED_MIB   (UINT64_C(1) << 17)
 
 enum growth { GROWTH_UNSET, GROWTH_OFF, GROWTH_ON };
 
-/* Which TensorFlow it is; they leave the system unlike amounts. */
+/* The build of TensorFlow. Builds leave different amounts to the system. */
 enum build { BUILD_RELEASE, BUILD_DEBUG, BUILD_TEGRA, BUILD_PLUGGABLE, BUILD_1X };
 
 struct card_settings {
@@ -45,7 +45,7 @@ struct card_settings {
 struct tensorflow {
     struct process_reading *reading;
     struct card_settings cards[PROCESS_CARDS];
-    const struct process_line *line;           /* in hand */
+    const struct process_line *line;           /* the current line */
     const struct process_line *initialized_by; /* NULL: not yet */
     bool allow_growth;
     double fraction, fragmentation_fraction;
@@ -157,16 +157,16 @@ static enum ar_status set_visible(struct tensorflow *self, const char *value)
     return AR_OK;
 }
 
-/* ---- what comes of them ------------------------------------------------------------------- */
+/* ---- pools ---------------------------------------------------------------------------------- */
 
-/* A part of what is free, and no less than 300 MiB. */
+/* A part of the free memory, at least 300 MiB. */
 static uint64_t part_of(uint64_t available_bytes, double part)
 {
     uint64_t bytes = (uint64_t)((double)available_bytes * part);
     return bytes > 300 * AR_MIB ? bytes : 300 * AR_MIB;
 }
 
-/* What is free less what the system is left; all of it where no more is free. */
+/* The free memory minus the system's part; all of it if less is free. */
 static uint64_t limit_of_free(enum build build, const struct process_card *card)
 {
     uint64_t free_bytes = card->free_bytes;
@@ -182,7 +182,7 @@ static uint64_t limit_of_free(enum build build, const struct process_card *card)
     return system_bytes < free_bytes ? free_bytes - system_bytes : free_bytes;
 }
 
-/* The limit of a card of which nothing is divided. */
+/* The limit of a card without logical devices. */
 static enum ar_status default_limit(struct tensorflow *self, size_t index, uint64_t *limit_bytes,
                                     bool *of_free)
 {
@@ -196,7 +196,7 @@ static enum ar_status default_limit(struct tensorflow *self, size_t index, uint6
                              "per_process_gpu_memory_fraction above 1) needs "
                              "compute capability 6.0");
     if (self->unified)
-        process_warn(reading, "unified memory is not modelled: GPU %zu has no more than its own",
+        process_warn(reading, "unified memory is not modelled: GPU %zu has only its own memory",
                      index);
     if (self->fraction > 0) {
         double bytes = self->fraction * (double)card->total_bytes;
@@ -205,7 +205,7 @@ static enum ar_status default_limit(struct tensorflow *self, size_t index, uint6
         *limit_bytes = limit_of_free(self->build, card);
     }
     if (variable && ar_count_parse(variable, &left_mib, NULL) != AR_OK) {
-        process_warn(reading, "TF_DEVICE_MIN_SYS_MEMORY_IN_MB=%s is no number and is ignored",
+        process_warn(reading, "TF_DEVICE_MIN_SYS_MEMORY_IN_MB=%s is not a number and is ignored",
                      variable);
         left_mib = self->system_mib;
     }
@@ -222,14 +222,14 @@ static enum ar_status default_limit(struct tensorflow *self, size_t index, uint6
     return AR_OK;
 }
 
-/* A variable of the environment that is on. */
+/* Whether an environment variable is on. */
 static bool is_set(const struct process_reading *reading, const char *name)
 {
     const char *value = process_variable(reading, name);
     return value && (!strcmp(value, "true") || !strcmp(value, "1"));
 }
 
-/* The spec of a pool. */
+/* Writes the spec of a pool. */
 static void choose_policy(struct tensorflow *self, struct process_pool *pool, bool grows)
 {
     const char *allocator = process_variable(self->reading, "TF_GPU_ALLOCATOR");
@@ -238,7 +238,7 @@ static void choose_policy(struct tensorflow *self, struct process_pool *pool, bo
     char fragmentation[48] = "";
     pool->grows = grows;
     if (allocator && !strcmp(allocator, "cuda_malloc_async")) {
-        /* The limit is how much the driver's pool keeps, no cap. */
+        /* The limit is the release threshold of the driver's pool, not a cap. */
         snprintf(pool->policy, sizeof pool->policy,
                  "async:release_threshold=%" PRIu64 ",retry=true%s", pool->limit_bytes,
                  is_set(self->reading, "TF_DETERMINISTIC_ALLOCATOR")
@@ -251,7 +251,7 @@ static void choose_policy(struct tensorflow *self, struct process_pool *pool, bo
         return;
     }
     if (allocator && !strcmp(allocator, "memory_guard"))
-        process_warn(self->reading, "what memory_guard puts around blocks is not modelled");
+        process_warn(self->reading, "the guards of memory_guard around blocks are not modelled");
     else if (allocator && *allocator)
         process_warn(self->reading, "TF_GPU_ALLOCATOR=%s is not known and is ignored", allocator);
     if (self->fragmentation_fraction > 0)
@@ -275,8 +275,8 @@ static enum ar_status add_pool(struct tensorflow *self, size_t card, uint64_t li
     return AR_OK;
 }
 
-/* `count`: of the limits in `mib`, one for each pool; 0: one pool of the default limit, or equal
- * parts. */
+/* `count` is the number of limits in `mib`, one for each pool. 0: one pool of the default limit, or
+ * equal parts. */
 static enum ar_status make_pools(struct tensorflow *self, size_t card, const uint64_t *mib,
                                  size_t count, bool grows)
 {
@@ -302,7 +302,7 @@ static bool has_logical(const struct tensorflow *self)
     return logical;
 }
 
-/* Virtual devices of whichever kind do not go together with other ways to set a limit. */
+/* Virtual devices of any kind exclude other ways to set a limit. */
 static enum ar_status check_limits(struct tensorflow *self)
 {
     if (self->fraction > 0)
@@ -316,7 +316,7 @@ static enum ar_status check_limits(struct tensorflow *self)
     return AR_OK;
 }
 
-/* GPUOptions of the visible cards, checked; whether pools grow. */
+/* Checks the GPUOptions of the visible cards, and whether pools grow. */
 static enum ar_status check_options(struct tensorflow *self, bool *grows)
 {
     enum growth growth = GROWTH_UNSET;
@@ -337,7 +337,7 @@ static enum ar_status check_options(struct tensorflow *self, bool *grows)
             return status;
     }
     if (logical && growth == GROWTH_ON)
-        process_warn(self->reading, "memory growth is dropped, since there are logical devices");
+        process_warn(self->reading, "memory growth is ignored because there are logical devices");
     *grows = self->allow_growth || (!logical && growth == GROWTH_ON);
     const char *forced = process_variable(self->reading, "TF_FORCE_GPU_ALLOW_GROWTH");
     if (forced && (!strcmp(forced, "true") || !strcmp(forced, "false")))
@@ -353,7 +353,7 @@ static enum ar_status check_options(struct tensorflow *self, bool *grows)
 static enum ar_status initialize(struct tensorflow *self)
 {
     struct process_reading *reading = self->reading;
-    /* Logical devices that the program sets take the place of those in GPUOptions. */
+    /* Logical devices of the program replace those of GPUOptions. */
     const struct process_virtual *lists = has_logical(self) ? NULL : &self->virtual_devices;
     size_t list_count = lists ? lists->gpu_count[VIRTUAL_LIMITS] : 0, gpu = 0, gpu_count = 0;
     bool grows = false;
@@ -465,7 +465,7 @@ static void choose_pinned(struct process_reading *reading)
     struct process *process = reading->process;
     uint64_t mib = PINNED_MIB;
     if (variable && (ar_count_parse(variable, &mib, NULL) || !mib || mib >= (UINT64_C(1) << 40))) {
-        process_warn(reading, "TF_GPU_HOST_MEM_LIMIT_IN_MB=%s is no number and is ignored",
+        process_warn(reading, "TF_GPU_HOST_MEM_LIMIT_IN_MB=%s is not a number and is ignored",
                      variable);
         mib = PINNED_MIB;
     }
@@ -500,10 +500,10 @@ enum ar_status process_tensorflow(struct process_reading *reading)
     return status;
 }
 
-/* PyTorch's settings: the fraction of a card that a process may hold, the allocator's configuration
- * string, which is read as the policy reads it and refused as PyTorch refuses it, and the two that
- * take another allocator: PYTORCH_NO_CUDA_MEMORY_CACHING, with any value, and the string's
- * backend:cudaMallocAsync. */
+/* PyTorch's settings: the fraction of a card that a process may use; the configuration string of
+ * the allocator, read as the policy reads it and refused as PyTorch refuses it; and two settings
+ * that select another allocator: PYTORCH_NO_CUDA_MEMORY_CACHING, with any value, and
+ * backend:cudaMallocAsync in the string. */
 
 static enum ar_status set_fraction(struct process_reading *self, const struct process_line *line,
                                    double *fractions)
@@ -526,14 +526,14 @@ static enum ar_status set_fraction(struct process_reading *self, const struct pr
     return AR_OK;
 }
 
-/* The newer name of the configuration holds before the older. */
+/* The newer name of the configuration takes precedence. */
 static const char *configuration(const struct process_reading *self)
 {
     const char *text = process_variable(self, "PYTORCH_ALLOC_CONF");
     return text ? text : process_variable(self, "PYTORCH_CUDA_ALLOC_CONF");
 }
 
-/* RuntimeError where the allocator would not take its string. */
+/* RuntimeError if the allocator would refuse its string. */
 static enum ar_status check_settings(struct process_reading *self, const char *policy)
 {
     struct torch_values values = {0};
@@ -608,24 +608,24 @@ enum ar_status process_torch(struct process_reading *self)
     return status;
 }
 
-/* JAX's settings: the environment alone.
+/* JAX's settings, all in the environment:
  *
- * 1. The limit is a fraction, 0.75, of the card's total memory, taken at once or, without
- *    XLA_PYTHON_CLIENT_PREALLOCATE, grown into. "0.3-0.8" under its newer name: a first region of
- *    the one part, and growth up to the other.
+ * 1. The limit is a fraction of the card's total memory, by default 0.75. It is reserved at once,
+ *    or by growth without XLA_PYTHON_CLIENT_PREALLOCATE. "0.3-0.8", under the newer name, is a
+ *    first region of the first part and growth up to the second part.
  * 2. The fraction has two names; both at once raise ValueError.
- * 3. XLA_PYTHON_CLIENT_ALLOCATOR: default and bfc; platform asks the driver each time; cuda_async
- *    is the driver's pool, which waits for the stream and tries once more; vmm maps pages.
- * 4. gpu_system_memory_size, an option of XLA, is the size of the pool in bytes and goes before the
+ * 3. XLA_PYTHON_CLIENT_ALLOCATOR: default and bfc; platform calls the driver each time; cuda_async
+ *    is the driver's pool, which waits for the stream and retries once; vmm maps pages.
+ * 4. gpu_system_memory_size, an option of XLA, is the size of the pool in bytes and replaces the
  *    fraction.
  * 5. Pinned host memory is a growing pool of 64 GiB. */
 
-/* What it starts with and what it may come to, as parts of the total. */
+/* The size of the first region and the limit, as parts of the total. */
 struct fractions {
     double start, cap;
 };
 
-/* "0.3-0.8": a start and a cap, of the newest configuration. */
+/* Reads "0.3-0.8": the first region and the limit, in the newest configuration. */
 static bool read_range(const char *text, struct fractions *fractions)
 {
     char start[32];
@@ -660,7 +660,7 @@ static enum ar_status read_fraction(struct process_reading *self, struct fractio
 
 enum allocator { ALLOCATOR_BFC, ALLOCATOR_PLATFORM, ALLOCATOR_VMM, ALLOCATOR_ASYNC };
 
-/* "" is what there is where none is named. */
+/* "" is the default. */
 static bool find_allocator(const char *name, enum allocator *found)
 {
     static const struct {
@@ -679,7 +679,7 @@ static bool find_allocator(const char *name, enum allocator *found)
     return false;
 }
 
-/* The spec of the pool of one card. */
+/* Writes the spec of the pool of one card. */
 static void choose_jax_policy(enum allocator allocator, uint64_t start_bytes,
                               struct process_pool *pool)
 {
@@ -704,15 +704,15 @@ static void choose_jax_policy(enum allocator allocator, uint64_t start_bytes,
     }
 }
 
-/* What the framework takes, and this model does without. */
+/* Settings that the framework accepts and this model ignores. */
 static void warn_of_the_rest(struct process_reading *self, enum allocator allocator)
 {
     if (process_variable(self, "XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB"))
         process_warn(self, "the pool for collectives is not modelled");
     if (process_variable(self, "TF_FORCE_UNIFIED_MEMORY"))
-        process_warn(self, "unified memory is not modelled: a GPU has no more than its own");
+        process_warn(self, "unified memory is not modelled: a GPU has only its own memory");
     if (allocator == ALLOCATOR_VMM)
-        process_warn(self, "vmm is taken for one driver allocation for each request");
+        process_warn(self, "vmm is modelled as one driver allocation for each request");
 }
 
 enum ar_status process_jax(struct process_reading *self)
@@ -722,7 +722,7 @@ enum ar_status process_jax(struct process_reading *self)
     bool grows = preallocate && (!strcmp(preallocate, "false") || !strcmp(preallocate, "False") ||
                                  !strcmp(preallocate, "0"));
     struct fractions fractions;
-    uint64_t pool_bytes = 0; /* 0: by the fraction */
+    uint64_t pool_bytes = 0; /* 0: use the fraction */
     for (size_t i = 0; i < self->line_count; i++) {
         const char *key = self->lines[i].key;
         if (!strcmp(key, "framework") || (*key >= 'A' && *key <= 'Z'))

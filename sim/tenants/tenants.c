@@ -1,4 +1,4 @@
-/* The schedule of several processes; tenants.h says by which rules. */
+/* The schedule of several processes, by the rules in tenants.h. */
 #include "sim/tenants/tenants.h"
 
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 #include "sim/tenants/runner.h"
 
 #define TURN_EVENTS 64
-#define RETRY_NS    UINT64_C(1000000) /* between two tries of a request that waits */
-#define DELAY_NS    UINT64_C(1000)    /* the least of those before a first request, and how often */
-#define DELAYS      21                /* it may be doubled */
+#define RETRY_NS    UINT64_C(1000000) /* between two tries of a waiting request */
+#define DELAY_NS    UINT64_C(1000)    /* the least delay before a first request */
+#define DELAYS      21                /* the delay is doubled fewer times than this */
 
 enum presence { TO_COME, THERE, STAYING, GONE };
 
@@ -25,29 +25,29 @@ struct tenant {
     const struct tenant_setup *setup;
     struct tenant_result *result;
     struct process process;
-    struct runner *runners; /* of its pools */
+    struct runner *runners; /* one for each pool */
     size_t runner_count;
     enum presence presence;
-    uint64_t turns;            /* steps of its first pool, which counts its rounds */
+    uint64_t turns;            /* steps of its first pool: its rounds */
     uint64_t held_bytes;       /* at the last sample */
-    size_t going;              /* the pool at work */
-    bool waits;                /* for memory, within a request */
-    uint64_t retry_ns;         /* how long it does so; 0: not at all */
-    uint64_t waiting_since_ns; /* 0: not */
+    size_t going;              /* the running pool */
+    bool waits;                /* for memory, in a request */
+    uint64_t retry_ns;         /* the longest wait; 0: none */
+    uint64_t waiting_since_ns; /* 0: no wait */
 };
 
 struct schedule {
     const struct tenants *tenants;
     struct tenant *items;
-    struct process_card cards[PROCESS_CARDS + 1]; /* empty; the last: the host's memory */
+    struct process_card cards[PROCESS_CARDS + 1]; /* without processes; the last: host memory */
     struct ar_spec host;
     uint64_t round;
     struct ar_rng rng;
-    enum ar_status status; /* of what went on within a wait */
+    enum ar_status status; /* of the turns during a wait */
     struct ar_error *error;
 };
 
-/* ---- who holds what ------------------------------------------------------------------------- */
+/* ---- memory of processes -------------------------------------------------------------------- */
 
 static uint64_t tenant_held(const struct tenant *tenant, uint32_t card)
 {
@@ -58,7 +58,7 @@ static uint64_t tenant_held(const struct tenant *tenant, uint32_t card)
     return bytes;
 }
 
-/* By all but one runner. */
+/* The memory of all runners but one. */
 static uint64_t others_held(const struct schedule *self, const struct runner *but, uint32_t card)
 {
     uint64_t bytes = 0;
@@ -67,13 +67,13 @@ static uint64_t others_held(const struct schedule *self, const struct runner *bu
     return but ? bytes - runner_held_bytes(but) : bytes;
 }
 
-/* The host's memory is behind the last card. */
+/* The number after the last card is host memory. */
 static const struct ar_spec *device_spec(const struct schedule *self, uint32_t card)
 {
     return card < self->tenants->card_count ? &self->tenants->cards[card].device : &self->host;
 }
 
-/* Pages of any size and calls that take no time: of the host only what it has is modelled. */
+/* Only the capacity of the host is modelled: pages of any size, and calls that take no time. */
 static enum ar_status prepare_host(struct schedule *self, struct ar_error *error)
 {
     char text[64];
@@ -83,7 +83,7 @@ static enum ar_status prepare_host(struct schedule *self, struct ar_error *error
     return ar_spec_parse(text, &self->host, error);
 }
 
-/* The bytes of each card that a process may have if it is alone. */
+/* Measures the bytes of each card that a process may have when no other process is present. */
 static enum ar_status measure_cards(struct schedule *self, struct ar_error *error)
 {
     for (size_t i = 0; i < self->tenants->card_count; i++) {
@@ -104,7 +104,7 @@ static uint64_t card_free(const struct schedule *self, uint32_t card)
     return self->cards[card].free_bytes - others_held(self, NULL, card);
 }
 
-/* What siblings of a runner hold of its card as the process's context. */
+/* The context of the process on the card of a runner, in the process's other runners. */
 static uint64_t context_held(const struct tenant *tenant, const struct runner *runner)
 {
     uint64_t bytes = 0;
@@ -116,8 +116,8 @@ static uint64_t context_held(const struct tenant *tenant, const struct runner *r
     return bytes;
 }
 
-/* The process that holds most of a card beside the runner of `tenant`, which may be that itself;
- * TENANTS_MOST: none holds any. */
+/* The process with the most memory on the card of a runner, without the runner itself. It may be
+ * `tenant`. TENANTS_MOST: none has any. */
 static uint64_t largest_holder(const struct schedule *self, const struct tenant *tenant,
                                const struct runner *runner)
 {
@@ -135,7 +135,7 @@ static uint64_t largest_holder(const struct schedule *self, const struct tenant 
     return who;
 }
 
-/* What it holds of the cards, or of pinned memory. */
+/* Its memory on the cards, or its pinned memory. */
 static struct tenant_sample sample_of(const struct tenant *tenant, bool pinned)
 {
     const struct schedule *self = tenant->schedule;
@@ -176,7 +176,7 @@ static enum ar_status take_sample(struct tenant *tenant, bool only_if_moved, str
     return status;
 }
 
-/* ---- going ---------------------------------------------------------------------------------- */
+/* ---- departure ------------------------------------------------------------------------------ */
 
 static void leave(struct tenant *tenant)
 {
@@ -185,7 +185,7 @@ static void leave(struct tenant *tenant)
     tenant->presence = GONE;
 }
 
-/* What is to be said of a pool, once. */
+/* Reports a pool, once. */
 static enum ar_status report(struct tenant *tenant, struct runner *runner, struct ar_error *error)
 {
     struct tenant_result *result = tenant->result;
@@ -198,7 +198,7 @@ static enum ar_status report(struct tenant *tenant, struct runner *runner, struc
     return AR_OK;
 }
 
-/* It has come to its end, of whatever kind. */
+/* Ends the process, after success or failure. */
 static enum ar_status retire(struct tenant *tenant, struct ar_error *error)
 {
     enum ar_status status = AR_OK;
@@ -212,9 +212,9 @@ static enum ar_status retire(struct tenant *tenant, struct ar_error *error)
     return status;
 }
 
-/* ---- coming --------------------------------------------------------------------------------- */
+/* ---- arrival -------------------------------------------------------------------------------- */
 
-/* Its pools, by its settings, as the cards are now. */
+/* Configures its pools by its settings and the present state of the cards. */
 static enum ar_status configure(struct tenant *tenant, struct ar_error *error)
 {
     const struct schedule *self = tenant->schedule;
@@ -240,7 +240,7 @@ static enum ar_status open_pools(struct tenant *tenant, struct ar_error *error)
     for (size_t i = 0; i < tenant->process.pool_count && !status; i++) {
         const struct process_pool *pool = &tenant->process.pools[i];
         struct runner *runner = &tenant->runners[tenant->runner_count];
-        bool first_there = true; /* the context is held once on each card */
+        bool first_there = true; /* each card has the context once */
         for (size_t k = 0; k < tenant->runner_count; k++)
             first_there = first_there && tenant->runners[k].card != pool->card;
         runner->card = pool->card;
@@ -258,7 +258,7 @@ static enum ar_status open_pools(struct tenant *tenant, struct ar_error *error)
     return status;
 }
 
-/* What keeps it from starting, as an outcome. */
+/* The process cannot start: records the reason as its outcome. */
 static void stay_away(struct tenant *tenant, enum tenant_outcome outcome, const char *why)
 {
     tenant->result->outcome = outcome;
@@ -289,8 +289,7 @@ static enum ar_status arrive(struct tenant *tenant, uint64_t time_ns, struct ar_
             *error = why;
         return ar_error_prefix(error, status, "process %s", tenant->setup->name);
     }
-    /* How soon one that has come asks for the first time, nothing says: a microsecond, or a
-     * second. */
+    /* The delay of the first request after the arrival is not known: a microsecond to a second. */
     if (tenant->schedule->tenants->free)
         time_ns += DELAY_NS << ar_rng_below(&tenant->schedule->rng, DELAYS);
     tenant->retry_ns = tenant->process.retries ? tenant->process.retry_ms * 1000000 : 0;
@@ -328,7 +327,7 @@ static enum ar_status departures(struct schedule *self, struct ar_error *error)
 
 /* ---- turns ---------------------------------------------------------------------------------- */
 
-/* All pools of a process, so many steps or events each. Retires it at its end. */
+/* Runs all pools of a process for that many steps or events each. Retires it at its end. */
 static enum ar_status turn(struct tenant *tenant, uint64_t steps, uint64_t events,
                            struct ar_error *error)
 {
@@ -365,7 +364,7 @@ static uint64_t tenant_time_ns(const struct tenant *tenant)
     return latest_ns;
 }
 
-/* One step of each, and then all of them wait for the slowest. */
+/* One step of each process; then all wait for the slowest. */
 static enum ar_status round_of_all(struct schedule *self, struct ar_error *error)
 {
     uint64_t latest_ns = 0;
@@ -390,8 +389,9 @@ static enum ar_status round_of_all(struct schedule *self, struct ar_error *error
     return status == AR_OK ? arrivals(self, latest_ns, error) : status;
 }
 
-/* The process that is furthest behind and not in a wait; NULL: none is there. Of several, as of
- * those that came at once, any: nothing says which of them a machine would serve first. */
+/* The process with the earliest clock that does not wait; NULL: none. Among equal clocks, such as
+ * of processes that arrive together, the seed decides, because a machine could run any of them
+ * first. */
 static struct tenant *furthest_behind(struct schedule *self)
 {
     struct tenant *found = NULL;
@@ -411,7 +411,7 @@ static struct tenant *furthest_behind(struct schedule *self)
     return found;
 }
 
-/* One turn of one process, and who comes or goes by it. */
+/* One turn of one process, and the arrivals and departures that follow from it. */
 static enum ar_status turn_of_one(struct schedule *self, struct tenant *tenant,
                                   struct ar_error *error)
 {
@@ -428,8 +428,8 @@ static enum ar_status turn_of_one(struct schedule *self, struct tenant *tenant,
     return status;
 }
 
-/* A request of `argument` was not served. Others go on until its clock has passed the wait, or
- * memory has come free. */
+/* A request of `argument` failed. The other processes run until its wait is over or memory is
+ * free. */
 static bool wait_for_memory(void *argument, const struct ar_policy_request *request)
 {
     struct tenant *tenant = argument;

@@ -83,8 +83,8 @@ bad overlap 'block at 2097200 .*in another block' '!,segment,2097152,2097152,0\n
 bad segments_overlap 'at 2098176 before the first event lies in another' '!,segment,2097152,2097152,0\n!,segment,2098176,512,0\n'
 bad no_range 'run of pages at 2097152 .*in no range' '!,pages,2097152,2097152\n!,block,2097152,1024,0\n'
 bad no_request 'is request 7, which must be one of the first events' '!,segment,2097152,2097152,0\n!,block,2097152,1024,7\n'
-bad never 'policy torch can never have come to the state' '!,segment,2097152,600,0\n!,block,2097152,600,0\n'
-bad untold 'block 0 was there before it, and the segments that were there are not told' ''
+bad never 'policy torch can never have reached the state' '!,segment,2097152,600,0\n!,block,2097152,600,0\n'
+bad untold 'block 0 existed before it, but the segments of that time are missing' ''
 
 # -- ranges that follow each other at once, on a card smaller than the one that is taken where none is told
 cat >"$tmp/ranges.trace" <<'END'

@@ -1,6 +1,5 @@
-/* Every recording in workloads/data against the policy that answers to its recorder: all rows, all
- * segments, all statistics. And recordings with one thing changed, which must be refused with
- * that event named. */
+/* Compares every recording in workloads/data with the policy that imitates its allocator: all rows,
+ * segments and statistics agree. Recordings with one change must differ at that event. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -23,7 +22,7 @@
 #define FOLDER     "workloads/data"
 #define MOST_FILES 64
 
-/* The result of a file, with the settings and statistics beside `original`. */
+/* The result of a file, with the settings and statistics of `original`. */
 static void run(const char *path, const char *original, struct fidelity_result *result)
 {
     struct ar_error error = {""};

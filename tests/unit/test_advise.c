@@ -1,5 +1,5 @@
-/* Advice: on recordings under one setting, what was recorded under another; on small traces, what
- * is known; on a recording that ends in a failure, that it is not taken for the whole. */
+/* Advice: from recordings under one setting, the results recorded under another; from small traces,
+ * known results; a recording that ends in a failure is not treated as complete. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -74,7 +74,7 @@ static void predict(const char *path, const char *policy, struct trial *out)
     done(&rig);
 }
 
-/* From a recording under one setting, the peak that another setting was recorded with. */
+/* Predicts the recorded peak of one setting from a recording under another. */
 static void other_settings_are_predicted_to_the_byte(void **state)
 {
     (void)state;
@@ -102,8 +102,8 @@ static void other_settings_are_predicted_to_the_byte(void **state)
     }
 }
 
-/* The program releases its cache 136 times; else the default settings would hold twice as much. It
- * asks for other workspaces under them, so that this is no prediction to the byte. */
+/* The program releases its cache 136 times; without this the default settings would reserve twice
+ * as much. The program requests other workspaces under them, so the prediction is not exact. */
 static void releases_by_the_program_are_kept(void **state)
 {
     (void)state;
@@ -151,7 +151,7 @@ static void unrecorded_traces_have_no_settings(void **state)
     done(&rig);
 }
 
-/* A second step that dies: 60 MiB are asked for while 50 are live, in 100. */
+/* The second step fails: it requests 60 MiB while 50 MiB are live, of 100 MiB. */
 static struct trace_source *dying(void)
 {
     struct trace_source *source =
@@ -179,7 +179,7 @@ static void a_trace_that_ends_in_a_failure_proves_its_beginning(void **state)
     done(&rig);
 }
 
-/* Where the program went on after a failed request, it is whole. */
+/* A recording is complete if the program continued after a failed request. */
 static void a_survived_failure_is_none(void **state)
 {
     (void)state;
@@ -189,8 +189,8 @@ static void a_survived_failure_is_none(void **state)
     done(&rig);
 }
 
-/* Where it died, though it asked for a little more while it ended, it is not; a step after the
- * failure shows that it lived. */
+/* It is not complete if the program died, even if it made a few more requests while it ended. A
+ * step after the failure shows that the program continued. */
 static void a_failure_near_the_end_was_the_end(void **state)
 {
     (void)state;
@@ -212,8 +212,8 @@ static void a_failure_near_the_end_was_the_end(void **state)
     done(&rig);
 }
 
-/* 60 MiB are freed and complete only after 60 more are asked for, on a card of 100: PyTorch waits
- * for them then, and others never kept them from the stream that asks. */
+/* On a card of 100 MiB, 60 MiB are freed but complete only after a request of 60 MiB. PyTorch waits
+ * for them; other policies can reuse them at once on the requesting stream. */
 static void pending_frees_are_waited_for(void **state)
 {
     (void)state;
@@ -236,8 +236,7 @@ static void pending_frees_are_waited_for(void **state)
     done(&rig);
 }
 
-/* TensorFlow leaves 1800 MiB of this card to the system: what a setting takes alone is not all that
- * it needs. */
+/* TensorFlow leaves 1800 MiB of this card to the system, so a setting needs more than its peak. */
 static void what_is_left_to_the_system_is_needed_too(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* A failure taken apart, where every number is known: two free blocks of 40 MiB around a block of
- * 20, and a request of 60, in an arena of 100. */
+/* Explains a failure with known numbers: an arena of 100 MiB with two free blocks of 40 MiB around
+ * a block of 20 MiB, and a request of 60 MiB. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -124,7 +124,7 @@ static void a_run_that_passes_is_told(void **state)
 
 #define ADDRESSES 300
 
-/* Against an array with a place for each address. */
+/* Compares the table with an array that has an element for each address. */
 static void births_are_found_by_address(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The settings of a process, as their frameworks understand them: a table of what is said, in
- * which order, and what comes of it. Each pool is "CARD POLICY-SPEC". */
+/* The settings of a process as its framework reads them: a table of lines and their results. Each
+ * pool is "CARD POLICY-SPEC". */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,9 +73,9 @@ static const struct {
      NULL}, /* not compared with the card */
     {TF "set_logical_devices=0 1024;set_memory_growth=0 true", "ValueError@3", NULL},
     {TF "set_logical_devices=0 1024;set_memory_growth=1 true",
-     "0 greedy:framework=tf,limit=1073741824;" GREEDY_1, "growth is dropped"},
+     "0 greedy:framework=tf,limit=1073741824;" GREEDY_1, "growth is ignored"},
     {TF "set_memory_growth=all true;set_logical_devices=0 1024",
-     "0 greedy:framework=tf,limit=1073741824;" GREEDY_1, "growth is dropped"},
+     "0 greedy:framework=tf,limit=1073741824;" GREEDY_1, "growth is ignored"},
     {TF "set_memory_growth=0 true;set_logical_devices=1 1024",
      GREEDY_0 ";1 greedy:framework=tf,limit=1073741824", NULL},
     {TF "set_logical_devices=0 -", "ValueError@2", NULL},
@@ -107,7 +107,7 @@ static const struct {
         "TF_DEVICE_MIN_SYS_MEMORY_IN_MB=2048",
      "0 greedy:framework=tf,limit=39728447488", NULL},
     {TF "set_visible_devices=0;TF_DEVICE_MIN_SYS_MEMORY_IN_MB=50000", GREEDY_0, "are ignored"},
-    {TF "set_visible_devices=0;TF_DEVICE_MIN_SYS_MEMORY_IN_MB=much", GREEDY_0, "is no number"},
+    {TF "set_visible_devices=0;TF_DEVICE_MIN_SYS_MEMORY_IN_MB=much", GREEDY_0, "is not a number"},
     /* the environment */
     {TF "set_visible_devices=0;TF_FORCE_GPU_ALLOW_GROWTH=true", GROWTH_0, NULL},
     {TF "set_memory_growth=all true;set_visible_devices=0;TF_FORCE_GPU_ALLOW_GROWTH=false",
@@ -131,7 +131,7 @@ static const struct {
     /* of the host's memory and of reports: no matter to the card's pools */
     {TF "set_visible_devices=0;TF_GPU_HOST_MEM_LIMIT_IN_MB=64;TF_BFC_MEMORY_DUMP=/tmp/d", GREEDY_0,
      NULL},
-    {TF "set_visible_devices=0;TF_GPU_HOST_MEM_LIMIT_IN_MB=all", GREEDY_0, "is no number"},
+    {TF "set_visible_devices=0;TF_GPU_HOST_MEM_LIMIT_IN_MB=all", GREEDY_0, "is not a number"},
     {TF "set_visible_devices=0;TF_FORCE_GPU_ALOW_GROWTH=true", GREEDY_0,
      "did you mean TF_FORCE_GPU_ALLOW_GROWTH?"},
     {TF "set_visibel_devices=0", "INVALID@2", NULL},
@@ -300,7 +300,7 @@ static void settings_come_out_as_in_the_framework(void **state)
     }
 }
 
-/* Every pool's spec is one that a policy takes. */
+/* A policy accepts the spec of every pool. */
 static void specs_are_policies(void **state)
 {
     (void)state;
@@ -318,8 +318,8 @@ static void specs_are_policies(void **state)
     }
 }
 
-/* How long a request that fails waits, and the pool of pinned host memory: best fit waits ten
- * seconds, the driver's pool has a wait of its own, and cuda_malloc none. */
+/* The wait of a failed request, and the pool of pinned host memory: best fit waits ten seconds, the
+ * driver's pool has its own wait, and cuda_malloc has none. */
 static void waits_and_pinned_pools(void **state)
 {
     (void)state;
@@ -370,7 +370,7 @@ static void figures_of_reports(void **state)
                 process.pools[0].limit_bytes > whole.free_bytes);
 }
 
-/* What the system is left, by capability, at both sides of 2 GiB. */
+/* The system's part by compute capability, on both sides of 2 GiB. */
 static void what_the_system_is_left(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Several processes on one machine: who gets what of a card, who fails and by whom, what comes
- * back, and what a wait for memory does. Workloads are small text traces of whole MiB. */
+/* Several processes on one machine: their shares of a card, failures and their causes, released
+ * memory, and waits for memory. Workloads are small text traces in whole MiB. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static struct tenants_card card_of(const char *text)
     return card;
 }
 
-/* A trace in a file that is taken away by `forget`. */
+/* A trace in a file that `forget` removes. */
 static char *write_trace(const char *events)
 {
     char *path = strdup("/tmp/allocrig-tenants-XXXXXX");
@@ -38,7 +38,7 @@ static void forget(char *path)
     free(path);
 }
 
-/* 1 GiB is held for three steps; 512 MiB come and go in each. */
+/* 1 GiB is live for three steps; each step allocates and frees 512 MiB. */
 #define HOLDER                                                                                     \
     "a,0,1073741824\na,1,536870912\nf,1\nm,step\n"                                                 \
     "a,2,536870912\nf,2\nm,step\na,3,536870912\nf,3\nm,step\nf,0\n"
@@ -228,7 +228,7 @@ static void settings_that_are_refused_keep_a_process_away(void **state)
     forget(path);
 }
 
-/* A process that stays keeps what it held, and leaves when it is told to. */
+/* A process that stays keeps its memory and leaves at its given round. */
 static void what_stays_is_held_until_it_leaves(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void what_stays_is_held_until_it_leaves(void **state)
     forget(path);
 }
 
-/* The same seed, the same bytes; and each pool of a process has its own workload. */
+/* The same seed gives the same bytes, and each pool of a process has its own workload. */
 static void runs_repeat(void **state)
 {
     (void)state;
