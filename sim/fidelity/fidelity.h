@@ -64,8 +64,8 @@ struct fidelity_result {
     uint64_t refusals;        /* inferred refusals of the recorded device */
     uint64_t replays;         /* the number of replays */
     enum fidelity_start start;
-    size_t start_segments,
-        start_blocks; /* at the start: segments and runs of pages; blocks in use */
+    /* At the start: segments and runs of pages; blocks in use. */
+    size_t start_segments, start_blocks;
     uint64_t end_blocks, end_blocks_met; /* of the recorded state at the end; 0: not recorded */
     struct fidelity_figure *figures;     /* if it began in the middle, only present values */
     size_t figure_count, figures_met;

@@ -87,8 +87,8 @@ void recorded_device_differs_at(struct recorded_device *self, uint64_t event, co
 
 /* Private to the files of the device. */
 
-bool recorded_diverged(
-    const struct recorded_device *self); /* after a difference nothing is compared */
+/* Whether a difference was found: then nothing is compared. */
+bool recorded_diverged(const struct recorded_device *self);
 enum ar_status recorded_place_add(struct recorded_device *self, struct recorded_place place);
 struct recorded_place *recorded_place_at(const struct recorded_device *self, uint64_t address);
 /* The next action of this step; NULL: none. */

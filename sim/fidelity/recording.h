@@ -34,8 +34,8 @@ struct recorded_request {
     size_t first_completion, completions; /* index into the recording's completions */
     size_t waited_least;                  /* those after memory was made for it */
     size_t waited;                        /* by the present explanation */
-    size_t
-        fits_from; /* with one more completion than this it would have been served; or RECORDED_NONE */
+    /* With one more completion than this it would have been served; or RECORDED_NONE. */
+    size_t fits_from;
     bool has_group;     /* memory was released right before it */
     bool waited_tried;  /* the explanation that it waited for all was tried */
     bool missed_before; /* without completions seen, it would have released memory */
