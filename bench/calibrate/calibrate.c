@@ -7,13 +7,13 @@
 #include "allocators/base/size.h"
 #include "bench/calibrate/parts.h"
 
-/* Where the simulated device begins to number: any place will do. */
+/* The first address of the simulated device; any address works. */
 #define FIRST_ADDRESS (UINT64_C(1) << 40)
 
 #define FREE_LEAST (256 * AR_MIB)
 
-/* Sizes that are measured, each part from its least on. 20 MiB stands for sizes that are no power
- * of two. */
+/* The measured sizes; each part begins at its least. 20 MiB is for sizes that are not powers of
+ * two. */
 static const uint64_t sizes[] = {
     256,        4 * AR_KIB,  64 * AR_KIB, 512 * AR_KIB, AR_MIB,       2 * AR_MIB,   4 * AR_MIB,
     8 * AR_MIB, 20 * AR_MIB, 32 * AR_MIB, 64 * AR_MIB,  128 * AR_MIB, 256 * AR_MIB, 512 * AR_MIB,
@@ -26,12 +26,12 @@ struct part {
     const char *name;
     void (*measure)(struct meter *meter, struct sim_profile *out, uint64_t bytes);
     uint64_t least_bytes, most_bytes;
-    bool idle, busy;   /* on which card */
+    bool idle, busy;   /* measured on an idle or busy card */
     bool mapped, pool; /* needs virtual memory, the pool */
 };
 
-/* In this order: later ones use points of earlier ones, and give freed memory the time that the
- * first found. A part of no size has one of 1 byte. */
+/* In this order, because later parts use points of earlier ones and wait for the cleaning time that
+ * the first found. A part without sizes has the size 1. */
 static const struct part parts[] = {
     {"pool, first use", parts_pool_first, 1, 1, true, false, false, true},
     {"calls after a rest", parts_rested, 1, 1, true, false, false, false},
@@ -192,7 +192,7 @@ enum ar_status calibrate(struct ar_device *device, const struct calibrate_option
     return AR_OK;
 }
 
-/* ---- machine ---- */
+/* ---- machine --------------------------------------------------------------------------------- */
 
 void machine_describe(const struct ar_device *device, const struct environment *environment,
                       bool cold, struct sim_profile *out)

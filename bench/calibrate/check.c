@@ -1,11 +1,11 @@
 /* Three programs, each in three ways (enum check_mode):
  *
- * 1. Driver allocations of log-uniform sizes in 64 places; a place that is full is freed.
- * 2. A reserved range that grows by runs of pages and shrinks from its end, as an arena does.
- * 3. The stream-ordered pool, as the first; it was used once before.
+ * 1. Driver allocations of log-uniform sizes in 64 places; a full place is freed.
+ * 2. A reserved range that grows by runs of pages and shrinks from its end, like an arena.
+ * 3. The stream-ordered pool, like the first program, after a first use.
  *
- * Kernels run on a stream of their own and no block is used by any, so no call has to wait for
- * work but where the driver makes it. */
+ * Kernels run on a separate stream and use no block, so a call waits for work only if the driver
+ * always waits. */
 #include "bench/calibrate/check.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 #define LEAST_BYTES    512u
 #define STREAM         0u
 #define KERNELS_STREAM 1u
-#define BESIDE_NS      UINT64_C(200) /* differences that a clock's reading explains count as none */
+#define BESIDE_NS      UINT64_C(200) /* smaller differences are within the reading of a clock */
 
 struct call {
     unsigned line; /* enum ar_device_call or check_line */
@@ -43,9 +43,9 @@ struct program {
     struct ar_backing *backing;
     struct ar_rng rng;
     bool busy;
-    struct dirt *dirt;    /* NULL: the host's caches stay warm */
-    uint64_t most_bytes;  /* of a block */
-    uint64_t arena_bytes; /* of program 2 */
+    struct cache_flush *flush; /* NULL: the host's caches stay warm */
+    uint64_t most_bytes;       /* of a block */
+    uint64_t arena_bytes;      /* of program 2 */
 };
 
 static void on_call(void *argument, enum ar_device_call call, uint64_t bytes, uint64_t ns,
@@ -74,7 +74,7 @@ static void compute(struct program *self)
         if (self->busy)
             self->device->ops->kernel(self->device, KERNELS_STREAM, ns);
     }
-    dirt_spread(self->dirt);
+    cache_flush_run(self->flush);
 }
 
 static enum ar_status block_make(struct program *self, bool pool, uint64_t bytes, uint64_t *address)
@@ -174,7 +174,7 @@ static enum ar_status arena_go(struct program *self)
     return status == AR_OK ? ar_backing_release(self->backing, address) : status;
 }
 
-/* The pool keeps all that it gets, until it is trimmed. */
+/* The pool keeps its memory until it is trimmed. */
 static enum ar_status pool_open(struct program *self)
 {
     static const struct ar_backing_pool keeping = {.release_threshold_bytes = UINT64_MAX,
@@ -185,8 +185,8 @@ static enum ar_status pool_open(struct program *self)
     return ops->pool_open ? ops->pool_open(self->backing, &keeping) : AR_OK;
 }
 
-/* Its first use in a process costs as much as thousands of others, and a card that was measured has
- * had it: before anything is timed, both sides have. */
+/* The first use of the pool in a process costs as much as thousands of others. Both devices have it
+ * before the timed calls. */
 static enum ar_status pool_use_once(struct program *self)
 {
     uint64_t address;
@@ -224,7 +224,7 @@ static enum ar_status device_go(struct ar_device *device, enum check_mode mode, 
                               .busy = mode != CHECK_IDLE,
                               .most_bytes = most_bytes,
                               .arena_bytes = ar_size_round_up(4 * most_bytes, AR_MIB * 64)};
-    if (mode == CHECK_SPARSE && !dirt_open(&program.dirt, device))
+    if (mode == CHECK_SPARSE && !cache_flush_open(&program.flush, device))
         return ar_error_set(error, AR_HOST_MEMORY, "no memory for checking the profile");
     ar_rng_seed(&program.rng, 1);
     calls->page_bytes = device->backing->page_bytes;
@@ -233,7 +233,7 @@ static enum ar_status device_go(struct ar_device *device, enum check_mode mode, 
     if (status == AR_OK)
         status = programs_go(&program);
     device->observer = before;
-    dirt_close(program.dirt);
+    cache_flush_close(program.flush);
     if (calls->lost)
         status = AR_HOST_MEMORY;
     if (status == AR_OK)

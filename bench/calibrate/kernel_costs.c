@@ -1,20 +1,20 @@
-/* How long the card takes for works on memory, the `work` lines of a profile: each limit that
- * sim/sim_device/kernel_limits.h knows, measured on shapes that nothing else bounds.
+/* The card's times of kernel ops, the `work` lines of a profile: each limit in
+ * sim/sim_device/kernel_limits.h, measured on shapes that only it bounds.
  *
- * 1. A work's time is that of one in a row: some are queued behind a kernel that runs until the
- *    host is done with queueing, between two marks whose times are the device's. Where the host was
- *    not done by then, the try does not count and the next one gets twice the time. The device's
- *    clock is tied to the host's at open only, and a minute later it may be milliseconds off; marks
- *    are never before the host's own time. So the kernel lasts longer by what the device's clock is
- *    behind, which the end of each row tells anew.
- * 2. Each takes the next part of an arena that is larger than the card's caches, as programs do,
- *    whose blocks come by again only after much else. Before each point all of it is set to ones,
- *    as programs' own numbers would be: what is not numbers may be faster or slower to multiply.
+ * 1. The time of a kernel op is that of one in a row: several are queued, between two marks with
+ *    the device's times, after a kernel that runs until the host has queued them. If the host is
+ *    late, the try does not count and the next one gets twice the time. The device's clock is tied
+ *    to the host's at open only and may be milliseconds off a minute later; marks are never before
+ *    the host's own time. So the kernel is lengthened by the lag of the device's clock, which is
+ *    measured again at the end of each row.
+ * 2. Each op uses the next part of an arena that is larger than the card's caches, because a
+ *    program also uses a block again only after much other memory. Before each point the arena is
+ *    set to ones, because the multiplication of other bit patterns may be faster or slower.
  * 3. A point is the median of its repetitions. A thin product is measured with each of the three
- *    lengths as the short one, and the median of those is taken.
- * 4. Shapes for which the arena has no room are left out; so is what comes after a point that took
- *    so long that the next would take too long, and all of it once the part's time is spent.
- * 5. On a device that only knows how long works take, they are kernels of that length. */
+ *    lengths as the short one, and the median of the three is used.
+ * 4. Shapes larger than the arena are left out, as are points after one that took too long, and all
+ *    points after the part's time is used up.
+ * 5. A device that only knows the times of kernel ops runs kernels of that length. */
 #include <inttypes.h>
 
 #include "allocators/base/rng.h"
@@ -27,9 +27,9 @@
 
 #define ARENA_BYTES     AR_GIB
 #define ARENA_LEAST     (32 * AR_MIB)
-#define PIECE_BYTES     UINT64_C(512) /* that operands begin at multiples of */
-#define ROW_TOTAL       16u /* of so many parts of the arena one holds the names of rows, */
-#define ROW_TABLE       8u  /* and those from this one on are the table */
+#define PIECE_BYTES     UINT64_C(512) /* operands begin at multiples of it */
+#define ROW_TOTAL       16u           /* parts of the arena: the first has the names of rows, */
+#define ROW_TABLE       8u            /* and the parts from this one on are the table */
 #define WARM_NS         UINT64_C(20000000)
 #define PART_NS         UINT64_C(8000000000)
 #define POINT_NS        UINT64_C(12000000)
@@ -39,11 +39,11 @@
 #define SAMPLES         7u
 #define AHEAD_EACH_NS   UINT64_C(15000)
 #define AHEAD_NS        UINT64_C(60000)
-#define AHEAD_SPARE_NS  20000 /* of them: the host has to be done by so much earlier */
+#define AHEAD_SPARE_NS  20000 /* of them: the host must finish this much earlier */
 #define AHEAD_DOUBLINGS 5u
 
-/* One curve: the shape of its first point, and the bits by which each length grows from point to
- * point. */
+/* One curve: the shape of its first point, and the bits by which each length grows between
+ * points. */
 struct sweep {
     enum sim_kernel_op op;
     enum ar_kernel_op_kind kind;
@@ -104,7 +104,7 @@ static bool goes_on(const struct kernel_bench *self)
            meter_now(self->meter) < self->until_ns;
 }
 
-/* ---- where works take place ----------------------------------------------------------------- */
+/* ---- operands in the arena ----------------------------------------------------------------- */
 
 static bool op_is_on_rows(const struct ar_kernel_op *op)
 {
@@ -165,7 +165,7 @@ static bool has_room(const struct kernel_bench *self, const struct ar_kernel_op 
     return named && bytes <= self->to - self->from;
 }
 
-/* Gives the work the next operands. */
+/* Gives the kernel op its next operands. */
 static void place(struct kernel_bench *self, struct ar_kernel_op *op)
 {
     uint64_t out_bytes, in_bytes[2], part = self->bytes / ROW_TOTAL;
@@ -186,7 +186,7 @@ static void place(struct kernel_bench *self, struct ar_kernel_op *op)
 
 /* ---- one time ------------------------------------------------------------------------------- */
 
-/* Queues it. False: it cannot be done, or its time is not known. */
+/* Queues the op. False: it is not supported, or its time is unknown. */
 static bool submit(struct kernel_bench *self, const struct ar_kernel_op *op)
 {
     struct ar_device *device = self->meter->device;
@@ -223,14 +223,14 @@ static bool clear(struct kernel_bench *self, const struct ar_kernel_op *op)
                AR_OK;
 }
 
-/* After a mark whose time is known: when all work is done tells how far apart the clocks are. */
+/* After a mark with a known time: the end of all work shows the difference of the clocks. */
 static void compare_clocks(struct kernel_bench *self, uint64_t ended_ns)
 {
     meter_sync(self->meter);
     self->clock_ahead_ns = (int64_t)(ended_ns - meter_now(self->meter));
 }
 
-/* The time of one of `count` in a row. False: it cannot be done, or the host was always late. */
+/* The time of one of `count` in a row. False: not supported, or the host was always late. */
 static bool in_a_row(struct kernel_bench *self, struct ar_kernel_op *op, uint32_t count,
                      uint64_t *ns)
 {
@@ -259,7 +259,7 @@ static bool in_a_row(struct kernel_bench *self, struct ar_kernel_op *op, uint32_
     return false;
 }
 
-/* The median of some, the first of which only loads what is needed. */
+/* The median of several runs, after a first one that loads the kernel. */
 static bool measure(struct kernel_bench *self, struct ar_kernel_op *op, uint64_t *ns)
 {
     struct meter_samples samples = {.count = 0};
@@ -305,7 +305,7 @@ static bool measure_orders(struct kernel_bench *self, const struct ar_kernel_op 
     return true;
 }
 
-/* The size by which the curve goes. */
+/* The size along the curve. */
 static uint64_t size_of(struct kernel_bench *self, const struct sweep *sweep,
                         struct ar_kernel_op op)
 {
@@ -367,15 +367,14 @@ void parts_kernel_ops(struct meter *meter, struct sim_profile *out, uint64_t byt
     meter_rest(meter, self.bytes);
 }
 
-/* What the host does for matrix products before it launches them: the first one of a process loads
- * the library (cuBLAS), the first of a type and order of lengths the kernels that it chooses for
- * it.
+/* The host's preparation of matrix products: the first one of a process loads the library (cuBLAS),
+ * the first of a type and order of lengths loads its kernels.
  *
- * 1. Products of two types in all six orders of three lengths, each done twice. The second one
- *    tells what a launch takes: the first one's time beyond it is what there was to prepare.
- * 2. The figure of all but the very first is their plain mean. They differ a hundredfold, by what
- *    was loaded before, and a program meets a handful: what counts is their sum.
- * 3. Last of all parts: the library keeps memory of the card. */
+ * 1. Products of two types in all six orders of three lengths, each done twice. The second is a
+ *    plain launch; the time of the first beyond it is the preparation.
+ * 2. The figure of all but the very first is their plain mean. They differ a hundredfold,
+ *    depending on the kernels loaded before, and a program has a few of them, so their sum matters.
+ * 3. Runs last, because the library keeps memory on the card. */
 
 #define LENGTHS     3u
 #define ORDERS      6u
@@ -389,7 +388,7 @@ static const uint64_t orders[ORDERS][LENGTHS] = {
     {64, 4096, 512}, {512, 64, 4096}, {64, 512, 4096},
 };
 
-/* On a device without memory the host's part is all there is. */
+/* A device without memory has the host's part only. */
 static bool product(struct meter *meter, const struct ar_kernel_op *op, uint64_t *took_ns)
 {
     const struct ar_device_ops *ops = meter->device->ops;
@@ -449,21 +448,21 @@ void parts_products(struct meter *meter, struct sim_profile *out, uint64_t bytes
         (void)meter_free(meter, blocks[--held], NULL);
 }
 
-/* What the program around the allocator takes of the host: requests and frees beside the driver's
- * calls, marks of steps, its own events and waits.
+/* The host time of the program around the allocator: requests and frees without driver calls, marks
+ * of steps, the program's events and waits.
  *
- * 1. It is measured where it happens, in the engine: that replays a trace which is made here, under
- *    `torch` as it comes, its clock read around each call as in any run on a card. The trace reads
- *    the clock too, when the engine comes for more of it: so each span is timed.
- * 2. A program that waits for its host launches short kernels and does all else between them. So
- *    all spans have the same kernels, and what a span is of besides: requests, of which one frees
+ * 1. It is measured in the engine, which replays a trace made here under `torch` with default
+ *    options and reads the clock around each call, as in any run on a card. The trace also reads
+ *    the clock when the engine reads its next events, which times each span.
+ * 2. A program that waits for its host launches short kernels and does everything else between
+ *    them. So all spans have the same kernels and one more activity: requests, of which one frees
  *    one of a few dozen blocks of many sizes and the next makes another; marks, one for every ten
- *    kernels, behind a longer one; events; events and waits for them. What it takes beyond a span
- *    of kernels alone, or of events, less the driver's calls in it, is that of so many. The
- *    policy's own time is in a request's, of which other policies need a little less or more.
- * 3. The host waits for the card before the first of the spans only, which does not count: launches
- *    just after that take long, and on an H100 requests between them came out as nothing.
- * 4. All spans take turns, so that a host that changes its speed does not tell them apart. */
+ *    kernels, behind a longer one; events; events and waits for them. The time of a span beyond one
+ *    of kernels alone, or of events, less its driver calls, is divided by their number. The time of
+ *    a request includes the policy's own; other policies need a little less or more.
+ * 3. The host waits for the card only before the first span, which is not counted: launches just
+ *    after a wait are slow, and on an H100 hid the requests between them.
+ * 4. The spans alternate, so a change of the host's speed affects all of them. */
 
 #define ROUNDS      40u /* and one before, in which the policy gets its memory */
 #define SPANS       ((ROUNDS + 1) * SPAN_COUNT)
@@ -474,11 +473,11 @@ void parts_products(struct meter *meter, struct sim_profile *out, uint64_t bytes
 #define TEN         10u
 #define EVENTS_MOST (3 * KERNELS)
 
-/* Where the device does not say how short its kernels may be: so long that it is never idle. */
+/* For a device that does not report its shortest kernel: long enough that it is never idle. */
 #define KERNEL_NS UINT64_C(20000)
 
-/* The first is of kernels too, and does not count. Requests come last: the policy's calls of the
- * driver, after which the card is idle, are among them. */
+/* The first has kernels too and is not counted. Requests come last because the policy's driver
+ * calls leave the card idle. */
 enum ar_span {
     SPAN_first,
     SPAN_kernels,
@@ -493,7 +492,7 @@ struct program {
     struct trace_source base;
     struct meter *meter;
     struct ar_rng rng;
-    uint64_t next_id, ids[BLOCKS]; /* of each slot's block, + 1; 0: it has none */
+    uint64_t next_id, ids[BLOCKS]; /* of the block of each slot, + 1; 0: none */
     uint32_t slot;
     uint32_t given; /* spans so far */
     uint64_t begun_ns, driver_ns;
@@ -562,7 +561,7 @@ static uint64_t driver_ns(const struct program *self)
     return counters->driver_ns + counters->stall_ns;
 }
 
-/* What one of `count` takes, by a span's time beyond another's. */
+/* The time of one of `count`, from the difference of two spans. */
 static void add(struct meter_samples *into, uint64_t ns, uint64_t without_ns, uint64_t count)
 {
     uint64_t more_ns = ns > without_ns ? ns - without_ns : 0;
@@ -578,7 +577,7 @@ static void round_end(struct program *self)
     add(&self->waits, took_ns[SPAN_waits], took_ns[SPAN_records], KERNELS);
 }
 
-/* The span that was given out last is done with. */
+/* Ends the last span. */
 static void span_end(struct program *self)
 {
     if (!self->given || self->given > SPANS)

@@ -1,22 +1,23 @@
-/* The rule by which several calibrations become one profile:
+/* The rules that combine several calibrations into one profile:
  *
- * 1. They are of one card by its name, agree in pages, granule, first address and in what waits,
- *    and in capacity within 1 % (drivers keep a little more or less for themselves).
+ * 1. They have the same card name, pages, granule, first address and waits, and the same capacity
+ *    within 1 % (the drivers' own share varies).
  * 2. Each constant is the median of the calibrations that state it; of two middle ones the mean,
- *    rounded to the nearest, a half upward. A constant of 0 is the same as none: not stated.
+ *    rounded to the nearest, halves upward. A constant of 0 counts as not stated.
  * 3. A row of `cost`, `busy_cost` or `work` is a constant by its kind and size.
- * 4. Rows of `rest_cost` are matched by their place within the kind, since the rests are a ladder
- *    whose steps come out a little different each time; both columns are medians. A calibration
- *    that lost a step cannot be matched: those with the most rows are taken.
+ * 4. Rows of `rest_cost` are matched by their index within the kind, because the measured rests
+ *    differ a little each time; both columns are medians. A calibration that lacks a row cannot be
+ *    matched: those with the most rows are used.
  *
- * 5. Calibrations that all state what reading their host's clock took are brought to one clock
- *    before: driver calls take as much longer as the host is slower, whatever the kind and the
- *    size. Works are the card's, and stay.
+ * 5. If all calibrations state the reading time of their host's clock, they are first scaled to one
+ *    clock: driver calls of all kinds and sizes are slower in proportion. Kernel ops depend on the
+ *    card only and are not scaled.
  *
- * Rows stay in rising order: by rule 3 each size is there once, and by rule 4 every calibration has
- * a longer rest at the next place, so the medians rise too. Likewise usable bytes stay within all.
+ * Rows stay in rising order: by rule 3 each size occurs once, and by rule 4 every calibration has a
+ * longer rest at the next index, so the medians rise too. Likewise usable bytes stay below the
+ * total.
  *
- * Not the mean, which one slow machine would move at will. */
+ * The mean is not used, because one slow machine could move it arbitrarily. */
 #include "bench/calibrate/median.h"
 
 #include <inttypes.h>
@@ -33,7 +34,7 @@ struct merge {
     struct ar_error *error;
 };
 
-/* Of one or more, which it sorts. */
+/* Of at least one value. Sorts the values. */
 static uint64_t median(uint64_t *values, size_t count)
 {
     ar_array_sort(values, count);
@@ -150,12 +151,12 @@ static void merge_rests(struct merge *self, int kind, struct median *out)
         }
         out->rests_taken[kind] = found;
         uint64_t rest_ns = median(rests_ns, found);
-        /* Never refused: the rests rise, and are no more than one calibration has. */
+        /* Cannot fail: the rests rise and are no more than in one calibration. */
         (void)sim_curve_add(&out->profile.rest_costs[kind], rest_ns, median(added_ns, found));
     }
 }
 
-/* ---- what must be the same ------------------------------------------------------------------ */
+/* ---- values that must agree ------------------------------------------------------------------ */
 
 static enum ar_status cards_differ(const struct calibration *a, const struct calibration *b,
                                    struct ar_error *error)
@@ -212,7 +213,7 @@ static enum ar_status check_pair(const struct calibration *a, const struct calib
     return AR_OK;
 }
 
-/* Each against each: one that lies between two others may be near to both of them. */
+/* Compares every pair: one between two others may be near to both. */
 static enum ar_status check_all(const struct merge *self)
 {
     enum ar_status status = AR_OK;
@@ -224,7 +225,7 @@ static enum ar_status check_all(const struct merge *self)
 
 /* ---- the header ----------------------------------------------------------------------------- */
 
-/* One more of a row of texts that has room for 256. Where it does not fit, dots say so. */
+/* Appends to a list of texts of at most 256 bytes. Dots mark one that does not fit. */
 static void row_add(char *row, bool first, const char *text)
 {
     static const char more[] = ", ...";
@@ -252,8 +253,7 @@ static void row_different(const struct merge *self, size_t offset, char *row)
     }
 }
 
-/* The text's beginning is as in the pattern, in which 9 stands for a digit and T for a T or a
- * space. */
+/* Whether the text begins like the pattern, in which 9 matches a digit and T a T or a space. */
 static bool looks_like(const char *text, const char *pattern)
 {
     for (; *pattern; pattern++, text++) {
@@ -266,7 +266,7 @@ static bool looks_like(const char *text, const char *pattern)
     return true;
 }
 
-/* The first date of a source, to the minute if it says that. */
+/* The first date of a source, with the minute if given. */
 static void date_of(const char *source, char date[20])
 {
     snprintf(date, 20, "no date");
@@ -279,7 +279,7 @@ static void date_of(const char *source, char date[20])
     }
 }
 
-/* The file's name without its folders, in signs that a line can hold. */
+/* The file's name without folders, in characters that a line can contain. */
 static void file_of(const char *path, char *name, size_t room)
 {
     const char *slash = strrchr(path, '/');
@@ -307,7 +307,7 @@ static void describe(const struct merge *self, const char *name, const char *ver
     }
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------ */
 
 enum ar_status median_load(const char *const *paths, size_t count, struct calibration **out,
                            struct ar_error *error)
@@ -351,7 +351,7 @@ enum ar_status median_one_host(struct calibration *calibrations, size_t count, u
                      without);
 }
 
-/* Of all; where they differ it says nothing. */
+/* The common value; empty if they differ. */
 static uint64_t clock_of_all(const struct merge *self)
 {
     uint64_t clock_ps = self->from[0].profile.host_clock_ps;
@@ -398,7 +398,7 @@ enum ar_status median_of(const struct calibration *calibrations, size_t count, c
     return status;
 }
 
-/* Comments: where each calibration comes from, and whose rests could not be matched. */
+/* Comments: the source of each calibration, and those whose rests could not be matched. */
 static void write_origins(const struct median *self, const struct calibration *calibrations,
                           size_t count, FILE *stream)
 {
@@ -436,7 +436,7 @@ enum ar_status median_write(const struct median *self, const struct calibration 
         free(text);
         return ar_error_set(error, AR_HOST_MEMORY, "no memory to write the profile");
     }
-    const char *rest = strchr(text, '\n') + 1; /* the first line says what the file is */
+    const char *rest = strchr(text, '\n') + 1; /* the first line names the format */
     fwrite(text, 1, (size_t)(rest - text), stream);
     write_origins(self, calibrations, count, stream);
     fputs(rest, stream);

@@ -1,5 +1,5 @@
-/* One profile out of several calibrations of one kind of card: what a card costs, less what one
- * machine's host adds of its own. Needs no card. */
+/* One profile from several calibrations of one kind of card, which reduces the influence of a
+ * single machine's host. Needs no card. */
 #ifndef BENCH_CALIBRATE_MEDIAN_H
 #define BENCH_CALIBRATE_MEDIAN_H
 
@@ -11,14 +11,13 @@
 #include "sim/sim_device/profile.h"
 
 struct calibration {
-    const char *path; /* for sentences, and its last part for the source; borrowed */
+    const char *path; /* for errors, and its last part for the source; borrowed */
     struct sim_profile profile;
 };
 
 struct median {
     struct sim_profile profile;
-    /* Of each kind: how many calibrations state what a rest adds, and how many of them it was
-     * taken from. */
+    /* For each kind: the number of calibrations with rest costs, and the number that were used. */
     size_t rests_stated[SIM_COST_COUNT], rests_taken[SIM_COST_COUNT];
 };
 
@@ -26,21 +25,21 @@ struct median {
 enum ar_status median_load(const char *const *paths, size_t count, struct calibration **out,
                            struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Brings all of them to one host: to that whose clock takes `clock_ps`, 0: the median of theirs.
- * Where one does not state its host's clock nothing is done, or with a clock given: INVALID with a
- * sentence. HOST_MEMORY. */
+/* Scales all of them to one host, whose clock reading takes `clock_ps`; 0: the median of theirs. If
+ * one does not state its host's clock, nothing is done, or INVALID if `clock_ps` is given.
+ * HOST_MEMORY. */
 enum ar_status median_one_host(struct calibration *calibrations, size_t count, uint64_t clock_ps,
                                struct ar_error *error) AR_STATUS_CHECKED;
 
 /* The median of two or more, constant by constant, by the rules in median.c. `name` is the new
- * profile's, 1 to 63 letters, and `version` this program's, for the source. INVALID with a
- * sentence where there are fewer or they are not of one kind of card. */
+ * profile's, 1 to 63 letters, and `version` this program's, for the source. INVALID with a sentence
+ * if there are fewer or they differ in the kind of card. */
 enum ar_status median_of(const struct calibration *calibrations, size_t count, const char *name,
                          const char *version, struct median *out,
                          struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Writes it as a profile; comments below the first line say of each calibration where it comes
- * from. HOST_MEMORY. */
+/* Writes the profile. Comments after the first line give the source of each calibration.
+ * HOST_MEMORY. */
 enum ar_status median_write(const struct median *self, const struct calibration *calibrations,
                             size_t count, FILE *stream, struct ar_error *error) AR_STATUS_CHECKED;
 

@@ -1,6 +1,5 @@
-/* Driver allocations: made and freed over and over, many held at once, and small ones that share
- * a page. Whether a small one took a page, or gave one back, shows in the device's physical
- * bytes. */
+/* Driver allocations: repeated pairs, many live at once, and small ones that share a page. The
+ * device's physical bytes show whether a small one took or released a page. And virtual memory. */
 #include "allocators/base/size.h"
 #include "bench/calibrate/parts.h"
 
@@ -16,7 +15,7 @@ void parts_churned(struct meter *meter, struct sim_profile *out, uint64_t bytes)
     struct meter_samples made = {0}, freed = {0};
     uint64_t address;
     meter_point(meter);
-    /* The first one is of new memory. */
+    /* The first one uses new memory. */
     if (!meter_room(meter, bytes, 1) || !meter_alloc(meter, bytes, &address, NULL) ||
         !meter_free(meter, address, NULL))
         return;
@@ -30,10 +29,10 @@ void parts_churned(struct meter *meter, struct sim_profile *out, uint64_t bytes)
     parts_point(meter, out, SIM_COST_free, bytes, &freed);
 }
 
-/* Blocks that are held, filled page by page where they are small. */
+/* Live blocks; small ones fill whole pages. */
 struct blocks {
     uint64_t addresses[BLOCKS_MOST], plugs[BLOCKS_MOST];
-    bool plugged[BLOCKS_MOST]; /* 0 is an address too */
+    bool plugged[BLOCKS_MOST]; /* address 0 is valid */
     uint32_t count;
 };
 
@@ -162,7 +161,7 @@ struct pieces {
     ar_backing_handle handles[PIECES_MOST];
 };
 
-/* `count` is how many are wanted, and then how many there are. */
+/* `count`: the wanted number, then the actual number. */
 static bool pieces_make(struct meter *meter, struct pieces *self, struct meter_samples *created)
 {
     uint32_t wanted = self->count;
@@ -184,7 +183,7 @@ static bool pieces_map(struct meter *meter, struct pieces *self, uint64_t addres
     return true;
 }
 
-/* They are mapped nowhere. */
+/* The handles must be unmapped. */
 static void pieces_give_back(struct meter *meter, const struct pieces *self,
                              struct meter_samples *destroyed)
 {
@@ -195,7 +194,7 @@ static void pieces_give_back(struct meter *meter, const struct pieces *self,
     meter_rest(meter, self->count * self->bytes);
 }
 
-/* Each by a call of its own. */
+/* Each with one call. */
 static bool one_by_one(struct meter *meter, const struct pieces *pieces,
                        struct meter_samples *access, struct meter_samples *unmapped)
 {
@@ -230,7 +229,7 @@ void parts_mapped(struct meter *meter, struct sim_profile *out, uint64_t bytes)
     parts_point(meter, out, SIM_COST_unmap, bytes, &unmapped);
 }
 
-/* All with one call; then all of it at a second place as well. */
+/* All with one call, then all at a second place too. */
 static bool at_once(struct meter *meter, struct pieces *pieces, struct meter_samples *again,
                     struct meter_samples *access, struct meter_samples *unmapped)
 {
@@ -245,7 +244,7 @@ static bool at_once(struct meter *meter, struct pieces *pieces, struct meter_sam
     return meter_unmap(meter, pieces->address, bytes, unmapped);
 }
 
-/* What is beyond one call's cost, for each of the others. */
+/* The time beyond one call, for each further piece. */
 static void further(const struct meter *meter, struct sim_profile *out, enum sim_cost one,
                     enum sim_cost more, const struct pieces *pieces, struct meter_samples *whole)
 {

@@ -62,7 +62,7 @@ bool meter_open(struct meter *self, struct ar_device *device, const struct sim_p
         .observer = device->observer,
         .status = AR_OK,
     };
-    if (cold && !dirt_open(&self->dirt, device))
+    if (cold && !cache_flush_open(&self->flush, device))
         return false;
     device->observer = (struct ar_device_observer){.call = on_call, .argument = self};
     ar_backing_memory(self->backing, &self->free_bytes, &total_bytes);
@@ -75,7 +75,7 @@ bool meter_open(struct meter *self, struct ar_device *device, const struct sim_p
 void meter_close(struct meter *self)
 {
     self->device->observer = self->observer;
-    dirt_close(self->dirt);
+    cache_flush_close(self->flush);
 }
 
 uint64_t meter_now(const struct meter *self)
@@ -156,7 +156,7 @@ static void prepare(struct meter *self, bool waits)
         ahead_ns = AHEAD_MOST;
     if (waits)
         ahead_ns = AHEAD_WAITING;
-    dirt_spread(self->dirt);
+    cache_flush_run(self->flush);
     /* Launches that wait for room in a full queue get the card no further ahead. */
     for (uint64_t left = 2 * ahead_ns / KERNEL_NS;
          left && self->busy && self->busy_until_ns < meter_now(self) + ahead_ns; left--)
@@ -301,16 +301,16 @@ bool meter_done(struct meter *self, struct ar_backing_ticket ticket, struct mete
     return take(self, "done", false, SIM_COST_event_poll, AR_OK, into);
 }
 
-/* ---- cold caches ---------------------------------------------------------------------------- */
+/* ---- dirt ------------------------------------------------------------------------------------ */
 
 #define DIRT_BYTES (4 * AR_MIB)
 #define LINE_BYTES 64
 
-struct dirt {
+struct cache_flush {
     unsigned char bytes[DIRT_BYTES];
 };
 
-bool dirt_open(struct dirt **out, const struct ar_device *device)
+bool cache_flush_open(struct cache_flush **out, const struct ar_device *device)
 {
     *out = NULL;
     if (strcmp(device->props.kind, "sim") == 0)
@@ -319,12 +319,12 @@ bool dirt_open(struct dirt **out, const struct ar_device *device)
     return *out != NULL;
 }
 
-void dirt_close(struct dirt *self)
+void cache_flush_close(struct cache_flush *self)
 {
     free(self);
 }
 
-void dirt_spread(struct dirt *self)
+void cache_flush_run(struct cache_flush *self)
 {
     for (size_t at = 0; self && at < DIRT_BYTES; at += LINE_BYTES)
         self->bytes[at]++;

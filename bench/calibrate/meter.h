@@ -1,16 +1,15 @@
 /* One measured call at a time.
  *
- * 1. A call's time is what the device tells its observer: its own, without waiting for work. A
- *    sample is less what the rest since the last call of the kind added, or the one before it left
- *    to pay again, as far as the profile knows that.
- * 2. For a busy card, short kernels are queued on a stream that nothing else uses, as in training,
- *    until there is enough ahead for the call; and topped up before every call.
- * 3. A figure is the mean of its samples, each counted as four medians at most: so many calls of
- *    it together take what so many figures do, and one that was interrupted does not show. There
- *    are SAMPLES_ENOUGH of them, or five where the time of the point, or that of all points, is
- *    spent. With too few the point is left out.
- * 4. The first failure stays: calls after it do nothing and say false. That the device has no
- *    memory is no failure. */
+ * 1. The device reports the time of a call to its observer, without waits for work. A sample is
+ *    reduced by the cost that the rest since the last call of the kind added, or that carries over
+ *    from the call before it, as far as the profile has it.
+ * 2. For a busy card, short kernels are queued on a separate stream, as in training, until there is
+ *    enough work for the call. They are topped up before every call.
+ * 3. A figure is the mean of its samples, each limited to four medians: sums over many calls are
+ *    right, and an interrupted call has little effect. There are SAMPLES_ENOUGH samples, or five if
+ *    the time of the point or of all points is used up. With fewer the point is left out.
+ * 4. The first failure is kept: later calls do nothing and return false. A lack of device memory is
+ *    not a failure. */
 #ifndef BENCH_CALIBRATE_METER_H
 #define BENCH_CALIBRATE_METER_H
 
@@ -32,7 +31,7 @@ struct meter_samples {
 };
 
 void meter_samples_add(struct meter_samples *self, uint64_t ns);
-/* The median, the lower of two; sorts them. 0 of none. */
+/* The median, the lower of two middle ones; 0 without samples. Sorts them. */
 uint64_t meter_samples_median(struct meter_samples *self);
 /* The figure of rule 3; sorts them. */
 uint64_t meter_samples_usual(struct meter_samples *self);
@@ -40,28 +39,29 @@ uint64_t meter_samples_usual(struct meter_samples *self);
 struct meter {
     struct ar_device *device;
     struct ar_backing *backing;
-    struct ar_device_observer observer; /* that was there before */
+    struct ar_device_observer observer; /* of the caller, restored at close */
     uint64_t ns, waited_ns;             /* of the last counted call */
-    uint64_t rest_ns, rested_ns; /* before it, UINT64_MAX: it is the first; what that added */
-    enum sim_cost kind;          /* it, as rests are kept by */
+    uint64_t rest_ns, rested_ns;        /* the rest before it (UINT64_MAX: none) and its cost */
+    enum sim_cost kind;                 /* its kind, for rests */
     const struct sim_profile *profile;
-    uint64_t ended_ns[SIM_COST_COUNT];   /* of the last of a kind, + 1; 0: there was none */
-    uint64_t carried_ns[SIM_COST_COUNT]; /* that rests added to it, as far as that is known */
-    uint64_t begun_ns, begun_bytes; /* of the call that is made: when, and physical bytes then */
-    uint64_t free_bytes;            /* of the device when it was opened */
-    uint64_t cleaned_per_us;        /* bytes that the device cleans; 0: at once, or not known */
-    struct dirt *dirt;              /* NULL: the host's caches stay warm */
+    uint64_t ended_ns[SIM_COST_COUNT];   /* of the last call of a kind, + 1; 0: none */
+    uint64_t carried_ns[SIM_COST_COUNT]; /* added to it by rests, as far as known */
+    uint64_t begun_ns,
+        begun_bytes;           /* of the current call: its start, and the physical bytes then */
+    uint64_t free_bytes;       /* of the device when it was opened */
+    uint64_t cleaned_per_us;   /* bytes that the device cleans; 0: immediately or unknown */
+    struct cache_flush *flush; /* NULL: the host's caches stay warm */
     bool busy;
     uint64_t busy_until_ns;
     uint64_t longest_ns;               /* of the calls of this point */
-    uint64_t point_until_ns, until_ns; /* when the point's time is spent, and that of all */
-    struct meter_samples looks;        /* what reading the host's clock took */
+    uint64_t point_until_ns, until_ns; /* ends of the time for the point and for all points */
+    struct meter_samples looks;        /* times of reading the host's clock */
     enum ar_status status;             /* the first failure */
-    const char *call;                  /* and of which call */
+    const char *call;                  /* the call that failed */
 };
 
-/* `profile` is read for what rests add, and may be filled meanwhile; `cold`: see calibrate.h.
- * False: the host has no memory. */
+/* `profile` provides the cost of rests and may be filled meanwhile. `cold`: see calibrate.h. False:
+ * no host memory. */
 bool meter_open(struct meter *self, struct ar_device *device, const struct sim_profile *profile,
                 bool cold);
 void meter_close(struct meter *self);
@@ -69,30 +69,30 @@ void meter_close(struct meter *self);
 /* The device's clock. */
 uint64_t meter_now(const struct meter *self);
 
-/* How fast the host is now, by what reading its clock takes. A simulated device has none. */
+/* Measures the reading time of the host's clock. A simulated device has none. */
 void meter_look_at_host(struct meter *self);
-/* What all looks together say of it, in 10^-12 s: the mean of their middle half. 0: there were
- * none. Some looks take ten times as long, while the host does something else. */
+/* The reading time in 10^-12 s: the mean of the middle half of the measurements, because some take
+ * ten times as long. 0: no measurements. */
 uint64_t meter_host_clock_ps(struct meter *self);
 
-/* A point begins: its time is counted from here. */
+/* Begins a point and its time. */
 void meter_point(struct meter *self);
-/* Whether more samples are wanted. */
+/* Whether to take more samples. */
 bool meter_goes_on(const struct meter *self, const struct meter_samples *samples);
 
-/* How many blocks of that size may be held at once, at most `most`; 0: not one. */
+/* The number of blocks of that size that may be live at once, at most `most`. */
 uint32_t meter_room(const struct meter *self, uint64_t bytes, uint32_t most);
 
-/* The host does nothing for so long. */
+/* The host idles for this time. */
 void meter_pause(struct meter *self, uint64_t ns);
-/* Freed memory of that size is given the time to be cleaned. */
+/* Waits until freed memory of that size is cleaned. */
 void meter_rest(struct meter *self, uint64_t bytes);
 /* Waits for all work. */
 void meter_sync(struct meter *self);
-/* Work for so long on the busy stream, from now on. */
+/* Queues work of this length on the busy stream. */
 void meter_kernel_op(struct meter *self, uint64_t ns);
 
-/* The calls. Each puts its time into `into`, where that is not NULL, and says whether it worked. */
+/* The calls. Each adds its time to `into`, unless NULL, and returns whether it succeeded. */
 bool meter_alloc(struct meter *self, uint64_t bytes, uint64_t *address, struct meter_samples *into);
 bool meter_free(struct meter *self, uint64_t address, struct meter_samples *into);
 bool meter_reserve(struct meter *self, uint64_t bytes, uint64_t *address,
@@ -110,27 +110,26 @@ bool meter_pool_alloc(struct meter *self, uint64_t bytes, uint32_t stream, uint6
 bool meter_pool_free(struct meter *self, uint64_t address, uint32_t stream,
                      struct meter_samples *into);
 bool meter_pool_trim(struct meter *self, struct meter_samples *into);
-/* `kind` is event, or event_known where the stream's work is known to be done. */
+/* `kind` is event, or event_known if the stream's work is known to be done. */
 bool meter_fence(struct meter *self, uint32_t stream, enum sim_cost kind,
                  struct ar_backing_ticket *ticket, struct meter_samples *into);
-/* A poll; whether the work is done does not matter. */
+/* A poll, whatever its answer. */
 bool meter_done(struct meter *self, struct ar_backing_ticket ticket, struct meter_samples *into);
 
-/* Of the last call, with what it waited and without what its rest added. */
+/* The time of the last call with its waits, without the cost of its rest. */
 static inline uint64_t meter_whole_ns(const struct meter *self)
 {
     return self->ns - self->rested_ns + self->waited_ns;
 }
 
-/* What a program does between two calls of the driver, as far as the host's caches can tell: it
- * goes over more memory than a core has caches of its own. A simulated device knows no host: there
- * is nothing to do for it. */
-struct dirt;
+/* Leaves the host's caches cold, as a program does between two driver calls: it reads more memory
+ * than the caches of a core hold. A simulated device has no host and needs none of this. */
+struct cache_flush;
 
-/* NULL in `*out`: the device needs none. False: the host has no memory. */
-bool dirt_open(struct dirt **out, const struct ar_device *device);
-void dirt_close(struct dirt *self);
-/* Leaves the caches cold; nothing where `self` is NULL. */
-void dirt_spread(struct dirt *self);
+/* NULL in `*out`: the device needs none. False: no host memory. */
+bool cache_flush_open(struct cache_flush **out, const struct ar_device *device);
+void cache_flush_close(struct cache_flush *self);
+/* Leaves the caches cold. NULL does nothing. */
+void cache_flush_run(struct cache_flush *self);
 
 #endif

@@ -1,16 +1,15 @@
-/* What a rest adds to a call: the longer the last one of its kind is ago, the more of the driver
- * has left the caches of the host.
+/* The cost that a rest adds to a call: the longer ago the last call of its kind, the more of the
+ * driver's code and data has left the caches of the host.
  *
- * 1. A rest is time in which the host does what a replay does between two calls: it launches short
- *    kernels and looks at the clock. The card is idle again at its end.
- * 2. After it come eight calls of the same kind in a row. The first one is the rested one, the
- *    fourth to seventh are not: the difference is what the rest adds.
- * 3. The second one pays a part of that again: its share of what the rest added to the first one,
- *    both beyond the sixth and seventh, which pay the least again, and summed over the longer
- *    rests, where most is added.
- * 4. Calls that policies make one after another come so here: a range is reserved, filled and made
- *    usable after one rest, and taken apart after another.
- * 5. How long each kind has rested is what the meter says: it is longer for the later ones. */
+ * 1. During a rest the host launches short kernels and reads the clock, as a replay does between
+ *    two calls. The card is idle again at its end.
+ * 2. Eight calls of the same kind follow in a row. The first is rested, the fourth to seventh are
+ *    not: the difference is the cost of the rest.
+ * 3. The second call pays a part of this cost again. The share is its time beyond the sixth and
+ *    seventh, divided by that of the first, summed over the longer rests, whose cost is largest.
+ * 4. Calls that policies make in sequence are made in sequence here: a range is reserved, mapped
+ *    and made accessible after one rest, and unmapped and released after another.
+ * 5. The meter measures how long each kind has rested: longer for the later ones. */
 #include <string.h>
 
 #include "allocators/base/size.h"
@@ -26,9 +25,9 @@
 #define PAUSE_NS    UINT64_C(10000)
 #define PENDING_NS  UINT64_C(5000)
 #define RESTS       5u
-/* From here on what a rest adds is large enough to be shared out. */
+/* Rests of at least this length count for rule 3. */
 #define LONG_NS UINT64_C(3000000)
-/* Calls that come closer than this are of one series. */
+/* Calls closer than this belong to one series. */
 #define NO_REST_NS UINT64_C(10000)
 
 static const struct rest {
@@ -49,7 +48,7 @@ struct added {
     int64_t first_ns[SIM_COST_COUNT], second_ns[SIM_COST_COUNT];
 };
 
-/* Things that are held during a round. */
+/* The memory allocated during a round. */
 struct round {
     uint64_t blocks[SERIES], small[SERIES], pool[SERIES], range[SERIES];
     ar_backing_handle handles[SERIES];
@@ -61,7 +60,7 @@ static void rest(struct meter *meter, uint64_t ns)
     uint64_t until_ns = meter_now(meter) + ns;
     while (meter_now(meter) < until_ns) {
         meter_kernel_op(meter, KERNEL_NS);
-        dirt_spread(meter->dirt);
+        cache_flush_run(meter->flush);
         meter_pause(meter, PAUSE_NS);
     }
     meter_sync(meter);

@@ -1,17 +1,16 @@
-/* What is done in a stream's order: events, kernels' launches, and the driver's stream-ordered
- * pool.
+/* Calls in stream order: events, kernel launches, and the driver's stream-ordered pool.
  *
- * 1. An event is recorded behind a kernel that the host does not know to be done, and polled once:
- *    what is known already is not asked of the driver again. On an idle card both come when the
- *    work is over. One behind work that is known to be done is not recorded at all: what is left is
- *    the looking up and the reading of the clock.
- * 2. A launch is timed by the device's clock, less what reading it takes.
- * 3. The pool keeps everything. Warm: the same size over and over on one stream, as a program does
- *    it: beside other blocks of many sizes that come and go, and with a kernel between any two
- *    calls. First: the first allocation of all, less later ones of an empty pool. Growth: what an
- *    allocation takes beyond a warm one where the pool holds some, and none that is free. Pending:
- *    the pool holds enough, another stream has freed a block behind work that is not done; again
- *    beyond a warm one. */
+ * 1. An event is recorded after a kernel that is not known to be done, and polled once: a known
+ *    answer needs no driver call. On an idle card both happen after the work. An event after work
+ *    that is known to be done is not recorded: only the look-up and the reading of the clock
+ *    remain.
+ * 2. A launch is timed by the device's clock, less the time of reading it.
+ * 3. The pool keeps its memory. Warm: repeated allocations of one size on one stream, among other
+ *    blocks of many sizes and with a kernel between any two calls, as in a program. First: the very
+ *    first allocation, less later ones from an empty pool. Growth: an allocation from a pool that
+ *    has memory but none free, less a warm one. Pending: an allocation from a pool with enough
+ *    memory, of which another stream has freed a block after work that is not done, less a warm
+ *    one. */
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "bench/calibrate/parts.h"
@@ -95,15 +94,15 @@ bool parts_pool_open(struct meter *meter)
     return meter->status == AR_OK;
 }
 
-/* Gives all of it back to the device. */
+/* Releases all of it to the device. */
 static void pool_empty(struct meter *meter, struct meter_samples *trimmed)
 {
     meter_sync(meter);
     (void)meter_pool_trim(meter, trimmed);
 }
 
-/* A kernel that uses what the pool gave: a program launches one between two calls of the pool. On
- * an idle card it is over by the next. */
+/* A kernel that uses the pool's block: a program launches one between two calls of the pool. On an
+ * idle card it ends before the next call. */
 static void pool_use(struct meter *meter)
 {
     meter->device->ops->kernel(meter->device, METER_STREAM, LAUNCH_NS);
@@ -111,8 +110,7 @@ static void pool_use(struct meter *meter)
         meter_pause(meter, 2 * LAUNCH_NS);
 }
 
-/* Blocks of a program beside the one that is measured: the more of them, and the more sizes, the
- * longer the driver looks. */
+/* Other blocks of the program: the more blocks and sizes, the longer the driver searches. */
 struct pool_others {
     struct ar_rng rng;
     uint64_t addresses[OTHERS];
@@ -134,7 +132,7 @@ static bool others_open(struct meter *meter, struct pool_others *self)
     return self->held == OTHERS;
 }
 
-/* One of them goes and another one comes. */
+/* Frees one of them and allocates another. */
 static bool others_exchange(struct meter *meter, struct pool_others *self)
 {
     uint64_t *address = &self->addresses[ar_rng_below(&self->rng, OTHERS)];
@@ -143,7 +141,7 @@ static bool others_exchange(struct meter *meter, struct pool_others *self)
     pool_use(meter);
     if (others_make(meter, self, address))
         return true;
-    *address = self->addresses[--self->held]; /* that one is gone */
+    *address = self->addresses[--self->held]; /* it is freed */
     return false;
 }
 
@@ -153,8 +151,8 @@ static void others_close(struct meter *meter, struct pool_others *self)
         (void)meter_pool_free(meter, self->addresses[--self->held], METER_STREAM, NULL);
 }
 
-/* The free block that the measured block leaves is there for the next: others change while it is
- * held. */
+/* The measured block leaves a free block for the next one, because others change only while it is
+ * live. */
 static bool pool_round(struct meter *meter, struct pool_others *others, uint64_t bytes,
                        struct meter_samples *made, struct meter_samples *freed)
 {
@@ -187,7 +185,7 @@ void parts_pool_warm(struct meter *meter, struct sim_profile *out, uint64_t byte
     parts_point(meter, out, SIM_COST_pool_free, bytes, &freed);
 }
 
-/* What the samples take beyond a warm allocation. */
+/* The time of the samples beyond a warm allocation. */
 static uint64_t beyond_warm(const struct meter *meter, struct sim_profile *out, uint64_t bytes,
                             struct meter_samples *samples)
 {
@@ -196,8 +194,8 @@ static uint64_t beyond_warm(const struct meter *meter, struct sim_profile *out, 
     return ns > warm_ns ? ns - warm_ns : 0;
 }
 
-/* Blocks made one after another, for each of which the pool grows, and freed. The first one, of an
- * empty pool, is no sample. */
+/* Allocates blocks, for each of which the pool grows, and frees them. The first one, from an empty
+ * pool, is no sample. */
 static bool pool_fill(struct meter *meter, uint64_t bytes, uint64_t *addresses, uint32_t count,
                       struct meter_samples *made)
 {

@@ -1,15 +1,15 @@
-/* What waits.
+/* Calls that wait.
  *
- * 1. For work: each call is made while a long kernel runs on a stream that has nothing to do with
- *    it. One that takes half the kernel's time or more in two of three tries waits.
- * 2. For cleaning of freed memory: a large block is freed, and one of another size is asked for at
- *    once, with more clean memory there than it needs. The least size that then takes half as long
- *    as the cleaning would, and twice as long as with nothing to clean, waits for all of it.
- * 3. The rate: a block is made, freed and made again; what the second takes beyond one after a
- *    pause is the cleaning. Of nearly half the memory it waits for the cleaning of all of the
- *    first or not at all. Where it does not, blocks of 60 and 75 parts in 100 must wait for 20 and
- *    50 of them to be clean, or, if one of them is so large that it waits for all, for 60 or 75:
- *    the ratio of the two times, 2.5, 1.25 or 3.75, tells which. */
+ * 1. For work: each call is made while a long kernel runs on an unrelated stream. A call that takes
+ *    at least half the kernel's time in two of three tries waits.
+ * 2. For cleaning of freed memory: a large block is freed and one of another size requested
+ *    immediately, although there is enough clean memory. The least size that then takes half as
+ *    long as the cleaning would, and twice as long as with nothing to clean, waits for all of it.
+ * 3. The rate: a block is allocated, freed and allocated again; the time of the second beyond one
+ *    after a pause is the cleaning. A block of nearly half the memory waits for the cleaning of all
+ *    of the first or not at all. Where it does not, blocks of 60 and 75 parts in 100 must wait for
+ *    20 and 50 of them to be clean, or, if one of them is so large that it waits for all, for 60 or
+ *    75: the ratio of the two times, 2.5, 1.25 or 3.75, shows which. */
 #include "allocators/base/size.h"
 #include "bench/calibrate/parts.h"
 
@@ -124,7 +124,7 @@ void parts_waits(struct meter *meter, struct sim_profile *out, uint64_t bytes)
 
 /* ---- cleaning ------------------------------------------------------------------------------- */
 
-/* A block of the kind made and given back; the time of making it, with what it waited. */
+/* Allocates and frees a block of the kind. Returns the time of the allocation with its waits. */
 static uint64_t made_ns(struct meter *meter, enum sim_cost kind, uint64_t bytes)
 {
     uint64_t address, ns = 0;

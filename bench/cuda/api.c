@@ -22,7 +22,7 @@ static const struct row rows[] = {
 #undef X
 };
 
-/* What dlsym gives is an object's address; C has no conversion from it to a function's. */
+/* dlsym returns an object pointer; C has no conversion from it to a function pointer. */
 static void set_pointer(void *pointer, void *address)
 {
     memcpy(pointer, &address, sizeof address);

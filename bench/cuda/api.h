@@ -1,8 +1,8 @@
 /* The CUDA driver, loaded at run time: one table of functions, filled when a device is opened, so
  * that one program runs with and without a card. Nothing links libcuda or the CUDA runtime.
  *
- * Field names are the driver's own without `cu`. An optional one may be NULL. This header and all
- * that include it are compiled only where cuda.h is found (HAVE_CUDA). */
+ * Field names are the driver's own without `cu`. An optional function may be NULL. This header and
+ * its users are compiled only if cuda.h is found (HAVE_CUDA). */
 #ifndef BENCH_CUDA_API_H
 #define BENCH_CUDA_API_H
 
@@ -74,7 +74,7 @@
     X(memset_d8_async, cuMemsetD8Async, 3020, REQUIRED)                                            \
     X(memset_d32_async, cuMemsetD32Async, 3020, REQUIRED)
 
-/* The first driver whose cuGetProcAddress says why it has not got a function. */
+/* The first driver whose cuGetProcAddress reports why a function is missing. */
 #define CUDA_DRIVER_LEAST 12000
 
 struct cuda_api {
@@ -85,8 +85,8 @@ struct cuda_api {
 };
 
 /* Loads the driver, fills the table and initialises the driver. MISSING with a sentence: there is
- * no driver, it is too old, or it lacks a function that is required. The library stays loaded
- * until the process ends, since the driver has threads of its own: there is nothing to close. */
+ * no driver, it is too old, or it lacks a required function. The library stays loaded until the
+ * process ends, because the driver has its own threads. */
 enum ar_status cuda_api_open(struct cuda_api *api, struct ar_error *error) AR_STATUS_CHECKED;
 
 /* "CUDA_ERROR_OUT_OF_MEMORY"; a name for any number. */

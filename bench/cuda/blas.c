@@ -1,5 +1,5 @@
-/* cuBLAS at run time. Its few functions and numbers that are used here are declared here, since
- * its header need not be there; they are the same from version 11 to 13. */
+/* cuBLAS at run time. Its functions and constants are declared here, because its header may be
+ * missing. They are the same from version 11 to 13. */
 #include "bench/cuda/blas.h"
 
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ static void count_held(struct blas *self, uint64_t before)
         self->held_bytes += before - after;
 }
 
-/* What dlsym gives is an object's address; C has no conversion from it to a function's. */
+/* dlsym returns an object pointer; C has no conversion from it to a function pointer. */
 static bool find(void *library, const char *name, void *pointer)
 {
     void *address = dlsym(library, name);
@@ -70,7 +70,7 @@ static void *load(const char *name)
     return NULL;
 }
 
-/* One version of the library. MISSING: the next may do. */
+/* Opens one version of the library. MISSING: try the next. */
 static enum ar_status open_version(struct blas *self, const char *name, struct ar_error *error)
 {
     self->library = load(name);
@@ -120,7 +120,7 @@ enum ar_status blas_open(const struct cuda_api *api, struct blas **out, struct a
         /* The library stays loaded if it started: it may have threads. */
         if (self->library && !self->handle)
             dlclose(self->library);
-        /* One that is there and fails says more than one that is not. */
+        /* A version that is found and fails explains more than a missing one. */
         if (!first.text[0] || self->library)
             first = why;
         memset(self, 0, sizeof *self);
@@ -141,7 +141,7 @@ void blas_close(struct blas *self)
     free(self);
 }
 
-/* cuBLAS has columns where we have rows: what it takes for b^T * a^T is our a * b. */
+/* cuBLAS is column major: its b^T * a^T is our row-major a * b. */
 enum ar_status blas_matmul(struct blas *self, const struct blas_product *p, CUstream stream,
                            struct ar_error *error)
 {

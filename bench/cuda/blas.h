@@ -1,6 +1,6 @@
-/* Matrix products through cuBLAS, loaded at run time: nothing links it, and a machine without it
- * does without. cuBLAS keeps its own workspace and loads its kernels at their first use, both
- * outside of any pool: `held_bytes` says what the card has less since. */
+/* Matrix products through cuBLAS, loaded at run time: nothing links it, and it is optional. cuBLAS
+ * keeps its own workspace and loads its kernels at their first use, both outside of any policy:
+ * `held_bytes` is the memory that these take. */
 #ifndef BENCH_CUDA_BLAS_H
 #define BENCH_CUDA_BLAS_H
 
@@ -18,8 +18,8 @@ struct blas_product {
     uint64_t m, n, k, pitch_a; /* row major; elements from row to row of a; each < 2^31 */
 };
 
-/* For the current context. MISSING: no cuBLAS is found, or none that works with the driver.
- * REFUSED: it finds no memory on the card. */
+/* For the current context. MISSING: no cuBLAS that works with the driver. REFUSED: no memory on the
+ * card. */
 enum ar_status blas_open(const struct cuda_api *api, struct blas **out,
                          struct ar_error *error) AR_STATUS_CHECKED;
 void blas_close(struct blas *self); /* NULL does nothing */
@@ -30,8 +30,8 @@ enum ar_status blas_matmul(struct blas *self, const struct blas_product *product
 
 /* "cuBLAS 13.0.2 (libcublas.so.13)" */
 const char *blas_name(const struct blas *self);
-/* Memory that the card reported less after opening cuBLAS and after its first product of each
- * type. Others on the card move it too. */
+/* The decrease of the card's free memory by opening cuBLAS and by its first product of each type.
+ * Other processes on the card change it too. */
 uint64_t blas_held_bytes(const struct blas *self);
 
 #endif

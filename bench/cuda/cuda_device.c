@@ -1,10 +1,10 @@
-/* The real card: the hooks that are one step, and the clock. The other files say how each part is
- * done.
+/* The real card: its hooks, its clock, errors, other processes, memory outside of the policy, and
+ * uses by streams. Each section explains its part.
  *
- * 1. The clock is the host's, nanoseconds since open; what the device did is put on it by marks.
- * 2. Each call of a policy is timed by itself, between two readings around the driver's function;
- *    waiting for the device is apart. Bookkeeping is in neither.
- * 3. A driver error other than a lack of memory is the end of the device (errors.c). */
+ * 1. The clock is the host's, nanoseconds since open; marks put the device's work on it.
+ * 2. Each call of a policy is timed between two readings around the driver's function. Waits for
+ *    the device are separate. Neither includes bookkeeping.
+ * 3. A driver error other than a lack of memory ends the device (see errors below). */
 #include "bench/cuda/cuda_device.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 #include "bench/cuda/state.h"
 #include "bench/machine/nvml.h"
 
-/* A launch that took as long waited for the stream's queue to have room. */
+/* A launch that takes this long waited for a full queue of the stream. */
 #define LAUNCH_WAITED_NS 100000u
 
 /* ---- hooks of the device -------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ static void hook_advance(struct ar_device *device, uint64_t nanoseconds)
         ;
 }
 
-/* What the kernels say of a launch, as this device's own answer. */
+/* Translates the kernels' status of a launch to the device's. */
 static enum ar_status launched(struct cuda_device *self, struct cuda_stream *stream,
                                enum ar_status status)
 {
@@ -133,7 +133,7 @@ static uint64_t hook_card_bytes(struct ar_device *device)
     return used_bytes > self->card_others_bytes ? used_bytes - self->card_others_bytes : 0;
 }
 
-/* ---- real work ------------------------------------------------------------------------------ */
+/* ---- kernel ops ------------------------------------------------------------------------------ */
 
 static enum ar_status hook_fill(struct ar_device *device, uint64_t address, uint64_t bytes,
                                 uint64_t block, uint32_t ordinal)
@@ -195,7 +195,7 @@ static struct ar_backing_ticket hook_fence(struct ar_backing *backing, uint32_t 
     return (struct ar_backing_ticket){.stream = stream, .value = sequence};
 }
 
-/* Polls come often: one whose answer is known reads no clock. */
+/* Polls are frequent: one with a known answer reads no clock. */
 static bool hook_done(struct ar_backing *backing, struct ar_backing_ticket ticket)
 {
     struct cuda_device *self = cuda_of_backing(backing);
@@ -228,7 +228,7 @@ static void hook_order(struct ar_backing *backing, uint32_t stream, struct ar_ba
     cuda_count(self, AR_DEVICE_CALL_event, 0, begun_ns, 0, false);
 }
 
-/* Beside the context, what is not this process's is others'. */
+/* All bytes that are not this process's, except the context, are other processes'. */
 static void look_at_others(struct cuda_device *self, uint64_t used_bytes)
 {
     uint64_t context_bytes = self->held_at_open_bytes - self->others_at_open_bytes;
@@ -237,7 +237,7 @@ static void look_at_others(struct cuda_device *self, uint64_t used_bytes)
     cuda_show_memory(self);
 }
 
-/* Without a capacity of its own, what the card has left now, where that is less. */
+/* Without a given capacity, the card's free bytes if these are fewer. */
 static void hook_memory(struct ar_backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     struct cuda_device *self = cuda_of_backing(backing);
@@ -309,12 +309,12 @@ const struct ar_backing_ops cuda_backing_ops = {
     .pool_open = cuda_pool_open,
 };
 
-/* What others hold of the card, so that the rest of what it holds is this process's.
+/* The bytes that other processes hold, so that the rest of the used bytes is this process's.
  *
- * The driver tells only what is held by all. The management library tells the same before there is
- * a context, when none of it is ours, and again once there is one: the difference is the context,
- * and what the driver then counts beyond that belongs to others. Without the library everything
- * is taken for ours. Others that come and go later are not noticed. */
+ * The driver reports only the bytes of all processes together. The management library reports the
+ * same before there is a context, when none are ours, and again after: the difference is the
+ * context, and further bytes that the driver counts belong to other processes. Without the library
+ * all bytes count as ours. Processes that start or end later are not noticed. */
 
 int64_t cuda_others_look(uint64_t ordinal)
 {
@@ -336,9 +336,9 @@ uint64_t cuda_others_bytes(int64_t before_bytes, int64_t now_bytes, uint64_t dri
     return driver_bytes > ours_bytes ? driver_bytes - ours_bytes : 0;
 }
 
-/* Memory that the program holds beside the pool (o events): really taken, so that what is left
- * for the policy is what it would be. The newest piece is given up first; one that is larger
- * than what is to go is made anew in the smaller size. */
+/* Memory that the program holds outside of the policy (o events). It is really allocated, so that
+ * the policy has the same memory left as in the program. The newest allocation is released first;
+ * if it is larger than the reduction, it is made again in the smaller size. */
 
 static uint64_t held_bytes(const struct cuda_device *self)
 {
@@ -408,12 +408,12 @@ void cuda_outside_close(struct cuda_device *self)
         (void)piece_end(self);
 }
 
-/* What the driver answers, as statuses and sentences.
+/* The driver's results as statuses and sentences.
  *
- * 1. Where memory is what it lacks, that is an outcome: REFUSED, without a sentence.
- * 2. Every other error is the device's end: such errors come late, for work of long before, and
- *    most stay until the process ends. Its sentence is kept, and nothing is asked any more: what
- *    a clean-up does wrong after it is a consequence, and must not stand where the cause stood. */
+ * 1. A lack of memory is an outcome: REFUSED, without a sentence.
+ * 2. Every other error ends the device. Such errors come late, for earlier work, and most persist
+ *    until the process ends. The first sentence is kept and no further calls are made, because
+ *    later errors are consequences and must not replace the cause. */
 
 enum ar_status cuda_misuse(struct cuda_device *self, const char *format, ...)
 {
@@ -441,7 +441,7 @@ static enum ar_status driver_failed(struct cuda_device *self, CUresult result, c
                       "the driver failed: %s%s returned %s (%s), which may come from work queued "
                       "before it; run it again under compute-sanitizer, and see dmesg",
                       call, size, cuda_result_name(&self->api, result), meaning);
-    self->base.failed = true; /* from here on the sentence stays */
+    self->base.failed = true; /* keeps the sentence */
     return AR_INVALID;
 }
 
@@ -477,16 +477,15 @@ void cuda_show_memory(struct cuda_device *self)
         self->capacity_given ? self->ledger.others_bytes : self->card_others_bytes;
 }
 
-/* Who uses which memory, for policies that leave the order between streams to the engine.
+/* Uses of memory by streams, for policies that leave the order between streams to the engine.
  *
- * 1. `used` keeps, for the memory behind a range, the point in the stream's work, with a fence.
- *    Work that is known to be done needs nothing.
+ * 1. `used` keeps for a range the point in the stream's work, with a fence. Work that is known to
+ *    be done needs none.
  * 2. `handed_out` with order: the new owner's stream waits for each such point of another stream.
- *    How long it waits shows in the step's time only; the device does not tell it, so the stall
- *    returned is 0.
- * 3. Without order the policy answers for it. Races are not looked for here: what is a race does
- *    not depend on the device, so the simulated one finds it for sure, and a wrong byte shows it
- *    here (--verify). From then on uses need not be kept. */
+ *    The wait shows in the step's time only; the device does not report it, so the
+ *    returned stall is 0.
+ * 3. Without order the policy is responsible. Races do not depend on the device: the simulated one
+ *    finds them, and here --verify finds a wrong byte. From then on no uses are kept. */
 
 void cuda_used(struct ar_device *device, uint64_t address, uint64_t bytes, uint32_t ordinal,
                uint64_t event)

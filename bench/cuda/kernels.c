@@ -1,9 +1,8 @@
 /* Host side of the kernels: the module, launches, fill, verify and touch.
  *
- * The module is an image that nvcc made of kernels.cu for one architecture of each family, with
- * PTX for those to come; the assembler puts it into the program (kernels_image.S). The driver
- * loads kernels lazily, some of them waiting for the device: open launches each once, with
- * nothing to do, so that no run meets that. */
+ * nvcc compiles kernels.cu to an image for one architecture of each family, with PTX for later
+ * ones. The assembler puts it into the program (kernels_image.S). The driver loads kernels lazily
+ * and may wait for the device then, so open launches each kernel once without work. */
 #include "bench/cuda/kernels.h"
 
 #include <limits.h>
@@ -31,8 +30,7 @@ static const char *const kernel_names[KERNEL_COUNT] = {
 #undef X
 };
 
-/* ---- launching
- * ---------------------------------------------------------------------------------- */
+/* ---- launching ------------------------------------------------------------------------------- */
 
 enum ar_status kernels_result(struct kernels *self, CUresult result, const char *call,
                               uint64_t bytes)
@@ -65,8 +63,7 @@ enum ar_status kernels_launch(struct kernels *self, enum kernel kernel, struct k
     return kernels_result(self, result, call, bytes);
 }
 
-/* ---- opening
- * ------------------------------------------------------------------------------------ */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static enum ar_status find_record(struct kernels *self, const char *name, size_t bytes,
                                   CUdeviceptr *out)
@@ -111,7 +108,7 @@ static enum ar_status load(struct kernels *self, CUdevice card)
     return status;
 }
 
-/* Every kernel's arguments are no larger than this; all zero, each finds nothing to do. */
+/* At least the size of every kernel's arguments. With zeros each kernel does nothing. */
 static enum ar_status launch_all(struct kernels *self)
 {
     uint64_t zero[8] = {0};
@@ -185,8 +182,7 @@ const char *kernels_problem(const struct kernels *self)
     return self->problem;
 }
 
-/* ---- fill, verify, touch
- * ------------------------------------------------------------------------ */
+/* ---- fill, verify, touch --------------------------------------------------------------------- */
 
 enum ar_status kernels_fill(struct kernels *self, uint64_t address, uint64_t bytes, uint64_t block,
                             CUstream stream)
@@ -264,20 +260,19 @@ enum ar_status kernels_touch(struct kernels *self, uint64_t address, uint64_t by
 
 /* Kernels of a given length: one thread that waits by a clock of the card.
  *
- *  1. Which clock. %globaltimer runs in nanoseconds whatever the card's frequency, but in steps:
- *     32 ns on some cards, about 1000 ns on others. Where a step is short it is taken, else the
- *     cycle counter, whose rate is then measured (and moves with the frequency).
+ *  1. Which clock. %globaltimer runs in nanoseconds whatever the card's frequency, but in steps: 32
+ *     ns on some cards, about 1000 ns on others. If the step is short the timer is used, else the
+ *     cycle counter, whose rate is measured (and changes with the frequency).
  *  2. Overhead. Kernels that follow each other in a stream have a gap between them, and a start
  *     and an end: batches of two lengths, queued behind a kernel that holds the stream so that
  *     the host is ahead, are measured with events. From the two periods follow the overhead of
- *     one kernel and, for cycles, their rate. The median of several rounds counts.
- *  3. Kernels that wait for nothing follow each other no faster than the card starts them, which
- *     may be slower than the overhead seen behind longer ones: a third batch tells the least
- *     length that can be had.
- *  4. All that was from a full queue. Replays launch while other kernels run, which costs the card
- *     a little more for each: a last batch without the hold tells how much.
- *  5. A kernel of d ns waits for d - overhead. What is shorter than the least length, and what
- *     whole steps of the clock leave over, is owed to the next kernel of the stream. */
+ *     one kernel and, for cycles, their rate. The median of several rounds is used.
+ *  3. Kernels without a wait follow each other as fast as the card starts them, which may be slower
+ *     than the overhead after longer ones: a third batch measures the least possible length.
+ *  4. These batches are queued in advance. Replays launch while other kernels run, which costs a
+ *     little more for each kernel: a last batch without the hold measures this.
+ *  5. A kernel of d ns waits for d - overhead. A length below the least, and the remainder of
+ *     whole clock steps, is added to the next kernel of the stream. */
 
 enum {
     ROUNDS = 5,
@@ -288,12 +283,12 @@ enum {
     LONG_UNITS = 100000,
     USUAL_COUNT = 256,
     HOLD_UNITS = 3000000,
-    WARM_UNITS = 30000000, /* a card that was idle runs slower at first */
+    WARM_UNITS = 30000000, /* an idle card runs slower at first */
     TIMER_CHANGES = 256,
 };
 
 #define TIMER_STEP_MOST_NS 100.0
-#define LEAST_MARGIN       1.1 /* so that the card's own pace is not what counts */
+#define LEAST_MARGIN       1.1 /* keeps the launch rate of the card out of the figures */
 
 static enum ar_status spin(struct kernels *self, uint64_t units, CUstream stream)
 {
@@ -325,7 +320,7 @@ static enum ar_status choose_clock(struct kernels *self)
     return status;
 }
 
-/* Nanoseconds from one kernel of `units` to the next, of `count` behind each other. */
+/* Nanoseconds from one kernel of `units` to the next, in a row of `count`. */
 static enum ar_status period(struct kernels *self, const CUevent event[2], bool hold,
                              unsigned count, uint64_t units, double *out)
 {
@@ -420,8 +415,8 @@ enum ar_status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nano
     return status;
 }
 
-/* Real work on blocks: launches the kernel for what sim/kernel_shape.h says that the work covers,
- * or has cuBLAS do it. Where that is nothing, nothing is done. */
+/* Kernel ops: launches the kernel, or calls cuBLAS, for the shape that sim/kernel_shape.h computes.
+ * An empty shape does nothing. */
 
 static enum kernel_format format_of(enum ar_device_type type)
 {
@@ -432,7 +427,7 @@ static enum kernel_format format_of(enum ar_device_type type)
     return formats[type];
 }
 
-/* The kernel of a set for a format: sets stand in the order of the formats. */
+/* The kernel of a set for a format; a set is in the order of the formats. */
 static enum kernel of_set(enum kernel first, enum kernel_format format)
 {
     return (enum kernel)((int)first + (int)format);
@@ -472,7 +467,7 @@ static enum ar_status reduce(struct kernels *self, const struct ar_kernel_op *op
                           shape.rows * shape.pitch * kernel_shape_element_bytes(op->type));
 }
 
-/* For kernels that take a row with a group of 32 threads. */
+/* For kernels that process a row with 32 threads. */
 static struct kernel_grid grid_of_rows(const struct kernels *self, uint64_t rows)
 {
     struct kernel_grid grid = kernels_grid(self, kernel_shape_times(rows, 32));
@@ -493,7 +488,7 @@ static struct kernels_rows rows_of(const struct ar_kernel_op *op,
     };
 }
 
-/* In the widest words that both ends and the length of a row allow. */
+/* Uses the widest words that both addresses and the row length allow. */
 static enum ar_status gather(struct kernels *self, const struct ar_kernel_op *op, CUstream stream)
 {
     struct kernel_shape_rows shape = kernel_shape_gather(op);
@@ -560,8 +555,7 @@ static enum ar_status set(struct kernels *self, const struct ar_kernel_op *op, C
                           bytes);
 }
 
-/* ---- matrix products
- * ---------------------------------------------------------------------------- */
+/* ---- matrix products ------------------------------------------------------------------------- */
 
 static enum ar_status open_matmul(struct kernels *self)
 {

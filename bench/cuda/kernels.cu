@@ -1,5 +1,5 @@
-/* The kernels of the CUDA device. Host side: kernels.c and kernels_op.c, which say how each is
- * launched; shapes come cut to their operands (sim/kernel_shape.h), nothing here checks that again.
+/* The kernels of the CUDA device. Host side: kernels.c. Shapes are already cut to their operands
+ * (sim/kernel_shape.h); the kernels do not check them again.
  *
  * Common to all: grids of any size (each thread strides over the work), 16-byte accesses between
  * an unaligned head and tail, no memory of their own but the two records below, no header but
@@ -24,8 +24,7 @@ static __device__ inline uint64_t thread_count()
     return (uint64_t)gridDim.x * blockDim.x;
 }
 
-/* ---- a range of bytes as head, 16-byte vectors and tail
- * ---------------------------------------- */
+/* ---- a range of bytes as head, 16-byte vectors and tail -------------------------------------- */
 
 struct range {
     uint64_t head, vectors, tail; /* bytes, vectors, bytes */
@@ -39,8 +38,7 @@ struct range {
     }
 };
 
-/* ---- what the bytes should be: a pattern, or a constant of up to 8 bytes
- * ------------------------ */
+/* ---- what the bytes should be: a pattern, or a constant of up to 8 bytes --------------------- */
 
 struct pattern {
     uint64_t key;
@@ -85,8 +83,7 @@ extern "C" __global__ void set(uint8_t *base, uint64_t bytes, uint64_t value)
     write_range(base, bytes, constant{value});
 }
 
-/* ---- verify
- * ------------------------------------------------------------------------------------ */
+/* ---- verify ---------------------------------------------------------------------------------- */
 
 /* What one thread has seen: wrong bytes, and the first of them as offset << 8 | byte found. The
  * byte is kept as it was read: in a race it may be another one a moment later. */
@@ -172,12 +169,11 @@ extern "C" __global__ void verify(const uint8_t *base, uint64_t bytes, uint64_t 
         tell_wrong(base, block, number, count, first);
 }
 
-/* ---- touch
- * ------------------------------------------------------------------------------------- */
+/* ---- touch ----------------------------------------------------------------------------------- */
 
 /* Reads and writes one word of each 4 KiB page, and the last word, and leaves every byte as it
- * is: an atomic OR with 0, which stays harmless if another thread writes. Less than a word at
- * the ends, and ranges shorter than one, are only read and written back as bytes. */
+ * is: an atomic OR with 0, which is harmless even if another kernel writes. Partial words at the ends, and ranges shorter
+ * than a word, are read and written back as bytes. */
 extern "C" __global__ void touch(uint8_t *base, uint64_t bytes)
 {
     uint64_t skip = (4 - (uint64_t)base % 4) % 4;
@@ -197,8 +193,7 @@ extern "C" __global__ void touch(uint8_t *base, uint64_t bytes)
     }
 }
 
-/* ---- time
- * -------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 /* One thread waits for so many nanoseconds of the card's timer, or cycles of its clock. */
 extern "C" __global__ void spin_timer(uint64_t nanoseconds)
@@ -237,8 +232,7 @@ extern "C" __global__ void time_timer(uint64_t wanted)
     kernels_timer.least_ns = changes ? least : 0;
 }
 
-/* ---- number formats: how an element lies in memory, and what it is added up as
- * ------------------ */
+/* ---- number formats: how an element lies in memory, and what it is added up as --------------- */
 
 struct f32 {
     typedef float raw;
@@ -349,8 +343,7 @@ struct bf16_format {
 typedef half_float<f16_format> f16;
 typedef half_float<bf16_format> bf16;
 
-/* ---- elementwise: out = sum of the inputs; of a single input: max(in, 0)
- * ------------------------ */
+/* ---- elementwise: out = sum of the inputs; of a single input: max(in, 0) --------------------- */
 
 /* Loops over inputs are unrolled to it: an index that varies would put arguments into memory. */
 enum { INPUTS = 4 };
@@ -457,8 +450,7 @@ static __device__ void reduce(typename T::raw *out, const typename T::raw *in,
     }
 }
 
-/* ---- gather and scatter_add: rows named by an index, which is taken modulo the table's rows
- * ----- */
+/* ---- gather and scatter_add: rows named by an index, which is taken modulo the table's rows ---- */
 
 static __device__ inline uint64_t row_named(const struct kernels_rows &rows, uint64_t i)
 {
@@ -527,8 +519,7 @@ extern "C" __global__ void copy(uint8_t *out, const uint8_t *in, uint64_t bytes)
         out[bytes - r.tail + i] = in[bytes - r.tail + i];
 }
 
-/* ---- matmul: for machines without cuBLAS, and for integers
- * -------------------------------------- */
+/* ---- matmul: for machines without cuBLAS, and for integers ----------------------------------- */
 
 /* Tiles of 16 x 16 in shared memory, one element of `out` a thread. */
 template <typename T>
@@ -556,8 +547,7 @@ static __device__ void matmul(typename T::raw *out, const typename T::raw *a,
     }
 }
 
-/* ---- one set of kernels for each format
- * --------------------------------------------------------- */
+/* ---- one set of kernels for each format ------------------------------------------------------ */
 
 #define KERNELS_OF(T)                                                                              \
     extern "C" __global__ void elementwise_##T(T::raw *out, struct kernels_inputs in,              \

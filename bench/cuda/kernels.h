@@ -1,9 +1,9 @@
-/* The kernels of the CUDA device, from C: fill and verify, touch, timed kernels, real work.
+/* The kernels of the CUDA device, from C: fill and verify, touch, timed kernels, kernel ops.
  *
- * One `struct kernels` belongs to one context, which is current wherever a function is called; a
- * caller with several threads locks. All work is queued on the stream given and the host does not
- * wait, except in open, wrong and close. Statuses: REFUSED where a launch failed for lack of
- * memory, INVALID for any other error of the driver, with a sentence in kernels_problem. */
+ * A `struct kernels` belongs to one context, which must be current at every call. Callers with
+ * several threads lock. All work is queued on the given stream; the host waits only in open, wrong
+ * and close. REFUSED: a launch failed because there is no memory. INVALID: any other error of the
+ * driver, with a sentence in kernels_problem. */
 #ifndef BENCH_CUDA_KERNELS_H
 #define BENCH_CUDA_KERNELS_H
 
@@ -20,20 +20,20 @@ struct kernels;
 
 /* Facts of an open one, for the environment of a record. */
 struct kernels_facts {
-    const char *clock;       /* what timed kernels wait by: "timer" (%globaltimer) or "cycles" */
+    const char *clock;       /* of timed kernels: "timer" (%globaltimer) or "cycles" */
     double timer_step_ns;    /* of the card's timer */
     double units_per_ns;     /* of that clock */
     double spin_overhead_ns; /* launch and end of a timed kernel, which its length includes */
-    double spin_least_ns;    /* shorter ones are put together */
-    const char *matmul;      /* who does matrix products: a sentence; "" before the first */
-    uint64_t matmul_bytes;   /* that cuBLAS took of the card: workspace and loaded kernels */
+    double spin_least_ns;    /* shorter kernels are merged */
+    const char *matmul;      /* how matrix products are done: a sentence; "" before the first */
+    uint64_t matmul_bytes;   /* that cuBLAS takes on the card: workspace and loaded kernels */
 };
 
-/* False: this build was made without nvcc and holds no kernels; kernels_open says MISSING. */
+/* False: this build was made without nvcc and has no kernels. kernels_open returns MISSING. */
 bool kernels_built(void);
 
-/* Loads the module, makes the driver load every kernel now rather than in the midst of a run, and
- * measures the overhead of timed kernels: about 0.1 s, on an idle card. */
+/* Loads the module and every kernel, so that the driver loads none during a run, and measures the
+ * overhead of timed kernels. Takes about 0.1 s on an idle card. */
 enum ar_status kernels_open(const struct cuda_api *api, CUdevice card, struct kernels **out,
                             struct ar_error *error) AR_STATUS_CHECKED;
 /* Queued work must be done. NULL does nothing. */
@@ -50,23 +50,23 @@ enum ar_status kernels_verify(struct kernels *self, uint64_t address, uint64_t b
 /* Waits for all work of the context. What all verifications so far found: the count of wrong
  * bytes and the first, of the earliest verification (in the order queued) that found any. */
 enum ar_status kernels_wrong(struct kernels *self, struct ar_device_wrong *out);
-/* Waits as well, and forgets it: for another run on the same card. */
+/* Waits too, and resets the findings for another run on the same card. */
 enum ar_status kernels_forget_wrong(struct kernels *self);
 
-/* Reads one word of each 4 KiB and writes it back: proves that pages are usable, and contents
- * stay. */
+/* Reads one word of each 4 KiB and writes it back. This proves that pages are usable and keeps
+ * their contents. */
 enum ar_status kernels_touch(struct kernels *self, uint64_t address, uint64_t bytes,
                              CUstream stream);
 
-/* Keeps the stream busy for so many nanoseconds, launch included, where it is busy already: n
- * such kernels in a row take the sum of their lengths. What is shorter than the least length, and
- * what the clock's steps leave over, is carried in *owed_ns (0 at first, one for each stream)
- * into the next. */
+/* Keeps the stream busy for so many nanoseconds, launch included, where it is busy already: n such
+ * kernels in a row take the sum of their lengths. A length below the least, and the remainder of
+ * the clock's steps, is carried in *owed_ns (0 at first, one for each stream) to the next
+ * kernel. */
 enum ar_status kernels_spin(struct kernels *self, double *owed_ns, uint64_t nanoseconds,
                             CUstream stream);
 
-/* Work on memory, cut to what its operands hold (sim/device.h). Nothing is done where an operand
- * that it takes is not there or not aligned to its type.
+/* Kernel ops, cut to the size of their operands (sim/device.h). An op with a missing or misaligned
+ * operand does nothing.
  *  matmul       row major; f32, tf32, f16, bf16 by cuBLAS where it is found, products added up in
  *               32-bit floats; else, and for integers, by a plain kernel
  *  elementwise  out = sum of the inputs; of a single one: max(in, 0)
@@ -84,7 +84,7 @@ enum kernels_matmul { KERNELS_CUBLAS, KERNELS_CUBLAS_EARLY, KERNELS_PLAIN };
 /* CUBLAS at first. REFUSED: cuBLAS is there but finds no memory on the card. */
 enum ar_status kernels_choose_matmul(struct kernels *self, enum kernels_matmul choice);
 
-/* Inside of the kernels' host side: kernels.c, kernels_spin.c and kernels_op.c share it. */
+/* The internals of kernels.c. */
 enum kernel {
 #define X(name) KERNEL_##name,
     KERNELS(X)
@@ -109,13 +109,13 @@ struct kernels {
     CUmodule module;
     CUfunction function[KERNEL_COUNT];
     CUdeviceptr wrong, timer; /* the module's records */
-    CUstream stream;          /* for what open and wrong do themselves */
+    CUstream stream;          /* for the work of open and wrong */
     unsigned processors;      /* of the card */
     uint64_t verifications;
     struct spin spin;
-    struct blas *blas; /* NULL: not tried, or not there */
+    struct blas *blas; /* NULL: not tried, or not found */
     bool blas_tried;
-    char matmul[256]; /* who does matrix products */
+    char matmul[256]; /* how matrix products are done */
     char problem[512];
 };
 
@@ -129,11 +129,10 @@ struct kernel_grid kernels_grid(const struct kernels *self, uint64_t items);
 enum ar_status kernels_launch(struct kernels *self, enum kernel kernel, struct kernel_grid grid,
                               CUstream stream, void **arguments, uint64_t bytes);
 
-/* Translates what a driver call said; `bytes` is the size that the call was about. */
+/* Translates the result of a driver call; `bytes` is the size of the call. */
 enum ar_status kernels_result(struct kernels *self, CUresult result, const char *call,
                               uint64_t bytes);
 
-/* kernels_spin.c */
 enum ar_status spin_calibrate(struct kernels *self);
 
 #endif

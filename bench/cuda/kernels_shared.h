@@ -1,5 +1,5 @@
-/* What the kernels and their host side pass each other: names, records that kernels write, and
- * arguments passed by value. The same layout in C and in CUDA C++: fixed widths, no padding. */
+/* Shared by the kernels and their host side: names, records that kernels write, and arguments
+ * passed by value. The same layout in C and in CUDA C++: fixed widths, no padding. */
 #ifndef BENCH_CUDA_KERNELS_SHARED_H
 #define BENCH_CUDA_KERNELS_SHARED_H
 
@@ -25,7 +25,7 @@
     KERNELS_OF_SET(X, scatter_add)                                                                 \
     KERNELS_OF_SET(X, matmul)
 
-/* The module's variable `kernels_wrong`: what all verifications found. Zero at first. */
+/* The module's variable `kernels_wrong`: the findings of all verifications. Zero at first. */
 struct kernels_wrong {
     uint64_t lock;
     uint64_t count;  /* of wrong bytes */

@@ -1,5 +1,5 @@
-/* The kind `cuda` as the table of devices knows it. It is there in every build: one without
- * CUDA's headers says so. */
+/* The kind `cuda` for the table of devices. Every build has it; one without CUDA headers reports
+ * that. */
 #include <stddef.h>
 #include <stdio.h>
 
@@ -16,8 +16,9 @@ static const struct ar_option cuda_options[] = {
      NULL, "a file for those of reserved ranges, as sim's ranges"},
     {"matmul", AR_OPTION_CHOICE, offsetof(struct cuda_options, matmul), "cublas", 0, 0,
      "cublas|early|plain",
-     "who does matrix products: cuBLAS, opened at the first one; early: opened with the device, so "
-     "that its memory is taken before a policy asks; plain: a slow kernel of this program"},
+     "how matrix products are done: cuBLAS, opened at the first one; early: opened with the "
+     "device, "
+     "so that it takes its memory before the policy; plain: a slow kernel of this program"},
     {"shared", AR_OPTION_BOOL, offsetof(struct cuda_options, shared), "no", 0, 0, NULL,
      "other processes come and go: it may have whatever the driver gives, now or later, not what "
      "was "

@@ -1,7 +1,7 @@
-/* Opening and closing a card. Which cards there are, what the options ask of one, and the context:
- * the card's primary one, retained while the device is open, which cuBLAS works in too. Nothing of
- * the card is set or reset. Closing frees everything in any state, also half open; where the
- * driver has failed, giving the context back frees what single calls cannot. */
+/* Opens and closes a card: finds it, checks the options, and retains the card's primary context,
+ * which cuBLAS uses too, while the device is open. No setting of the card is changed. Closing frees
+ * everything in any state, also half open. If the driver has failed, releasing the context frees
+ * what single calls cannot. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ bool cuda_device_available(char *text, size_t text_bytes)
     return true;
 }
 
-/* A step of opening that failed: the sentence is the device's. */
+/* A failed step of opening; the device has the sentence. */
 static enum ar_status open_failed(const struct cuda_device *self, struct ar_error *error)
 {
     if (self->out_of_host_memory)
@@ -63,7 +63,7 @@ static enum ar_status open_failed(const struct cuda_device *self, struct ar_erro
     return ar_error_set(error, AR_MISSING, "device cuda cannot be opened: %s", self->problem);
 }
 
-/* False: the driver does not tell. */
+/* False: the driver cannot report it. */
 static bool card_has(struct cuda_device *self, CUdevice_attribute attribute, bool *has)
 {
     int value = 0;
@@ -72,7 +72,7 @@ static bool card_has(struct cuda_device *self, CUdevice_attribute attribute, boo
     return cuda_worked(self, result, "cuDeviceGetAttribute");
 }
 
-/* Which card, and what it is. */
+/* Finds the card and reads its properties. */
 static enum ar_status card_find(struct cuda_device *self, const struct cuda_options *options,
                                 struct ar_error *error)
 {
@@ -153,7 +153,7 @@ static enum ar_status matmul_open(struct cuda_device *self, const struct cuda_op
                            : ar_error_set(error, status, "%s", kernels_problem(self->kernels));
 }
 
-/* The page, and the ledger: what the card has left, or the capacity that was asked for. */
+/* Sets the page size and the ledger's capacity: the card's free bytes or the given capacity. */
 static enum ar_status memory_open(struct cuda_device *self, const struct cuda_options *options,
                                   struct ar_error *error)
 {
@@ -174,11 +174,12 @@ static enum ar_status memory_open(struct cuda_device *self, const struct cuda_op
     self->held_at_open_bytes = total_bytes - free_bytes;
     self->capacity_given = capacity_bytes != 0;
     self->page_bytes = self->memory.page_bytes = ledger->unit_bytes = page_bytes;
-    /* Where others come and go, as inside a program, the driver alone knows what is left. */
+    /* If other processes start and end, or inside a program, only the driver knows the free
+     * bytes. */
     bool driver_knows = options->embedded || options->shared;
     uint64_t left_bytes = ar_size_round_down(driver_knows ? total_bytes : free_bytes, page_bytes);
     props->capacity_bytes = self->capacity_given ? capacity_bytes : left_bytes;
-    if (self->capacity_given) /* it stands for a smaller card */
+    if (self->capacity_given) /* imitates a smaller card */
         props->total_bytes = capacity_bytes;
     ledger->capacity_bytes = ar_size_round_down(props->capacity_bytes, page_bytes);
     if (ledger->capacity_bytes > left_bytes)
@@ -187,8 +188,7 @@ static enum ar_status memory_open(struct cuda_device *self, const struct cuda_op
     return AR_OK;
 }
 
-/* Whose memory is in the way, for the cause of a failure: where no capacity is given, that of
- * all others on the card. */
+/* The bytes of other processes, for the cause of a failure. They count if no capacity is given. */
 static void others_open(struct cuda_device *self, int64_t before_bytes, int64_t now_bytes)
 {
     self->card_others_bytes = cuda_others_bytes(before_bytes, now_bytes, self->held_at_open_bytes);
@@ -257,7 +257,7 @@ static enum ar_status parts_open(struct cuda_device *self, const struct cuda_opt
         status = memory_open(self, options, error);
     if (status == AR_OK && looks)
         others_open(self, before_bytes, cuda_others_look(options->ordinal));
-    /* Whatever the driver says while a device is set up, there is none. */
+    /* A driver error while the device is set up means that there is no device. */
     return status == AR_REFUSED || (status == AR_INVALID && self->context) ? AR_MISSING : status;
 }
 

@@ -1,12 +1,11 @@
-/* Files of addresses, in the form that the simulated device reads, so that a run on it decides by
+/* Files of addresses in the format that the simulated device reads, so that a simulated run uses
  * the same addresses.
  *
- * 1. A file is made when the first row comes. One that is there is kept, and one with a number
- *    behind its name is made: each pass of a run has addresses of its own, and the first pass is
- *    the one that placements are of.
- * 2. Rows come within the calls of a policy, whose time is measured: they are kept, and written
- *    when the run is over, whatever way it ended, or when there are many of them. Of a process that
- *    is killed only such a block is there, with whole rows. */
+ * 1. The first row creates the file. An existing file is kept, and a file with a number after its
+ *    name is made: each pass of a run has its own addresses, and placements are of the first.
+ * 2. Rows arrive during timed calls of the policy, so they are kept in memory and written at the
+ *    end of the run or when there are many. A killed process leaves only the blocks written before,
+ *    with complete rows. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@ enum ar_status cuda_record_open(struct cuda_record *record, const char *path,
     record->rows = malloc(ROWS_MOST * sizeof *record->rows);
     if (!record->path || !record->rows)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a device");
-    /* Pages that are touched here need not come within a call. */
+    /* Touching the pages here keeps page faults out of timed calls. */
     for (size_t i = 0; i < ROWS_MOST; i++)
         record->rows[i] = (struct cuda_record_row){.bytes = UINT64_MAX};
     return AR_OK;
@@ -39,7 +38,7 @@ static enum ar_status record_failed(struct cuda_device *self, const struct cuda_
                        strerror(errno));
 }
 
-/* The file under the first name that is free; NULL: it cannot be made. */
+/* Creates the file under the first unused name. NULL: it cannot be made. */
 static FILE *open_new(const struct cuda_record *record, char *path, size_t path_bytes)
 {
     FILE *file = NULL;
@@ -67,7 +66,7 @@ static enum ar_status record_begin(struct cuda_device *self, struct cuda_record 
     return AR_OK;
 }
 
-/* Writes the rows that are kept. False: they are not all there, and errno says why. */
+/* Writes the kept rows. False: not all were written; errno has the reason. */
 static bool rows_write(struct cuda_record *record)
 {
     for (size_t i = 0; i < record->count; i++)

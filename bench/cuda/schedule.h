@@ -1,11 +1,9 @@
 /* Recorded gaps between events, on a real clock.
  *
- * 1. A gap is due when the ones before it are over: `due` moves by the gap, and the host spins
- *    until it is there.
- * 2. What the driver takes between two gaps, its calls and all waits for the device, moves `due`
- *    too, so that each gap passes whole behind it, as on the simulated device.
- * 3. The engine's own work does not: it is made up for in the gap that follows. What does not
- *    fit there is made up for in later ones. */
+ * 1. A gap starts when the earlier ones end: `due` moves by the gap, and the host spins until then.
+ * 2. The driver's time between two gaps (calls and waits for the device) moves `due` too, so each
+ *    gap passes in full after it, as on the simulated device.
+ * 3. The engine's own work does not move it: the next gaps are shortened by it. */
 #ifndef BENCH_CUDA_SCHEDULE_H
 #define BENCH_CUDA_SCHEDULE_H
 
@@ -18,7 +16,7 @@ struct cuda_schedule {
     uint64_t taken_ns; /* by the driver, up to the last gap */
 };
 
-/* A gap begins: when it is to end. `taken_ns` is all that the driver took since open. */
+/* Begins a gap and returns its end. `taken_ns` is the driver's total time since open. */
 static inline uint64_t cuda_schedule_gap(struct cuda_schedule *self, uint64_t now_ns,
                                          uint64_t taken_ns, uint64_t gap_ns)
 {

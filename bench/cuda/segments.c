@@ -56,7 +56,7 @@ static uint64_t pages_leave(struct cuda_device *self, uint64_t address, uint64_t
 
 /* ---- allocation ----------------------------------------------------------------------------- */
 
-/* What the driver gave goes into all tables, or back. */
+/* Enters the driver's allocation into the bookkeeping, or frees it. */
 static enum ar_status take(struct cuda_device *self, struct memory_segment *segment,
                            uint64_t address, uint64_t bytes, uint64_t begun_ns, uint64_t ended_ns)
 {
@@ -96,7 +96,7 @@ enum ar_status cuda_segment_alloc(struct ar_backing *backing, uint64_t bytes, ui
     struct memory_segment *segment = malloc(sizeof *segment);
     if (!segment)
         return AR_HOST_MEMORY;
-    *segment = (struct memory_segment){0}; /* calloc takes longer, within what is measured */
+    *segment = (struct memory_segment){0}; /* faster than calloc, inside the timed part */
     CUdeviceptr pointer;
     uint64_t begun_ns = cuda_clock_ns(self);
     CUresult result = self->api.mem_alloc(&pointer, bytes);
@@ -165,15 +165,14 @@ void cuda_segments_close(struct cuda_device *self)
 
 /* The driver's stream-ordered pool: a CUmemPool of this device's own.
  *
- * 1. Its settings are the driver's attributes; where a capacity was given, the pool may reserve
- *    no more than that leaves.
- * 2. What it reserved is asked of it after each call that can change that, and charged as physical
- *    memory. Those questions are not part of the calls' times; policies, which ask after each of
- *    theirs, get what it said last. What it gave and has not got back is counted here.
- * 3. Where its blocks lie is the driver's affair: for placements the pool is one segment, from
- *    address 0. */
+ * 1. Its settings are the driver's attributes; if a capacity is given, the pool may reserve only
+ *    what it leaves.
+ * 2. After each call that can change it, the reserved bytes are queried and charged as physical
+ *    memory, outside of the call's time. Policies get the last answer. The bytes in use are counted
+ *    here.
+ * 3. The driver places the blocks: for placements the pool is one segment from address 0. */
 
-/* The first driver that knows a pool's maximum; to older ones the field must be 0. */
+/* The first driver with a maximum size of a pool; older ones need 0. */
 #define POOL_MAXIMUM_LEAST 12020
 
 static uint64_t pool_reserved_bytes(struct cuda_device *self)
@@ -192,7 +191,7 @@ void cuda_pool_charge(struct cuda_device *self)
     self->pool.changed = false;
     uint64_t reserved_bytes = sim_ledger_units(&self->ledger, self->pool.reserved_bytes);
     uint64_t charged_bytes = self->pool.charged_bytes;
-    /* The driver may give the pool more than the ledger has left; it never goes below nothing. */
+    /* The driver may give the pool more than the ledger has left, so this is cut to 0. */
     uint64_t most_bytes = charged_bytes + sim_ledger_free(&self->ledger);
     if (reserved_bytes > most_bytes)
         reserved_bytes = most_bytes;
@@ -272,7 +271,7 @@ enum ar_status cuda_pool_alloc(struct ar_backing *backing, uint64_t bytes, uint3
     if (status != AR_INVALID)
         cuda_count(self, AR_DEVICE_CALL_pool_alloc, bytes, begun_ns, 0, status == AR_REFUSED);
     if (status != AR_OK) {
-        self->pool.changed = true; /* it may have given back what it could not use */
+        self->pool.changed = true; /* it may have released memory that it could not use */
         free(block);
         return status;
     }
@@ -345,7 +344,7 @@ void cuda_pool_close(struct cuda_device *self)
 {
     while (self->pool.blocks.root) {
         struct range *block = self->pool.blocks.root;
-        /* On the null stream: all work is done by now. */
+        /* On the null stream, because all work is done. */
         (void)self->api.mem_free_async(block->start, NULL);
         ranges_remove(&self->pool.blocks, block);
         free(block);

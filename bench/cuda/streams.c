@@ -7,9 +7,9 @@
 #include "bench/cuda/state.h"
 
 #define EVENTS_AT_OPEN 64u
-/* From so many fences in a queue on, those that are done are looked for at each new one. */
+/* With this many fences in a queue, each new one searches for done ones. */
 #define FENCES_MANY 512u
-/* How many events of the program there are at least before any is forgotten. */
+/* The least number of the program's events before any is dropped. */
 #define PROGRAM_EVENTS_LEAST 1024u
 
 struct program_event {
@@ -79,7 +79,7 @@ bool cuda_streams_open(struct cuda_device *device)
     return cuda_events_open(device, &self->events, CU_EVENT_DISABLE_TIMING, EVENTS_AT_OPEN);
 }
 
-/* The stream is known to be done up to there: its fences so far give their events back. */
+/* Notes that the stream is done up to a point and returns the events of its fences. */
 static void stream_learn(struct cuda_streams *self, struct cuda_stream *stream, uint64_t sequence)
 {
     if (sequence > stream->known)
@@ -126,7 +126,7 @@ static bool widen(void **array, uint32_t *have, uint32_t count, size_t size)
     return true;
 }
 
-/* A place for the stream, whether it is made or not; NULL: the device has failed. */
+/* The entry of the stream, made or not. NULL: the device has failed. */
 static struct cuda_stream *stream_place(struct cuda_device *device, uint32_t ordinal)
 {
     struct cuda_streams *self = &device->streams;
@@ -175,8 +175,8 @@ bool cuda_device_adopt_stream(struct ar_device *device, uint32_t ordinal, void *
     return true;
 }
 
-/* Whether a stream of the program is being captured. Where the driver cannot say so, as of the
- * default stream while another is captured, nothing may be queued on it either. */
+/* Whether a stream of the program is being captured. If the driver cannot tell, as for the default
+ * stream while another is captured, no work may be queued on it either. */
 static bool is_captured(const struct cuda_device *device, const struct cuda_stream *stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -207,7 +207,7 @@ static bool fences_room(struct cuda_stream *stream)
                            &stream->fence_room, sizeof *stream->fences);
 }
 
-/* Whether the event's work is done; an error counts as done, since nothing is left to wait for. */
+/* Whether the event's work is done; an error counts as done, because a wait would be useless. */
 static bool event_done(struct cuda_device *device, CUevent event)
 {
     CUresult result = device->api.event_query(event);
@@ -217,7 +217,7 @@ static bool event_done(struct cuda_device *device, CUevent event)
     return true;
 }
 
-/* The oldest fence that lies at or behind the point, or NULL. */
+/* The oldest fence at or after the point, or NULL. */
 static struct cuda_fence *fence_for(struct cuda_stream *stream, uint64_t sequence)
 {
     size_t low = stream->fence_first, high = stream->fence_first + stream->fence_count;
@@ -231,7 +231,7 @@ static struct cuda_fence *fence_for(struct cuda_stream *stream, uint64_t sequenc
     return low < stream->fence_first + stream->fence_count ? &stream->fences[low] : NULL;
 }
 
-/* Records an event behind all that is queued, which stands for the stream's latest point. */
+/* Records an event after all queued work, for the stream's latest point. */
 static void fence_record(struct cuda_device *device, struct cuda_stream *stream)
 {
     while (stream->fence_count >= FENCES_MANY &&
@@ -258,8 +258,8 @@ uint64_t cuda_stream_fence(struct cuda_device *device, uint32_t ordinal)
     return sequence;
 }
 
-/* The fence at or behind a point. One that could not be recorded while its stream was captured is
- * recorded now. NULL: there is none. */
+/* The fence at or after a point, or NULL. A fence that could not be recorded while its stream was
+ * captured is recorded now. */
 static const struct cuda_fence *fence_find(struct cuda_device *device, struct cuda_stream *stream,
                                            uint64_t sequence)
 {
@@ -278,7 +278,7 @@ bool cuda_stream_done(struct cuda_device *device, uint32_t ordinal, uint64_t seq
     struct cuda_stream *stream = &self->streams[ordinal];
     const struct cuda_fence *fence = fence_find(device, stream, sequence);
     if (!fence)
-        return false; /* none was recorded there: only a synchronisation tells */
+        return false; /* no event: only a synchronisation can tell */
     if (!event_done(device, fence->event))
         return false;
     stream_learn(self, stream, fence->sequence);
@@ -327,11 +327,11 @@ void cuda_stream_order(struct cuda_device *device, uint32_t earlier, uint64_t se
     if (!cuda_worked(device, result, "cuStreamWaitEvent"))
         return;
     stream->after[earlier] = fence->sequence;
-    stream->sequence++; /* the wait is work: what comes after it needs a fence of its own */
+    stream->sequence++; /* the wait is work: a later point needs its own fence */
 }
 
-/* The program's streams one by one: where one of them is captured the context cannot be waited for,
- * and that one runs nothing. */
+/* Synchronises the program's streams one by one: while one is captured the context cannot be waited
+ * for, and the captured one runs nothing. */
 static uint64_t adopted_sync(struct cuda_device *device, uint32_t first, uint32_t end)
 {
     struct cuda_streams *self = &device->streams;
@@ -376,7 +376,7 @@ uint64_t cuda_stream_sync(struct cuda_device *device, uint32_t ordinal)
 
 /* ---- the program's events ------------------------------------------------------------------- */
 
-/* Forgets the events that are known to be past: they order nothing any more. */
+/* Drops events that are known to be done: they order nothing. */
 static void program_events_bound(struct cuda_streams *self)
 {
     if (self->program_events.count < self->program_events_bound)
@@ -423,7 +423,7 @@ void cuda_stream_event_wait(struct cuda_device *device, uint32_t ordinal, uint64
         cuda_stream_order(device, event->stream, event->sequence, ordinal);
 }
 
-/* ---- marks ---- */
+/* ---- marks ----------------------------------------------------------------------------------- */
 
 #define MARKS_AT_OPEN    32u
 #define TRIES            16
@@ -515,7 +515,7 @@ static void mark_stream(struct cuda_device *device, struct cuda_stream *stream, 
     (void)cuda_worked(device, device->api.event_record(event, stream->handle), "cuEventRecord");
 }
 
-/* The event is done: when it was. It is given back, or becomes the reference. */
+/* Notes the time of a done event, which is returned or becomes the reference. */
 static void event_settle(struct cuda_device *device, CUevent event)
 {
     struct cuda_marks *self = &device->marks;

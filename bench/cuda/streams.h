@@ -1,20 +1,19 @@
 /* Streams, and points in their work.
  *
- * 1. Streams are made when they are first named, non-blocking. Each counts the work queued on it
- *    in a sequence; a point in its work is a pair of stream and sequence.
+ * 1. A stream is created, non-blocking, at its first use. It counts its queued work in a sequence;
+ *    a point is a pair of stream and sequence.
  * 2. A fence is an event recorded at such a point, kept in the stream's queue, oldest first. A
- *    second fence with no work between is the same one. The events come from a store, so that
- *    none is made while work is timed.
- * 3. `known` is the sequence up to which the host has found the stream done, by a wait or by a
- *    poll that said yes: whoever asks about what comes before it is answered without the driver.
- *    Fences that are known to be done give their events back.
- * 4. `after` holds, for each other stream, the sequence that all later work of this one waits
- *    for, so that no wait is queued twice.
- * 5. Streams of a program (embedded) are given, not made. What is queued on them is not known here,
- *    so each fence is a point of its own, and a synchronisation is asked for whenever it is wanted.
- *    While such a stream is captured into a graph no event is recorded on it or waited for by it: a
- *    fence gets its event at the first poll after, and the host waits where the stream would
- *    have. */
+ *    second fence without work in between is the same one. Events come from a store, so none is
+ *    created while work is timed.
+ * 3. `known` is the sequence up to which the host has found the stream done, by a wait or a
+ *    successful poll. Queries about earlier points need no driver call. Fences that are known to be
+ *    done return their events.
+ * 4. `after` has, for each other stream, the sequence that all later work of this stream waits for,
+ *    so no wait is queued twice.
+ * 5. Streams of a program (embedded) are adopted, not created. Their queued work is unknown here,
+ *    so each fence is a new point and every synchronisation calls the driver. While such a stream
+ *    is captured into a graph it neither records events nor waits for them: a fence gets its event
+ *    at the first poll afterwards, and the host waits instead of the stream. */
 #ifndef BENCH_CUDA_STREAMS_H
 #define BENCH_CUDA_STREAMS_H
 
@@ -36,10 +35,10 @@ struct cuda_fence {
 };
 
 struct cuda_stream {
-    CUstream handle; /* NULL: not named yet, or the program's default stream */
+    CUstream handle; /* NULL: not created yet, or the program's default stream */
     bool adopted;    /* the program's */
     uint64_t sequence, known;
-    double owed_ns;  /* of timed kernels, to the next one */
+    double owed_ns;  /* time of timed kernels, carried to the next one */
     uint64_t marked; /* up to which a mark has an event */
     struct cuda_fence *fences;
     size_t fence_first, fence_count, fence_room;
@@ -52,7 +51,7 @@ struct cuda_event_store {
     unsigned flags;
     CUevent *events;
     uint32_t count, room;
-    uint32_t made; /* in all, so that all that were handed out can come back */
+    uint32_t made; /* in total, so that all events can come back */
 };
 
 struct cuda_streams {
@@ -75,37 +74,36 @@ void cuda_events_give(struct cuda_event_store *store, CUevent event);
 bool cuda_streams_open(struct cuda_device *device);
 void cuda_streams_close(struct cuda_device *device);
 
-/* The stream of that ordinal, made if it is new; NULL: the device has failed. */
+/* The stream of that ordinal, created if new. NULL: the device has failed. */
 struct cuda_stream *cuda_stream(struct cuda_device *device, uint32_t ordinal);
 
-/* A point behind all that is queued on the stream, with its fence; 0: nothing was ever queued. */
+/* A point after all queued work of the stream, with its fence; 0: no work was ever queued. */
 uint64_t cuda_stream_fence(struct cuda_device *device, uint32_t ordinal);
-/* Whether the work up to there is done; asks the driver only where that is not known. */
+/* Whether the work up to the point is done; calls the driver only if that is unknown. */
 bool cuda_stream_done(struct cuda_device *device, uint32_t ordinal, uint64_t sequence);
 /* The host waits for it. */
 void cuda_stream_await(struct cuda_device *device, uint32_t ordinal, uint64_t sequence);
 /* All later work of `later` waits for that point of `earlier`, which has a fence. */
 void cuda_stream_order(struct cuda_device *device, uint32_t earlier, uint64_t sequence,
                        uint32_t later);
-/* The host waits for a stream, or for all that the device was given. Returns how long, 0 where all
- * of it was known to be done: then the driver is not asked. */
+/* The host waits for a stream or for all work of the device. Returns the time; 0, without a driver
+ * call, if all was known to be done. */
 uint64_t cuda_stream_sync(struct cuda_device *device, uint32_t ordinal);
 
 /* The program's own events. */
 void cuda_stream_event_record(struct cuda_device *device, uint64_t event, uint32_t ordinal);
 void cuda_stream_event_wait(struct cuda_device *device, uint32_t ordinal, uint64_t event);
 
-/* Moments whose time is asked for later, so that the host need not wait now.
+/* Marks: moments whose time is read later, so that the host need not wait now.
  *
- * 1. A mark keeps the host's time, and an event on every stream that was given work since the
- *    last mark and is not known to be done. What was queued before the last mark ended before its
- *    events, so that a mark's time is the latest of its own and the earlier marks' events.
- * 2. The device's clock is tied to the host's by an event that was recorded at open between two
- *    readings of the host's clock; the closest of several pairs is taken, and its middle.
- * 3. The driver tells the time between two events in single precision, which is 0.25 us after 4 s
- *    and worse later: an event that far from the last reference becomes the next one.
- * 4. Marks whose work is done are settled on the way when there are many, so that the events in
- *    use stay few. */
+ * 1. A mark keeps the host's time, and an event on every stream with new work since the last mark
+ *    that is not known to be done. Earlier work ended before the events of earlier marks, so a
+ *    mark's time is the latest of its own and the earlier marks' events.
+ * 2. An event recorded at open between two readings of the host's clock ties the device's clock to
+ *    the host's. Of several pairs the closest is used, and its middle.
+ * 3. The driver reports the time between two events in single precision, which is 0.25 us after 4 s
+ *    and coarser later. An event that far from the last reference becomes the next reference.
+ * 4. If there are many marks, done ones are settled early, so that few events are in use. */
 struct cuda_mark_event {
     uint64_t mark;
     CUevent event;
@@ -116,7 +114,7 @@ struct cuda_marks {
     CUevent reference;
     uint64_t reference_ns;
     uint64_t uncertain_ns; /* half the distance of the pair of rule 2 */
-    uint64_t *times_ns;    /* by mark: the host's, once settled the later of both */
+    uint64_t *times_ns;    /* by mark: the host's time; once settled, the later of both */
     uint64_t count, room, settled;
     uint64_t device_ns; /* the latest event of all that are settled */
     struct cuda_mark_event *waiting;

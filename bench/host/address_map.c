@@ -76,19 +76,19 @@ const struct ar_policy_block *address_map_find(const struct address_map *map, ui
     return map->entries[place].address == address ? &map->entries[place] : NULL;
 }
 
-/* Rule 3. An entry may move back to the free place unless its home lies after that place. */
-static void close_free_block(struct address_map *map, size_t free_block)
+/* Rule 3. An entry may move back to `empty` unless its home lies after it. */
+static void close_gap(struct address_map *map, size_t empty)
 {
-    for (size_t i = next(map, free_block); map->entries[i].address != ADDRESS_MAP_NONE;
+    for (size_t i = next(map, empty); map->entries[i].address != ADDRESS_MAP_NONE;
          i = next(map, i)) {
         size_t from_home = (i - home(map, map->entries[i].address)) & (map->room - 1);
-        size_t from_free_block = (i - free_block) & (map->room - 1);
-        if (from_home < from_free_block)
+        size_t from_empty = (i - empty) & (map->room - 1);
+        if (from_home < from_empty)
             continue;
-        map->entries[free_block] = map->entries[i];
-        free_block = i;
+        map->entries[empty] = map->entries[i];
+        empty = i;
     }
-    map->entries[free_block].address = ADDRESS_MAP_NONE;
+    map->entries[empty].address = ADDRESS_MAP_NONE;
 }
 
 bool address_map_remove(struct address_map *map, uint64_t address, struct ar_policy_block *out)
@@ -99,7 +99,7 @@ bool address_map_remove(struct address_map *map, uint64_t address, struct ar_pol
     if (map->entries[place].address != address)
         return false;
     *out = map->entries[place];
-    close_free_block(map, place);
+    close_gap(map, place);
     map->count--;
     return true;
 }

@@ -218,7 +218,7 @@ void harness_close(struct harness_result *result)
     *result = (struct harness_result){0};
 }
 
-/* ---- launches ---- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 #define PLACE_BYTES (2 * AR_MIB) /* operands keep their place within it */
 
@@ -286,7 +286,7 @@ static enum ar_status record_kernel_op(struct ar_device *device, const struct ar
     if (status != AR_OK)
         return status;
     struct ar_kernel_op *kernel_ops = ar_array_grow(self->kernel_ops, self->kernel_op_count,
-                                                    &self->work_room, sizeof *kernel_ops);
+                                                    &self->kernel_op_room, sizeof *kernel_ops);
     self->lost |= !kernel_ops;
     if (!kernel_ops)
         return status;
@@ -396,7 +396,7 @@ enum ar_status launches_fix(struct launches *launches, struct ar_device *device,
                                 "are its already",
                                 (unsigned long long)bytes,
                                 (unsigned long long)launches->fixed_bytes);
-        extent->held = true;
+        extent->allocated = true;
         extent->moved = ar_size_round_up(extent->segment, PLACE_BYTES) + place - extent->begin;
         launches->fixed_bytes += bytes;
     }
@@ -456,7 +456,7 @@ enum ar_status launches_run(const struct launches *launches, struct ar_device *d
 void launches_close(struct launches *launches, struct ar_device *device)
 {
     for (size_t i = 0; i < launches->extent_count; i++)
-        if (launches->extents[i].held)
+        if (launches->extents[i].allocated)
             (void)ar_backing_segment_free(device->backing, launches->extents[i].segment);
     free(launches->items);
     free(launches->kernel_ops);

@@ -1,13 +1,12 @@
-/* What the rig itself adds to the time of a step: the same launches on the same device, once by the
- * engine under a policy and once by a hand-written loop over fixed pointers (launches.h).
+/* Measures the time that the rig adds to a step: the same launches on the same device, once by the
+ * engine under a policy and once by a loop over fixed pointers (struct launches).
  *
- * 1. One run of the engine is recorded, its memory is fixed, and both are run once more.
- * 2. Then blocks of four runs, engine, loop, loop, engine, so that a drift of the card's clock
- *    falls on both alike. Each run of the engine has a policy of its own, as a program has.
- * 3. The time of a run is the median of its steps from the middle on; a block's is the mean of
- *    its two runs. What is reported is the median over all blocks of engine / loop - 1, and an
- *    interval for that median from the order of the values alone (the binomial, or sign, interval),
- *    which assumes nothing about their distribution. */
+ * 1. One run of the engine is recorded and its memory fixed. Then engine and loop run once more.
+ * 2. Then follow blocks of four runs: engine, loop, loop, engine. A drift of the card's clock
+ *    affects both equally. Each run of the engine starts with a new policy.
+ * 3. The time of a run is the median of its steps from the middle on; a block's time is the mean of
+ *    its two runs. The result is the median over all blocks of engine / loop - 1, with the
+ *    binomial (sign) interval of the median, which assumes nothing about the distribution. */
 #ifndef BENCH_HOST_HARNESS_H
 #define BENCH_HOST_HARNESS_H
 
@@ -39,30 +38,29 @@ struct harness_result {
     uint64_t fixed_bytes;
 };
 
-/* INVALID: bad input, or a workload without steps; NEGATIVE: a request was not served; and what the
- * device answers. Nothing is left on the device. */
+/* INVALID: bad input, or a workload without steps. NEGATIVE: a request failed. Otherwise the status
+ * of the device. Leaves nothing on the device. */
 enum ar_status harness_measure(const struct harness_config *config, struct harness_result *result,
                                struct ar_error *error) AR_STATUS_CHECKED;
 void harness_close(struct harness_result *result);
 
-/* The median of `count` values, and the interval of the order statistics that holds the true one
- * with at least 95 %, or as much as so few values can say. Sorts the values. */
+/* The median of `count` values, and the interval of order statistics that contains the true median
+ * with at least 95 % confidence, or less if there are few values. Sorts the values. */
 double harness_median(double *values, size_t count);
 void harness_interval(double *values, size_t count, double *least, double *most,
                       double *confidence);
 
-/* What a program launches on a device, written down once and then launched again by a loop over
- * fixed pointers: the hand-written program that the rig's own cost is measured against.
+/* The launches of a program on a device, recorded once and launched again by a loop over fixed
+ * pointers. The cost of the rig is measured relative to this loop.
  *
- * 1. Recording. The device's table of calls is replaced by a copy whose calls for work, kernels,
- *    events, waits and marks write down what they are given and go on to the device.
- * 2. Fixing. The memory that the work was given belongs to a policy and goes with it. The ranges
- *    that the operands cover are joined where they touch, each gets a plain driver allocation, at
- *    the same place within 2 MiB, and the operands are moved there: work that shared bytes shares
- *    them again.
- * 3. Running. A loop over the list. No policy, no engine, no events of a trace. */
+ * 1. Recording. A copy replaces the device's table of calls. Its calls for kernel ops, kernels,
+ *    events, waits and marks record their arguments and then call the device.
+ * 2. Fixing. The recorded memory belongs to a policy and ends with it. Operand ranges that touch
+ *    are joined. Each joined range gets a plain driver allocation at the same offset within 2 MiB,
+ *    and the operands move there, so kernel ops that shared bytes still share them.
+ * 3. Running. A loop over the list, without policy, engine or trace. */
 enum launch_kind {
-    LAUNCH_WORK,   /* value: index in works */
+    LAUNCH_WORK,   /* value: index in kernel_ops */
     LAUNCH_KERNEL, /* value: nanoseconds */
     LAUNCH_RECORD, /* value: event */
     LAUNCH_WAIT,   /* value: event */
@@ -78,47 +76,47 @@ struct launch {
 
 struct launch_extent {
     uint64_t begin, end; /* as recorded */
-    uint64_t segment;    /* the driver allocation; 0 bytes of it where held is false */
+    uint64_t segment;    /* the driver allocation, if allocated */
     uint64_t moved;      /* added to an address, modulo 2^64 */
-    bool held;
+    bool allocated;
 };
 
 struct launches {
     struct launch *items;
     size_t count, room;
     struct ar_kernel_op *kernel_ops;
-    size_t kernel_op_count, work_room;
+    size_t kernel_op_count, kernel_op_room;
     size_t marks, kernels;
     struct launch_extent *extents;
     size_t extent_count;
     uint64_t fixed_bytes; /* of all segments */
-    bool lost;            /* host memory ran out: the list is not whole */
+    bool lost;            /* host memory ran out: the list is incomplete */
 };
 
-/* One recording; it stays where it is until it is ended. */
+/* One recording. It must not move until it ends. */
 struct launch_recorder {
-    struct ar_device_ops ops; /* first: found again from the device's table */
+    struct ar_device_ops ops; /* first member: the device's table leads back to the recorder */
     const struct ar_device_ops *device_ops;
     struct launches *launches;
 };
 
-/* From here on what the device is asked for is added to `launches` (all zero at first). */
+/* Starts to add the launches of the device to `launches`, which must be zero at first. */
 void launches_record(struct launch_recorder *recorder, struct launches *launches,
                      struct ar_device *device);
-/* The device has its own table again. HOST_MEMORY where the list is not whole. */
+/* Restores the device's table. HOST_MEMORY if the list is incomplete. */
 enum ar_status launches_end(struct launch_recorder *recorder, struct ar_device *device,
                             struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Rule 2. NO_MEMORY where the device has no room; what it got until then goes at the close. */
+/* Rule 2. NO_MEMORY if the device is full; launches_close frees the segments allocated so far. */
 enum ar_status launches_fix(struct launches *launches, struct ar_device *device,
                             struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Rule 3. Writes the time of each mark, in their order, nanoseconds since the device was opened;
- * there is room for `launches->marks`. Waits for all that was launched. */
+/* Rule 3. Writes the time of each mark in order, in nanoseconds since the device was opened, to an
+ * array of `launches->marks`. Waits for all launches. */
 enum ar_status launches_run(const struct launches *launches, struct ar_device *device,
                             uint64_t *mark_ns, struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Frees all, the segments on the device too. */
+/* Frees everything, including the segments on the device. */
 void launches_close(struct launches *launches, struct ar_device *device);
 
 #endif

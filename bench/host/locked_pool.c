@@ -43,7 +43,7 @@ void locked_pool_close(struct locked_pool *pool)
     free(pool);
 }
 
-/* Whether the lock was taken is told by trying first, which costs no more than taking it. */
+/* Trying first shows whether the lock is taken, and costs no more than taking it. */
 static void enter(struct locked_pool *pool)
 {
     bool waited = pthread_mutex_trylock(&pool->lock) != 0;
@@ -62,7 +62,7 @@ static enum ar_status serve(struct locked_pool *pool, const struct ar_policy_req
                             uint64_t *address)
 {
     struct ar_policy_block block;
-    /* Room first: a block that the map cannot keep would be lost. */
+    /* A block that the map cannot store would be lost, so reserve first. */
     enum ar_status status = address_map_reserve(&pool->map);
     if (status == AR_OK)
         status = ar_policy_alloc(pool->policy, request, &block);
@@ -159,7 +159,7 @@ const char *locked_pool_problem(struct locked_pool *pool, char *text, size_t tex
     return text;
 }
 
-/* ---- locked_backing ---- */
+/* ---- locked_backing -------------------------------------------------------------------------- */
 
 static enum ar_status lock_before(struct relay *relay, enum relay_hook hook)
 {

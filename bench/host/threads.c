@@ -15,7 +15,7 @@ struct turn {
     uint32_t place;
 };
 
-/* Where threads wait until all are there, or one could not be started. */
+/* Threads wait here until all have arrived, or until one could not be started. */
 enum gate_state { GATE_CLOSED, GATE_OPEN, GATE_GIVEN_UP };
 
 struct gate {
@@ -41,14 +41,14 @@ uint64_t threads_think(uint64_t rounds, uint64_t value)
 {
     for (uint64_t i = 0; i < rounds; i++) {
         value = value * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        __asm__ volatile("" : "+r"(value)); /* the chain is not to be folded */
+        __asm__ volatile("" : "+r"(value)); /* keeps the compiler from folding the chain */
     }
     return value;
 }
 
 /* ---- one thread ------------------------------------------------------------------------------ */
 
-/* Rule 1. Places hold blocks of this sequence only, so the addresses array tells which. */
+/* Rule 1. */
 static enum ar_status make_turns(struct worker *worker, unsigned number)
 {
     const struct threads_config *config = worker->config;

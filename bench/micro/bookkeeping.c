@@ -1,9 +1,9 @@
-/* The policy's own bookkeeping, over a device whose calls cost nothing.
+/* The cost of the policy's own bookkeeping, over a device whose calls cost nothing.
  *
- * 1. `pair`: alloc and free of one size, again and again: the shortest way through a policy.
- * 2. `replay`: the allocs and frees of a recorded program from an array in memory, the same policy
- *    looped over it, so warm.
- * 3. `(loop only)` is the same loop with no allocator: it reads each operation and writes the
+ * 1. `pair`: repeated alloc and free of one size, the shortest path through a policy.
+ * 2. `replay`: the allocs and frees of a recorded program from an array in memory, repeated on the
+ *    same warm policy.
+ * 3. `(loop only)` is the same loop without an allocator: it reads each operation and writes the
  *    table of blocks. It is measured in the same run and not subtracted. */
 #include "bench/micro/grid.h"
 
@@ -22,7 +22,7 @@ struct own_cell {
     uint64_t bytes;                     /* of pairs */
 };
 
-/* The compiler must not leave the stores of the reference loop out. */
+/* Keeps the compiler from removing the stores of the reference loop. */
 static void keep(void *memory)
 {
     __asm__ volatile("" : : "g"(memory) : "memory");
@@ -67,7 +67,7 @@ static void run_replay(struct micro_state *state, const struct own_cell *cell,
         micro_fail(state, "no host memory for the table of blocks");
         return;
     }
-    /* The first pass grows what the policy keeps. */
+    /* The first pass grows the policy's memory. */
     if (policy && !replay_pass(policy, cell->ops, blocks)) {
         micro_fail(state, "a request could not be served");
     } else {

@@ -17,7 +17,7 @@ static struct card_sums sums_of(const struct ar_device *device)
                               .calls = steps_driver_calls(device)};
 }
 
-/* The least of many: an interrupt only adds. */
+/* The least of many, because an interrupt only adds. */
 static uint64_t clock_cost(struct ar_device *device)
 {
     uint64_t least_ns = UINT64_MAX;
@@ -30,13 +30,13 @@ static uint64_t clock_cost(struct ar_device *device)
     return least_ns;
 }
 
-void card_begin(struct card *card, struct ar_device *device, bool busy)
+void timed_card_begin(struct timed_card *card, struct ar_device *device, bool busy)
 {
     device->ops->sync(device, TRACE_NO_STREAM);
-    *card = (struct card){.device = device, .busy = busy, .clock_ns = clock_cost(device)};
+    *card = (struct timed_card){.device = device, .busy = busy, .clock_ns = clock_cost(device)};
 }
 
-void card_start(struct card *card)
+void timed_card_start(struct timed_card *card)
 {
     struct ar_device *device = card->device;
     if (card->busy && (!card->queued || ar_backing_done(device->backing, card->kernel))) {
@@ -48,7 +48,7 @@ void card_start(struct card *card)
     card->begun_ns = device->ops->now(device);
 }
 
-uint64_t card_stop(struct card *card)
+uint64_t timed_card_stop(struct timed_card *card)
 {
     uint64_t passed_ns = card->device->ops->now(card->device) - card->begun_ns;
     struct card_sums after = sums_of(card->device);
@@ -61,8 +61,8 @@ uint64_t card_stop(struct card *card)
     return passed_ns > card->clock_ns ? passed_ns - card->clock_ns : 0;
 }
 
-void card_report(struct card *card, struct samples *samples, struct micro_state *state,
-                 uint64_t operations)
+void timed_card_report(struct timed_card *card, struct samples *samples, struct micro_state *state,
+                       uint64_t operations)
 {
     struct ar_device *device = card->device;
     double count = (double)samples->count;
@@ -73,8 +73,8 @@ void card_report(struct card *card, struct samples *samples, struct micro_state 
     micro_counter(state, "driver_calls", (double)card->all.calls / count);
 }
 
-void card_fail(struct card *card, struct micro_state *state, enum ar_status status,
-               const char *sentence)
+void timed_card_fail(struct timed_card *card, struct micro_state *state, enum ar_status status,
+                     const char *sentence)
 {
     char text[320];
     if (!sentence || !*sentence)
@@ -87,15 +87,15 @@ void card_fail(struct card *card, struct micro_state *state, enum ar_status stat
 
 /* The driver's own calls, through the device's backing, with no policy.
  *
- * 1. Plain and virtual memory: a round makes, uses and takes back one piece of memory by all calls
- *    in their order; each benchmark times one kind of them. Nothing is left after a round, also
- *    where a call fails in the middle.
- * 2. The stream-ordered pool, which keeps all that it has (no release threshold). `one`: alloc and
+ * 1. Plain and virtual memory: a round allocates, uses and releases one piece of memory with all
+ *    calls in order. Each benchmark times one kind of call. A round leaves nothing, even if a call
+ *    fails.
+ * 2. The stream-ordered pool, which keeps all its memory (no release threshold). `one`: alloc and
  *    free on one stream, idle, and with a kernel running on that stream. `two`: a block is freed on
  *    a stream that a kernel keeps busy, then alloc and free of the same size on another stream
- *    are timed; `reused` is the share of rounds in which that gave the very same place.
- * 3. The time is what the device took around the driver's function alone. A round needs its records
- *    too, which ask the driver questions of their own; they are not in it. */
+ *    are timed; `reused` is the share of rounds that got the same address.
+ * 3. The time is that of the driver's function alone, without the device's bookkeeping, which also
+ *    calls the driver. */
 
 enum pool_use { POOL_ONE, POOL_TWO };
 
@@ -163,7 +163,7 @@ static enum ar_status call_once(struct ar_backing *backing, enum ar_device_call 
     return status;
 }
 
-/* After a failure: what is there goes back. */
+/* Releases everything after a failure. */
 static void put_back(struct ar_backing *backing, uint64_t bytes, struct piece *piece)
 {
     if (piece->mapped)
@@ -191,7 +191,8 @@ enum {
 };
 
 /* Rule 1. */
-static enum ar_status round_of_calls(struct card *card, const struct call_cell *cell, uint64_t *ns)
+static enum ar_status round_of_calls(struct timed_card *card, const struct call_cell *cell,
+                                     uint64_t *ns)
 {
     struct ar_backing *backing = cell->device->backing;
     const enum ar_device_call *calls = is_plain(cell->call) ? plain_calls : virtual_calls;
@@ -200,10 +201,10 @@ static enum ar_status round_of_calls(struct card *card, const struct call_cell *
     for (size_t i = 0; i < count; i++) {
         bool timed = calls[i] == cell->call;
         if (timed)
-            card_start(card);
+            timed_card_start(card);
         enum ar_status status = call_once(backing, calls[i], cell->bytes, &piece);
         if (timed) {
-            (void)card_stop(card);
+            (void)timed_card_stop(card);
             *ns = card->last.driver_ns + card->last.stall_ns;
         }
         if (status != AR_OK) {
@@ -224,8 +225,8 @@ static enum ar_status pool_pair(struct ar_backing *backing, uint64_t bytes, uint
 }
 
 /* Rule 2. */
-static enum ar_status round_of_pool(struct card *card, const struct call_cell *cell, uint64_t *ns,
-                                    uint64_t *reused)
+static enum ar_status round_of_pool(struct timed_card *card, const struct call_cell *cell,
+                                    uint64_t *ns, uint64_t *reused)
 {
     struct ar_backing *backing = cell->device->backing;
     uint64_t first = 0, second = 0;
@@ -233,14 +234,14 @@ static enum ar_status round_of_pool(struct card *card, const struct call_cell *c
                       : cell->busy          ? CARD_BUSY_STREAM
                                             : CARD_STREAM;
     if (cell->use == POOL_TWO) {
-        card_start(card); /* so that the kernel stands before the free */
+        timed_card_start(card); /* queues the kernel before the free */
         enum ar_status status = pool_pair(backing, cell->bytes, CARD_BUSY_STREAM, &first);
         if (status != AR_OK)
             return status;
     }
-    card_start(card);
+    timed_card_start(card);
     enum ar_status status = pool_pair(backing, cell->bytes, stream, &second);
-    (void)card_stop(card);
+    (void)timed_card_stop(card);
     *ns = card->last.driver_ns;
     *reused += cell->use == POOL_TWO && first == second;
     return status;
@@ -261,11 +262,11 @@ static enum ar_status pool_ready(struct ar_device *device)
 static void run_call(struct micro_state *state, void *argument)
 {
     const struct call_cell *cell = argument;
-    struct card card;
+    struct timed_card card;
     struct samples samples;
     enum ar_status status = AR_OK;
     while (micro_next(state)) {
-        card_begin(&card, cell->device, cell->busy);
+        timed_card_begin(&card, cell->device, cell->busy);
         samples_begin(&samples, CARD_BUDGET_NS, CARD_LEAST);
         while (status == AR_OK && samples_more(&samples)) {
             uint64_t ns = 0;
@@ -273,17 +274,17 @@ static void run_call(struct micro_state *state, void *argument)
             samples_add(&samples, ns, 0);
         }
         if (status != AR_OK) {
-            card_fail(&card, state, status, "");
+            timed_card_fail(&card, state, status, "");
             return;
         }
-        card_report(&card, &samples, state, 1);
+        timed_card_report(&card, &samples, state, 1);
     }
 }
 
 static void run_pool(struct micro_state *state, void *argument)
 {
     const struct call_cell *cell = argument;
-    struct card card;
+    struct timed_card card;
     struct samples samples;
     uint64_t address;
     enum ar_status status = pool_ready(cell->device);
@@ -291,7 +292,7 @@ static void run_pool(struct micro_state *state, void *argument)
         status = pool_pair(cell->device->backing, cell->bytes, CARD_STREAM, &address);
     while (micro_next(state)) {
         uint64_t reused = 0;
-        card_begin(&card, cell->device, cell->busy);
+        timed_card_begin(&card, cell->device, cell->busy);
         samples_begin(&samples, CARD_BUDGET_NS, CARD_LEAST);
         while (status == AR_OK && samples_more(&samples)) {
             uint64_t ns = 0;
@@ -299,11 +300,11 @@ static void run_pool(struct micro_state *state, void *argument)
             samples_add(&samples, ns, 0);
         }
         if (status != AR_OK) {
-            card_fail(&card, state, status, "");
+            timed_card_fail(&card, state, status, "");
             return;
         }
         double count = (double)samples.count;
-        card_report(&card, &samples, state, 2);
+        timed_card_report(&card, &samples, state, 2);
         if (cell->use == POOL_TWO)
             micro_counter(state, "reused", (double)reused / count);
         cell->device->backing->ops->pool_trim(cell->device->backing, 0);
@@ -384,11 +385,12 @@ void card_calls_register(struct sections *sections)
 }
 
 /* Alloc and free of each policy on a card, with the card idle and with a kernel running on another
- * stream. A sample is one pair; the policy is warm: the pair was made once before. Time is that of
- * the host for the whole pair, with the records that the device keeps of driver calls; what the
- * driver itself took of it stands beside it as driver_ns and wait_ns. */
+ * stream. A sample is one pair; the policy is warm: the pair was made once before. The time is that
+ * of the host for the whole pair, including the device's bookkeeping of driver calls. driver_ns and
+ * wait_ns are the driver's part of it. */
 
-/* What policies may hold: enough for all pairs, little enough for those that take all at once. */
+/* The limit of policies: enough for all pairs, and small for policies that take their whole limit
+ * at once. */
 #define LIMIT "4GiB"
 
 struct policy_cell {
@@ -406,15 +408,15 @@ static enum ar_status pair(struct ar_policy *policy, uint64_t bytes)
     return status == AR_OK ? ar_policy_free(policy, &block, CARD_STREAM) : status;
 }
 
-static enum ar_status sample(struct card *card, struct samples *samples, struct ar_policy *policy,
-                             uint64_t bytes)
+static enum ar_status sample(struct timed_card *card, struct samples *samples,
+                             struct ar_policy *policy, uint64_t bytes)
 {
     enum ar_status status = AR_OK;
     samples_begin(samples, CARD_BUDGET_NS, CARD_LEAST);
     while (status == AR_OK && samples_more(samples)) {
-        card_start(card);
+        timed_card_start(card);
         status = pair(policy, bytes);
-        samples_add(samples, card_stop(card), 0);
+        samples_add(samples, timed_card_stop(card), 0);
     }
     return status;
 }
@@ -422,16 +424,16 @@ static enum ar_status sample(struct card *card, struct samples *samples, struct 
 static void measure(struct micro_state *state, const struct policy_cell *cell,
                     struct ar_policy *policy)
 {
-    struct card card;
+    struct timed_card card;
     struct samples samples;
     enum ar_status status = pair(policy, cell->bytes);
-    card_begin(&card, cell->device, cell->busy);
+    timed_card_begin(&card, cell->device, cell->busy);
     if (status == AR_OK)
         status = sample(&card, &samples, policy, cell->bytes);
     if (status == AR_OK)
-        card_report(&card, &samples, state, 2);
+        timed_card_report(&card, &samples, state, 2);
     else
-        card_fail(&card, state, status, ar_policy_problem(policy));
+        timed_card_fail(&card, state, status, ar_policy_problem(policy));
 }
 
 static void run(struct micro_state *state, void *argument)

@@ -136,7 +136,7 @@ void grid_print(const struct grid *grid)
     }
 }
 
-/* ---- samples ---- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 void samples_begin(struct samples *samples, uint64_t budget_ns, size_t least)
 {
@@ -178,7 +178,7 @@ void samples_report(struct samples *samples, struct micro_state *state, uint64_t
     micro_counter(state, "samples", (double)samples->count);
 }
 
-/* ---- sections ---- */
+/* ---- sections -------------------------------------------------------------------------------- */
 
 struct grid *sections_grid(struct sections *sections, const char *title, const char *corner,
                            const char *counter)

@@ -1,6 +1,6 @@
-/* What a section of the micro-benchmarks found, as a table: rows and columns, one benchmark in a
- * cell. Shown is the least of the repetitions, where noise can only add, or their median, where it
- * may as well take away, as from contention. */
+/* The results of a section of the micro-benchmarks as a table with one benchmark in each cell. A
+ * cell shows the least of the repetitions if noise can only add, else their median (for example
+ * under contention). */
 #ifndef BENCH_MICRO_GRID_H
 #define BENCH_MICRO_GRID_H
 
@@ -32,26 +32,26 @@ struct grid {
 struct grid *grid_make(const char *title, const char *corner, const char *counter);
 
 /* Adds a row or a column and returns its index; GRID_ROWS or
- * GRID_COLUMNS: there is no room, and no cell may be named there. */
+ * GRID_COLUMNS: the grid is full, and no cell may be named there. */
 size_t grid_row(struct grid *grid, const char *name);
 size_t grid_column(struct grid *grid, const char *name);
 
-/* Says which benchmark belongs in the cell. Returns its name as kept, which stays the grid's. */
+/* Sets the benchmark of the cell. Returns the grid's copy of its name. */
 const char *grid_name(struct grid *grid, size_t row, size_t column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Enters a report into the cell of its name. False: it belongs to none of these. */
+/* Enters a report into the cell of its name. False: no cell has that name. */
 bool grid_take(struct grid *grid, const struct micro_report *report);
 
-/* To standard output; nothing where no benchmark of the grid ran. */
+/* Prints the grid to standard output, or nothing if none of its benchmarks ran. */
 void grid_print(const struct grid *grid);
 
-/* A number of a report, 0 where it has none of that name. */
+/* A value of a report, 0 if it has none with that name. */
 double micro_report_value(const struct micro_report *report, const char *name);
 
 /* Times of single calls, for benchmarks that measure themselves: as many samples as fit into a
- * budget of wall time, and of those the median and the tail. The median of one repetition is what
- * Google Benchmark gets as its time, since an interrupt moves a mean. */
+ * budget of wall time, with median and tail. Google Benchmark gets the median of one repetition as
+ * its time, because an interrupt would move a mean. */
 enum { SAMPLES_MOST = 4096 };
 
 struct samples {
@@ -60,19 +60,19 @@ struct samples {
     uint64_t ns[SAMPLES_MOST];
 };
 
-/* At least `least` samples are taken, also where they take longer than the budget. */
+/* Takes at least `least` samples, even if they exceed the budget. */
 void samples_begin(struct samples *samples, uint64_t budget_ns, size_t least);
-/* Whether another one is to be taken. */
+/* Whether to take another sample. */
 bool samples_more(const struct samples *samples);
 /* Adds one, less the cost of the clock. */
 void samples_add(struct samples *samples, uint64_t ns, uint64_t clock_ns);
 
-/* Ends the round: its time is the median; ns_per_op that over `operations`; and p50_ns, p99_ns,
- * p999_ns, samples. Sorts the samples, which are at least one. */
+/* Ends the round. Reports the median as its time, ns_per_op (the median over `operations`), p50_ns,
+ * p99_ns, p999_ns and samples. Sorts the samples; there must be at least one. */
 void samples_report(struct samples *samples, struct micro_state *state, uint64_t operations);
 
 /* The sections of the micro-benchmarks: each registers its benchmarks and enters them in grids.
- * What a benchmark needs to know stays in the section until sections_close. */
+ * The argument of a benchmark stays in the section until sections_close. */
 enum { SECTION_GRIDS = 32, SECTION_CELLS = 2048 };
 
 struct sections {
@@ -80,20 +80,20 @@ struct sections {
     size_t grid_count;
     void *cells[SECTION_CELLS]; /* on the heap, freed with the sections */
     size_t cell_count;
-    bool all;                   /* every policy and number of threads, also where that takes long */
-    struct ar_device *device;   /* of the card's sections; NULL: there is none */
+    bool all;                   /* every policy and number of threads, also slow ones */
+    struct ar_device *device;   /* of the card's sections, or NULL */
     unsigned char *cold_buffer; /* host_pool.c's */
-    bool full;                  /* no room or no host memory: what is there is not complete */
+    bool full;                  /* out of room or host memory: the sections are incomplete */
 };
 
-/* A new grid, and memory for what one benchmark is to know (a copy of `bytes` at `cell`). NULL,
- * and `full` is set, where there is no room. */
+/* A new grid, and a copy of the `bytes` at `cell` as the argument of a benchmark. NULL and `full`
+ * set if there is no room. */
 struct grid *sections_grid(struct sections *sections, const char *title, const char *corner,
                            const char *counter);
 void *sections_cell(struct sections *sections, const void *cell, size_t bytes);
 void sections_close(struct sections *sections);
 
-/* Policies that can be measured here: all but the offline ones, which need a plan. NULL past the
+/* The policies that can be measured: all except offline ones, which need a plan. NULL after the
  * last. */
 const struct ar_policy_ops *sections_policy(size_t index);
 
@@ -103,7 +103,7 @@ void bookkeeping_register(struct sections *sections, const struct micro_ops *tra
 void host_pool_register(struct sections *sections);
 /* thread_rows.c: several threads, also on the device. */
 void thread_rows_register(struct sections *sections);
-/* card_policies.c, card_calls.c: on a device that takes time: policies; driver calls alone. */
+/* card.c, on a device that takes time: policies, and driver calls alone. */
 void card_policies_register(struct sections *sections);
 void card_calls_register(struct sections *sections);
 

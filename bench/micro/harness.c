@@ -1,6 +1,5 @@
-/* What the rig adds to the time of a step on a card, under each of some policies:
- * bench/host/harness.h measures, this prints. Exit status 1 where a policy's interval reaches the
- * limit.
+/* Prints the time that the rig adds to a step on a card under several policies, as measured by
+ * bench/host/harness.h. Exit status 1 if the interval of a policy reaches the limit.
  *
  * Usage: harness [-p POLICY]... [-w WORKLOAD] [-d DEVICE] [--blocks N] [--limit PERCENT] [--csv
  * FILE] */

@@ -1,13 +1,13 @@
 /* Alloc and free as a program calls them: through a lock and a map from addresses to blocks, which
- * a real allocator has and a replay needs not.
+ * a real allocator has and a replay does not need.
  *
- * 1. The pool is that of a program in the middle of its run: a thousand blocks live, a thousand
+ * 1. The pool resembles a program in the middle of its run: a thousand live blocks with a thousand
  *    free blocks between them.
- * 2. `warm`: the pair again and again; a sample is a batch, since one pair takes as long as the
+ * 2. `warm`: repeated pairs. A sample is a batch, because one pair takes as long as reading the
  *    clock.
- * 3. `cold`: before each alloc and each free a buffer twice as large as the processor's outer
- *    caches is written, outside of what is timed. So every line of the policy's metadata has to
- *    come from memory, as in a program that computes between its calls. A sample is one pair. */
+ * 3. `cold`: before each alloc and each free, outside of the timed part, a buffer twice as large as
+ *    the processor's outer caches is written. So every cache line of the policy's metadata comes
+ *    from memory, as in a program that computes between its calls. A sample is one pair. */
 #include "bench/micro/grid.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "sim/replay/latency.h"
 
 enum { BATCH = 64, BLOCKS = 2000, LINE_BYTES = 64 };
-/* Without `all`: cold caches at one size only, since writing the buffer takes long. */
+/* Without `all`, cold caches are measured at one size only: writing the buffer is slow. */
 enum { SOME_COLUMNS = 4 };
 #define WARM_NS (10 * UINT64_C(1000000))
 #define COLD_NS (40 * UINT64_C(1000000))
@@ -30,7 +30,7 @@ struct pool_cell {
     const struct ar_policy_ops *policy;
     uint64_t bytes;
     bool cold;
-    unsigned char *buffer; /* of the sections; to drive everything else out of the caches */
+    unsigned char *buffer; /* of the sections; writing it evicts everything else from the caches */
     size_t buffer_bytes;
 };
 
@@ -59,7 +59,7 @@ static enum ar_status pair(struct locked_pool *pool, uint64_t bytes)
     return status == AR_OK ? locked_pool_free(pool, address, 0) : status;
 }
 
-/* Rule 1. What stays live is freed with the pool. */
+/* Rule 1. Closing the pool frees the live blocks. */
 static enum ar_status furnish(struct locked_pool *pool)
 {
     uint64_t addresses[BLOCKS];

@@ -1,13 +1,18 @@
-/* What `make instructions` counts with callgrind: the engine replaying a mapped binary trace, and
- * pairs of alloc and free among many free blocks. Only the functions named `measured_*` are
- * counted; run by run.sh, which divides and compares.
+/* `make instructions` counts these with callgrind: the engine that replays a mapped binary trace,
+ * and pairs of alloc and free among many free blocks. Only functions named `measured_*` are
+ * counted. run.sh calls this program, divides and compares.
  *
- *   instructions prepare IN OUT operations|all   makes the trace: allocs and frees only, or all
- *   instructions replay SPEC TRACE none|exact    first an uncounted pass, then a counted one
- *   instructions pairs SPEC COUNT                1000 pairs of 1 KiB among COUNT free blocks
- *   instructions streams SPEC STREAMS            1000 pairs of 12 MiB, the streams in turns, each
- *                                                with 8 MiB free and no other memory left
- *   instructions policies                        the names there are, and whether each is bounded
+ *   instructions prepare IN OUT operations|all
+ *     writes a trace: allocs and frees only, or everything
+ *   instructions replay SPEC TRACE none|exact
+ *     one pass to grow the memory, then one counted pass
+ *   instructions pairs SPEC FREE_BLOCKS
+ *     1000 pairs of 1 KiB among that many separated free blocks
+ *   instructions streams SPEC STREAMS
+ *     1000 pairs of 12 MiB in turns on that many streams, each with 8 MiB free, while no other
+ *     memory is left
+ *   instructions policies
+ *     the names of the policies, and whether each is bounded
  *
  * Each prints `operations N` for the counted part. */
 #include <stdio.h>
@@ -45,7 +50,7 @@ static enum ar_status copy_event(struct preparing *job, struct trace_event event
         if (first)
             job->live[event.slot] = 0;
         if (!job->all) {
-            if (!first) /* the completion of what was freed before */
+            if (!first) /* the completion of a block that was free requested before */
                 return AR_OK;
             event.kind = TRACE_FREE_COMPLETED;
             event.flags = TRACE_WHOLE;
@@ -60,7 +65,7 @@ static enum ar_status copy_event(struct preparing *job, struct trace_event event
     return trace_memory_append(job->memory, &event, attributes, text, job->error);
 }
 
-/* Frees what the trace leaves live, so that it can be replayed again on the same policy. */
+/* Frees the blocks that the trace leaves live, so that it can be replayed again on the same policy. */
 static enum ar_status free_the_rest(struct preparing *job)
 {
     enum ar_status status = AR_OK;
@@ -166,8 +171,7 @@ static enum ar_status replay(const char *spec, const char *path, enum replay_mea
     return status;
 }
 
-/* ---- pairs among free blocks
- * ----------------------------------------------------------------------- */
+/* ---- pairs among free blocks ----------------------------------------------------------------------- */
 
 __attribute__((noinline)) static enum ar_status measured_pairs(struct ar_policy *policy)
 {
@@ -183,7 +187,7 @@ __attribute__((noinline)) static enum ar_status measured_pairs(struct ar_policy 
     return AR_OK;
 }
 
-/* 2 * free_blocks blocks of 256 B to 4 KiB side by side, then every second one freed. */
+/* Allocates 2 * free_blocks blocks of 256 B to 4 KiB in a row, then frees every second one. */
 static enum ar_status make_free_blocks(struct ar_policy *policy, struct ar_policy_block *blocks,
                                        uint64_t free_blocks)
 {
@@ -237,7 +241,7 @@ __attribute__((noinline)) static enum ar_status measured_streams(struct ar_polic
     return AR_OK;
 }
 
-/* One block holds what the limit leaves; the streams have the rest, 8 MiB each, all free. */
+/* One block takes the limit except 8 MiB for each stream, which are free. */
 static enum ar_status fill_streams(struct ar_policy *policy, struct ar_policy_block *blocks,
                                    uint32_t streams)
 {

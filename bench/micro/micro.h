@@ -31,16 +31,15 @@ typedef void micro_reporter(void *argument, const struct micro_report *report);
 
 /* Adds a benchmark. `argument` stays the caller's and outlives micro_run; `name` is copied. */
 void micro_register(const char *name, micro_function *function, void *argument);
-/* As above, of one that measures itself: one round a repetition, and what counts is the time that
- * it says with micro_time. */
+/* As above, for a benchmark that measures itself: each repetition is one round, whose time is the
+ * one passed to micro_time. */
 void micro_register_timed(const char *name, micro_function *function, void *argument);
 
-/* True while another round is to be run; the time between calls is what is measured, in
- * processor time. */
+/* True while another round must run. The processor time between calls is measured. */
 bool micro_next(struct micro_state *state);
-/* Operations in each round: what the time is divided by. To be called after the last round. */
+/* Sets the operations of each round, by which the time is divided. Call it after the last round. */
 void micro_operations(struct micro_state *state, uint64_t operations);
-/* The time of the round, of a benchmark that measures itself. To be called in every round. */
+/* Sets the time of the round, for a benchmark that measures itself. Call it in every round. */
 void micro_time(struct micro_state *state, double nanoseconds);
 /* Adds a number to the result. */
 void micro_counter(struct micro_state *state, const char *name, double value);
@@ -51,8 +50,8 @@ void micro_fail(struct micro_state *state, const char *sentence);
 void micro_context(const char *key, const char *value);
 
 /* Runs all that is registered under the command line of Google Benchmark (--benchmark_filter,
- * --benchmark_out=FILE ...). Nothing but `reporter` sees the results, besides the file. Returns an
- * exit status: 2 where an argument is not known. */
+ * --benchmark_out=FILE ...). The results go to `reporter` and the file only. Returns an exit
+ * status: 2 for an unknown argument. */
 int micro_run(int argc, char **argv, micro_reporter *reporter, void *argument);
 
 #ifdef __cplusplus

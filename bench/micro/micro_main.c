@@ -1,11 +1,11 @@
-/* `make micro`: what a call of each policy costs, in sections (sections.h): the policy's own
+/* `make micro`: the cost of a call of each policy, in sections (grid.h): the policy's own
  * bookkeeping, through a lock and a map of addresses, from several threads, and on a card.
- * bench/micro/README.md says how to read it. The tables show the least or the median of the
- * repetitions; all are in the JSON file, in Google Benchmark's own form.
+ * bench/micro/README.md explains the results. The tables show the least or the median of the
+ * repetitions. The JSON file has all of them in Google Benchmark's own form.
  *
  * Usage: micro [TRACE...] [--device=SPEC] [--all] [--benchmark_...]
- *   --device  what the card's sections run on: cuda, where there is one; on a simulated device
- *             their times are modelled
+ *   --device  the device of the card's sections; default cuda if there is a card. On a simulated
+ *             device their times are modelled
  *   --all     every policy with threads, 16 threads on any machine, cold caches at each size */
 #include <stdint.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ enum { MOST_TRACES = GRID_COLUMNS - 4 };
 struct arguments {
     struct micro_ops traces[MOST_TRACES];
     size_t trace_count;
-    const char *device; /* NULL: not said */
+    const char *device; /* NULL: default */
     bool all;
 };
 
@@ -50,7 +50,7 @@ static bool read_trace(struct arguments *arguments, const char *path)
     return true;
 }
 
-/* Takes what is ours out of the arguments. Returns false after a message. */
+/* Removes our own options from the arguments. Returns false after a message. */
 static bool read_arguments(struct arguments *arguments, int *argc, char **argv)
 {
     static const char device[] = "--device=";
@@ -69,8 +69,8 @@ static bool read_arguments(struct arguments *arguments, int *argc, char **argv)
     return true;
 }
 
-/* The device of the card's sections. Where none was named and there is no card, they are left out
- * with one line. */
+/* The device of the card's sections. If none is named and there is no card, prints one line and
+ * leaves them out. */
 static enum ar_status open_device(struct sections *sections, const char *name)
 {
     struct ar_error error;

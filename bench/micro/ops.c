@@ -37,7 +37,7 @@ static enum ar_status read_event(struct reading *reading, const struct trace_eve
         return append(reading, op);
     case TRACE_FREE_REQUESTED:
     case TRACE_FREE_COMPLETED:
-        /* A completion after a free request finds the slot free already. */
+        /* A free completed event after free requested finds the slot free already. */
         if (!reading->live[event->slot])
             return AR_OK;
         reading->live[event->slot] = false;

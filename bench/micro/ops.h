@@ -1,6 +1,6 @@
-/* The allocs and frees of a trace as an array in memory, for loops in which nothing else is to be
- * measured. Blocks that the trace leaves live are freed at its end, so that the same array can be
- * run again and again on one policy. */
+/* The allocs and frees of a trace as an array in memory, for loops that measure nothing else.
+ * Blocks that the trace leaves live are freed at its end, so the array can run repeatedly on one
+ * policy. */
 #ifndef BENCH_MICRO_OPS_H
 #define BENCH_MICRO_OPS_H
 
@@ -22,7 +22,7 @@ struct micro_ops {
     char name[32];  /* for tables; the caller's */
 };
 
-/* Reads a trace of any format. Frees stand where the program frees; zero-byte requests are left
+/* Reads a trace of any format. A free is at its free requested event. Zero-byte requests are left
  * out. The caller closes `out`. */
 enum ar_status micro_ops_read(const char *path, struct micro_ops *out,
                               struct ar_error *error) AR_STATUS_CHECKED;

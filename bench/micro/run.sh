@@ -115,10 +115,10 @@ replays() {
     done
 }
 
-holes() {
+free_blocks() {
     local policy spec few many
     echo | tee -a "$table"
-    row policy "64 holes" "65536" ratio B/block "bars"
+    row policy "64 free" "65536" ratio B/block "bars"
     while read -r policy spec; do
         counted pairs "$spec" 64; few=$(per_operation)
         counted pairs "$spec" 65536; many=$(per_operation)
@@ -135,8 +135,8 @@ holes() {
     done <"$work/policies"
 }
 
-# Of vmm, which looks for memory under the holes of all streams. (What others do there is not judged:
-# some go over all streams by the rules of what they imitate.)
+# For vmm, which takes memory from free blocks of all streams. (Other policies are not judged:
+# some visit all streams because the imitated allocator does.)
 streams() {
     local policy spec few many ratio
     while read -r policy spec; do
@@ -177,7 +177,7 @@ instructions() {
         "$(${CC:-gcc} --version | head -n 1)" | tee "$table"
     replays
     write_counts
-    [ "$what" = counts ] || { holes; streams; }
+    [ "$what" = counts ] || { free_blocks; streams; }
     printf '%s\n' "PyTorch's own allocator takes about 1,650 an operation, with locks and a map of" \
         'pointers that a replay does not need.' | tee -a "$table"
     if [ $missed -gt 0 ]; then echo "$missed bars missed" | tee -a "$table"; else echo "all bars met" | tee -a "$table"; fi

@@ -1,12 +1,12 @@
 /* Threads on a policy: 1, 2, 4, 8 and 16, on one pool with a lock (`shared`) or each with a policy
  * of its own (`own`); calling without a pause (`busy`) or with about a microsecond of other work
  * between two calls (`spaced`). First over simulated devices that cost nothing, then, without a
- * pause, on the card, where policies of one's own share the card behind a lock.
+ * pause, on the card, where the policies of `own` share the card behind a lock.
  *
  * 1. A repetition runs the threads three times: once to warm the pools up, once for throughput,
  *    once with a clock around each call for latency.
- * 2. More threads than twice the processors tell of the scheduler and are left out, as are most
- *    policies, unless all were asked for. */
+ * 2. More threads than twice the processors would measure the scheduler. They and most policies
+ *    are left out, unless `--all` is given. */
 #include "bench/micro/grid.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "allocators/base/size.h"
-#include "bench/micro/many_streams.h"
+#include "bench/micro/thread_pools.h"
 
 enum { TURNS = 10000, LIVE = 64, SPACED_ROUNDS = 1000, COUNTS = 5 };
 
@@ -29,27 +29,27 @@ struct thread_cell {
     struct ar_device *device; /* NULL: simulated ones of the pools' own */
 };
 
-/* A way to run threads: what is shown of it, and its names. */
+/* A way to run threads, with its names. */
 struct thread_mode {
     bool own, spaced;
     const char *titles[3]; /* of its grids: throughput, median, tail */
 };
 
 /* Rule 1. */
-static enum ar_status measure(struct micro_state *state, struct crowd *crowd,
+static enum ar_status measure(struct micro_state *state, struct thread_pools *pools,
                               const struct thread_cell *cell, struct threads_result *result,
                               struct ar_error *error)
 {
     struct threads_config config = {.threads = cell->threads,
-                                    .pools = crowd->of_thread,
+                                    .pools = pools->of_thread,
                                     .turns = TURNS,
                                     .live = LIVE,
                                     .least_bytes = 512,
                                     .most_bytes = 4 * AR_MIB,
                                     .think = cell->spaced ? SPACED_ROUNDS : 0,
                                     .seed = 1,
-                                    .enter = crowd_enter,
-                                    .argument = crowd};
+                                    .enter = thread_pools_enter,
+                                    .argument = pools};
     enum ar_status status = threads_run(&config, result, error);
     if (status == AR_OK)
         status = threads_run(&config, result, error);
@@ -69,7 +69,7 @@ static enum ar_status measure(struct micro_state *state, struct crowd *crowd,
     micro_counter(state, "p50_ns", (double)ar_hist_quantile(&result->alloc_ns, 0.5));
     micro_counter(state, "p99_ns", (double)ar_hist_quantile(&result->alloc_ns, 0.99));
     micro_counter(state, "p999_ns", (double)ar_hist_quantile(&result->alloc_ns, 0.999));
-    micro_counter(state, "waits", crowd_waits(crowd));
+    micro_counter(state, "waits", thread_pools_waits(pools));
     micro_counter(state, "failed", failed);
     micro_counter(state, "clock_ns", (double)result->clock_ns);
     return AR_OK;
@@ -82,12 +82,13 @@ static void run(struct micro_state *state, void *argument)
     struct threads_result *result = malloc(sizeof *result);
     enum ar_status status = AR_OK;
     while (result && status == AR_OK && micro_next(state)) {
-        struct crowd crowd;
-        status = crowd_open(&crowd, cell->policy, cell->threads, cell->own, cell->device, &error);
+        struct thread_pools pools;
+        status =
+            thread_pools_open(&pools, cell->policy, cell->threads, cell->own, cell->device, &error);
         if (status != AR_OK)
             break;
-        status = measure(state, &crowd, cell, result, &error);
-        crowd_close(&crowd);
+        status = measure(state, &pools, cell, result, &error);
+        thread_pools_close(&pools);
     }
     if (status != AR_OK && cell->device && cell->device->ops->problem(cell->device)[0])
         ar_error_set(&error, status, "%s", cell->device->ops->problem(cell->device));
@@ -115,7 +116,7 @@ static unsigned most_threads(const struct sections *sections)
     return sections->all ? thread_counts[COUNTS - 1] : most;
 }
 
-/* Columns of a grid; one grid for each figure that is shown, all of the same benchmarks. */
+/* Columns of a grid. There is one grid for each figure, all of the same benchmarks. */
 static void add_row(struct sections *sections, struct grid *const grids[3],
                     const struct ar_policy_ops *policy, const struct thread_mode *mode,
                     struct ar_device *device)

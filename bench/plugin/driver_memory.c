@@ -54,7 +54,7 @@ enum ar_status driver_memory_open(struct driver_memory *self, unsigned ordinal,
     enum ar_status status = cuda_device_open(&options, &self->device, error);
     if (status != AR_OK)
         return status;
-    self->inside = true; /* the context is current since, and the thread's own is known */
+    self->inside = true; /* opening made the context current and noted the thread's own */
     self->before = cuda_of(self->device)->context_before;
     self->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     exchange_mode(self);

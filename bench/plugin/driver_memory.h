@@ -1,8 +1,7 @@
-/* The memory of a card for a policy inside another program. The program's threads come with any
- * context current, or none, and perhaps in the midst of capturing a graph. So at the first call
- * that reaches the driver the card's primary context is made current and the thread's capture mode
- * is relaxed, as PyTorch's own allocator does; driver_memory_leave puts both back. A request that
- * the policy serves by itself asks the driver for nothing. */
+/* The memory of a card for a policy inside another program. A thread of the program may have any
+ * context current, or none, and may be capturing a graph. So the first driver call makes the card's
+ * primary context current and relaxes the thread's capture mode, as PyTorch's own allocator does;
+ * driver_memory_leave restores both. A request that needs no driver call changes neither. */
 #ifndef BENCH_PLUGIN_DRIVER_MEMORY_H
 #define BENCH_PLUGIN_DRIVER_MEMORY_H
 
@@ -26,23 +25,22 @@ enum ar_status driver_memory_open(struct driver_memory *self, unsigned ordinal,
 void driver_memory_close(struct driver_memory *self);
 
 void driver_memory_enter(struct driver_memory *self);
-/* At the end of what the program asked for. */
+/* Called at the end of each call of the program. */
 void driver_memory_leave(struct driver_memory *self);
 
-/* Bytes of the card that are free, as the driver says; 0 where it does not. */
+/* Free bytes of the card as the driver reports them; 0 if it fails. */
 uint64_t driver_memory_free_bytes(struct driver_memory *self);
 
-/* The peak of physical bytes starts again from what is held now. */
+/* Sets the peak of physical bytes to the current value. */
 void driver_memory_reset_peak(struct driver_memory *self);
 
-/* Whether a stream may still use memory that was freed: without it there is no order to be
- * kept. */
+/* Whether a stream may still use freed memory. If not, no order has to be kept. */
 bool driver_memory_has_uses(const struct driver_memory *self);
 
-/* Whether work on the stream goes into a graph now. */
+/* Whether the stream is being captured into a graph. */
 bool driver_memory_is_captured(struct driver_memory *self, CUstream stream);
 
-/* The most bytes that the policy may have of the card from now on; what it has it keeps. */
+/* Limits the policy to so many bytes of the card. It keeps what it has. */
 void driver_memory_limit(struct driver_memory *self, uint64_t bytes);
 
 #endif

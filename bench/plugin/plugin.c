@@ -1,10 +1,11 @@
-/* The functions that the frameworks call: each finds its card and passes on. */
+/* The functions that the frameworks call. Each finds its card and calls it. */
 #include "bench/plugin/plugin.h"
 
+#include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/plugin/complain.h"
 #include "bench/plugin/process.h"
 
 #define BYTES_LIMIT ((size_t)1 << 60)
@@ -14,7 +15,62 @@ static uint64_t number_of(const void *address)
     return (uint64_t)(uintptr_t)address;
 }
 
-/* NULL with a sentence in `error`, "" where nothing was asked for. */
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/* A C function can report a failure only by NULL, and neither framework checks for it: the next
+ * kernel would fault and destroy the context. So these functions look up the framework's own
+ * function for raising an error in the process; the library does not link it.
+ *
+ * PyTorch: c10::detail::torchCheckFail, which TORCH_CHECK calls. It throws through the frames of
+ * this library (compiled with unwind tables, nothing to clean up) into PyTorch. CuPy:
+ * PyErr_SetString. Cython checks for an error when a function returned NULL. */
+typedef void torch_check_fail(const char *function, const char *file, uint32_t line,
+                              const char *message);
+typedef int python_has_lock(void);
+typedef void python_set_error(void *kind, const char *message);
+
+#define TORCH_CHECK_FAIL "_ZN3c106detail14torchCheckFailEPKcS2_jS2_"
+
+static void say(const char *sentence)
+{
+    fprintf(stderr, "%s%s\n", strncmp(sentence, "allocrig", 8) == 0 ? "" : "allocrig: ", sentence);
+}
+
+/* Raises PyTorch's C++ error, which Python sees as a RuntimeError, and does not return. If PyTorch
+ * is not in the process or does not offer the function, writes to standard error. No lock may be
+ * held. */
+static void raise_in_torch(const char *sentence)
+{
+    void *library = dlopen("libc10.so", RTLD_NOW | RTLD_NOLOAD);
+    void *address = library ? dlsym(library, TORCH_CHECK_FAIL) : NULL;
+    if (address) {
+        torch_check_fail *raise;
+        memcpy(&raise, &address, sizeof raise);
+        raise("allocrig_malloc", "liballocrig_torch.so", 0, sentence);
+    }
+    say(sentence);
+}
+
+/* Sets a MemoryError, which CuPy raises when its C function returns NULL. Without an interpreter,
+ * or without its lock, writes to standard error. */
+static void raise_in_python(const char *sentence)
+{
+    void *lock = dlsym(RTLD_DEFAULT, "PyGILState_Check");
+    void *set = dlsym(RTLD_DEFAULT, "PyErr_SetString");
+    void *const *kind = dlsym(RTLD_DEFAULT, "PyExc_MemoryError");
+    python_has_lock *has_lock;
+    python_set_error *set_error;
+    memcpy(&has_lock, &lock, sizeof lock);
+    memcpy(&set_error, &set, sizeof set);
+    if (lock && set && kind && has_lock())
+        set_error(*kind, sentence);
+    else
+        say(sentence);
+}
+
+/* ---- requests and frees ---------------------------------------------------------------------- */
+
+/* NULL: `error` has a sentence, or "" for a request of zero bytes. */
 static void *request(size_t bytes, int device, void *stream, struct ar_error *error)
 {
     error->text[0] = '\0';
@@ -32,7 +88,7 @@ static void *request(size_t bytes, int device, void *stream, struct ar_error *er
     return (void *)(uintptr_t)address; /* NOLINT: a device address */
 }
 
-/* Bad frees come in thousands where they come at all: the first one is said. */
+/* A program with one bad free usually has thousands: only the first is reported. */
 static void say_once(const struct ar_error *error)
 {
     static bool said;
@@ -57,7 +113,7 @@ void *allocrig_malloc(ssize_t size, int device, void *stream)
     struct ar_error error;
     void *address = request((size_t)size, device, stream, &error);
     if (!address && error.text[0])
-        complain_to_torch(error.text);
+        raise_in_torch(error.text);
     return address;
 }
 
@@ -67,7 +123,7 @@ void allocrig_free(void *address, ssize_t size, int device, void *stream)
     free_requested(address, device, stream);
 }
 
-/* The card is not said: it is the one that has the block. */
+/* The caller does not name the card; the one that has the block is searched for. */
 static struct card *card_of(uint64_t address)
 {
     unsigned from = 0;
@@ -154,7 +210,7 @@ void *allocrig_cupy_malloc(void *stream, size_t size, int device)
     struct ar_error error;
     void *address = request(size, device, stream, &error);
     if (!address && error.text[0])
-        complain_to_python(error.text);
+        raise_in_python(error.text);
     return address;
 }
 
@@ -163,7 +219,7 @@ void allocrig_cupy_free(void *stream, void *address, int device)
     free_requested(address, device, stream);
 }
 
-/* ---- anybody -------------------------------------------------------------------------------- */
+/* ---- any program ---------------------------------------------------------------------------- */
 
 uint64_t allocrig_figure(int device, const char *name)
 {

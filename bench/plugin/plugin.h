@@ -1,10 +1,10 @@
 /* What liballocrig_torch.so offers. Addresses are device memory of the card's primary context;
- * streams are cudaStream_t, which are CUstream. Any thread may call. README.md shows how the
- * frameworks do.
+ * streams are cudaStream_t, which are CUstream. Any thread may call. README.md shows how to use it
+ * in each framework.
  *
- * The environment: ALLOCRIG_POLICY a policy spec (torch), ALLOCRIG_STATS a file for figures at exit
- * ("-": standard error), ALLOCRIG_VERBOSE=1 a few of them for people, ALLOCRIG_TRACE a file that
- * records what was asked for. "%p" in a file's name stands for the process' number. */
+ * The environment: ALLOCRIG_POLICY a policy spec (torch), ALLOCRIG_STATS a file for the figures at
+ * exit ("-": standard error), ALLOCRIG_VERBOSE=1 prints the main ones, ALLOCRIG_TRACE a file that
+ * records the requests. "%p" in a file name is replaced by the process number. */
 #ifndef BENCH_PLUGIN_PLUGIN_H
 #define BENCH_PLUGIN_PLUGIN_H
 
@@ -16,10 +16,10 @@
 
 /* ---- PyTorch: torch.cuda.memory.CUDAPluggableAllocator --------------------------------------- */
 
-/* Zero bytes give NULL. A request that cannot be served raises PyTorch's error where PyTorch is in
- * the process; else NULL with a sentence on standard error. */
+/* Zero bytes give NULL. A request that fails raises PyTorch's error if PyTorch is in the process;
+ * else it returns NULL and writes a sentence to standard error. */
 AR_API void *allocrig_malloc(ssize_t size, int device, void *stream);
-/* NULL does nothing. An address where no block starts is said on standard error, once. */
+/* NULL does nothing. The first address where no block starts is reported on standard error. */
 AR_API void allocrig_free(void *address, ssize_t size, int device, void *stream);
 
 /* For the setters of the object that CUDAPluggableAllocator.allocator() gives; all optional. */
@@ -43,21 +43,21 @@ AR_API void allocrig_release_pool(int device, struct allocrig_pool_id id); /* se
 /* ---- CuPy: cupy.cuda.CFunctionAllocator ------------------------------------------------------ */
 
 /* `stream`, CuPy's parameter, is the stream that all of the allocator's blocks are for, 0 the
- * default one. A request that cannot be served is NULL, with a MemoryError set where the
- * interpreter's lock is held, else with a sentence on standard error. */
+ * default one. A request that fails returns NULL and sets a MemoryError if the thread has the
+ * interpreter's lock, else it writes a sentence to standard error. */
 AR_API void *allocrig_cupy_malloc(void *stream, size_t size, int device);
 AR_API void allocrig_cupy_free(void *stream, void *address, int device);
 
-/* ---- anybody --------------------------------------------------------------------------------- */
+/* ---- any program ----------------------------------------------------------------------------- */
 
 /* A figure of the card by its name in the statistics, "peak_physical_bytes"; UINT64_MAX: no such
- * name, or nothing was asked for on that card yet. */
+ * name, or no request on that card yet. */
 AR_API uint64_t allocrig_figure(int device, const char *name);
-/* Peaks start again from what is held now. */
+/* Sets the peaks to the current values. */
 AR_API void allocrig_reset_peaks(int device);
 /* The statistics of the card in the names of torch.cuda.memory_stats(), a line "NAME VALUE" for
- * each: all of them under the policy `torch`, those that are known under another one. Returns how
- * many bytes that takes with the NUL; 0: nothing was requested on that card yet. Writes as much as
+ * each: all of them under the policy `torch`, the known ones under any other. Returns the
+ * number of bytes of the text with its NUL; 0: no request on that card yet. Writes as much as
  * fits. */
 AR_API size_t allocrig_statistics(int device, char *text, size_t text_bytes);
 
@@ -70,8 +70,8 @@ struct allocrig_range {
     uint32_t state;
 };
 
-/* All ranges of the card in the order of addresses within their segment. Returns how many there are
- * and writes the first `room`. */
+/* All ranges of the card in the order of addresses within their segment. Returns their number and
+ * writes the first `room`. */
 AR_API size_t allocrig_ranges(int device, struct allocrig_range *out, size_t room);
 /* A mark in the recording; "step" ends a step. */
 AR_API void allocrig_mark(const char *label);

@@ -1,35 +1,44 @@
 #include "bench/plugin/process.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "allocators/registry.h"
-#include "bench/plugin/report.h"
+#include "bench/cuda/cuda_device.h"
+#include "sim/device_kinds.h"
 
+#define AR_MIB         1048576.0
 #define CARDS_MOST     64
 #define POLICY_DEFAULT "torch"
 
+/* The only kind of device in the plug-in. */
+const struct ar_device_kind *const device_kinds[] = {&cuda_device_kind, NULL};
+
 struct process {
-    pthread_mutex_t lock; /* for making cards, and at a fork */
+    pthread_mutex_t lock; /* taken to make a card and at a fork */
     pthread_once_t once;
     enum ar_status status; /* of the settings */
     struct ar_error problem;
     struct ar_spec policy;
-    char *stats_path, *trace_path; /* NULL: not wanted */
+    char *stats_path, *trace_path; /* NULL: none */
     bool verbose;
     struct recording recording;
     struct card *cards[CARDS_MOST]; /* atomic; set once */
     double fractions[CARDS_MOST];
-    bool opened; /* there is a card */
+    bool opened; /* a card was made */
     bool over;   /* atomic: the process ends */
-    bool forked; /* this is a child of the process that made the cards */
+    bool forked; /* a child of the process that made the cards */
 };
 
-/* The frameworks call plain functions with nothing of ours to hand back: what they share is
- * here. */
+/* The frameworks call plain functions without a handle, so the state is global. */
 static struct process the_process = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .once = PTHREAD_ONCE_INIT,
@@ -44,7 +53,7 @@ static const char *setting(const char *name)
     return text && *text ? text : NULL;
 }
 
-/* A path with the process' number in place of %p. NULL: none, or no host memory. */
+/* A path with %p replaced by the process number. NULL: not set, or no host memory. */
 static char *path_setting(const char *name)
 {
     const char *text = setting(name), *mark = text ? strstr(text, "%p") : NULL;
@@ -56,8 +65,8 @@ static char *path_setting(const char *name)
     return length < 0 ? NULL : path;
 }
 
-/* A policy in a shared object uses the base functions that are here (allocators/README.md): they
- * become visible to it. A library that a framework loads is not visible by default. */
+/* A policy in a shared object uses the base functions of this library (allocators/README.md). A
+ * framework loads the library without RTLD_GLOBAL; this makes its symbols visible. */
 static void show_base(void)
 {
     Dl_info info;
@@ -80,6 +89,156 @@ static void settings_read(struct process *self)
     if (self->status != AR_OK)
         (void)ar_error_prefix(&self->problem, self->status, "allocrig: ALLOCRIG_POLICY=%s",
                               policy ? policy : POLICY_DEFAULT);
+}
+
+/* ---- the statistics: a JSON file and lines for people ---------------------------------------- */
+
+struct report {
+    const char *policy;     /* the spec */
+    const char *stats_path; /* "-": standard error; NULL: no file */
+    struct card **cards;
+    unsigned count;
+};
+
+static void put_text(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', file);
+        if ((unsigned char)*text < 0x20)
+            fprintf(file, "\\u%04x", (unsigned)*text);
+        else
+            fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
+static void put_latency(FILE *file, const char *name, const struct ar_hist *hist)
+{
+    fprintf(file,
+            ",\n      \"%s\": {\"p50\": %" PRIu64 ", \"p90\": %" PRIu64 ", \"p99\": %" PRIu64
+            ", \"p999\": %" PRIu64 ", \"max\": %" PRIu64 "}",
+            name, ar_hist_quantile(hist, 0.5), ar_hist_quantile(hist, 0.9),
+            ar_hist_quantile(hist, 0.99), ar_hist_quantile(hist, 0.999),
+            hist->total ? hist->most : 0);
+}
+
+static void put_card(FILE *file, struct card *card)
+{
+    struct card_figures figures;
+    struct ar_policy_stats stats;
+    card_figures(card, &figures);
+    pthread_mutex_lock(&card->lock);
+    ar_policy_stats(card->policy, &stats);
+    const struct ar_device *device = card->memory.device;
+    fprintf(file, "    {\"gpu\": %u, \"name\": ", card->ordinal);
+    put_text(file, device->props.profile);
+    fprintf(file, ", \"policy\": ");
+    put_text(file, card->policy->ops->name);
+#define X(field, text) fprintf(file, ",\n      \"" #field "\": %" PRIu64, figures.field);
+    CARD_FIGURES(X)
+#undef X
+#define X(field, text) fprintf(file, ",\n      \"policy_" #field "\": %" PRIu64, stats.count.field);
+    AR_POLICY_COUNTERS(X)
+#undef X
+    fprintf(file, ",\n      \"calls\": {");
+    for (int i = 0; i < AR_DEVICE_CALL_COUNT; i++)
+        fprintf(
+            file, "%s\"%s\": {\"calls\": %" PRIu64 ", \"ns\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
+            i ? ", " : "", ar_device_call_name((enum ar_device_call)i), device->counters.calls[i],
+            device->counters.call_ns[i], device->counters.call_bytes[i]);
+    fprintf(file, "}");
+    if (card->latency) {
+        put_latency(file, "alloc_ns", &card->latency->alloc);
+        put_latency(file, "free_ns", &card->latency->free);
+    }
+    pthread_mutex_unlock(&card->lock);
+    fprintf(file, "}");
+}
+
+static void put_all(FILE *file, const struct report *report)
+{
+    fprintf(file, "{\n  \"schema\": \"allocrig.plugin/1\",\n  \"policy\": ");
+    put_text(file, report->policy);
+    fprintf(file, ",\n  \"process\": %ld,\n  \"cards\": [\n", (long)getpid());
+    for (unsigned i = 0; i < report->count; i++) {
+        put_card(file, report->cards[i]);
+        fprintf(file, "%s\n", i + 1 < report->count ? "," : "");
+    }
+    fprintf(file, "  ]\n}\n");
+}
+
+/* Writes to a temporary file and renames it, so that a full disk leaves the old file. Pipes and
+ * terminals are written directly. */
+static bool write_stats(const struct report *report)
+{
+    char part[4096 + 32];
+    struct stat about;
+    const char *path = report->stats_path;
+    bool in_place = stat(path, &about) == 0 && !S_ISREG(about.st_mode);
+    int length = snprintf(part, sizeof part, "%s.part-%ld", path, (long)getpid());
+    if (!in_place && (length < 0 || (size_t)length >= sizeof part)) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    FILE *file = fopen(in_place ? path : part, "we");
+    if (!file)
+        return false;
+    put_all(file, report);
+    bool written = fflush(file) == 0 && !ferror(file);
+    int why = errno;
+    if (fclose(file) != 0 && written) {
+        written = false;
+        why = errno;
+    }
+    if (written && !in_place && rename(part, path) != 0) {
+        written = false;
+        why = errno;
+    }
+    if (!written && !in_place)
+        (void)unlink(part);
+    errno = why;
+    return written;
+}
+
+static void write_file(const struct report *report)
+{
+    if (strcmp(report->stats_path, "-") == 0)
+        put_all(stderr, report);
+    else if (!write_stats(report))
+        fprintf(stderr, "allocrig: %s (ALLOCRIG_STATS) cannot be written: %s\n", report->stats_path,
+                strerror(errno));
+}
+
+static void say_card(const struct report *report, struct card *card)
+{
+    struct card_figures figures;
+    card_figures(card, &figures);
+    fprintf(stderr,
+            "allocrig: GPU %u under %s: %" PRIu64 " requests, %" PRIu64 " frees, %" PRIu64
+            " not served; peaks: live %.1f MiB, reserved %.1f MiB, physical %.1f MiB; %" PRIu64
+            " driver calls in %.3f ms, %.3f ms waited\n",
+            card->ordinal, report->policy, figures.requests, figures.frees, figures.failed,
+            (double)figures.peak_live_bytes / AR_MIB, (double)figures.peak_reserved_bytes / AR_MIB,
+            (double)figures.peak_physical_bytes / AR_MIB, figures.driver_calls,
+            (double)figures.driver_ns / 1e6, (double)figures.stall_ns / 1e6);
+    if (card->latency)
+        fprintf(stderr,
+                "allocrig: GPU %u: a request took %" PRIu64 " ns at the median and %" PRIu64
+                " ns at the 99th percentile, a free %" PRIu64 " and %" PRIu64 " ns\n",
+                card->ordinal, ar_hist_quantile(&card->latency->alloc, 0.5),
+                ar_hist_quantile(&card->latency->alloc, 0.99),
+                ar_hist_quantile(&card->latency->free, 0.5),
+                ar_hist_quantile(&card->latency->free, 0.99));
+}
+
+static void report_write(const struct report *report, bool verbose)
+{
+    if (report->stats_path)
+        write_file(report);
+    for (unsigned i = 0; verbose && i < report->count; i++)
+        say_card(report, report->cards[i]);
 }
 
 /* ---- the end, and forks --------------------------------------------------------------------- */
@@ -159,7 +318,7 @@ static enum ar_status recording_begin(struct process *self, const struct card *c
     return recording_open(&self->recording, self->trace_path, &head, error);
 }
 
-/* With the lock held. */
+/* The caller has the lock. */
 static struct card *card_make(struct process *self, int ordinal, struct ar_error *error)
 {
     const struct card_settings settings = {
@@ -177,7 +336,7 @@ static struct card *card_make(struct process *self, int ordinal, struct ar_error
     struct ar_error trace_error;
     if (recording_begin(self, card, &trace_error) != AR_OK)
         fprintf(stderr, "allocrig: no trace is recorded: %s\n", trace_error.text);
-    if (!self->opened) /* now, so that it runs before what the driver registered so far */
+    if (!self->opened) /* registered now to run before the exit functions of the driver */
         (void)atexit(finish);
     self->opened = true;
     __atomic_store_n(&self->cards[ordinal], card, __ATOMIC_RELEASE);
@@ -193,14 +352,14 @@ struct card *process_card(int ordinal, struct ar_error *error)
     if (card && process_is_up())
         return card;
     (void)pthread_once(&self->once, begin);
-    if (!self->forked && !process_is_up()) { /* the process is ending */
+    if (!self->forked && !process_is_up()) { /* at exit: no caller reads a sentence */
         error->text[0] = '\0';
         return NULL;
     }
     if (self->forked) {
         (void)ar_error_set(error, AR_UNSUPPORTED,
                            "allocrig: this process was forked from one that used the GPU, and CUDA "
-                           "does not work in it; start it afresh ('spawn')");
+                           "does not work in it; start it with 'spawn'");
         return NULL;
     }
     if (ordinal < 0 || ordinal >= CARDS_MOST) {

@@ -1,30 +1,29 @@
-/* The plug-in in its process: what the environment asks for, one card each, made when a program
- * first asks for memory on it, and the end.
+/* The plug-in in its process: settings from the environment, one card for each GPU that the program
+ * requests memory on, exit and fork.
  *
- * 1. The settings are read once, at the first call. What is wrong with them is the answer to every
- *    request.
- * 2. At exit, before the driver goes, the statistics are written and the recording ends. After that
- *    memory goes with the process: frees are heard and do nothing, requests get nothing.
- * 3. A fork takes all locks, so that the parent goes on as it was. In the child CUDA does not work:
- *    requests are refused with a sentence, frees do nothing, and its end writes nothing. */
+ * 1. The first call reads the settings. If they are wrong, every request fails with that error.
+ * 2. At exit, before the driver shuts down, the statistics are written and the recording ends.
+ *    Later frees do nothing and later requests fail: the memory ends with the process.
+ * 3. A fork takes all locks, so the parent continues undisturbed. CUDA does not work in the child:
+ *    its requests fail with a sentence, its frees do nothing and its exit writes nothing. */
 #ifndef BENCH_PLUGIN_PROCESS_H
 #define BENCH_PLUGIN_PROCESS_H
 
 #include "bench/plugin/card.h"
 
-/* The card of that ordinal, made if it is new. NULL with a sentence, "" where the process ends. */
+/* The card of that ordinal; the first call makes it. NULL with a sentence, "" at exit. */
 struct card *process_card(int ordinal, struct ar_error *error);
 
-/* That card, where something was asked for on it and the process is up; else NULL. */
+/* The card if it was made and the process is up, else NULL. */
 struct card *process_card_there(int ordinal);
 
-/* The cards there are now, from `from` on, for what concerns all of them. NULL: no more. */
+/* Iterates over the cards that exist, from ordinal `from` on. NULL: no more. */
 struct card *process_next_card(unsigned *from);
 
-/* False in a forked child, and once the process ends. */
+/* False in a forked child and at exit. */
 bool process_is_up(void);
 
-/* A share of that card's memory, for a card that is there or to come. */
+/* Limits the card, now or when it is made, to a fraction of its memory. */
 void process_limit(int ordinal, double fraction);
 
 void process_mark(const char *label);

@@ -13,7 +13,7 @@
 
 #define LINES_BYTES 512u
 
-/* False: the disk is full, or the like. */
+/* False if the file cannot be written, for example because the disk is full. */
 static bool write_all(int file, const char *text, size_t length)
 {
     while (length) {
@@ -28,7 +28,7 @@ static bool write_all(int file, const char *text, size_t length)
     return true;
 }
 
-/* Text of one header line: what cannot stand there becomes a space. */
+/* Replaces control characters, which a line cannot contain, by spaces. */
 static void plain(char *text)
 {
     for (; *text; text++)
@@ -79,7 +79,7 @@ void recording_close(struct recording *self)
     pthread_mutex_unlock(&self->lock);
 }
 
-/* Writes the time, where it passed, and the lines. The caller has the lock. */
+/* Writes the time if it changed, and the lines. The caller has the lock. */
 __attribute__((format(printf, 2, 3))) static void put(struct recording *self, const char *format,
                                                       ...)
 {
@@ -98,12 +98,13 @@ __attribute__((format(printf, 2, 3))) static void put(struct recording *self, co
     va_end(arguments);
     if (write_all(self->file, lines, (size_t)length))
         return;
-    fprintf(stderr, "allocrig: %s cannot be written any more: %s; what is there can be read\n",
+    fprintf(stderr,
+            "allocrig: %s cannot be written any more: %s; the part written so far can be read\n",
             self->path, strerror(errno));
     stop(self);
 }
 
-/* The fields behind the size: stream, keys. */
+/* The fields after the size: stream, keys. */
 static void fields(char *text, size_t text_bytes, const struct recording_request *request)
 {
     char on[16] = "", in[24] = "", of[24] = "";

@@ -46,8 +46,7 @@ struct crew {
     char no_card[512];
 };
 
-/* ---- in the process
- * ----------------------------------------------------------------------------- */
+/* ---- in the process -------------------------------------------------------------------------- */
 
 static bool move_all(int socket, void *bytes, size_t count, bool sends)
 {
@@ -82,8 +81,7 @@ static _Noreturn void live(const struct cells_wish *wish, const struct cells_lis
     _exit(0);
 }
 
-/* ---- in the one that tells
- * ---------------------------------------------------------------------- */
+/* ---- in the one that tells ------------------------------------------------------------------- */
 
 /* One line, wherever lines go. */
 __attribute__((format(printf, 2, 3))) static void tell(struct crew *crew, const char *format, ...)
@@ -276,8 +274,7 @@ static void run_all(struct crew *crew, struct pollfd *polls)
     }
 }
 
-/* ---- the file
- * ----------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 /* Marks the cells that a line of the file finds good, and no later one bad. */
 static void read_line(struct crew *crew, const char *line)

@@ -106,8 +106,7 @@ void cell_tape_close(struct cell_tape *tape)
     *tape = (struct cell_tape){0};
 }
 
-/* ---- comparing
- * ---------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) static void say(char *text, size_t text_bytes,
                                                       const char *format, ...)

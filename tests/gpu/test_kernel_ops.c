@@ -59,8 +59,7 @@ static void compare(struct card *card, const uint8_t *result, enum ar_device_typ
                "%s [%" PRIu64 "]: %.9g, not %.9g", number_name(type), i, found, expected);
 }
 
-/* ---- one case for each kind of work
- * ------------------------------------------------------------- */
+/* ---- one case for each kind of work ---------------------------------------------------------- */
 
 static void elementwise_in(struct card *card, struct ar_rng *rng, enum ar_device_type type,
                            uint32_t inputs, uint64_t count)
@@ -235,8 +234,7 @@ static void copy_and_set_equal_the_host(struct card *card)
         }
 }
 
-/* ---- matrix products
- * ---------------------------------------------------------------------------- */
+/* ---- matrix products ------------------------------------------------------------------------- */
 
 static void matmul_in(struct card *card, struct ar_rng *rng, enum ar_device_type type, uint64_t m,
                       uint64_t n, uint64_t k)
@@ -289,8 +287,7 @@ static void cublas_matmul_equals_the_host(struct card *card)
     check_that(&card->check, facts.matmul[0] != '\0', "the library of the products is not named");
 }
 
-/* ---- operands smaller than the shape, or not there
- * ---------------------------------------------- */
+/* ---- operands smaller than the shape, or not there ------------------------------------------- */
 
 /* Every kind of work with a shape of 64 x 64 x 64 on operands of which one is cut to `bytes`. */
 static void cut_one(struct card *card, struct ar_rng *rng, enum ar_kernel_op_kind kind,

@@ -184,8 +184,7 @@ static void touch_leaves_every_byte(struct card *card)
     check_that(&card->check, wrong.count == 0, "%" PRIu64 " bytes changed", wrong.count);
 }
 
-/* ---- time
- * --------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 /* Nanoseconds that `count` kernels of `ns` take behind each other. The stream is held meanwhile, so
  * that the host is ahead. */

@@ -15,7 +15,7 @@ static void pull(const char *text, struct gen_rig_sums *into)
     trace_close(source);
 }
 
-/* ---- embedding ---- */
+/* ---- embedding ------------------------------------------------------------------------------- */
 
 /* Ten steps of dense layers, then tables. */
 static void embedding_grows_late_and_fast(void **state)
@@ -124,7 +124,7 @@ static void scratch_sizes(void **state)
     assert_int_equal(counters, 0);
 }
 
-/* ---- gradient_tape ---- */
+/* ---- gradient_tape --------------------------------------------------------------------------- */
 
 #define TAPE                                                                                       \
     "gradient_tape:layers=6,width=256,batches='64',lengths='32',dtype=float32,bias=none,"          \
@@ -259,7 +259,7 @@ static void embedding_leaves_only_workspaces(void **state)
     }
 }
 
-/* ---- matmul_cache ---- */
+/* ---- matmul_cache ---------------------------------------------------------------------------- */
 
 /* Two shapes, one of them twice: two kernels are loaded, each after three probes, and their memory
  * stays. */

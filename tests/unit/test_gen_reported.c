@@ -33,7 +33,7 @@ static void defaults_are_medium(void **state)
     }
 }
 
-/* ---- rnn_buckets ---- */
+/* ---- rnn_buckets ----------------------------------------------------------------------------- */
 
 static void rnn_peak(void **state)
 {
@@ -51,7 +51,7 @@ static void rnn_peak(void **state)
     assert_int_equal(sums.step_peak_bytes[46], sums.step_peak_bytes[47]);
 }
 
-/* ---- varlen_transformer ---- */
+/* ---- varlen_transformer ---------------------------------------------------------------------- */
 
 /* Another layer costs its weights and its saved tensors: s b h (34 + 5 a s / h) with full
  * attention in 16 bits, 34 s b h + 4 a s b with flash. */
@@ -89,7 +89,7 @@ static void transformer_state(void **state)
     assert_int_equal(sums.step_live_bytes[1], elements * (4 + 4) + 65 * AR_MIB);
 }
 
-/* ---- fsdp_runahead ---- */
+/* ---- fsdp_runahead --------------------------------------------------------------------------- */
 
 static void fsdp_live_and_order(void **state)
 {
@@ -110,7 +110,7 @@ static void fsdp_live_and_order(void **state)
     assert_int_equal(sums.peak_live_bytes, (32 * 32 + 31 * 32 + 4 * 128) * AR_MIB);
 }
 
-/* ---- the two that split large blocks ---- */
+/* ---- the two that split large blocks --------------------------------------------------------- */
 
 static void crumbs_are_the_reported_ones(void **state)
 {
@@ -137,7 +137,7 @@ static void seven_events(void **state)
     assert_int_equal(sums.live_bytes, 7 * AR_GIB);
 }
 
-/* ---- jitter_batch ---- */
+/* ---- jitter_batch ---------------------------------------------------------------------------- */
 
 static void batches_lie_in_their_range(void **state)
 {
@@ -155,7 +155,7 @@ static void batches_lie_in_their_range(void **state)
     assert_int_equal(sums.step_peak_bytes[2], 10 * AR_MIB);
 }
 
-/* ---- stash_restore ---- */
+/* ---- stash_restore --------------------------------------------------------------------------- */
 
 static void tables_come_back(void **state)
 {
@@ -181,7 +181,7 @@ static void tables_come_back(void **state)
     assert_int_equal(sums.trims, 3);
 }
 
-/* ---- gnn_minibatch ---- */
+/* ---- gnn_minibatch --------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -205,7 +205,7 @@ static void samples_are_log_normal(void **state)
     assert_int_equal(sums.steps, 3);
 }
 
-/* ---- caches of keys and values ---- */
+/* ---- caches of keys and values --------------------------------------------------------------- */
 
 static void caches_hold_their_tokens(void **state)
 {
@@ -231,7 +231,7 @@ static void caches_hold_their_tokens(void **state)
     assert_int_equal(sums.live_bytes, 0);
 }
 
-/* ---- all ---- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static void refused(void **state)
 {

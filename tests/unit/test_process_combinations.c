@@ -113,8 +113,7 @@ static void told_by_the_model(const struct program *program, struct text *text)
             process.pools[i].grows ? "grows" : "whole", process.pools[i].limit_bytes);
 }
 
-/* ---- as the rules tell it
- * --------------------------------------------------------------------- */
+/* ---- as the rules tell it -------------------------------------------------------------------- */
 
 /* 0 not set, 1 true, -1 false. */
 static int growth_of(const struct program *program, int gpu)
