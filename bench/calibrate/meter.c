@@ -301,7 +301,7 @@ bool meter_done(struct meter *self, struct ar_backing_ticket ticket, struct mete
     return take(self, "done", false, SIM_COST_event_poll, AR_OK, into);
 }
 
-/* ---- dirt ------------------------------------------------------------------------------------ */
+/* ---- cold caches --------------------------------------------------------------------------- */
 
 #define DIRT_BYTES (4 * AR_MIB)
 #define LINE_BYTES 64

@@ -171,9 +171,9 @@ extern "C" __global__ void verify(const uint8_t *base, uint64_t bytes, uint64_t 
 
 /* ---- touch ----------------------------------------------------------------------------------- */
 
-/* Reads and writes one word of each 4 KiB page, and the last word, and leaves every byte as it
- * is: an atomic OR with 0, which is harmless even if another kernel writes. Partial words at the ends, and ranges shorter
- * than a word, are read and written back as bytes. */
+/* Reads and writes one word of each 4 KiB page, and the last word, and leaves every byte as it is:
+ * an atomic OR with 0, which is harmless even if another kernel writes. Partial words at the ends,
+ * and ranges shorter than a word, are read and written back as bytes. */
 extern "C" __global__ void touch(uint8_t *base, uint64_t bytes)
 {
     uint64_t skip = (4 - (uint64_t)base % 4) % 4;

@@ -65,7 +65,8 @@ static enum ar_status copy_event(struct preparing *job, struct trace_event event
     return trace_memory_append(job->memory, &event, attributes, text, job->error);
 }
 
-/* Frees the blocks that the trace leaves live, so that it can be replayed again on the same policy. */
+/* Frees the blocks that the trace leaves live, so that it can be replayed again on the same
+ * policy. */
 static enum ar_status free_the_rest(struct preparing *job)
 {
     enum ar_status status = AR_OK;
@@ -171,7 +172,7 @@ static enum ar_status replay(const char *spec, const char *path, enum replay_mea
     return status;
 }
 
-/* ---- pairs among free blocks ----------------------------------------------------------------------- */
+/* ---- pairs among free blocks ----------------------------------------------------------------- */
 
 __attribute__((noinline)) static enum ar_status measured_pairs(struct ar_policy *policy)
 {
