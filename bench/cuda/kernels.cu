@@ -450,7 +450,7 @@ static __device__ void reduce(typename T::raw *out, const typename T::raw *in,
     }
 }
 
-/* ---- gather and scatter_add: rows named by an index, modulo the rows of the table -------------- */
+/* ---- gather and scatter_add: rows named by an index, modulo the rows of the table ----------- */
 
 static __device__ inline uint64_t row_named(const struct kernels_rows &rows, uint64_t i)
 {
