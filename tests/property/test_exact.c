@@ -90,7 +90,7 @@ static void finds_what_every_offset_finds(void **state)
     struct ar_rng rng;
     unsigned above = 0;
     ar_rng_seed(&rng, 1);
-    for (uint64_t round = 0; round < test_amount(300, 300); round++) {
+    for (uint64_t round = 0; round < 300; round++) {
         struct packing_block blocks[MOST];
         size_t count = planning_rig_fill(&rng, blocks, MOST, 12, 9, 10);
         above += solve(blocks, count, every_offset).end == PACKING_EXACT_EXHAUSTED;
