@@ -122,11 +122,15 @@ static enum ar_status load_object(const char *path, const struct ar_policy_ops *
         file = here;
     }
     void *object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!object)
-        return ar_error_set(error, AR_MISSING,
-                            "the policy \"%.200s\" cannot be loaded (%.300s); give the path of a "
-                            "shared object, built with -shared -fPIC",
-                            path, dlerror());
+    if (!object) {
+        const char *why = dlerror();
+        bool lacks_name = strstr(why, "undefined symbol") != NULL;
+        return ar_error_set(
+            error, AR_MISSING, "the policy \"%.200s\" cannot be loaded (%.300s); %s", path, why,
+            lacks_name ? "the program offers only names that begin with ar_: add the "
+                         "source of this one to the shared object"
+                       : "give the path of a shared object, built with -shared -fPIC");
+    }
     void *symbol = dlsym(object, AR_POLICY_ENTRY_NAME);
     if (!symbol)
         return ar_error_set(error, AR_MISSING,

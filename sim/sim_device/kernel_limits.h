@@ -2,7 +2,7 @@
  * profile.
  *
  * An operation has one or two limits and takes the time of the slower one. Each limit is a curve,
- * measured where the other one has no influence (bench/calibrate/kernel_ops.c):
+ * measured where the other one has no influence (bench/calibrate/kernel_costs.c):
  *
  * 1. A product: its arithmetic, 2 m n k operations, measured on cubes; and the bytes of its three
  *    operands, measured with one length of 16. Both depend on the type.

@@ -35,6 +35,16 @@ check it_is_in_the_table grep -q "checked+$object" "$TEST_TMP/skeleton_runs.log"
 check it_is_listed "$ALLOCRIG" list policies "$object"
 check its_options_are_listed grep -qE '^least +bytes ' "$TEST_TMP/it_is_listed.log"
 
+# A policy on the heap brings the sources of what the program does not offer; without them the error says so.
+sed 's/^const struct ar_policy_ops cupy_policy/extern &;\n&/' allocators/policies/cupy.c >"$TEST_TMP/heap.c"
+printf '\nconst struct ar_policy_ops *allocrig_policy(void);\nconst struct ar_policy_ops *allocrig_policy(void)\n{\n    return \&cupy_policy;\n}\n' | sed 's/\\&/\&/' >>"$TEST_TMP/heap.c"
+"$cc" -std=c11 -O2 -shared -fPIC -I. -o "$TEST_TMP/alone.so" "$TEST_TMP/heap.c"
+"$ALLOCRIG" run -p "$TEST_TMP/alone.so" -w order_flip -d sim >"$TEST_TMP/alone.out" 2>&1
+check a_name_that_is_not_offered_is_missing [ $? = 3 ]
+check what_to_do_about_it_is_said grep -q 'add the source of this one to the shared object' <(tr -s ' \n' ' ' <"$TEST_TMP/alone.out")
+check heap_builds "$cc" -std=c11 -O2 -shared -fPIC -I. -o "$TEST_TMP/heap.so" "$TEST_TMP/heap.c" allocators/heap.c allocators/deferred.c
+check heap_runs "$ALLOCRIG" run -p "checked+$TEST_TMP/heap.so" -w order_flip -d sim
+
 # A policy that keeps its segments when it is destroyed is reported after its run.
 sed '/^static void skeleton_destroy/,/^}/{/ar_range_tree_next/d; /ar_backing_segment_free/d}' allocators/skeleton/skeleton.c >"$TEST_TMP/keeps.c"
 check keeping_builds "$cc" -std=c11 -O2 -shared -fPIC -I. -o "$TEST_TMP/keeps.so" "$TEST_TMP/keeps.c"
