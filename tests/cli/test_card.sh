@@ -70,7 +70,7 @@ LD_LIBRARY_PATH=$stand_in bench/suite/model_cells.sh "$tmp/again" card -p '^torc
 run model "$tmp/model" "$tmp/again" -o "$tmp/again.md"
 check model_of_a_repetition grep -qE '^\| driver time of policy x workload within 25 % \| [01] of 1 \| ' "$tmp/again.md"
 mkdir "$tmp/empty"
-refuses model_of_nothing 2 'holds no folder of a run' model "$tmp/empty"
+refuses model_of_nothing 2 'has no folders of runs' model "$tmp/empty"
 rm -f "$tmp"/model/*torch*/sim.calls
 refuses model_of_half 2 'sim.calls: cannot be read' model "$tmp/model" -o "$tmp/half.md"
 check nothing_half_written [ ! -e "$tmp/half.md" ]
