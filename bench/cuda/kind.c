@@ -17,8 +17,7 @@ static const struct ar_option cuda_options[] = {
     {"matmul", AR_OPTION_CHOICE, offsetof(struct cuda_options, matmul), "cublas", 0, 0,
      "cublas|early|plain",
      "how matrix products are done: cuBLAS, opened at the first one; early: opened with the "
-     "device, "
-     "so that it takes its memory before the policy; plain: a slow kernel of this program"},
+     "device, so that it takes its memory before the policy; plain: a slow kernel of this program"},
     {"shared", AR_OPTION_BOOL, offsetof(struct cuda_options, shared), "no", 0, 0, NULL,
      "other processes come and go: it may have whatever the driver gives, now or later, not what "
      "was "
