@@ -124,7 +124,7 @@ refuses no_message 2 'holds no out-of-memory message' explain --message 'all is 
 refuses folder 2 "$tmp: cannot be read: Is a directory" explain --message "$tmp"
 refuses no_figures 2 'not the size of the request' explain --message 'CUDA error: out of memory'
 refuses nothing_named 2 'name one trace and one policy' explain
-refuses two_things 2 'give one of both' explain "$lora" --message "$message"
+refuses two_things 2 '--message takes no trace and no policy' explain "$lora" --message "$message"
 refuses no_policy 2 'name one trace and one policy' explain "$lora"
 refuses unknown_policy 2 'did you mean "torch"' explain "$lora" -p trch
 # a policy's spec is taken whole, or refused where it is too long; cut it would be another one

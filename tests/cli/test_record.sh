@@ -153,10 +153,10 @@ export LD_LIBRARY_PATH=$built/tests/cuda_stand_in
 refuses "no such command" 2 'record_no_such: cannot be run: No such file' record -o "$trace" -- record_no_such
 refuses "no command" 2 'no command is given' record -o "$trace"
 refuses "no file" 2 'no output file is given' record -- true
-refuses "an ending that says nothing" 2 'ending does not say' record -o "$TEST_TMP/x" -- true
+refuses "an ending that says nothing" 2 'the ending does not tell' record -o "$TEST_TMP/x" -- true
 refuses "no folder" 2 'no folder can be made' record -o "$TEST_TMP/none/x.trace" -- true
 refuses "words before --" 2 'write -- before' record -o "$trace" true
-refuses "a program without CUDA" 3 'asked the CUDA driver for nothing' record -o "$trace" -- true
+refuses "a program without CUDA" 3 'made no CUDA driver call' record -o "$trace" -- true
 refuses "a failing program without CUDA" 1 'ended with status 1; nothing was recorded' \
     record -o "$trace" -- false
 # unrecorded REGEX: at once by the process, at the end by the command, with status 3

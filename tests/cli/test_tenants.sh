@@ -148,8 +148,8 @@ fi
 if "$ALLOCRIG" list devices cuda | grep -q '^Not available'; then
     refuses no_card_to_use 3 'driver' tenants "$suites/two_growing.ini" -d cuda
 fi
-refuses series_of_a_card 2 'simulated processes only' tenants "$suites/two_growing.ini" -d cuda --series "$tmp/s"
-refuses no_such_device 2 'the suite.s cards are simulated' tenants "$suites/two_growing.ini" -d cudda
+refuses series_of_a_card 2 'needs simulated processes' tenants "$suites/two_growing.ini" -d cuda --series "$tmp/s"
+refuses no_such_device 2 'write sim .the simulated cards of the suite. or cuda' tenants "$suites/two_growing.ini" -d cudda
 
 suite() { printf '%b' "$1" >"$tmp/suite.ini"; }
 suite '[machine]\ncard = sim\n[tenant a]\npolicy = torch\n'
@@ -217,7 +217,7 @@ suite '[machine]\ncard = sim\n[tenant a]\nframework = torch\npinned = yes\nworkl
 refuses no_pinned_pool_of_its_own 2 'pinned = yes is for TensorFlow and JAX' tenants "$tmp/suite.ini"
 suite '[machine]\ncard = sim\nhost = much\n[tenant a]\npolicy = torch\nworkload = linear_ramp\n'
 refuses no_such_host 2 'suite.ini:3: host = much' tenants "$tmp/suite.ini"
-refuses pinned_on_a_card 2 'process swapping: pinned memory is of simulated processes only' tenants workloads/suites/claims/host_pool_fills.ini -d cuda
+refuses pinned_on_a_card 2 'process swapping: pinned memory needs simulated processes' tenants workloads/suites/claims/host_pool_fills.ini -d cuda
 # what comes back: a cache that is released at the end of the work, and one that is kept
 suite '[machine]\ncard = sim\n[tenant kept]\npolicy = torch\nworkload = workloads/suites/claims/fill_and_free.trace\n[tenant released]\npolicy = torch\nworkload = workloads/suites/claims/fill_and_release.trace\n'
 run tenants "$tmp/suite.ini" --no-alone --wide

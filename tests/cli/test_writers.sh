@@ -121,7 +121,7 @@ for form in t.rmm.csv t.minimalloc.csv t; do
     check "peak_is_kept_$form" [ "$(peak "$tmp/$form")" = "$(peak "$tape")" ]
 done
 refuses unknown_format 2 'no format "snapshut"; did you mean "snapshot"' convert "$tape" "$tmp/x" --format snapshut
-refuses ambiguous_ending 2 'x.csv: its ending does not say' convert "$tape" "$tmp/x.csv"
+refuses ambiguous_ending 2 'x.csv: the ending does not tell' convert "$tape" "$tmp/x.csv"
 refuses place_that_is_not 2 'cannot be made' convert "$tape" "$tmp/no/x.rmm.csv"
 check refused_leaves_nothing [ -z "$(find "$tmp" -name 'x*')" ]
 finish
