@@ -1,0 +1,24 @@
+#!/bin/bash
+# Every quick command of bench/cli/MANUAL.md runs as it is written there.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+manual=$PWD/bench/cli/MANUAL.md
+# Commands that need a card, a name of the reader's own, or minutes.
+skipped='^(make|bench|plots)|cuda|record|calibrate|mine\.profile|SUITE\.ini|GRID\.ini|OLD\.json|-p all -w \$T'
+mkdir "$TEST_TMP/tree"
+for name in workloads tests results plots bench; do ln -s "$PWD/$name" "$TEST_TMP/tree/$name"; done
+ln -s "$(realpath "$ALLOCRIG")" "$TEST_TMP/tree/allocrig"
+cd "$TEST_TMP/tree" || exit 1
+# shellcheck disable=SC2034 # used by the commands
+T=$(sed -n 's/.*`T=\(.*\)`.*/\1/p' "$manual")
+check the_recording_exists [ -f "$T" ]
+count=0
+while read -r command; do
+    count=$((count + 1))
+    eval "$command" >"$out" 2>"$err" </dev/null
+    verdict "command_$count" $?
+    [ ! -s "$err" ] || echo "  $command: $(tail -n 1 "$err")"
+done < <(sed -n 's|^    \(\./allocrig .*\)|\1|p' "$manual" | sed 's/ \{2,\}#.*//' | grep -vE "$skipped")
+check commands_were_found [ $count -ge 15 ]
+finish
