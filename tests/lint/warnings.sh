@@ -10,7 +10,7 @@ check_one() {
     [[ $2 != tests/* ]] || relaxed=-Wno-unused-parameter # cmocka passes a state to every test
     # shellcheck disable=SC2086 # flags are words
     "$1" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wshadow \
-        -Wconversion $relaxed -Werror -I. $lint_cuda_flags -fsyntax-only "$2" 2>&1 | sed "s,^,$1: ,"
+        -Wconversion $relaxed -Werror -I. -Ibench/library $lint_cuda_flags -fsyntax-only "$2" 2>&1 | sed "s,^,$1: ,"
 }
 export -f check_one
 findings=$(for compiler in gcc clang; do
