@@ -38,6 +38,14 @@ bounded() {
     status=$?
 }
 
+# long NAME...: whether to make these checks, which take long in a sanitizer's build. They are made in
+# the release build and with TEST_SOAK=1 (make soak), else skipped.
+long() {
+    if [ "${TEST_VARIANT:-release}" = release ] || [ "${TEST_SOAK:-0}" = 1 ]; then return 0; fi
+    printf 'skip %s: takes long in this build; make soak does it\n' "$@"
+    return 1
+}
+
 # not COMMAND...: the command fails
 not() {
     ! "$@"

@@ -56,14 +56,15 @@ run advise "$tmp/cut.pickle" --jobs 2
 check pressure_is_seen grep -q '^It released memory as under a limit' "$out"
 check and_not_taken_for_releases not says 'released its cache'
 check a_snapshot_cut_at_a_failure grep -qE '^The trace ends with a request of 680\.7 MiB' "$out"
-# The one that is advised comes first of those to set; here it is row 7 of the table.
-run advise "$lora" --capacity 4GiB --jobs 2
-check the_advised_setting_is_row_7 grep -qE '^ 7 +3954\.0 .* expandable_segments=true$' "$out"
-check the_advised_setting_comes_first [ "$(grep -A1 '^To set:' "$out" | tail -n 1 | tr -s ' ')" = ' 7 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True' ]
-check it_is_not_there_twice [ "$(sed '1,/^To set:/d' "$out" | grep -c 'segments:True$')" = 1 ]
-check what_is_left_out_is_said says '[0-9]+ more settings are left out; .--json -. has their texts too'
-run advise "$tmp/cut.pickle" --jobs 2
 check a_setting_for_the_part says '^What is recorded fits in 3\.844 GiB with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True'
+# The one that is advised comes first of those to set; here it is row 7 of the table.
+if long the_advised_setting_is_row_7 the_advised_setting_comes_first it_is_not_there_twice what_is_left_out_is_said; then
+    run advise "$lora" --capacity 4GiB --jobs 2
+    check the_advised_setting_is_row_7 grep -qE '^ 7 +3954\.0 .* expandable_segments=true$' "$out"
+    check the_advised_setting_comes_first [ "$(grep -A1 '^To set:' "$out" | tail -n 1 | tr -s ' ')" = ' 7 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True' ]
+    check it_is_not_there_twice [ "$(sed '1,/^To set:/d' "$out" | grep -c 'segments:True$')" = 1 ]
+    check what_is_left_out_is_said says '[0-9]+ more settings are left out; .--json -. has their texts too'
+fi
 
 # The same over ranges of pages, whose limit lies between what was held and what was asked for; and
 # what such a program gives back by itself.
@@ -102,13 +103,17 @@ check the_other_peak_with_streams grep -qE '^[0-9 ]+ 1182\.0 .* 1202\.0 +yes .* 
 check settings_that_change_nothing says '^No different from what was recorded: .*max_split_size_mb=1024, 128,'
 check lines_fit_80_columns quietly test -z "$(awk 'length > 80' "$out" | grep -v PYTORCH_)"
 check no_progress_without_a_terminal quietly test ! -s "$err"
-run advise tests/golden/data/snapshots/side_streams.default.pickle.gz --jobs 2
-check how_far_it_is_from_what_was_recorded says '^Replayed without the recorded addresses the recorded setting takes 2\.559 GiB in place of 2\.520 GiB \(\+1\.55 %\)'
-run advise workloads/data/side_streams.default.csv.gz --capacity 760MiB --jobs 2
-check left_open_where_completions_decide says 'as recorded it may or may not, see \? below'
-check not_where_it_is_the_same not says 'Replayed without the recorded addresses'
-check what_the_mark_means says '^\?: with blocks of other streams free at once, or with memory for one of 64\.00 MiB more or less, the answer is the opposite'
-gunzip -c workloads/data/streams_prefetch.default.csv.gz | grep -v '^kernel,' >"$tmp/still.csv"
+if long how_far_it_is_from_what_was_recorded; then
+    run advise tests/golden/data/snapshots/side_streams.default.pickle.gz --jobs 2
+    check how_far_it_is_from_what_was_recorded says '^Replayed without the recorded addresses the recorded setting takes 2\.559 GiB in place of 2\.520 GiB \(\+1\.55 %\)'
+fi
+if long left_open_where_completions_decide not_where_it_is_the_same what_the_mark_means; then
+    run advise workloads/data/side_streams.default.csv.gz --capacity 760MiB --jobs 2
+    check left_open_where_completions_decide says 'as recorded it may or may not, see \? below'
+    check not_where_it_is_the_same not says 'Replayed without the recorded addresses'
+    check what_the_mark_means says '^\?: with blocks of other streams free at once, or with memory for one of 64\.00 MiB more or less, the answer is the opposite'
+fi
+gunzip -c workloads/data/graphs.default.csv.gz | grep -v '^kernel,' >"$tmp/still.csv"
 run advise "$tmp/still.csv" --jobs 2
 check why_no_slowdown says 'no kernels, so the slowdown is not known'
 
@@ -138,12 +143,16 @@ run advise "$tmp/batch1.trace" "$tmp/large.trace" --capacity 1000MiB --batches 2
 check in_different_order says 'the traces ask in different order, so the straight line goes through the live peaks of batches 2 and 1'
 
 # The table in results/what-if.md is what the program says.
-"$ALLOCRIG" advise -d sim --what-if workloads/data/*.csv.gz >"$tmp/table"
-check what_if_is_exact_for_the_same_requests grep -qE '^\| `lora_recompute` \| limit5 \| expandable \| 35555 \| 0 \| 4611637248 \| 4611637248 \| none \|' "$tmp/table"
-check what_if_counts_other_requests grep -qE '^\| `resnet50_train` \| expandable \| default \| 8765 \| 417 ' "$tmp/table"
-check what_if_predicts_retries grep -qE '^\| `lora_recompute` \| default \| limit5 .* 2 of 2 \| yes, yes \|' "$tmp/table"
-grep '^|' results/what-if.md >"$tmp/page"
-check the_published_table_is_true cmp "$tmp/table" "$tmp/page"
+run advise --what-if workloads/data/tape_small.*.csv.gz
+check what_if_of_one_program grep -qE '^\| `tape_small` \| (default|expandable) \|' "$out"
+if long what_if_is_exact_for_the_same_requests what_if_counts_other_requests what_if_predicts_retries the_published_table_is_true; then
+    "$ALLOCRIG" advise -d sim --what-if workloads/data/*.csv.gz >"$tmp/table"
+    check what_if_is_exact_for_the_same_requests grep -qE '^\| `lora_recompute` \| limit5 \| expandable \| 35555 \| 0 \| 4611637248 \| 4611637248 \| none \|' "$tmp/table"
+    check what_if_counts_other_requests grep -qE '^\| `resnet50_train` \| expandable \| default \| 8765 \| 417 ' "$tmp/table"
+    check what_if_predicts_retries grep -qE '^\| `lora_recompute` \| default \| limit5 .* 2 of 2 \| yes, yes \|' "$tmp/table"
+    grep '^|' results/what-if.md >"$tmp/page"
+    check the_published_table_is_true cmp "$tmp/table" "$tmp/page"
+fi
 refuses what_if_of_one 2 'no two traces are of one program' advise --what-if "$tape"
 refuses what_if_at_a_capacity 2 'takes the recorded capacities' advise --what-if "$tape" --capacity 1G
 

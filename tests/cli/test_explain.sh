@@ -48,7 +48,8 @@ check figures_are_judged says '^capacity: no memory that the message names'
 check and_advised_by says '^The program needs more than there is'
 
 lora=workloads/data/lora_recompute.default.csv.gz
-run explain "$lora" -p torch -d sim:capacity=4100MiB
+prefetch=workloads/data/streams_prefetch.default.csv.gz
+run explain "$lora" -p torch -d sim:capacity=4100MiB --json "$tmp/lora.json"
 check trace_is_explained [ "$status" = 0 ]
 check the_cause_has_a_line grep -qE '^fragmentation: ' "$out"
 check blocks_between_are_listed grep -qE '^680\.7 MiB .* yes ' "$out"
@@ -63,38 +64,36 @@ printf '# allocrig-trace 1\na,0,41943040\na,1,20971520\na,2,41943040\nf,1\na,3,2
 run explain "$tmp/never.trace" -p first-fit -d sim:capacity=100MiB
 check never_enough grep -q '^  never enough' "$out"
 check nor_by_moving_blocks says 'for which there is no free memory elsewhere: all that is free is 1\.000 MiB less'
-run explain "$lora" -p torch:expandable_segments=true -d sim:capacity=4100MiB
+run explain "$lora" -p torch:expandable_segments=true -d sim:capacity=4100MiB --json "$tmp/passes.json"
 check the_setting_does_pass says 'every request was served'
-"$ALLOCRIG" explain "$lora" -p torch -d sim:capacity=4100MiB --jobs 1 >"$tmp/1"
-"$ALLOCRIG" explain "$lora" -p torch -d sim:capacity=4100MiB --jobs 2 >"$tmp/2"
+"$ALLOCRIG" explain "$prefetch" -p torch -d sim:capacity=1GiB --jobs 1 >"$tmp/1"
+"$ALLOCRIG" explain "$prefetch" -p torch -d sim:capacity=1GiB --jobs 2 >"$tmp/2"
 check the_same_with_any_jobs cmp "$tmp/1" "$tmp/2"
-run explain workloads/data/streams_prefetch.default.csv.gz -p torch -d sim:capacity=1GiB
+run explain "$prefetch" -p torch -d sim:capacity=1GiB --json "$tmp/prefetch.json"
 check one_page_for_each_way_to_free [ "$(grep -c '^capacity: ' "$out")" = 2 ]
 
 # ---- the same as JSON
-json() { # NAME EXPRESSION: true of the object that was written
+json() { # NAME EXPRESSION [FILE]: true of the object that was written
+    local file=$tmp/${3:-explain}.json
     if command -v jq >/dev/null; then
-        check "$1" quietly jq -e "$2" "$tmp/explain.json"
+        check "$1" quietly jq -e "$2" "$file"
     else
         echo "skip $1: jq is not installed"
     fi
 }
-run explain "$lora" -p torch -d sim:capacity=4100MiB --json "$tmp/explain.json"
 check page_and_json_both cmp -s "$out" "$tmp/1"
-json json_is_one_object '.schema == "allocrig.explain/1" and (.runs | length) == 1'
-json json_has_the_request ".runs[0].request.event == $event and .runs[0].request.bytes == 713728000"
-json json_has_the_cause '.runs[0].cause == "fragmentation" and .runs[0].passed == false'
-json json_has_the_rungs '.runs[0] | .request.bytes as $b | .ladder.same_bytes >= $b and .servable.trim_bytes < $b'
-json json_has_the_indices '.runs[0].holes | .external_fragmentation > 0 and .unusable_free_index == 1 and .fragmentation_index > 0'
-json json_has_what_pins '[.runs[0].pins[] | select(.in_stretch)] | length == 1 and .[0].bytes == 713728000'
-json json_has_what_helps '[.runs[0].helps[] | select(.own and .setting == "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")] | length == 1'
-json json_has_their_time '.runs[0].helps | all(.slowdown >= 1)'
-run explain "$lora" -p torch -d sim:capacity=4100MiB --json -
-check json_alone_on_standard_output cmp -s "$out" "$tmp/explain.json"
-run explain workloads/data/streams_prefetch.default.csv.gz -p torch -d sim:capacity=1GiB --json "$tmp/explain.json"
-json json_has_each_way_to_free '[.runs[].frees] == ["at-once", "recorded"]'
-run explain "$lora" -p torch:expandable_segments=true -d sim:capacity=4100MiB --json "$tmp/explain.json"
-json json_of_what_passes '.runs == [{workload: "lora_recompute", policy: "torch:expandable_segments=true", frees: "ordered", passed: true}]'
+json json_is_one_object '.schema == "allocrig.explain/1" and (.runs | length) == 1' lora
+json json_has_the_request ".runs[0].request.event == $event and .runs[0].request.bytes == 713728000" lora
+json json_has_the_cause '.runs[0].cause == "fragmentation" and .runs[0].passed == false' lora
+json json_has_the_rungs '.runs[0] | .request.bytes as $b | .ladder.same_bytes >= $b and .servable.trim_bytes < $b' lora
+json json_has_the_indices '.runs[0].holes | .external_fragmentation > 0 and .unusable_free_index == 1 and .fragmentation_index > 0' lora
+json json_has_what_pins '[.runs[0].pins[] | select(.in_stretch)] | length == 1 and .[0].bytes == 713728000' lora
+json json_has_what_helps '[.runs[0].helps[] | select(.own and .setting == "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")] | length == 1' lora
+json json_has_their_time '.runs[0].helps | all(.slowdown >= 1)' lora
+json json_has_each_way_to_free '[.runs[].frees] == ["at-once", "recorded"]' prefetch
+run explain "$prefetch" -p torch -d sim:capacity=1GiB --json -
+check json_alone_on_standard_output cmp -s "$out" "$tmp/prefetch.json"
+json json_of_what_passes '.runs == [{workload: "lora_recompute", policy: "torch:expandable_segments=true", frees: "ordered", passed: true}]' passes
 run explain --message "$message" --json "$tmp/explain.json"
 check message_page_and_json quietly test -s "$out"
 json json_of_a_message '.message | .cause == "fragmentation" and .framework == "PyTorch" and .figures.asked.bytes == 165675008 and .figures.asked.rounded_by_bytes > 0'
@@ -129,7 +128,7 @@ refuses no_policy 2 'name one trace and one policy' explain "$lora"
 refuses unknown_policy 2 'did you mean "torch"' explain "$lora" -p trch
 # a policy's spec is taken whole, or refused where it is too long; cut it would be another one
 long_policy() { echo "torch:conf='$(printf 'expandable_segments:True,%.0s' $(seq "$1"))max_split_size_mb:40'"; }
-run explain "$lora" -p "$(long_policy 20)" -d sim:capacity=4100MiB
+run explain "$prefetch" -p "$(long_policy 20)" -d sim:capacity=1GiB
 check a_long_policy_is_taken_whole eval '[ "$status" = 0 ] && says "^The same policy passes with a capacity of"'
 refuses a_longer_one 2 'has more than 639 bytes' explain "$lora" -p "$(long_policy 40)" -d sim:capacity=4100MiB
 refuses no_file 2 'no/x.csv' explain no/x.csv -p torch

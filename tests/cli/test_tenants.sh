@@ -108,10 +108,18 @@ if [ -f "$stand_in/libcuda.so.1" ]; then
         check "${suite}_as_simulated" cmp -s <(cut -d, -f 2-7,10,12 "$tmp/sim.csv") <(cut -d, -f 2-7,10,12 "$tmp/card.csv")
         check "${suite}_uses_as_much" awk -F, 'FNR > 1 { if (FNR == NR) sim[$2] = $19; else if ($19 < 0.9 * sim[$2] || $19 > 1.1 * sim[$2]) bad = 1 }
             END { exit bad }' "$tmp/sim.csv" "$tmp/card.csv"
-        "$ALLOCRIG" tenants "$suites/$suite.ini" --mode free --no-alone --replicates 200 >"$tmp/sim"
+        case $suite in
+        two_cards_* | card_growth_growth | card_limited_limited)
+            long "${suite}_seen_is_simulated" "${suite}_nothing_stays" || continue
+            ;;
+        esac
         shared $cards "$suites/$suite.ini" --mode free --replicates 6 >"$tmp/card"
         sed -nE 's/^ +[0-9]+  (.* (passed|failed|no room).*)/\1/p' "$tmp/card" | sort >"$tmp/seen"
-        sed -nE 's/^ +[0-9]+  (.* (passed|failed|no room).*)/\1/p' "$tmp/sim" | sort >"$tmp/possible"
+        for replicates in 200 5000; do # more of them where the machine did what is rare
+            "$ALLOCRIG" tenants "$suites/$suite.ini" --mode free --no-alone --replicates $replicates >"$tmp/sim"
+            sed -nE 's/^ +[0-9]+  (.* (passed|failed|no room).*)/\1/p' "$tmp/sim" | sort >"$tmp/possible"
+            [ -n "$(comm -23 "$tmp/seen" "$tmp/possible")" ] || break
+        done
         check "${suite}_seen_is_simulated" [ -s "$tmp/seen" -a -z "$(comm -23 "$tmp/seen" "$tmp/possible")" ]
         check "${suite}_nothing_stays" [ -z "$(od -A n -v -t u8 "$tmp/held" | tr -d ' 0\n')" ]
     done

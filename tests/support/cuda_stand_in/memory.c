@@ -130,16 +130,23 @@ static bool page_is_held(uint64_t page)
  * 0: there is no room. */
 static uint64_t shared_place(uint64_t bytes)
 {
-    const struct stand_in_range *list = stand_in()->allocations;
-    for (const struct stand_in_range *range = list; range; range = range->next) {
+    const struct stand_in_range *first = NULL, *before = NULL, *last = NULL;
+    uint64_t page = 0; /* the first range in it is `first`, and `before` comes before that */
+    for (const struct stand_in_range *range = stand_in()->allocations; range; range = range->next) {
+        if (!first || range->start - page >= STAND_IN_PAGE_BYTES) {
+            page = range->start / STAND_IN_PAGE_BYTES * STAND_IN_PAGE_BYTES;
+            first = range;
+            before = last;
+        }
+        last = range;
         if (range->bytes >= STAND_IN_PAGE_BYTES)
             continue;
-        uint64_t page = range->start / STAND_IN_PAGE_BYTES * STAND_IN_PAGE_BYTES;
-        const uint64_t places[] = {page, round_up(range->start + range->bytes, GRANULE_BYTES)};
-        for (int i = 0; i < 2; i++)
-            if (places[i] + bytes <= page + STAND_IN_PAGE_BYTES &&
-                !overlaps(list, places[i], bytes))
-                return places[i];
+        if (first->start >= page + bytes && (!before || before->start + before->bytes <= page))
+            return page;
+        uint64_t end = round_up(range->start + range->bytes, GRANULE_BYTES);
+        if (end + bytes <= page + STAND_IN_PAGE_BYTES &&
+            (!range->next || range->next->start >= end + bytes))
+            return end;
     }
     return 0;
 }
