@@ -1,6 +1,6 @@
 /* A clock for tests of programs that measure and wait by CLOCK_MONOTONIC, put before libc with
- * LD_PRELOAD: each reading takes VIRTUAL_CLOCK_NS (1000) and a sleep its time, so that waits pass at
- * once and figures are the same on every machine. */
+ * LD_PRELOAD: each reading takes VIRTUAL_CLOCK_NS (1000) and a sleep its time, so that waits pass
+ * at once and figures are the same on every machine. */
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
