@@ -57,7 +57,7 @@ else
     page "$TEST_TMP/card"
     check card_keeps_what_growth_took says holds Growth
     check no_cublas_no_claim says 'does not hold' Workspaces
-    check o_events_are_outside grep -q '^| outside: more where.* 16 MiB | .* | yes |$' "$out"
+    check o_events_are_outside grep -q '^| outside: increase if the trace holds .* | 16 MiB | .* | yes |$' "$out"
 fi
 
 if command -v gnuplot >/dev/null; then
