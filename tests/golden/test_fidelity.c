@@ -1,19 +1,12 @@
 /* Compares every recording in workloads/data with the policy that imitates its allocator: all rows,
  * segments and statistics agree. Recordings with one change must differ at that event. */
 #include <dirent.h>
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <zlib.h>
 
-#include <cmocka.h>
-
 #include "allocators/spec.h"
 #include "sim/fidelity/fidelity.h"
+#include "tests/support/test.h"
 #include "tests/support/trace_rig.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/torch/sidecar.h"
@@ -138,7 +131,6 @@ static void test_moved_address(void **state)
     static const char plain[] = FOLDER "/resnet50_train.default.csv.gz";
     static const char pages[] = FOLDER "/resnet50_train.expandable.csv.gz";
     static const char streams[] = FOLDER "/side_streams.default.csv.gz";
-    (void)state;
     for (unsigned nth = 0; nth < 700; nth += 131) {
         check_changed(plain, "alloc", 10 * nth, 512);
         check_changed(streams, "alloc", nth, 512);
@@ -152,7 +144,6 @@ static void test_moved_address(void **state)
 
 static void test_left_out(void **state)
 {
-    (void)state;
     check_changed(FOLDER "/resnet50_train.default.csv.gz", "segment_free", 20, 0);
     check_changed(FOLDER "/resnet50_train.default.csv.gz", "segment_alloc", 40, 0);
     check_changed(FOLDER "/lora_recompute.limit5.csv.gz", "segment_free", 3, 0);
@@ -178,7 +169,6 @@ static void check_pool(const char *text, bool agrees, size_t releases)
 /* A private pool keeps its segments through a release, unless it has been given up. */
 static void test_private_pool(void **state)
 {
-    (void)state;
     check_pool(POOL_BEGIN "c\na,1,1024\n", false, 0);
     check_pool(POOL_BEGIN "c\n", true, 0);
     check_pool(POOL_BEGIN "c\n!,segment_free,2097152,2097152,0\n", true, 0);

@@ -3,18 +3,9 @@
  * tinygrad/tinygrad#2175, httomo#667, jax-ml/jax#788, microsoft/onnxruntime PR 15983,
  * pytorch/pytorch PR 136174; the fragmentation measures of the Linux kernel; Berger and others
  * (Hoard, ASPLOS 2000). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "tests/support/experiment_rig.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 
 #define CARD "sim:profile=h100"
@@ -70,7 +61,6 @@ static const struct seen *fails(const char *policy, const char *device, const ch
  * range, and the fifth request fails for capacity. If they are freed in time, it is served. */
 static void late_frees_are_no_fragmentation(void **state)
 {
-    (void)state;
     static const char *const policies[] = {"greedy:limit=18995773440", "growth:limit=18995773440",
                                            "torch:limit=18995773440", "vmm:limit=18995773440"};
     for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
@@ -92,7 +82,6 @@ static void late_frees_are_no_fragmentation(void **state)
  * cannot serve it. JAX's growth keeps its regions. */
 static void what_is_kept_makes_room(void **state)
 {
-    (void)state;
     static const char events[] = "a,0,64424509440 f,0 a,1,75161927680";
     static const char card[] = CARD ",capacity=79GiB";
     static const char *const giving[] = {
@@ -108,7 +97,6 @@ static void what_is_kept_makes_room(void **state)
 /* 512 MiB freed, 768 requested under a limit of 1 GiB; and 30 %, 30 %, the second freed, 60 %. */
 static void cupy_frees_before_it_counts(void **state)
 {
-    (void)state;
     passes("cupy:limit=1073741824", CARD, "a,0,536870912 f,0 a,1,805306368");
     passes("cupy", CARD ",capacity=1000MiB", "a,0,314572800 a,1,314572800 f,1 a,2,629145600");
     passes("torch", CARD ",capacity=1000MiB", "a,0,314572800 a,1,314572800 f,1 a,2,629145600");
@@ -118,7 +106,6 @@ static void cupy_frees_before_it_counts(void **state)
  * request fails. */
 static void an_output_stays_in_the_giant(void **state)
 {
-    (void)state;
     const struct seen *seen =
         fails("torch", CARD ",capacity=8GiB",
               "a,0,1073741824 a,1,4294967296 f,1 a,2,1073741824 a,3,1073741824 a,4,4294967296", 5,
@@ -133,7 +120,6 @@ static void an_output_stays_in_the_giant(void **state)
  * one range needs no more than the live peak and a page for both (jax-ml/jax#788). */
 static void parameters_lie_in_the_giant(void **state)
 {
-    (void)state;
     static const char *const ranges[] = {"first-fit", "best-fit", "torch:expandable_segments=true"};
     char *events = malloc(400 * 24 + 128);
     assert_non_null(events);
@@ -156,7 +142,6 @@ static void parameters_lie_in_the_giant(void **state)
  * (microsoft/onnxruntime PR 15983). */
 static void doubling_holds_twice_as_much(void **state)
 {
-    (void)state;
     char *events = malloc(257 * 32);
     assert_non_null(events);
     tiny_trace_requests(events, 257, 64 * AR_MIB);
@@ -172,7 +157,6 @@ static void doubling_holds_twice_as_much(void **state)
  * 136174). */
 static void an_unsplit_giant_serves_nothing(void **state)
 {
-    (void)state;
     static const char events[] = "a,0,1073741824 f,0 a,1,524288000";
     assert_int_equal(see("torch:max_split_size_mb=400", CARD, events)->at[2].reserved_bytes,
                      1524 * AR_MIB);
@@ -186,7 +170,6 @@ static void an_unsplit_giant_serves_nothing(void **state)
 /* 1,000 buffers of 1.1 MiB, each an allocation of the driver's in pages of 2 MiB. */
 static void the_driver_rounds_up(void **state)
 {
-    (void)state;
     char *events = malloc(1000 * 32);
     assert_non_null(events);
     tiny_trace_requests(events, 1000, 1153434);
@@ -201,7 +184,6 @@ static void the_driver_rounds_up(void **state)
  * 32 of it: external fragmentation 1 - 2 * 8 / 512. No free block serves 16. */
 static void a_checkerboard_in_numbers(void **state)
 {
-    (void)state;
     static const char *const fits[] = {"first-fit", "best-fit"};
     char events[2048];
     tiny_trace_checkerboard(events);
@@ -220,7 +202,6 @@ static void a_checkerboard_in_numbers(void **state)
  * blocks, a shared one needs one. */
 static void a_cache_for_each_stream_multiplies(void **state)
 {
-    (void)state;
     static const unsigned streams[] = {2, 4, 8};
     for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
         char events[2048];
@@ -241,7 +222,6 @@ static void a_cache_for_each_stream_multiplies(void **state)
  * KiB for each block. */
 static void one_small_block_pins_a_segment(void **state)
 {
-    (void)state;
     static const unsigned every[] = {16, 32, 64, 128};
     static const uint64_t kept_mib[] = {64, 64, 32, 16};
     for (size_t i = 0; i < 4; i++) {

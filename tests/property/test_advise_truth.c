@@ -3,21 +3,13 @@
  * card or with so little that memory goes back or runs out), and for drawn settings and capacities
  * the prediction is compared with running the generator itself. An argument: how many draws for
  * each. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "sim/advise/advise.h"
 #include "tests/support/amount.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/snapshot_runs.h"
+#include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
@@ -242,13 +234,11 @@ static void check_programs(const char *const *names, unsigned count, unsigned ro
 
 static void predictions_are_what_programs_do(void **state)
 {
-    (void)state;
     check_programs(programs, sizeof programs / sizeof *programs, draws, 1);
 }
 
 static void predictions_of_two_streams_are_too(void **state)
 {
-    (void)state;
     for (uint64_t seed = 11; seed < 13; seed++)
         check_programs(two_streams, sizeof two_streams / sizeof *two_streams,
                        (unsigned)test_amount(2, 1) * draws, seed);
@@ -279,7 +269,6 @@ static bool all_are_left_open(const char *program, const char *setting, uint64_t
 static void a_block_more_or_less_leaves_it_open(void **state)
 {
     static const uint64_t asked_bytes[] = {UINT64_C(2554331136), UINT64_C(2623537152)};
-    (void)state;
     assert_false(
         all_are_left_open("fsdp_runahead:ahead=6", "torch", UINT64_C(2522873856), asked_bytes, 2));
 }
@@ -289,7 +278,6 @@ static void a_block_more_or_less_leaves_it_open(void **state)
 static void releases_of_nobody_leave_it_open(void **state)
 {
     static const uint64_t asked_bytes[] = {UINT64_C(2699034624)};
-    (void)state;
     assert_true(all_are_left_open("fsdp_runahead:hold=stash",
                                   "torch:expandable_segments=true,max_split_size_mb=128",
                                   UINT64_C(3082813440), asked_bytes, 1));

@@ -1,18 +1,10 @@
 /* Recordings of `torch` by itself, made by random programs under every option that gives memory
  * back, compared with `torch`: all rows and all statistics must be met, whatever was behind
  * what was given back, and where only the program can have been, each of its releases is found. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "sim/fidelity/fidelity.h"
 #include "tests/support/recorder.h"
+#include "tests/support/test.h"
 
 #define SEEDS 6
 
@@ -101,7 +93,6 @@ static void each(const char *policy, bool only_releases)
 
 static void test_releases(void **state)
 {
-    (void)state;
     each("torch", true);
     each("torch:expandable_segments=true", true);
     each("torch:max_split_size_mb=64", true);
@@ -109,7 +100,6 @@ static void test_releases(void **state)
 
 static void test_limit(void **state)
 {
-    (void)state;
     each("torch:limit=1000M", false);
     each("torch:roundup_power2_divisions=4,limit=1000M", false);
     each("torch:expandable_segments=true,limit=1000M", false);
@@ -117,13 +107,11 @@ static void test_limit(void **state)
 
 static void test_large_blocks(void **state)
 {
-    (void)state;
     each("torch:max_split_size_mb=64,limit=1000M", false);
 }
 
 static void test_collection(void **state)
 {
-    (void)state;
     each("torch:garbage_collection_threshold=0.6,limit=1200M", false);
     each("torch:garbage_collection_threshold=0.8,max_split_size_mb=40,limit=1100M", false);
 }
@@ -132,7 +120,6 @@ static void test_collection(void **state)
 static void test_device_is_full(void **state)
 {
     unsigned differ = 0;
-    (void)state;
     for (uint64_t capacity = 800 * AR_MIB; capacity <= 1100 * AR_MIB; capacity += 100 * AR_MIB) {
         assert_int_equal(each_on("torch:expandable_segments=true", capacity, ALL_MET), 0);
         differ += each_on("torch", capacity, PLACES_MET);

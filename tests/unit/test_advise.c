@@ -1,13 +1,8 @@
 /* Advice: from recordings under one setting, the results recorded under another; from small traces,
  * known results; a recording that ends in a failure is not treated as complete. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "sim/advise/advise.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
@@ -77,7 +72,6 @@ static void predict(const char *path, const char *policy, struct trial *out)
 /* Predicts the recorded peak of one setting from a recording under another. */
 static void other_settings_are_predicted_to_the_byte(void **state)
 {
-    (void)state;
     static const struct {
         const char *path, *spec;
         uint64_t recorded_bytes;
@@ -106,7 +100,6 @@ static void other_settings_are_predicted_to_the_byte(void **state)
  * as much. The program requests other workspaces under them, so the prediction is not exact. */
 static void releases_by_the_program_are_kept(void **state)
 {
-    (void)state;
     struct trial trial;
     predict(DATA "resnet50_train.expandable.csv.gz", "torch", &trial);
     const uint64_t recorded = 11274289152;
@@ -115,7 +108,6 @@ static void releases_by_the_program_are_kept(void **state)
 
 static void a_recording_is_understood_first(void **state)
 {
-    (void)state;
     struct rig rig;
     advise_file(&rig, DATA "tape_small.expandable.csv.gz", 1298 * AR_MIB);
     assert_int_equal(rig.result.fidelity, ADVISE_AGREES);
@@ -136,7 +128,6 @@ static void a_recording_is_understood_first(void **state)
 
 static void unrecorded_traces_have_no_settings(void **state)
 {
-    (void)state;
     struct rig rig;
     advise_over(&rig, tiny_trace(PINNED), 100 * AR_MIB);
     assert_int_equal(rig.result.fidelity, ADVISE_NOT_RECORDED);
@@ -163,7 +154,6 @@ static struct trace_source *dying(void)
 
 static void a_trace_that_ends_in_a_failure_proves_its_beginning(void **state)
 {
-    (void)state;
     struct rig rig;
     advise_over(&rig, dying(), 0);
     assert_false(rig.result.complete);
@@ -182,7 +172,6 @@ static void a_trace_that_ends_in_a_failure_proves_its_beginning(void **state)
 /* A recording is complete if the program continued after a failed request. */
 static void a_survived_failure_is_none(void **state)
 {
-    (void)state;
     struct rig rig;
     advise_over(&rig, tiny_trace("a,0,1048576 p,1,1073741824 !,oom,1 r,1 a,2,1048576"), AR_GIB);
     assert_true(rig.result.complete);
@@ -193,7 +182,6 @@ static void a_survived_failure_is_none(void **state)
  * step after the failure shows that the program continued. */
 static void a_failure_near_the_end_was_the_end(void **state)
 {
-    (void)state;
     struct rig rig;
     struct trace_source *source =
         tiny_trace("a,0,1048576 p,1,1073741824 !,oom,1 r,1 a,2,512 f,0 f,2");
@@ -216,7 +204,6 @@ static void a_failure_near_the_end_was_the_end(void **state)
  * for them; other policies can reuse them at once on the requesting stream. */
 static void pending_frees_are_waited_for(void **state)
 {
-    (void)state;
     struct rig rig = {0};
     struct ar_error error = {""};
     rig.source = tiny_trace("a,0,62914560 r,0 a,1,62914560 f,0 a,2,1048576 r,1 f,2 f,1");
@@ -239,7 +226,6 @@ static void pending_frees_are_waited_for(void **state)
 /* TensorFlow leaves 1800 MiB of this card to the system, so a setting needs more than its peak. */
 static void what_is_left_to_the_system_is_needed_too(void **state)
 {
-    (void)state;
     struct rig rig;
     struct trace_source *source = tiny_trace("a,0,2147483648 f,0");
     strcpy(source->info.recorder, "tensorflow 2.16");
@@ -253,7 +239,6 @@ static void what_is_left_to_the_system_is_needed_too(void **state)
 
 static void settings_pair_across_options_only(void **state)
 {
-    (void)state;
     struct candidates list;
     struct ar_error error;
     assert_int_equal(candidates_list("torch 2.11.0", "torch", false, &list, &error), AR_OK);

@@ -1,21 +1,13 @@
 /* Calibrating the simulated device gives back the profile it was opened with: every kind of cost
  * at every size that both know, idle and busy, what waits, and how freed memory is cleaned. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "allocators/base/size.h"
 #include "bench/calibrate/calibrate.h"
 #include "bench/calibrate/check.h"
 #include "bench/calibrate/meter.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 #define CARD "tests/support/card.profile"
 
@@ -110,7 +102,6 @@ static void agree(struct sim_profile *points, struct sim_profile *asked)
 
 static void a_card_gives_back_its_profile(void **state)
 {
-    (void)state;
     static const char *const lines[] = {
         "",
         /* Calls that the first card does not tell apart, or not at all. */
@@ -174,7 +165,6 @@ static void a_card_gives_back_its_profile(void **state)
  * and those of the card the two curves differ a little. */
 static void rests_are_measured_and_taken_out(void **state)
 {
-    (void)state;
     static const enum sim_cost kinds[] = {SIM_COST_alloc,      SIM_COST_free, SIM_COST_alloc_shared,
                                           SIM_COST_reserve,    SIM_COST_map,  SIM_COST_access,
                                           SIM_COST_pool_alloc, SIM_COST_event};
@@ -227,7 +217,6 @@ static bool is_exact(enum sim_cost kind)
  * a rest, to the nanosecond where the rests in them are some that were measured. */
 static void what_is_paid_again_is_measured_and_taken_out(void **state)
 {
-    (void)state;
     struct sim_profile card, measured;
     measure_with("cost: event 1 900\ncost: event_known 1 35\n"
                  "rest_cost: alloc 10000 0\nrest_cost: alloc 30000 3000\n"
@@ -262,7 +251,6 @@ static void what_is_paid_again_is_measured_and_taken_out(void **state)
 /* A few looks that take long say nothing of how fast the host is. */
 static void the_hosts_clock_is_that_of_most_looks(void **state)
 {
-    (void)state;
     static const uint64_t looks_ns[] = {30, 300, 31, 28, 1000, 30, 29, 31};
     struct meter meter = {.busy = false};
     assert_int_equal(meter_host_clock_ps(&meter), 0);
@@ -277,7 +265,6 @@ static void the_hosts_clock_is_that_of_most_looks(void **state)
 /* Measuring what was measured changes nothing any more, and two measurements are the same. */
 static void a_second_time_is_the_same(void **state)
 {
-    (void)state;
     struct sim_profile first, again, second;
     char path[] = "/tmp/allocrig-profile-XXXXXX", spec[64];
     measure("sim", &first);
@@ -304,7 +291,6 @@ static void a_second_time_is_the_same(void **state)
  * measured. */
 static void kernel_ops_on_a_small_card(void **state)
 {
-    (void)state;
     struct sim_profile card, measured;
     char path[32], spec[96];
     card_with("cost: launch 1 90000\nbusy_cost: launch 1 90000\nwork: set 4096 1700\n"
@@ -327,7 +313,6 @@ static void kernel_ops_on_a_small_card(void **state)
 
 static void a_small_card_leaves_large_sizes_out(void **state)
 {
-    (void)state;
     struct sim_profile card, measured;
     load(CARD, &card);
     measure("sim:capacity=1GiB", &measured);
@@ -349,7 +334,6 @@ static void a_small_card_leaves_large_sizes_out(void **state)
 
 static void what_has_no_pages_is_refused(void **state)
 {
-    (void)state;
     struct sim_profile out;
     struct ar_error error = {""};
     struct ar_device *device = sim_test_open("sim:profile=bump,capacity=1GiB");
@@ -368,7 +352,6 @@ static void what_has_no_pages_is_refused(void **state)
 /* A model that is wrong where the card is busy shows there, and only there. */
 static void a_wrong_profile_shows(void **state)
 {
-    (void)state;
     struct check check;
     struct ar_error error = {""};
     char path[32], spec[64];
@@ -398,7 +381,6 @@ static void a_wrong_profile_shows(void **state)
 /* The card's pool was used while it was measured, the model's is new. */
 static void the_first_use_of_the_pool_is_not_compared(void **state)
 {
-    (void)state;
     struct check check;
     struct ar_error error = {""};
     char path[32], spec[64];
@@ -426,7 +408,6 @@ static void count_step(void *argument, const char *label)
 
 static void as_many_steps_as_it_says(void **state)
 {
-    (void)state;
     struct sim_profile out;
     struct ar_error error;
     size_t steps = 0;
@@ -441,7 +422,6 @@ static void as_many_steps_as_it_says(void **state)
 
 static void medians(void **state)
 {
-    (void)state;
     struct meter_samples samples = {0};
     assert_int_equal(meter_samples_median(&samples), 0);
     for (uint64_t ns = 300; ns > 0; ns--)

@@ -2,17 +2,10 @@
  * by the bytes of their operands, and that looks at each work: whether it stays within one
  * allocation, has room for its shape, and is aligned. Its clock may be apart from the host's, as a
  * card's is after a while. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "bench/calibrate/calibrate.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 #define MARKS_MOST 65536u
 
@@ -194,7 +187,6 @@ static void check_all(const struct sim_profile *measured)
 
 static void each_work_stays_in_its_place(void **state)
 {
-    (void)state;
     struct sim_profile measured;
     struct ar_error error = {""};
     assert_int_equal(measure("sim", 0, 3000, &measured, &error), AR_OK);
@@ -206,7 +198,6 @@ static void each_work_stays_in_its_place(void **state)
 /* Milliseconds apart, either way; and a host that takes long for each launch. */
 static void clocks_apart_are_no_matter(void **state)
 {
-    (void)state;
     static const int64_t ahead_ns[] = {-6000000, 6000000, -900000};
     static const uint64_t host_ns[] = {3000, 3000, 40000};
     struct sim_profile measured;
@@ -220,7 +211,6 @@ static void clocks_apart_are_no_matter(void **state)
 /* A small card has no room for the large ones. */
 static void on_a_small_card(void **state)
 {
-    (void)state;
     struct sim_profile measured;
     struct ar_error error = {""};
     assert_int_equal(measure("sim:capacity=300MiB", 0, 3000, &measured, &error), AR_OK);
@@ -233,7 +223,6 @@ static void on_a_small_card(void **state)
 /* No memory for the library: what was measured by then stays. Another failure ends it all. */
 static void kernel_ops_that_fail(void **state)
 {
-    (void)state;
     struct sim_profile measured;
     struct ar_error error = {""};
     card.fails_from = 2000;

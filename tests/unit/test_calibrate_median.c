@@ -1,16 +1,7 @@
 /* One profile out of several calibrations: medians of odd and even numbers, what only some state,
  * rests by their place, the header, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "bench/calibrate/median.h"
+#include "tests/support/test.h"
 
 #define MOST 5
 #define FORM "page_bytes: 64", "granule_bytes: 16"
@@ -66,7 +57,6 @@ static void assert_curve(const struct sim_curve *curve, uint32_t count, const ui
 
 static void the_middle_one_of_an_odd_number(void **state)
 {
-    (void)state;
     const struct calibration from[] = {
         GIVEN("a", "cost: create 64 900", "busy_cost: create 64 3", "context_bytes: 7"),
         GIVEN("b", "cost: create 64 100", "busy_cost: create 64 1", "context_bytes: 9"),
@@ -84,7 +74,6 @@ static void the_middle_one_of_an_odd_number(void **state)
 
 static void the_mean_of_the_middle_two_of_an_even_number(void **state)
 {
-    (void)state;
     const struct calibration from[] = {
         GIVEN("a", "cost: create 64 1000", "cost: map 64 10"),
         GIVEN("b", "cost: create 64 1", "cost: map 64 13"),
@@ -99,7 +88,6 @@ static void the_mean_of_the_middle_two_of_an_even_number(void **state)
 
 static void what_only_some_state_is_the_median_of_those(void **state)
 {
-    (void)state;
     const struct calibration from[] = {
         GIVEN("a", "cost: create 64 10", "cost: create 256 50", "cleaning_bytes_per_us: 30"),
         GIVEN("b", "cost: create 64 20", "cost: create 128 7", "busy_percent: create 300",
@@ -124,7 +112,6 @@ static void what_only_some_state_is_the_median_of_those(void **state)
 
 static void rests_are_matched_by_their_place(void **state)
 {
-    (void)state;
     const struct calibration from[] = {
         GIVEN("a", "rest_cost: map 10 0", "rest_cost: map 100 5", "rest_cost: map 1000 50"),
         GIVEN("b", "rest_cost: map 10 0", "rest_cost: map 120 9", "rest_cost: map 990 20"),
@@ -140,7 +127,6 @@ static void rests_are_matched_by_their_place(void **state)
 
 static void a_ladder_that_lost_a_step_is_left_out(void **state)
 {
-    (void)state;
     const struct calibration from[] = {
         GIVEN("a", "rest_cost: map 10 0", "rest_cost: map 100 5", "rest_cost: map 1000 50"),
         GIVEN("b", "rest_cost: map 10 0", "rest_cost: map 990 20"),
@@ -155,7 +141,6 @@ static void a_ladder_that_lost_a_step_is_left_out(void **state)
 
 static void one_twice_is_itself(void **state)
 {
-    (void)state;
     struct calibration *from;
     struct ar_error error = {""};
     const char *const paths[] = {"sim/profiles/h100-rested.profile",
@@ -172,7 +157,6 @@ static void one_twice_is_itself(void **state)
 /* Two machines, one of which takes twice as long for everything: the same card. */
 static void all_are_brought_to_one_host(void **state)
 {
-    (void)state;
     struct ar_error error = {""};
     struct calibration from[] = {
         GIVEN("a", "host_clock_ps: 30000", "cost: create 64 100", "busy_cost: create 64 110",
@@ -204,7 +188,6 @@ static void all_are_brought_to_one_host(void **state)
  * card's. */
 static void kernel_ops_are_the_cards(void **state)
 {
-    (void)state;
     struct ar_error error = {""};
     struct calibration from[] = {
         GIVEN("a", "host_clock_ps: 30000", "work: set 64 100", "work: set 4096 900"),
@@ -222,7 +205,6 @@ static void kernel_ops_are_the_cards(void **state)
 
 static void a_host_that_is_not_known_moves_nothing(void **state)
 {
-    (void)state;
     struct ar_error error = {""};
     struct calibration from[] = {
         GIVEN("a", "host_clock_ps: 30000", "cost: create 64 100"),
@@ -238,7 +220,6 @@ static void a_host_that_is_not_known_moves_nothing(void **state)
 
 static void the_header_says_where_it_is_from(void **state)
 {
-    (void)state;
     const struct calibration from[] = {
         GIVEN("x/a.profile", "driver: 580.1", "source: calibrate of 2026-11-28 12:58, and more"),
         GIVEN("b.profile", "driver: 570.2", "source: calibrate, 2026-11-29T01:02:03Z"),
@@ -258,7 +239,6 @@ static void the_header_says_where_it_is_from(void **state)
 
 static void a_long_row_ends_in_dots(void **state)
 {
-    (void)state;
     struct calibration from[MOST];
     char lines[MOST][128];
     for (int i = 0; i < MOST; i++) {
@@ -273,7 +253,6 @@ static void a_long_row_ends_in_dots(void **state)
 
 static void what_is_written_reads_as_the_same(void **state)
 {
-    (void)state;
     const struct calibration from[] = {
         GIVEN("a", "rest_cost: map 10 0", "rest_cost: map 100 5", "cost: map 64 3"),
         GIVEN("b", "rest_cost: map 10 0", "cost: map 128 2", "source: of b"),
@@ -302,7 +281,6 @@ static void what_is_written_reads_as_the_same(void **state)
 
 static void what_is_not_of_one_kind_is_refused(void **state)
 {
-    (void)state;
     struct calibration from[] = {GIVEN("a.p", "cost: map 64 1"), GIVEN("b.p", "cost: map 64 1"),
                                  GIVEN("c.p", "cost: map 64 1")};
     refused(from, 1, "two or more");
@@ -326,7 +304,6 @@ static void what_is_not_of_one_kind_is_refused(void **state)
 
 static void more_sizes_than_a_profile_holds_are_refused(void **state)
 {
-    (void)state;
     struct calibration from[] = {GIVEN("a", "cost: map 64 1"), GIVEN("b", "cost: map 65 1")};
     for (uint64_t i = 0; i < SIM_COST_POINTS - 1; i++)
         assert_null(sim_curve_add(&from[0].profile.costs[SIM_COST_map], 100 + i, 1));

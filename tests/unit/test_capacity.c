@@ -1,13 +1,8 @@
 /* The search for capacities, compared with brute force: every multiple of 2 MiB. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <stdio.h>
-
 #include "allocators/base/size.h"
 #include "sim/search/search.h"
 #include "tests/support/experiment_rig.h"
+#include "tests/support/test.h"
 
 #define UNIT   (2 * AR_MIB)
 #define POINTS 512
@@ -68,7 +63,6 @@ static size_t compare(const char *policy, const char *workload)
 
 static void the_search_finds_what_brute_force_finds(void **state)
 {
-    (void)state;
     static const char *const policies[] = {"growth:framework=jax", "first-fit", "direct", "torch",
                                            "cupy"};
     size_t gaps = 0;
@@ -95,7 +89,6 @@ static void capacity_of(const char *policy, const char *workload, unsigned jobs,
 
 static void the_number_of_workers_changes_nothing(void **state)
 {
-    (void)state;
     struct capacity_result one, many;
     const char *workload = "random:events=400,target=700MiB,min=1MiB,max=200MiB,seed=3";
     capacity_of("growth", workload, 1, &one);
@@ -116,7 +109,6 @@ static void the_number_of_workers_changes_nothing(void **state)
 /* Edges between coarse points are found to 2 MiB. */
 static void edges_are_refined(void **state)
 {
-    (void)state;
     struct capacity_result found;
     capacity_of("direct", "linear_ramp:live=1", 2, &found);
     assert_int_equal(found.live_peak_bytes, 640 * AR_MIB);
@@ -132,7 +124,6 @@ static void edges_are_refined(void **state)
 
 static void an_adaptive_workload_is_written_down_once(void **state)
 {
-    (void)state;
     struct capacity_result found;
     capacity_of("direct", "robson", 2, &found);
     assert_true(found.safe_bytes >= found.live_peak_bytes);
@@ -142,7 +133,6 @@ static void an_adaptive_workload_is_written_down_once(void **state)
 
 static void a_policy_within_its_own_limit_may_never_pass(void **state)
 {
-    (void)state;
     struct capacity_result found;
     capacity_of("growth:limit=100MiB", "linear_ramp:live=1", 1, &found);
     assert_int_equal(found.first_pass_bytes, 0);

@@ -1,16 +1,10 @@
 /* Change points with known answers: steps planted in noise are found where they are, and nothing is
  * found where nothing was planted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 
 #include "allocators/base/rng.h"
 #include "bench/statistics/change_points.h"
+#include "tests/support/test.h"
 
 #define MOST 400
 
@@ -42,7 +36,6 @@ static void disturb(struct ar_rng *rng, double *values, size_t count)
 
 static void an_exact_figure_changes_where_it_differs(void **state)
 {
-    (void)state;
     const double values[] = {7, 7, 8, 8, 8, 7};
     struct change_point points[6];
     assert_int_equal(find(values, 6, CHANGE_EXACT, &RULES, points), 2);
@@ -55,7 +48,6 @@ static void an_exact_figure_changes_where_it_differs(void **state)
 /* One byte in 2^40 is a change, and infinity (a run that finished) equals itself. */
 static void exact_is_exact(void **state)
 {
-    (void)state;
     const double bytes[] = {1099511627776.0, 1099511627777.0};
     const double outcomes[] = {(double)INFINITY, (double)INFINITY, 12};
     struct change_point points[3];
@@ -67,7 +59,6 @@ static void exact_is_exact(void **state)
 /* 0.4 % a commit: from 100 no single step counts, the third is the first beyond 1 %. */
 static void counts_that_drift_are_seen_when_it_adds_up(void **state)
 {
-    (void)state;
     const double values[] = {100, 100.4, 100.8, 101.2, 101.6, 102.0};
     const struct change_rules rules = {.effect = 0.01};
     struct change_point points[6];
@@ -78,7 +69,6 @@ static void counts_that_drift_are_seen_when_it_adds_up(void **state)
 
 static void fifty_unchanged_rows_raise_no_alarm(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     for (uint64_t seed = 1; seed <= 50; seed++) {
         double values[50];
@@ -96,7 +86,6 @@ static void fifty_unchanged_rows_raise_no_alarm(void **state)
  * may be taken for some of the other side. */
 static void a_planted_step_is_found_at_its_place(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     for (uint64_t seed = 1; seed <= 50; seed++) {
         double values[60];
@@ -120,7 +109,6 @@ static void a_planted_step_is_found_at_its_place(void **state)
 /* Wherever it stands, also beside an end. */
 static void a_clean_step_is_found_exactly(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     ar_rng_seed(&rng, 7);
     for (size_t at = CHANGE_LEAST; at <= 40 - CHANGE_LEAST; at++) {
@@ -136,7 +124,6 @@ static void a_clean_step_is_found_exactly(void **state)
 /* Up, further up, and back, 80 values each: more than the window holds. */
 static void several_steps_are_told_apart(void **state)
 {
-    (void)state;
     struct ar_rng rng;
     double values[MOST];
     struct change_point points[MOST];
@@ -155,7 +142,6 @@ static void several_steps_are_told_apart(void **state)
 /* A step of 2 % is surely there and does not count; the one of 20 % after it does. */
 static void a_small_step_hides_no_large_one(void **state)
 {
-    (void)state;
     double values[90];
     struct change_point points[90];
     for (size_t i = 0; i < 90; i++)
@@ -166,7 +152,6 @@ static void a_small_step_hides_no_large_one(void **state)
 
 static void one_disturbed_value_is_no_change(void **state)
 {
-    (void)state;
     double values[40];
     struct change_point points[40];
     for (size_t i = 0; i < 40; i++)
@@ -177,7 +162,6 @@ static void one_disturbed_value_is_no_change(void **state)
 /* As often as the delay says, and not one value earlier. */
 static void the_delay_is_kept(void **state)
 {
-    (void)state;
     double values[60];
     struct change_point points[60];
     size_t delay = change_points_delay(30, RULES.alpha);
@@ -194,7 +178,6 @@ static void the_delay_is_kept(void **state)
 
 static void times_that_are_none_are_refused(void **state)
 {
-    (void)state;
     const double values[] = {1, 0, 1};
     struct change_point points[3];
     size_t found = 0;

@@ -1,22 +1,12 @@
 /* The real device on the stand-in for the driver, in time: the schedule of host gaps, marks,
  * tickets, what waits and how it is counted, and who is ordered after whom. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "allocators/base/size.h"
 #include "bench/cuda/schedule.h"
 #include "sim/device.h"
+#include "tests/support/test.h"
 
 static void gaps_pass_behind_the_driver(void **state)
 {
-    (void)state;
     struct cuda_schedule schedule = {0};
     assert_int_equal(cuda_schedule_gap(&schedule, 1000, 400, 100), 1100);
     /* 30 of the engine's own work: made up for. */
@@ -95,7 +85,6 @@ static uint64_t alloc(struct ar_device *device, uint64_t bytes)
 
 static void marks_are_settled_later(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda");
     const struct ar_device_ops *ops = device->ops;
     uint64_t begun = ops->mark(device);
@@ -119,7 +108,6 @@ static void marks_are_settled_later(void **state)
 
 static void many_marks_keep_few_events(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda");
     uint64_t last = 0, last_ns = 0;
     for (int i = 0; i < 3000; i++) {
@@ -137,7 +125,6 @@ static void many_marks_keep_few_events(void **state)
 
 static void known_answers_ask_nobody(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda");
     struct ar_backing *backing = device->backing;
     const struct stand_in *card = library();
@@ -165,7 +152,6 @@ static void known_answers_ask_nobody(void **state)
 
 static void fences_that_nobody_polls_stay_few(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda");
     for (int i = 0; i < 20000; i++) {
         kernel(device, 0, 0); /* done at once */
@@ -177,7 +163,6 @@ static void fences_that_nobody_polls_stay_few(void **state)
 
 static void a_free_waits_and_says_so(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda");
     uint64_t address = alloc(device, 4 * AR_MIB), other = alloc(device, 100);
     kernel(device, 3, 80 * MS);
@@ -194,7 +179,6 @@ static void a_free_waits_and_says_so(void **state)
 
 static void gaps_take_their_time(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda");
     uint64_t begun_ns = device->ops->now(device);
     device->ops->advance(device, 4 * MS);
@@ -210,7 +194,6 @@ static void gaps_take_their_time(void **state)
 
 static void new_owners_wait_for_old_ones_once(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda");
     const struct ar_device_ops *ops = device->ops;
     const struct stand_in *card = library();
@@ -237,7 +220,6 @@ static void new_owners_wait_for_old_ones_once(void **state)
 
 static void uses_follow_the_memory_through_mappings(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda");
     struct ar_backing *backing = device->backing;
     const struct stand_in *card = library();
@@ -271,7 +253,6 @@ static void uses_follow_the_memory_through_mappings(void **state)
 
 static void programs_events_order_streams(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda");
     const struct ar_device_ops *ops = device->ops;
     const struct stand_in *card = library();
@@ -291,7 +272,6 @@ static void programs_events_order_streams(void **state)
 
 static void memory_beside_the_pool_is_really_taken(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda:capacity=1GiB");
     const struct stand_in *card = library();
     uint64_t used_bytes = card->used_bytes, address, free_bytes, total_bytes;
@@ -317,7 +297,6 @@ static void memory_beside_the_pool_is_really_taken(void **state)
 
 static void the_pool_is_charged_what_it_reserved(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda:capacity=1GiB");
     struct ar_backing *backing = device->backing;
     const struct ar_backing_pool settings = {.release_threshold_bytes = 64 * AR_MIB};
@@ -345,7 +324,6 @@ static void the_pool_is_charged_what_it_reserved(void **state)
  * call. */
 static void the_pool_is_asked_once_for_each_change(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda:capacity=1GiB");
     struct ar_backing *backing = device->backing;
     const struct stand_in *card = library();
@@ -409,7 +387,6 @@ static void record_path(char *path, size_t path_bytes, char *spec, size_t spec_b
  * came to its end or not. */
 static void addresses_are_written_behind_the_run(void **state)
 {
-    (void)state;
     char path[256], spec[320];
     struct ar_error error;
     record_path(path, sizeof path, spec, sizeof spec);
@@ -432,7 +409,6 @@ static void addresses_are_written_behind_the_run(void **state)
 
 static void many_addresses_are_written_in_blocks(void **state)
 {
-    (void)state;
     char path[256], spec[320];
     record_path(path, sizeof path, spec, sizeof spec);
     struct ar_device *device = open_card(spec);
@@ -449,7 +425,6 @@ static void many_addresses_are_written_in_blocks(void **state)
 /* Two readings for each call of the driver, and none for a wait that is known to be over. */
 static void readings_of_the_clock_are_counted(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda");
     const uint64_t *readings = &device->counters.clock_readings;
     uint64_t before = *readings, address = alloc(device, 4096);
@@ -467,7 +442,6 @@ static void readings_of_the_clock_are_counted(void **state)
 
 static void a_fault_on_the_card_ends_the_device(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda");
     uint64_t address = alloc(device, 4 * AR_MIB);
     struct ar_backing_ticket ticket;
@@ -490,7 +464,6 @@ static void a_fault_on_the_card_ends_the_device(void **state)
 /* A policy cleans up without knowing that the device failed: what it does wrong then is no news. */
 static void the_first_failure_is_the_one_told(void **state)
 {
-    (void)state;
     struct ar_device *device = open_card("cuda");
     struct ar_backing *backing = device->backing;
     uint64_t range, page = backing->page_bytes;
@@ -527,7 +500,6 @@ static void the_first_failure_is_the_one_told(void **state)
 /* cuBLAS and the runtime pass NULL where they do not want to know why a function is missing. */
 static void the_library_may_be_asked_without_a_why(void **state)
 {
-    (void)state;
     (void)library();
     __typeof__(cuGetProcAddress) *look_up;
     void *address = dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2"), *found = &address;
@@ -542,7 +514,6 @@ static void the_library_may_be_asked_without_a_why(void **state)
 
 static void what_is_not_ours_is_others(void **state)
 {
-    (void)state;
     /* 900 held before, a context of 500, and the driver counts 40 less than the library. */
     assert_int_equal(cuda_others_bytes(900, 1400, 1360), 860);
     assert_int_equal(cuda_others_bytes(0, 500, 500), 0);

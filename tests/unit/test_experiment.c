@@ -1,13 +1,7 @@
 /* Experiments: the passes of a run, and what they find before it. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "sim/experiment/survey.h"
 #include "tests/support/experiment_rig.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 
 static double figure(const struct experiment_rig *rig, enum metric metric)
@@ -17,7 +11,6 @@ static double figure(const struct experiment_rig *rig, enum metric metric)
 
 static void the_median_is_weighted_by_bytes(void **state)
 {
-    (void)state;
     static const struct {
         const char *events;
         uint64_t median_bytes;
@@ -42,7 +35,6 @@ static void the_median_is_weighted_by_bytes(void **state)
 
 static void live_bytes_end_at_the_free_requested(void **state)
 {
-    (void)state;
     struct trace_source *source =
         tiny_trace("a,0,10 a,1,20 r,0 a,2,5 f,0 p,3,4 u,3,1 f,1 a,4,100,0,space=pinned f,2");
     uint64_t bytes;
@@ -53,7 +45,6 @@ static void live_bytes_end_at_the_free_requested(void **state)
 
 static void lifetimes_end_as_the_mode_says(void **state)
 {
-    (void)state;
     for (int recorded = 0; recorded < 2; recorded++) {
         struct trace_source *source = tiny_trace("a,0,10 a,1,0 r,0 a,2,5 f,0 f,2 a,3,7 m,x");
         struct ar_policy_lifetime *lives;
@@ -72,7 +63,6 @@ static void lifetimes_end_as_the_mode_says(void **state)
 
 static void slowdown_is_held_against_an_allocator_that_costs_nothing(void **state)
 {
-    (void)state;
     struct experiment_rig rig;
     const char *card = "sim:profile=tests/support/card.profile"; /* launches take no time there */
     const char *events = "k,0,50000000 m,step a,0,67108864 k,0,50000000 f,0 m,step";
@@ -98,7 +88,6 @@ static void slowdown_is_held_against_an_allocator_that_costs_nothing(void **stat
 
 static void the_cause_knows_the_limit_of_the_spec(void **state)
 {
-    (void)state;
     struct experiment_rig rig;
     experiment_rig_over(&rig, "direct:limit=100MiB", "sim:capacity=1GiB",
                         tiny_trace("a,0,83886080 a,1,83886080"));
@@ -126,7 +115,6 @@ static enum ar_status count_row(void *argument, const struct replay_row *row,
 /* Robson's program depends on the addresses of its blocks; the passes replay its requests. */
 static void an_adaptive_workload_is_written_down(void **state)
 {
-    (void)state;
     struct experiment_rig rig;
     uint64_t rows = 0;
     experiment_rig_open(&rig, "first-fit", "sim:profile=bump", "robson");
@@ -142,7 +130,6 @@ static void an_adaptive_workload_is_written_down(void **state)
 
 static void the_same_run_gives_the_same_figures(void **state)
 {
-    (void)state;
     struct experiment_rig rig;
     struct metric_values first;
     const char *workload = "random:events=2000,target=64MiB,max=8MiB,seed=9";
@@ -158,7 +145,6 @@ static void the_same_run_gives_the_same_figures(void **state)
 /* The loop has three bodies: lean, with exact metrics, watched. */
 static void all_ways_to_run_have_the_same_outcome(void **state)
 {
-    (void)state;
     static const enum metric outcome[] = {
         METRIC_events,        METRIC_allocs,         METRIC_frees,
         METRIC_failed_allocs, METRIC_failed_probes,  METRIC_first_failed_event,
@@ -197,7 +183,6 @@ static void all_ways_to_run_have_the_same_outcome(void **state)
 
 static void host_times_are_measured_only_if_asked_for(void **state)
 {
-    (void)state;
     static const enum metric timed[] = {METRIC_alloc_ns_p50,       METRIC_free_ns_p999,
                                         METRIC_alloc_total_ns_max, METRIC_free_total_ns_p50,
                                         METRIC_clock_ns,           METRIC_ops_per_s};
@@ -223,7 +208,6 @@ static void host_times_are_measured_only_if_asked_for(void **state)
 
 static void first_and_steady_steps_are_timed_apart(void **state)
 {
-    (void)state;
     struct experiment_rig rig;
     /* Only the first step calls the driver: of four steps the last two are steady. */
     experiment_rig_over(&rig, "torch", "sim",
@@ -241,7 +225,6 @@ static void first_and_steady_steps_are_timed_apart(void **state)
 
 static void in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it(void **state)
 {
-    (void)state;
     struct experiment_rig rig;
     experiment_rig_over(&rig, "direct", "sim", tiny_trace("t,10 a,0,4000000 a,1,4000000"));
     rig.experiment.host = REPLAY_HOST_OPEN;
@@ -263,7 +246,6 @@ static void in_the_open_loop_a_stall_is_charged_to_what_waits_behind_it(void **s
 
 static void an_event_never_comes_before_its_time(void **state)
 {
-    (void)state;
     struct experiment_rig rig;
     /* Launches take host time, which a recorded gap contains; a time of the trace does not. */
     experiment_rig_over(&rig, "direct", "sim",
@@ -279,7 +261,6 @@ static void an_event_never_comes_before_its_time(void **state)
 
 static void the_open_loop_wants_times(void **state)
 {
-    (void)state;
     struct experiment_rig rig;
     experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,8 f,0"));
     rig.experiment.host = REPLAY_HOST_OPEN;
@@ -291,7 +272,6 @@ static void the_open_loop_wants_times(void **state)
 
 static void a_device_without_memory_cannot_verify(void **state)
 {
-    (void)state;
     struct experiment_rig rig;
     experiment_rig_over(&rig, "direct", "sim", tiny_trace("a,0,8 f,0"));
     rig.experiment.verify = true;

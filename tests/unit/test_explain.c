@@ -1,17 +1,11 @@
 /* Explains a failure with known numbers: an arena of 100 MiB with two free blocks of 40 MiB around
  * a block of 20 MiB, and a request of 60 MiB. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
 #include "sim/explain/pinning_blocks.h"
 #include "sim/explain/explain.h"
 #include "tests/support/experiment_rig.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 
 #define PINNED                                                                                     \
@@ -38,7 +32,6 @@ static const struct explain_rerun *find(const struct explain_result *result, con
 
 static void the_block_between_is_named(void **state)
 {
-    (void)state;
     struct explain_result result;
     explain("greedy:framework=jax,fraction=1", "sim:capacity=100MiB", PINNED, &result);
     assert_false(result.passed);
@@ -75,7 +68,6 @@ static void the_block_between_is_named(void **state)
  * belongs to another stream than the one which asks for 30: two pieces of it, 20 are left over. */
 static void free_blocks_are_put_into_indices(void **state)
 {
-    (void)state;
     struct explain_result result;
     char events[2048];
     tiny_trace_checkerboard(events);
@@ -97,7 +89,6 @@ static void free_blocks_are_put_into_indices(void **state)
 /* Capacity: 90 MiB are live at once, so that in 80 nothing helps, and 90 to 120 do. */
 static void what_would_have_helped(void **state)
 {
-    (void)state;
     struct explain_result result;
     explain("greedy:framework=jax,fraction=1", "sim:capacity=100MiB", PINNED, &result);
     assert_non_null(find(&result, "direct"));
@@ -114,7 +105,6 @@ static void what_would_have_helped(void **state)
 
 static void a_run_that_passes_is_told(void **state)
 {
-    (void)state;
     struct explain_result result;
     explain("torch", "sim:capacity=1GiB", PINNED, &result);
     assert_true(result.passed);
@@ -127,7 +117,6 @@ static void a_run_that_passes_is_told(void **state)
 /* Compares the table with an array that has an element for each address. */
 static void births_are_found_by_address(void **state)
 {
-    (void)state;
     struct births births = {0};
     uint64_t expected[ADDRESSES] = {0};
     struct ar_rng rng;

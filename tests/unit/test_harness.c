@@ -1,17 +1,12 @@
 /* Launches that are recorded and repeated, on a device that logs them; and the time that the engine
  * adds, on a simulated device with a known answer. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/host/harness.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/sim.h"
+#include "tests/support/test.h"
 
 #define LOG_MOST 64
 
@@ -74,7 +69,6 @@ static void launch_some(struct ar_device *device)
 
 static void kernel_ops_are_launched_again_on_memory_of_their_own(void **state)
 {
-    (void)state;
     struct logging *logging = malloc(sizeof *logging);
     struct launch_recorder recorder;
     struct launches launches = {0};
@@ -127,7 +121,6 @@ static void kernel_ops_are_launched_again_on_memory_of_their_own(void **state)
 
 static void what_is_refused_ends_with_a_sentence(void **state)
 {
-    (void)state;
     struct logging *logging = malloc(sizeof *logging);
     struct launch_recorder recorder;
     struct launches launches = {0};
@@ -180,7 +173,6 @@ static enum ar_status measure(const char *policy, const char *workload,
  * nothing. */
 static void a_policy_that_makes_no_calls_adds_nothing(void **state)
 {
-    (void)state;
     static const char *const policies[] = {"growth", "torch", "vmm"};
     struct harness_result result;
     struct ar_error error;
@@ -201,7 +193,6 @@ static void a_policy_that_makes_no_calls_adds_nothing(void **state)
 /* On a device with memory the engine launches work, and the loop launches all of it again. */
 static void the_loop_launches_what_the_engine_launched(void **state)
 {
-    (void)state;
     struct logging *logging = malloc(sizeof *logging);
     struct ar_device *device = logging_open(logging, 8 * AR_GIB);
     struct harness_result result;
@@ -227,7 +218,6 @@ static void the_loop_launches_what_the_engine_launched(void **state)
 /* And one that asks the driver each time adds a great deal: the bar can be missed. */
 static void a_policy_that_asks_the_driver_adds_its_calls(void **state)
 {
-    (void)state;
     struct harness_result result;
     struct ar_error error;
     if (measure("direct", tape, &result, &error) != AR_OK)
@@ -239,7 +229,6 @@ static void a_policy_that_asks_the_driver_adds_its_calls(void **state)
 
 static void what_cannot_be_measured_is_said(void **state)
 {
-    (void)state;
     struct harness_result result;
     struct ar_error error;
     assert_int_equal(measure("growth:limit=1MiB", tape, &result, &error), AR_NEGATIVE);
@@ -252,7 +241,6 @@ static void what_cannot_be_measured_is_said(void **state)
 /* Known: the sign interval of 10 values is the 2nd and the 9th, at 1 - 2 * 11 / 1024; of 5 all. */
 static void the_interval_is_that_of_the_sign_test(void **state)
 {
-    (void)state;
     double values[] = {7, 3, 9, 1, 5, 2, 8, 10, 4, 6}, five[] = {5, 4, 3, 2, 1};
     double least, most, confidence;
     assert_true(harness_median(values, 10) == 5.5);

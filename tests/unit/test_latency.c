@@ -1,11 +1,6 @@
 /* Host time of calls: the policy's, the driver's, the clock's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "sim/replay/latency.h"
+#include "tests/support/test.h"
 
 /* A call of 1000 ns in which the device measured 700 with `readings` of the clock. */
 static struct latency *one_call(struct ar_device *device, uint64_t readings)
@@ -30,7 +25,6 @@ static void what_the_device_measured_is_not_the_policys(void **state)
     static const struct {
         uint64_t readings, own_ns;
     } cases[] = {{0, 300}, {2, 260}, {4, 220}, {14, 20}, {16, 0}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct ar_device card = {.props.kind = "cuda", .counters.clock_readings = 1000};
         struct latency *latency = one_call(&card, cases[i].readings);
@@ -45,7 +39,6 @@ static void what_the_device_measured_is_not_the_policys(void **state)
 static void modelled_time_is_added_to_the_total(void **state)
 {
     struct ar_device simulated = {.props.kind = "sim"};
-    (void)state;
     struct latency *latency = one_call(&simulated, 0);
     assert_int_equal(ar_hist_quantile(&latency->alloc, 1), 1000);
     latency_close(latency);

@@ -1,16 +1,7 @@
 /* The public interface: what it returns equals what the program's own parts return; its errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "bench/library/allocrig.h"
 #include "sim/replay.h"
+#include "tests/support/test.h"
 #include "workloads/workload.h"
 
 #define WORKLOAD "random:events=600"
@@ -58,7 +49,6 @@ static uint64_t metric(const struct ar_results *results, size_t row, const char 
 
 static void every_metric_is_that_of_the_engine(void **state)
 {
-    (void)state;
     struct ar_error error;
     struct ar_spec policy, device;
     struct ar_device_props props;
@@ -98,7 +88,6 @@ static void every_metric_is_that_of_the_engine(void **state)
 
 static void all_combinations_are_rows(void **state)
 {
-    (void)state;
     struct ar_row row;
     struct ar_results *results = NULL;
     struct ar_library *library = opened();
@@ -146,7 +135,6 @@ static enum ar_status count(void *argument, const struct ar_run_event *event,
 
 static void an_observer_is_told_of_each_event(void **state)
 {
-    (void)state;
     struct counted counted = {.stop_at = 0};
     struct ar_error error;
     struct ar_results *results = NULL;
@@ -171,7 +159,6 @@ static void an_observer_is_told_of_each_event(void **state)
 
 static void capacities_are_where_runs_pass(void **state)
 {
-    (void)state;
     struct ar_capacity found;
     struct ar_capacities *capacities = NULL;
     struct ar_library *library = opened();
@@ -199,7 +186,6 @@ static void capacities_are_where_runs_pass(void **state)
 
 static void advice_is_ranked_settings(void **state)
 {
-    (void)state;
     struct ar_setting setting;
     struct ar_advice *advice = NULL;
     struct ar_error error;
@@ -224,7 +210,6 @@ static void advice_is_ranked_settings(void **state)
 
 static void a_workload_is_its_events(void **state)
 {
-    (void)state;
     struct ar_event event;
     struct ar_workload_info info;
     struct ar_workload *workload = NULL;
@@ -258,7 +243,6 @@ static const struct ar_policy_ops *policy_named(const struct ar_library *library
 
 static void what_is_registered_is_named_in_specs(void **state)
 {
-    (void)state;
     struct ar_error error;
     struct ar_library *library = opened(), *other = opened();
     struct ar_policy_ops mine = *policy_named(library, "growth");
@@ -308,7 +292,6 @@ static void what_is_registered_is_named_in_specs(void **state)
 
 static void a_session_is_a_policy_by_hand(void **state)
 {
-    (void)state;
     struct ar_error error;
     struct ar_session *session = NULL, *second = NULL;
     struct ar_policy_block block;
@@ -348,7 +331,6 @@ static void a_session_is_a_policy_by_hand(void **state)
 
 static void a_smaller_struct_is_not_overrun(void **state)
 {
-    (void)state;
     struct {
         struct ar_metric metric;
         char after[8];
@@ -364,7 +346,6 @@ static void a_smaller_struct_is_not_overrun(void **state)
 
 static void settings_are_checked_when_they_are_set(void **state)
 {
-    (void)state;
     static const struct {
         const char *key, *value, *says;
     } wrong[] = {

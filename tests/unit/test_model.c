@@ -1,20 +1,11 @@
 /* The comparison of modelled and measured runs, on made-up calls with known answers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <sys/mman.h>
 
 #include "bench/report/model.h"
 #include "tests/support/temporary_file.h"
+#include "tests/support/test.h"
 
 #define AR_GIB (UINT64_C(1) << 30)
 
@@ -25,7 +16,6 @@ static struct driver_call call(enum ar_device_call kind, uint64_t bytes, uint64_
 
 static void calls_are_paired_and_counted(void **state)
 {
-    (void)state;
     struct driver_call card[] = {
         call(AR_DEVICE_CALL_alloc, 100, 1000), call(AR_DEVICE_CALL_alloc, 100, 1000),
         call(AR_DEVICE_CALL_free, 100, 50), call(AR_DEVICE_CALL_alloc, AR_GIB, 9000),
@@ -65,7 +55,6 @@ static void calls_are_paired_and_counted(void **state)
  * long, so the calls' medians have none of that time, and the runs' sums do. */
 static void repetitions_become_one(void **state)
 {
-    (void)state;
     struct driver_call one[] = {call(AR_DEVICE_CALL_alloc, 100, 9000),
                                 call(AR_DEVICE_CALL_alloc, 100, 1000),
                                 call(AR_DEVICE_CALL_free, 100, 50)};
@@ -100,7 +89,6 @@ static void repetitions_become_one(void **state)
 /* Of two middle ones the mean; a call to whole ns, upwards. */
 static void of_an_even_number_the_middle_counts(void **state)
 {
-    (void)state;
     struct driver_call calls[4][1], sim[] = {call(AR_DEVICE_CALL_alloc, 100, 100)};
     static const uint64_t ns[] = {400, 103, 200, 100};
     struct call_list runs[4], modelled = {sim, 1, 1};
@@ -124,7 +112,6 @@ static void of_an_even_number_the_middle_counts(void **state)
  * is. */
 static void one_run_is_as_it_was_read(void **state)
 {
-    (void)state;
     static const uint64_t odd = (UINT64_C(1) << 53) + 1;
     struct driver_call card[] = {call(AR_DEVICE_CALL_alloc, 100, odd),
                                  call(AR_DEVICE_CALL_alloc, 100, UINT64_MAX)};
@@ -144,7 +131,6 @@ static void one_run_is_as_it_was_read(void **state)
 
 static void figures_of_repetitions_are_medians(void **state)
 {
-    (void)state;
     struct ar_error error;
     struct model_result results[] = {
         {.passed = true, .slowdown = 3, .step_ns = (double)NAN, .device_time_ns = 10},
@@ -158,7 +144,6 @@ static void figures_of_repetitions_are_medians(void **state)
 /* Ranks 1 2 3 4 5 against 2 1 4 3 5: 1 - 6 * 4 / (5 * 24) = 0.8. */
 static void ranks_correlate(void **state)
 {
-    (void)state;
     static const double a[] = {1.0, 1.1, 1.2, 1.3, 9.0};
     static const double b[] = {1.5, 1.4, 1.9, 1.8, 2.0};
     static const double back[] = {5, 4, 3, 2, 1};
@@ -172,7 +157,6 @@ static void ranks_correlate(void **state)
 
 static void errors_are_shares_of_the_measured(void **state)
 {
-    (void)state;
     assert_true(fabs(model_error(200, 150) + 0.25) < 1e-12);
     assert_true(isnan(model_error(0, 150)));
 }
@@ -181,7 +165,6 @@ static void errors_are_shares_of_the_measured(void **state)
 
 static void results_are_read(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         enum ar_status status;
@@ -212,7 +195,6 @@ static void results_are_read(void **state)
 /* Two that differ in the last letter only are two, and what has no room is no name. */
 static void long_names_are_not_cut(void **state)
 {
-    (void)state;
     static char names[2][MODEL_NAME_ROOM + 8], text[2 * MODEL_NAME_ROOM + 256];
     static struct model_result results[2];
     for (size_t i = 0; i < 3; i++) {
@@ -234,7 +216,6 @@ static void long_names_are_not_cut(void **state)
 
 static void calls_are_read_as_they_were_written(void **state)
 {
-    (void)state;
     static const struct driver_call wanted = {7, AR_DEVICE_CALL_pool_trim, 1, UINT64_MAX, 3, true};
     const struct temporary_file made = temporary_file("");
     struct call_list list;
@@ -277,7 +258,6 @@ static size_t pages_there(const struct call_list *list, size_t *all)
 /* What is added then moves nothing and waits for no page. */
 static void room_for_calls_is_there_before_them(void **state)
 {
-    (void)state;
     const size_t room = 20000;
     struct call_list list = {0};
     size_t all, there;

@@ -1,15 +1,7 @@
 /* The plug-in as PyTorch and CuPy call it, on the stand-in for the driver: blocks, streams, graphs,
  * cards, what it says and writes. Streams are the stand-in's, so that a test decides what they are
  * busy with. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #if HAVE_CUDA
 
@@ -19,6 +11,7 @@
 #include "sim/replay/latency.h"
 #include "tests/support/cuda_stand_in/stand_in.h"
 #include "tests/support/plugin_rig.h"
+#include "tests/support/test.h"
 #include "workloads/formats/formats.h"
 #include "workloads/trace/source.h"
 #include "workloads/trace/trace.h"
@@ -88,7 +81,6 @@ static void body_blocks(const struct plugin_rig *rig)
 
 static void blocks_come_and_go(void **state)
 {
-    (void)state;
     const char *const policies[] = {"torch", "vmm", "slab", "checked+tlsf", "direct", NULL};
     run_under_each(policies, body_blocks);
 }
@@ -104,7 +96,6 @@ static void body_trim(const struct plugin_rig *rig)
 
 static void an_emptied_cache_is_the_cards_again(void **state)
 {
-    (void)state;
     const char *const policies[] = {"torch", "vmm", "checked+torch", NULL};
     run_under_each(policies, body_trim);
 }
@@ -130,7 +121,6 @@ static void body_no_memory(const struct plugin_rig *rig)
 
 static void what_does_not_fit_is_said(void **state)
 {
-    (void)state;
     const char *errors = file_of("errors");
     const char *const policies[] = {"torch", "vmm", NULL};
     for (int i = 0; policies[i]; i++) {
@@ -156,7 +146,6 @@ static void body_refused(const struct plugin_rig *rig)
 
 static void a_bad_setting_is_said(void **state)
 {
-    (void)state;
     static const struct {
         const char *setting, *sentence;
     } cases[] = {
@@ -184,7 +173,6 @@ static void body_once(const struct plugin_rig *rig)
 
 static void a_card_that_could_not_be_opened_is_tried_again(void **state)
 {
-    (void)state;
     const char *settings[] = {"STAND_IN_FAIL=cuMemGetInfo:1", NULL}, *errors = file_of("errors");
     assert_int_equal(plugin_rig_run(settings, errors, body_once), 0);
     assert_non_null(strstr(plugin_rig_text(errors), "cuMemGetInfo"));
@@ -201,7 +189,6 @@ static void body_unknown(const struct plugin_rig *rig)
 
 static void a_bad_free_is_said_once(void **state)
 {
-    (void)state;
     const char *settings[] = {NULL}, *errors = file_of("errors");
     assert_int_equal(plugin_rig_run(settings, errors, body_unknown), 0);
     const char *said = strstr(plugin_rig_text(errors), "where no block starts");
@@ -238,7 +225,6 @@ static void body_record_stream(const struct plugin_rig *rig)
 
 static void record_stream_keeps_a_block(void **state)
 {
-    (void)state;
     const char *const policies[] = {"torch", "vmm", "torch:expandable_segments=true", NULL};
     run_under_each(policies, body_record_stream);
 }
@@ -262,7 +248,6 @@ static void body_order(const struct plugin_rig *rig)
 
 static void other_policies_are_ordered_by_events(void **state)
 {
-    (void)state;
     const char *const policies[] = {"best-fit", "growth", "slab", "tlsf", "checked+growth", NULL};
     run_under_each(policies, body_order);
 }
@@ -288,7 +273,6 @@ static void body_single(const struct plugin_rig *rig)
 
 static void one_stream_needs_no_events(void **state)
 {
-    (void)state;
     const char *const policies[] = {"torch", "growth", "vmm", "slab", NULL};
     run_under_each(policies, body_single);
     run_under("growth", body_second);
@@ -315,7 +299,6 @@ static void body_context(const struct plugin_rig *rig)
 
 static void the_driver_is_asked_only_for_memory(void **state)
 {
-    (void)state;
     run_under("torch", body_context);
 }
 
@@ -348,7 +331,6 @@ static void body_graph_held(const struct plugin_rig *rig)
 
 static void a_graph_keeps_its_blocks(void **state)
 {
-    (void)state;
     const char *const policies[] = {"best-fit", "growth", "vmm", "slab", NULL};
     run_under_each(policies, body_graph_held);
 }
@@ -380,7 +362,6 @@ static void body_graph_pool(const struct plugin_rig *rig)
 
 static void a_policy_with_pools_reuses_inside_of_them(void **state)
 {
-    (void)state;
     run_under("torch", body_graph_pool);
 }
 
@@ -401,7 +382,6 @@ static void body_cards(const struct plugin_rig *rig)
 
 static void each_card_has_a_policy(void **state)
 {
-    (void)state;
     const char *settings[] = {"STAND_IN_CARDS=2", NULL}, *errors = file_of("errors");
     assert_int_equal(plugin_rig_run(settings, errors, body_cards), 0);
     assert_non_null(strstr(plugin_rig_text(errors), "there is no card 2"));
@@ -469,7 +449,6 @@ static void check_recording(const char *path)
 
 static void what_was_asked_for_is_recorded(void **state)
 {
-    (void)state;
     const char *path = file_of("plugin.trace"), *errors = file_of("errors");
     const char *settings[] = {"ALLOCRIG_POLICY=torch:max_split_size_mb=64",
                               setting("ALLOCRIG_TRACE", path), NULL};
@@ -498,7 +477,6 @@ static void body_fork(const struct plugin_rig *rig)
 
 static void a_forked_child_changes_nothing(void **state)
 {
-    (void)state;
     const char *trace = file_of("fork.trace"), *stats = file_of("fork.json");
     const char *errors = file_of("errors");
     char lines[1 << 14];
@@ -513,7 +491,6 @@ static void a_forked_child_changes_nothing(void **state)
 
 static void statistics_are_written_at_exit(void **state)
 {
-    (void)state;
     const char *stats = file_of("stats.json"), *errors = file_of("errors");
     const char *settings[] = {"ALLOCRIG_POLICY=checked+torch", setting("ALLOCRIG_STATS", stats),
                               "ALLOCRIG_VERBOSE=1", NULL};
@@ -549,7 +526,6 @@ static void body_late(const struct plugin_rig *rig)
 
 static void a_file_that_cannot_be_written_stops_nobody(void **state)
 {
-    (void)state;
     const char *settings[] = {"ALLOCRIG_TRACE=/nowhere/x", "ALLOCRIG_STATS=/nowhere/y", NULL};
     const char *errors = file_of("errors");
     assert_int_equal(plugin_rig_run(settings, errors, body_late), 0);

@@ -1,17 +1,10 @@
 /* Many threads in the plug-in at once, each on a stream of its own, freeing what others asked for
  * and using it on their streams: no two blocks that are held overlap, every byte of each is there,
  * and nothing is lost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #if HAVE_CUDA
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +12,7 @@
 #include "sim/replay/latency.h"
 #include "tests/support/cuda_stand_in/stand_in.h"
 #include "tests/support/plugin_rig.h"
+#include "tests/support/test.h"
 
 #define THREADS 4
 #define HELD    64 /* of all threads */
@@ -165,7 +159,6 @@ static void body_fork(const struct plugin_rig *rig)
 
 static void threads_share_a_card(void **state)
 {
-    (void)state;
     static const char *const policies[] = {"torch", "growth", "vmm", "slab", "checked+best-fit"};
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         char policy[64], trace[512];
@@ -180,7 +173,6 @@ static void threads_share_a_card(void **state)
 
 static void a_fork_disturbs_no_thread(void **state)
 {
-    (void)state;
     const char *settings[] = {NULL};
     assert_int_equal(plugin_rig_run(settings, NULL, body_fork), 0);
 }

@@ -1,18 +1,10 @@
 /* The settings of a process as its framework reads them: a table of lines and their results. Each
  * pool is "CARD POLICY-SPEC". */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "allocators/policies/bfc/bfc.h"
 #include "allocators/spec.h"
 #include "sim/tenants/process.h"
+#include "tests/support/test.h"
 
 /* Two cards: 40 GiB, of which 39 are free, and 8 GiB of an older kind, 7.5 free. */
 static const struct process_card cards[] = {
@@ -285,7 +277,6 @@ static void run(const struct process_card *machine, size_t count, const char *te
 
 static void settings_come_out_as_in_the_framework(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct process process;
         char outcome[1024];
@@ -303,7 +294,6 @@ static void settings_come_out_as_in_the_framework(void **state)
 /* A policy accepts the spec of every pool. */
 static void specs_are_policies(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct process process;
         char outcome[1024];
@@ -322,7 +312,6 @@ static void specs_are_policies(void **state)
  * driver's pool has its own wait, and cuda_malloc has none. */
 static void waits_and_pinned_pools(void **state)
 {
-    (void)state;
     static const struct {
         const char *lines;
         bool retries;
@@ -354,7 +343,6 @@ static void waits_and_pinned_pools(void **state)
  * free. */
 static void figures_of_reports(void **state)
 {
-    (void)state;
     struct process process;
     char outcome[1024];
     const struct process_card full = {8504 * AR_MIB, 199557120, 6};
@@ -373,7 +361,6 @@ static void figures_of_reports(void **state)
 /* The system's part by compute capability, on both sides of 2 GiB. */
 static void what_the_system_is_left(void **state)
 {
-    (void)state;
     static const unsigned mib[] = {500, 1050, 1536, 1800, 1800};
     for (unsigned capability = 6; capability <= 10; capability++) {
         assert_int_equal(bfc_system_bytes(2 * AR_GIB, capability), mib[capability - 6] * AR_MIB);

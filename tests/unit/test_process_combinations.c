@@ -13,18 +13,9 @@
  *    less the default.
  * 7. Pools grow where the variable is "true"; where it is "false" they do not; else where growth is
  *    set and no GPU has logical devices. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "allocators/base/size.h"
 #include "sim/tenants/process.h"
+#include "tests/support/test.h"
 
 #define LINES_MOST 10
 
@@ -201,7 +192,6 @@ static void both_tell_the_same(const struct program *program)
 
 static void every_combination(void **state)
 {
-    (void)state;
     static const int sizes[] = {GROWTHS, LOGICALS, FRACTIONS, VISIBILITIES, ORDERS, ENVIRONMENTS};
     int programs = 1, kinds[4] = {0};
     for (size_t i = 0; i < 6; i++)

@@ -1,14 +1,8 @@
 /* The rank test against known values: without ties those of the published tables, and by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 
 #include "bench/statistics/rank_test.h"
+#include "tests/support/test.h"
 
 static struct rank_test of(const double *old, size_t old_count, const double *new_,
                            size_t new_count)
@@ -22,7 +16,6 @@ static struct rank_test of(const double *old, size_t old_count, const double *ne
 /* All of one side above the other: 2 of the C(18, 9) = 48620 orders are as extreme. */
 static void nine_against_nine(void **state)
 {
-    (void)state;
     const double old[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     const double more[] = {11, 12, 13, 14, 15, 16, 17, 18, 19};
     struct rank_test test = of(old, 9, more, 9);
@@ -35,7 +28,6 @@ static void nine_against_nine(void **state)
 /* {1, 2} against {3, 4}: 2 of 6. */
 static void two_against_two(void **state)
 {
-    (void)state;
     const double old[] = {1, 2};
     const double more[] = {3, 4};
     assert_true(fabs(of(old, 2, more, 2).p - 2.0 / 6) < 1e-12);
@@ -45,7 +37,6 @@ static void two_against_two(void **state)
  * the mean 5 by 1.5: 4+2.5 twice and 1+2.5 twice, of 6. */
 static void ties_are_counted_exactly(void **state)
 {
-    (void)state;
     const double old[] = {1, 2};
     const double more[] = {2, 3};
     assert_true(fabs(of(old, 2, more, 2).p - 4.0 / 6) < 1e-12);
@@ -53,7 +44,6 @@ static void ties_are_counted_exactly(void **state)
 
 static void the_same_is_no_difference(void **state)
 {
-    (void)state;
     const double old[] = {5, 5, 5, 5, 5, 5, 5, 5, 5};
     struct rank_test test = of(old, 9, old, 9);
     assert_true(test.p == 1 && test.delta == 0 && test.ratio == 1 && test.sees == 0);
@@ -63,7 +53,6 @@ static void the_same_is_no_difference(void **state)
  * quotient from below and from above. */
 static void the_interval_is_that_of_the_tables(void **state)
 {
-    (void)state;
     double old[9];
     double more[9];
     for (int i = 0; i < 9; i++) {
@@ -76,7 +65,6 @@ static void the_interval_is_that_of_the_tables(void **state)
 
 static void many_are_corrected(void **state)
 {
-    (void)state;
     struct ar_error error;
     double p[] = {0.01, 0.04, 0.03, 0.005};
     assert_int_equal(rank_test_holm(p, 4, &error), AR_OK);
@@ -86,7 +74,6 @@ static void many_are_corrected(void **state)
 
 static void what_is_no_factor_is_refused(void **state)
 {
-    (void)state;
     struct rank_test test;
     struct ar_error error;
     const double values[] = {0, 1};

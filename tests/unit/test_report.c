@@ -1,15 +1,5 @@
 /* What the reports are made of: JSON and CSV texts, series made thin, tables, files that appear
  * whole or not at all, and the texts of specs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +7,7 @@
 #include "bench/report/output_file.h"
 #include "bench/report/result_writers.h"
 #include "bench/suite/grid.h"
+#include "tests/support/test.h"
 
 /* A stream into memory, and what was written to it. */
 struct capture {
@@ -40,7 +31,6 @@ static void capture_is(struct capture *capture, const char *wanted)
 
 static void json_has_order_and_exact_numbers(void **state)
 {
-    (void)state;
     struct capture capture;
     capture_begin(&capture);
     struct json_writer json = {.stream = capture.stream};
@@ -71,7 +61,6 @@ static void json_has_order_and_exact_numbers(void **state)
 
 static void json_texts_are_escaped(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *wanted;
     } cases[] = {
@@ -93,7 +82,6 @@ static void json_texts_are_escaped(void **state)
 
 static void reals_read_back(void **state)
 {
-    (void)state;
     static const double reals[] = {0, 1, 0.1, 1e300, 5e-324, 2.0 / 3, 1e15 + 0.5, 123456.789, -1.5};
     for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
         char text[REAL_TEXT_BYTES];
@@ -103,7 +91,6 @@ static void reals_read_back(void **state)
 
 static void csv_quotes_where_it_must(void **state)
 {
-    (void)state;
     struct capture capture;
     capture_begin(&capture);
     csv_text(capture.stream, "plain:x=1");
@@ -114,7 +101,6 @@ static void csv_quotes_where_it_must(void **state)
 
 static void csv_rows_read_back(void **state)
 {
-    (void)state;
     struct capture capture;
     char *fields[8];
     capture_begin(&capture);
@@ -160,7 +146,6 @@ static void take(void *argument, const struct replay_sample *sample)
 /* Whatever the length, the peaks, their order and the last sample stay, and it is short. */
 static void thin_series_keep_their_peaks(void **state)
 {
-    (void)state;
     static const uint64_t lengths[] = {1, 2, 659, 660, 661, 1320, 1321, 100000, 1234567};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         struct thin_series *series = calloc(1, sizeof *series);
@@ -191,7 +176,6 @@ static void thin_series_keep_their_peaks(void **state)
 
 static void tables_line_up(void **state)
 {
-    (void)state;
     static const struct table_column columns[] = {{"name", "", true, 6}, {"size", "MiB", false, 0}};
     struct ar_error error;
     struct capture capture;
@@ -226,7 +210,6 @@ static void tables_line_up(void **state)
 
 static void long_texts_are_broken(void **state)
 {
-    (void)state;
     static const struct table_column columns[] = {{"name", "", true, 0}, {"text", "", true, 0}};
     struct ar_error error;
     struct capture capture;
@@ -250,7 +233,6 @@ static void long_texts_are_broken(void **state)
 /* A line of 80 columns is the longest: at 81 the widest column of texts gives way. */
 static void wide_columns_give_way(void **state)
 {
-    (void)state;
     static const struct table_column columns[] = {
         {"name", "", true, 0}, {"kind", "", true, 0}, {"size", "", false, 0}};
     struct ar_error error;
@@ -278,7 +260,6 @@ static void wide_columns_give_way(void **state)
 
 static void file_names_are_safe(void **state)
 {
-    (void)state;
     char text[16];
     assert_string_equal(figure_file_name("random:seed=3", text, sizeof text), "random-seed-3");
     assert_string_equal(figure_file_name("a/b/c d.csv", text, sizeof text), "c-d.csv");
@@ -288,7 +269,6 @@ static void file_names_are_safe(void **state)
 
 static void specs_take_a_key(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *wanted;
     } cases[] = {
@@ -310,7 +290,6 @@ static void specs_take_a_key(void **state)
 /* A set of which one file cannot be finished leaves none; an old file stays as it was. */
 static void sets_appear_together(void **state)
 {
-    (void)state;
     char folder[] = "/tmp/allocrig-report-XXXXXX";
     char path[64];
     struct stat info;

@@ -1,20 +1,11 @@
 /* results/schema.json against results as they are written. The validator knows the keywords that
  * the schema uses, and fails on one that it does not know: nothing in the schema goes unchecked. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <jansson.h>
 #include <regex.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "bench/suite/suite_run.h"
+#include "tests/support/test.h"
 
 #define SCHEMA "results/schema.json"
 
@@ -238,7 +229,6 @@ static json_t *make_result(void)
 
 static void a_result_is_valid(void **state)
 {
-    (void)state;
     struct verdict verdict = {""};
     json_t *schema = load(SCHEMA);
     json_t *result = make_result();
@@ -281,7 +271,6 @@ static json_t *make_drawn_result(void)
 
 static void a_result_of_draws_is_valid(void **state)
 {
-    (void)state;
     struct verdict verdict = {""};
     json_t *schema = load(SCHEMA);
     json_t *result = make_drawn_result();
@@ -354,7 +343,6 @@ static void spoil(json_t *result, int how)
 
 static void broken_results_are_refused(void **state)
 {
-    (void)state;
     json_t *schema = load(SCHEMA);
     json_t *result = make_result();
     for (int how = 0; how < 9; how++) {
@@ -371,7 +359,6 @@ static void broken_results_are_refused(void **state)
 
 static void the_schema_has_every_metric(void **state)
 {
-    (void)state;
     json_t *schema = load(SCHEMA);
     json_t *run = json_object_get(
         json_object_get(json_object_get(json_object_get(schema, "properties"), "runs"), "items"),

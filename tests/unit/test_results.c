@@ -1,16 +1,6 @@
 /* The results of a suite: grouping and medians, pairs of replicates, places in the tables. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "bench/report/result_writers.h"
+#include "tests/support/test.h"
 
 static struct run_record run_of(const char *policy, uint64_t seed, uint64_t reserved_bytes)
 {
@@ -41,7 +31,6 @@ static struct results grouped(const struct run_record *runs, size_t count)
 
 static void runs_have_four_levels(void **state)
 {
-    (void)state;
     struct run_record runs[] = {run_of("a", 1, 1), run_of("a", 2, 1), run_of("b", 1, 1),
                                 run_of("b", 2, 1), run_of("c", 1, 1), run_of("c", 2, 1),
                                 run_of("a", 1, 1), run_of("a", 2, 1)};
@@ -66,7 +55,6 @@ static void runs_have_four_levels(void **state)
 
 static void repetitions_become_one(void **state)
 {
-    (void)state;
     struct run_record runs[] = {run_of("a", 1, 30), run_of("a", 1, 10), run_of("a", 1, 20),
                                 run_of("a", 2, 40), run_of("b", 1, 99), run_of("b", 1, 5)};
     runs[1].repetition = runs[5].repetition = 1;
@@ -119,7 +107,6 @@ static struct result_pairs pairs_of(const struct run_record *runs, enum metric m
 
 static void seeds_make_the_pairs(void **state)
 {
-    (void)state;
     struct run_record runs[2 * SEEDS];
     fill(runs);
     runs[2].metrics.at[METRIC_peak_reserved_bytes].integer = 400; /* seed 3: 200 by 400 */
@@ -141,7 +128,6 @@ static void seeds_make_the_pairs(void **state)
 
 static void what_one_of_them_lacks_is_no_pair(void **state)
 {
-    (void)state;
     struct run_record runs[2 * SEEDS];
     fill(runs);
     runs[0].passed = false;                                            /* "a", seed 1 */
@@ -176,7 +162,6 @@ static bool have_pairs(const struct run_record *runs, size_t count)
 
 static void pairs_need_replicates_and_policies(void **state)
 {
-    (void)state;
     struct run_record runs[2 * SEEDS];
     fill(runs);
     assert_true(have_pairs(runs, 2 * SEEDS));
@@ -208,7 +193,6 @@ static struct run_record steps_of(double steps)
 
 static void steady_where_all_have_it(void **state)
 {
-    (void)state;
     struct run_record runs[] = {steps_of(2), steps_of(100), steps_of(7)};
     assert_int_equal(slowdown_metric_of(runs, 3), METRIC_steady_slowdown);
     assert_int_equal(slowdown_metric_of(runs, 1), METRIC_steady_slowdown);
@@ -216,7 +200,6 @@ static void steady_where_all_have_it(void **state)
 
 static void whole_where_one_lacks_it(void **state)
 {
-    (void)state;
     struct run_record runs[] = {steps_of(7), steps_of(7), steps_of(7)};
     runs[1].metrics.at[METRIC_steady_slowdown] = (struct metric_value){.kind = METRIC_NULL};
     assert_int_equal(slowdown_metric_of(runs, 3), METRIC_slowdown);
@@ -226,14 +209,12 @@ static void whole_where_one_lacks_it(void **state)
 /* The only step is the first one, in which libraries load. */
 static void one_step_is_not_steady(void **state)
 {
-    (void)state;
     struct run_record runs[] = {steps_of(1), steps_of(1)};
     assert_int_equal(slowdown_metric_of(runs, 2), METRIC_slowdown);
 }
 
 static void a_run_that_did_not_finish_does_not_count(void **state)
 {
-    (void)state;
     struct run_record runs[] = {{.passed = false}, steps_of(7), {.passed = false}};
     assert_int_equal(slowdown_metric_of(runs, 3), METRIC_steady_slowdown);
     assert_int_equal(slowdown_metric_of(runs, 1), METRIC_slowdown);
@@ -272,7 +253,6 @@ static void places_are(result_table *print, const struct run_record *runs, size_
  * policy without a slowdown comes last, in the order of the runs. */
 static void rows_are_in_the_order_of_their_medians(void **state)
 {
-    (void)state;
     static const double slowdowns[5][3] = {{5, 6, 7}, {0}, {1, 2, 3}, {0}, {2, 4, 5}};
     static const char *const policies[] = {"p0", "p1", "p2", "p3", "p4"};
     static const char *const wanted[] = {"1= p2", "1= p4", "2= p0", "- p1", "- p3"};
@@ -290,7 +270,6 @@ static void rows_are_in_the_order_of_their_medians(void **state)
  * fourth, which has more than the others in every pair, comes first. */
 static void rows_are_placed_by_their_pairs(void **state)
 {
-    (void)state;
     static const char *const wanted[] = {"1 a", "2 b", "3 d", "- c"};
     struct run_record runs[24];
     for (uint64_t i = 0; i < 6; i++) {

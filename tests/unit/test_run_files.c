@@ -1,16 +1,6 @@
 /* Files about one run: observers get its memory events in an order that can be undone, a timeline
  * is JSON that holds them, latencies have HdrHistogram's form. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "allocators/base/size.h"
 #include "bench/report/chrome_trace.h"
@@ -18,6 +8,7 @@
 #include "bench/report/run_snapshot.h"
 #include "sim/replay/latency.h"
 #include "tests/support/experiment_rig.h"
+#include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
 
 #define EVENTS_MOST 4096
@@ -76,7 +67,6 @@ static void a_request_comes_behind_the_segment_made_for_it(void **state)
     struct told *told =
         run("torch", "sim:capacity=64MiB", "a,0,1000 a,1,2000 m,step f,0 a,2,134217728");
     size_t next = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++, next++) {
         while (i && wanted[i] != OBSERVER_CALL && next < told->count &&
                told->at[next].kind == OBSERVER_CALL)
@@ -98,7 +88,6 @@ static void a_pending_block_completes_before_it_is_given_again(void **state)
 {
     struct told *told =
         run("torch", "sim", "a,0,4000000 u,0,1 k,1,50000 f,0 a,1,4000000 s a,2,4000000 f,1 f,2");
-    (void)state;
     uint64_t first = 0;
     size_t requested = 0, completed = 0, again = 0;
     for (size_t i = 0; i < told->count; i++) {
@@ -125,7 +114,6 @@ static void figures_are_the_same_with_an_observer(void **state)
 {
     static const char *const policies[] = {"torch:expandable_segments=true", "vmm", "async",
                                            "growth"};
-    (void)state;
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         struct experiment_rig with, without;
         struct told *told = calloc(1, sizeof *told);
@@ -201,7 +189,6 @@ static void every_policy_gives_a_snapshot_that_can_be_undone(void **state)
                                            "async",  "direct",
                                            "slab",   "cupy",
                                            "tlsf",   "rmm-pool"};
-    (void)state;
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         struct snapshot_run run = {0};
         struct experiment_rig rig;
@@ -282,7 +269,6 @@ static void a_timeline_holds_counters_calls_and_marks(void **state)
 {
     struct timeline timeline;
     double live = 0, reserved = 0;
-    (void)state;
     timeline_open(&timeline, "torch", 0);
     assert_int_equal(phase_count(&timeline, "M", NULL, NULL), 3);
     assert_int_equal(phase_count(&timeline, "i", NULL, NULL), 30);
@@ -300,7 +286,6 @@ static void a_thinned_timeline_keeps_the_peaks(void **state)
 {
     struct timeline whole, thin;
     double peaks[2] = {0, 0};
-    (void)state;
     timeline_open(&whole, "direct", 0);
     timeline_open(&thin, "direct", 40);
     assert_true(phase_count(&whole, "C", "live", &peaks[0]) > 100);
@@ -344,7 +329,6 @@ static void latencies_have_the_form_of_hdrhistogram(void **state)
     struct ar_hist *hist = calloc(1, sizeof *hist);
     char *text;
     size_t length;
-    (void)state;
     assert_non_null(hist);
     ar_hist_add(hist, 10, 6);
     ar_hist_add(hist, 20, 3);
@@ -379,7 +363,6 @@ static void histograms_are_those_of_the_pass_with_clocks(void **state)
 {
     struct experiment_rig rig;
     uint64_t allocs = 0;
-    (void)state;
     experiment_rig_open(&rig, "growth", "sim", "order_flip");
     rig.experiment.measure_time = true;
     const struct observer observer = {.latencies = take_latencies, .argument = &allocs};

@@ -1,16 +1,6 @@
 /* Reports of runs for other programs, compared as whole texts: LaTeX, JUnit XML, OpenMetrics. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "bench/report/result_writers.h"
+#include "tests/support/test.h"
 
 /* Writes so many records by one of the writers. */
 static void write_records(void (*write)(FILE *stream, const struct results *results), FILE *stream,
@@ -47,7 +37,6 @@ static void capture_is(struct capture *self, const char *wanted)
 static void latex_sets_any_text_as_it_is(void **state)
 {
     struct capture capture;
-    (void)state;
     latex_text(capture_begin(&capture), "a_b\\{50%} $x^2$ #1 & ~/<f>|\"'`");
     capture_is(&capture,
                "a\\_b\\textbackslash{}\\{50\\%\\} \\$x\\textasciicircum{}2\\$ \\#1 \\& "
@@ -62,7 +51,6 @@ static void a_table_for_latex_has_a_caption_and_rules(void **state)
     struct table *table = table_create(columns, 3);
     struct capture capture;
     struct ar_error error;
-    (void)state;
     assert_non_null(table);
     table_label(table, "held");
     for (int group = 1; group <= 2; group++) {
@@ -170,7 +158,6 @@ static void junit_tells_failures_errors_and_skips_apart(void **state)
         "</testsuites>\n";
     struct run_record *records = calloc(4, sizeof *records);
     struct capture capture;
-    (void)state;
     assert_non_null(records);
     make_records(records);
     write_records(junit_xml_write, capture_begin(&capture), records, 4);
@@ -213,7 +200,6 @@ static void openmetrics_has_families_units_and_an_end(void **state)
         "# EOF\n";
     struct run_record *records = calloc(4, sizeof *records);
     struct capture capture;
-    (void)state;
     assert_non_null(records);
     make_records(records);
     write_records(openmetrics_write, capture_begin(&capture), records, 4);
@@ -227,7 +213,6 @@ static void openmetrics_has_families_units_and_an_end(void **state)
 static void names_end_with_their_units_and_differ(void **state)
 {
     static char names[METRIC_COUNT][OPENMETRICS_NAME_BYTES];
-    (void)state;
     for (int i = 0; i < METRIC_COUNT; i++) {
         const char *unit;
         double divisor;
@@ -245,7 +230,6 @@ static void the_same_run_twice_is_told_apart(void **state)
 {
     struct run_record *records = calloc(4, sizeof *records);
     struct capture capture;
-    (void)state;
     assert_non_null(records);
     make_records(records);
     records[1] = records[0];

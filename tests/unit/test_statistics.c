@@ -1,16 +1,8 @@
 /* Medians and their intervals against values of the binomial tables; places by intervals. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "bench/statistics/statistics.h"
+#include "tests/support/test.h"
 
 /* The values 1 to n, in no particular order. */
 static struct statistic of_first(size_t n)
@@ -27,7 +19,6 @@ static struct statistic of_first(size_t n)
 /* n, rank from below, level: from tables of the binomial distribution. */
 static void intervals_are_those_of_the_tables(void **state)
 {
-    (void)state;
     static const struct {
         size_t n, rank;
         double level;
@@ -45,7 +36,6 @@ static void intervals_are_those_of_the_tables(void **state)
 
 static void few_values_have_no_interval(void **state)
 {
-    (void)state;
     for (size_t n = 1; n < 6; n++) {
         struct statistic statistic = of_first(n);
         assert_false(statistic.has_interval);
@@ -57,7 +47,6 @@ static void few_values_have_no_interval(void **state)
 
 static void large_counts_are_no_trouble(void **state)
 {
-    (void)state;
     struct statistic statistic = of_first(10000);
     assert_true(statistic.has_interval && statistic.level >= 0.95 && statistic.level < 0.96);
     assert_true(statistic.low == 4902 && statistic.high == 5099);
@@ -79,7 +68,6 @@ static void places_equal(const struct statistic_place *places, const struct stat
 
 static void places_are_stated_by_intervals(void **state)
 {
-    (void)state;
     const struct statistic of[] = {
         between(1, 2), between(3, 5), between(5, 6), between(7, 8), {.count = 3}};
     static const struct statistic_place wanted[] = {
@@ -92,7 +80,6 @@ static void places_are_stated_by_intervals(void **state)
 /* Six seeds that affect both alike: ranges overlap widely, and one has less in each pair. */
 static void pairs_tell_apart_what_ranges_do_not(void **state)
 {
-    (void)state;
     double room[9];
     const double a[] = {10, 20, 30, 40, 50, 60};
     const double b[] = {11, 21, 31, 41, 51, 61};
@@ -111,7 +98,6 @@ static void pairs_tell_apart_what_ranges_do_not(void **state)
  * equal ones points no way. */
 static void one_pair_of_nine_may_differ(void **state)
 {
-    (void)state;
     double room[9];
     const double nine[] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     double other[] = {2, 2, 2, 2, 2, 0, 2, 2, 2};
@@ -124,7 +110,6 @@ static void one_pair_of_nine_may_differ(void **state)
 /* a below b below c in every pair; d is not told apart from b and c; e has none. */
 static void places_are_stated_by_pairs(void **state)
 {
-    (void)state;
     const double rows[] = {1,   10, 2,  9,  3,  8,  /* a */
                            2,   11, 3,  10, 4,  9,  /* b */
                            20,  13, 20, 11, 20, 10, /* c */

@@ -1,18 +1,10 @@
 /* Several processes on one machine: their shares of a card, failures and their causes, released
  * memory, and waits for memory. Workloads are small text traces in whole MiB. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "allocators/base/size.h"
 #include "sim/tenants/tenants.h"
+#include "tests/support/test.h"
 
 static struct tenants_card card_of(const char *text)
 {
@@ -63,7 +55,6 @@ static enum ar_status run(struct tenants *tenants, const char *card, struct tena
 
 static void the_second_greedy_one_finds_too_little(void **state)
 {
-    (void)state;
     char *path = write_trace(HOLDER);
     const char *workloads[] = {path};
     struct tenant_setup setups[2];
@@ -99,7 +90,6 @@ static void the_second_greedy_one_finds_too_little(void **state)
 /* tensorflow#8170: 190.3125 MiB are free when the second one comes, all of it is tried. */
 static void all_of_little_is_tried(void **state)
 {
-    (void)state;
     char *holder = write_trace(HOLDER), *small = write_trace("a,0,1048576\nm,step\n");
     const char *holds[] = {holder}, *asks[] = {small};
     const struct tenant_setup setups[] = {
@@ -128,7 +118,6 @@ static void all_of_little_is_tried(void **state)
 
 static void growth_lets_two_in(void **state)
 {
-    (void)state;
     char *path = write_trace(HOLDER);
     const char *workloads[] = {path};
     struct tenant_setup setups[2];
@@ -152,7 +141,6 @@ static void growth_lets_two_in(void **state)
  * request, free: the first one ends within them. PyTorch does not wait and fails. */
 static void a_request_waits_for_memory(void **state)
 {
-    (void)state;
     char *holder =
         write_trace("a,0,1073741824\nk,0,1000000000\nm,step\nk,0,1000000000\nm,step\nf,0\n");
     char *asker = write_trace("k,0,1000\na,0,1073741824\nm,step\n");
@@ -191,7 +179,6 @@ static void a_request_waits_for_memory(void **state)
 
 static void settings_that_are_refused_keep_a_process_away(void **state)
 {
-    (void)state;
     static const struct process_line late[] = {{"framework", "tensorflow", 1},
                                                {"initialize", "yes", 2},
                                                {"set_memory_growth", "all true", 3}};
@@ -231,7 +218,6 @@ static void settings_that_are_refused_keep_a_process_away(void **state)
 /* A process that stays keeps its memory and leaves at its given round. */
 static void what_stays_is_held_until_it_leaves(void **state)
 {
-    (void)state;
     char *path = write_trace(HOLDER);
     const char *workloads[] = {path};
     struct tenant_setup setups[] = {
@@ -267,7 +253,6 @@ static void what_stays_is_held_until_it_leaves(void **state)
 /* The same seed gives the same bytes, and each pool of a process has its own workload. */
 static void runs_repeat(void **state)
 {
-    (void)state;
     char *path = write_trace(HOLDER);
     const char *workloads[] = {path, "linear_ramp"};
     static const struct process_line pools[] = {{"framework", "tensorflow", 1},
