@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocators/policies/torch/conf_keys.h"
+
 const struct ar_option torch_options[] = {
     AR_POLICY_COMMON_OPTIONS,
     {"conf", AR_OPTION_TEXT, offsetof(struct torch_values, conf), NULL, 0, 0, NULL,
@@ -115,28 +117,6 @@ static enum ar_status bad_conf(const char *key, const char *value, const char *w
                         why);
 }
 
-/* Names that change concurrency, the host pool or accounting, but no decision here. */
-static bool conf_is_inert(const char *key)
-{
-    static const char *const inert[] = {
-        "release_lock_on_cudamalloc",
-        "release_lock_on_hipmalloc",
-        "pinned_use_cuda_host_register",
-        "pinned_use_hip_host_register",
-        "pinned_num_register_threads",
-        "pinned_use_background_threads",
-        "pinned_reserve_segment_size_mb",
-        "graph_capture_record_stream_reuse",
-        "throw_on_cudamalloc_oom",
-        "expandable_segments_reserve",
-        "expandable_segments_reserve_by_class",
-    };
-    for (size_t i = 0; i < sizeof inert / sizeof *inert; i++)
-        if (strcmp(key, inert[i]) == 0)
-            return true;
-    return false;
-}
-
 static enum ar_status conf_mib(const char *key, const char *value, uint64_t least, uint64_t *bytes,
                                struct ar_error *error)
 {
@@ -186,38 +166,38 @@ static enum ar_status conf_pair(struct torch_settings *settings, const char *key
                         "for the driver's pool use the policy async",
                         error);
     }
-    if (conf_is_inert(key))
-        return AR_OK;
-    return bad_conf(key, value, "the option is unknown; see `allocrig list policies torch`", error);
+    const struct torch_conf_key *known = torch_conf_key_find(key, value);
+    if (!known)
+        return bad_conf(key, value, "the option is unknown; see `allocrig list policies torch`",
+                        error);
+    if (known->effect == TORCH_CONF_MISSING)
+        return bad_conf(key, value, "the policy torch does not have this option", error);
+    return AR_OK;
 }
 
-/* Parses "key:value,key:[a:1,b:2],...". */
+struct conf_reading {
+    struct torch_settings *settings;
+    struct ar_error *error;
+    enum ar_status status;
+};
+
+static bool conf_visit(void *argument, const char *key, const char *value)
+{
+    struct conf_reading *self = argument;
+    self->status = conf_pair(self->settings, key, value, self->error);
+    return self->status == AR_OK;
+}
+
 static enum ar_status read_conf(struct torch_settings *settings, const char *conf,
                                 struct ar_error *error)
 {
-    char key[64];
-    char value[512];
-    for (const char *at = conf; *at;) {
-        size_t used = strcspn(at, ":,");
-        if (at[used] != ':' || used == 0 || used >= sizeof key)
-            return ar_error_set(error, AR_INVALID, "policy torch: conf \"%.80s\": write key:value",
-                                at);
-        memcpy(key, at, used);
-        key[used] = '\0';
-        at += used + 1;
-        used = *at == '[' ? strcspn(at, "]") + 1 : strcspn(at, ",");
-        if (used >= sizeof value || (*at == '[' && !strchr(at, ']')))
-            return bad_conf(key, at, "the value is not closed or too long", error);
-        memcpy(value, at, used);
-        value[used] = '\0';
-        at += used;
-        if (*at == ',')
-            at++;
-        enum ar_status status = conf_pair(settings, key, value, error);
-        if (status != AR_OK)
-            return status;
-    }
-    return AR_OK;
+    struct conf_reading reading = {.settings = settings, .error = error};
+    const char *at;
+    if (!torch_conf_each(conf, conf_visit, &reading, &at))
+        return ar_error_set(error, AR_INVALID,
+                            "policy torch: conf \"%.80s\": write key:value, with lists as [..]",
+                            at);
+    return reading.status;
 }
 
 enum ar_status torch_settings_read(const struct torch_values *values,

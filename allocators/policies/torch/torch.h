@@ -1,6 +1,7 @@
 /* PyTorch's caching allocator for CUDA (c10/cuda/CUDACachingAllocator, as of 2.11).
  *
  *   settings.c    options, the configuration string, rounding of sizes
+ *   conf_keys.c   the keys of that string, and the releases that accept them
  *   segments.c    blocks, split and merge, free sets; driver allocations: made, released, collected
  *   expandable.c  growing virtual ranges, mapped by pages
  *   adopt.c       the start from memory that exists already

@@ -1,0 +1,158 @@
+/* The table is from the strings of libc10_cuda.so in the published packages of PyTorch 1.8.1,
+ * 1.9.1, 1.10.2, 1.11.0, 1.12.0, 1.13.0, 2.0.0 to 2.4.0 and 2.8.0 to 2.11.0, and from the headers
+ * c10/cuda/CUDAAllocatorConfig.h of 2.2.0 to 2.15.0 and c10/core/AllocatorConfig.h of 2.10.0 to
+ * 2.15.0. 1.9 has no such variable. CUDA uses the keys of c10/core from 2.10 on. */
+#include "allocators/policies/torch/conf_keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct torch_conf_key keys[] = {
+    /* from 1.11 to 2.9 the value must be above 20, from 2.10 on at least the segment size */
+    {"max_split_size_mb", "20", {2, 10}, {0, 0}, TORCH_CONF_PLACES},
+    {"max_split_size_mb", NULL, {1, 10}, {0, 0}, TORCH_CONF_PLACES},
+    {"garbage_collection_threshold", NULL, {1, 12}, {0, 0}, TORCH_CONF_PLACES},
+    /* one number for all sizes; the list by size came later */
+    {"roundup_power2_divisions", "[", {2, 0}, {0, 0}, TORCH_CONF_PLACES},
+    {"roundup_power2_divisions", NULL, {1, 12}, {0, 0}, TORCH_CONF_PLACES},
+    {"roundup_bypass_threshold_mb", NULL, {1, 13}, {1, 13}, TORCH_CONF_MISSING},
+    {"backend", NULL, {2, 0}, {0, 0}, TORCH_CONF_PLACES},
+    {"expandable_segments", NULL, {2, 1}, {0, 0}, TORCH_CONF_PLACES},
+    {"release_lock_on_cudamalloc", NULL, {2, 2}, {0, 0}, TORCH_CONF_INERT},
+    {"release_lock_on_hipmalloc", NULL, {2, 2}, {0, 0}, TORCH_CONF_INERT},
+    {"pinned_use_cuda_host_register", NULL, {2, 2}, {0, 0}, TORCH_CONF_INERT},
+    {"pinned_use_hip_host_register", NULL, {2, 2}, {0, 0}, TORCH_CONF_INERT},
+    {"pinned_num_register_threads", NULL, {2, 2}, {0, 0}, TORCH_CONF_INERT},
+    /* as max_split_size_mb */
+    {"max_non_split_rounding_mb", "20", {2, 10}, {0, 0}, TORCH_CONF_PLACES},
+    {"max_non_split_rounding_mb", NULL, {2, 6}, {0, 0}, TORCH_CONF_PLACES},
+    {"pinned_use_background_threads", NULL, {2, 6}, {0, 0}, TORCH_CONF_INERT},
+    {"graph_capture_record_stream_reuse", NULL, {2, 9}, {0, 0}, TORCH_CONF_INERT},
+    {"per_process_memory_fraction", NULL, {2, 10}, {0, 0}, TORCH_CONF_PLACES},
+    {"pinned_reserve_segment_size_mb", NULL, {2, 10}, {0, 0}, TORCH_CONF_INERT},
+    {"large_segment_size_mb", NULL, {2, 11}, {0, 0}, TORCH_CONF_PLACES},
+    {"throw_on_cudamalloc_oom", NULL, {2, 12}, {0, 0}, TORCH_CONF_INERT},
+    {"pinned_free_catch_all", NULL, {2, 12}, {0, 0}, TORCH_CONF_INERT},
+    {"pinned_max_round_threshold_mb", NULL, {2, 13}, {0, 0}, TORCH_CONF_INERT},
+    {"pinned_max_cached_size_mb", NULL, {2, 13}, {0, 0}, TORCH_CONF_INERT},
+    {"expandable_segments_reserve", NULL, {2, 15}, {0, 0}, TORCH_CONF_INERT},
+    {"expandable_segments_reserve_by_class", NULL, {2, 15}, {0, 0}, TORCH_CONF_INERT},
+};
+
+#define KEY_COUNT (sizeof keys / sizeof *keys)
+
+const struct torch_conf_key *torch_conf_key_at(size_t index)
+{
+    return index < KEY_COUNT ? &keys[index] : NULL;
+}
+
+const struct torch_conf_key *torch_conf_key_find(const char *name, const char *value)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++) {
+        const char *only = keys[i].value;
+        if (strcmp(keys[i].name, name) != 0)
+            continue;
+        if (!only || (value && (*only == '[' ? *value == '[' : strcmp(only, value) == 0)))
+            return &keys[i];
+    }
+    return NULL;
+}
+
+int torch_release_compare(struct torch_release a, struct torch_release b)
+{
+    unsigned left = a.major != b.major ? a.major : a.minor;
+    unsigned right = a.major != b.major ? b.major : b.minor;
+    return (left > right) - (left < right);
+}
+
+bool torch_conf_key_accepted(const struct torch_conf_key *key, struct torch_release release)
+{
+    if (!release.major)
+        return true;
+    return torch_release_compare(release, key->first) >= 0 &&
+           (!key->last.major || torch_release_compare(release, key->last) <= 0);
+}
+
+struct torch_release torch_release_read(const char *text)
+{
+    for (const char *at = text; *at; at++) {
+        char *end;
+        if (*at < '0' || *at > '9')
+            continue;
+        unsigned long major = strtoul(at, &end, 10);
+        if (*end != '.' || end[1] < '0' || end[1] > '9' || !major || major > 999)
+            return (struct torch_release){0, 0};
+        unsigned long minor = strtoul(end + 1, NULL, 10);
+        return (struct torch_release){(unsigned)major, minor > 999 ? 999 : (unsigned)minor};
+    }
+    return (struct torch_release){0, 0};
+}
+
+/* Copies up to a character of `ends` without blanks. NULL: no room; else the end. */
+static const char *take(const char *at, const char *ends, char *out, size_t room)
+{
+    size_t used = 0;
+    for (; *at && !strchr(ends, *at); at++) {
+        if (*at == ' ')
+            continue;
+        if (used + 1 >= room)
+            return NULL;
+        out[used++] = *at;
+    }
+    out[used] = '\0';
+    return at;
+}
+
+bool torch_conf_each(const char *conf, torch_conf_visit *visit, void *argument, const char **at)
+{
+    char key[64], value[512];
+    for (*at = conf + strspn(conf, " "); **at;) {
+        const char *end = take(*at, ":,", key, sizeof key);
+        if (!end || *end != ':' || !key[0])
+            return false;
+        end++;
+        end += strspn(end, " ");
+        bool list = *end == '[';
+        end = take(end, list ? "]" : ",", value, sizeof value - 1);
+        if (!end || (list && *end != ']'))
+            return false;
+        if (list) {
+            strcat(value, "]");
+            end++;
+            end += strspn(end, " ");
+        }
+        if (*end && *end != ',')
+            return false;
+        if (!visit(argument, key, value))
+            return true;
+        *at = end + (*end == ',');
+        *at += strspn(*at, " ");
+    }
+    return true;
+}
+
+struct newest {
+    struct torch_release first;
+    const struct torch_conf_key *key;
+};
+
+static bool visit_first(void *argument, const char *name, const char *value)
+{
+    struct newest *self = argument;
+    const struct torch_conf_key *key = torch_conf_key_find(name, value);
+    if (key && torch_release_compare(key->first, self->first) > 0) {
+        self->first = key->first;
+        self->key = key;
+    }
+    return true;
+}
+
+struct torch_release torch_conf_first(const char *conf, const struct torch_conf_key **key)
+{
+    const char *at;
+    struct newest newest = {{0, 0}, NULL};
+    (void)torch_conf_each(conf, visit_first, &newest, &at);
+    if (key)
+        *key = newest.key;
+    return newest.first;
+}

@@ -1,0 +1,168 @@
+/* The keys of PYTORCH_CUDA_ALLOC_CONF by release, as the published packages have them, and how the
+ * policy reads a configuration string of each. */
+#include "allocators/policies/torch/conf_keys.h"
+
+#include <stdio.h>
+
+#include "allocators/base/size.h"
+#include "tests/support/fake_backing.h"
+#include "tests/support/policy_rig.h"
+#include "tests/support/test.h"
+
+static void each_release_has_its_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value;
+        const char *before, *first; /* "": the oldest release has it, or all have */
+        const char *last, *after;
+    } cases[] = {
+        {"max_split_size_mb", "128", "1.9", "1.10", "", ""},
+        {"max_split_size_mb", "20", "2.9", "2.10", "", ""},
+        {"garbage_collection_threshold", "0.8", "1.11", "1.12", "", ""},
+        {"roundup_power2_divisions", "8", "1.11", "1.12", "", ""},
+        {"roundup_power2_divisions", "[256:1,>:8]", "1.13", "2.0", "", ""},
+        {"roundup_bypass_threshold_mb", "64", "1.12", "1.13", "1.13", "2.0"},
+        {"backend", "native", "1.13", "2.0", "", ""},
+        {"expandable_segments", "True", "2.0", "2.1", "", ""},
+        {"release_lock_on_cudamalloc", "True", "2.1", "2.2", "", ""},
+        {"pinned_use_cuda_host_register", "True", "2.1", "2.2", "", ""},
+        {"pinned_num_register_threads", "8", "2.1", "2.2", "", ""},
+        {"max_non_split_rounding_mb", "128", "2.5", "2.6", "", ""},
+        {"pinned_use_background_threads", "True", "2.5", "2.6", "", ""},
+        {"graph_capture_record_stream_reuse", "True", "2.8", "2.9", "", ""},
+        {"per_process_memory_fraction", "0.9", "2.9", "2.10", "", ""},
+        {"pinned_reserve_segment_size_mb", "64", "2.9", "2.10", "", ""},
+        {"large_segment_size_mb", "64", "2.10", "2.11", "", ""},
+        {"throw_on_cudamalloc_oom", "True", "2.11", "2.12", "", ""},
+        {"pinned_max_cached_size_mb", "64", "2.12", "2.13", "", ""},
+        {"expandable_segments_reserve", "0.5", "2.14", "2.15", "", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct torch_conf_key *key = torch_conf_key_find(cases[i].key, cases[i].value);
+        assert_non_null(key);
+        assert_false(torch_conf_key_accepted(key, torch_release_read(cases[i].before)));
+        assert_true(torch_conf_key_accepted(key, torch_release_read(cases[i].first)));
+        assert_true(torch_conf_key_accepted(key, (struct torch_release){0, 0}));
+        assert_int_equal(torch_conf_key_accepted(key, TORCH_RELEASE_NEWEST), !cases[i].after[0]);
+        if (cases[i].last[0]) {
+            assert_true(torch_conf_key_accepted(key, torch_release_read(cases[i].last)));
+            assert_false(torch_conf_key_accepted(key, torch_release_read(cases[i].after)));
+        }
+    }
+    assert_null(torch_conf_key_find("segment_size", "1"));
+    assert_null(torch_conf_key_find("max_split", NULL));
+    for (size_t i = 0; torch_conf_key_at(i); i++) {
+        const struct torch_conf_key *key = torch_conf_key_at(i);
+        assert_true(torch_release_compare(key->first, TORCH_RELEASE_NEWEST) <= 0);
+        assert_true(!key->last.major || torch_release_compare(key->first, key->last) <= 0);
+        assert_ptr_equal(torch_conf_key_find(key->name, key->value), key);
+    }
+}
+
+static void releases_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned major, minor;
+    } cases[] = {
+        {"torch 2.4.0", 2, 4},
+        {"torch 2.11.0+cu128", 2, 11},
+        {"2.15.0a0+git0123abc", 2, 15},
+        {"torch 1.13.1", 1, 13},
+        {"2.9", 2, 9},
+        {"torch", 0, 0},
+        {"torch nightly", 0, 0},
+        {"torch 2", 0, 0},
+        {"", 0, 0},
+        {"torch 0.4.1", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct torch_release release = torch_release_read(cases[i].text);
+        assert_int_equal(release.major, cases[i].major);
+        assert_int_equal(release.minor, cases[i].minor);
+    }
+    assert_true(torch_release_compare(torch_release_read("2.10"), torch_release_read("2.9")) > 0);
+    assert_true(torch_release_compare(torch_release_read("1.13"), torch_release_read("2.0")) < 0);
+    assert_true(torch_release_compare(torch_release_read("2.4"), torch_release_read("2.4.1")) == 0);
+}
+
+static void a_string_needs_its_newest_key(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *conf, *key;
+        unsigned major, minor;
+    } cases[] = {
+        {"", NULL, 0, 0},
+        {"max_split_size_mb:128", "max_split_size_mb", 1, 10},
+        {"expandable_segments:True,max_split_size_mb:128", "expandable_segments", 2, 1},
+        {"garbage_collection_threshold:0.6,per_process_memory_fraction:1",
+         "per_process_memory_fraction", 2, 10},
+        {"large_segment_size_mb:32, expandable_segments:True", "large_segment_size_mb", 2, 11},
+        {"roundup_power2_divisions:[256:1,512:2]", "roundup_power2_divisions", 2, 0},
+        {"a_key_of_tomorrow:1", NULL, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct torch_conf_key *key;
+        struct torch_release first = torch_conf_first(cases[i].conf, &key);
+        assert_int_equal(first.major, cases[i].major);
+        assert_int_equal(first.minor, cases[i].minor);
+        if (cases[i].key)
+            assert_string_equal(key->name, cases[i].key);
+        else
+            assert_null(key);
+    }
+}
+
+/* Strings as programs have set them with 1.10 to 2.15: all are read. */
+static void strings_of_every_release_are_read(void **state)
+{
+    (void)state;
+    static const char *const good[] = {
+        "max_split_size_mb:21",
+        "garbage_collection_threshold:0.6,max_split_size_mb:128",
+        "roundup_power2_divisions:[256:1,512:2,1024:4,>:8]",
+        "backend:native,expandable_segments:False",
+        "expandable_segments:True, roundup_power2_divisions:16",
+        " max_split_size_mb : 512 ,garbage_collection_threshold : 0.9,",
+        "release_lock_on_cudamalloc:True,pinned_use_cuda_host_register:True,"
+        "pinned_num_register_threads:8",
+        "max_non_split_rounding_mb:64,pinned_use_background_threads:True",
+        "graph_capture_record_stream_reuse:True,expandable_segments:True",
+        "per_process_memory_fraction:0.8,pinned_reserve_segment_size_mb:128",
+        "large_segment_size_mb:64,max_split_size_mb:64",
+        "throw_on_cudamalloc_oom:True,pinned_free_catch_all:True,pinned_max_cached_size_mb:64",
+        "expandable_segments_reserve:0.5,expandable_segments_reserve_by_class:[a:1]"};
+    static const char *const bad[] = {"roundup_bypass_threshold_mb:64",
+                                      "max_split:128",
+                                      "max_split_size_mb",
+                                      "a:b:c",
+                                      "roundup_power2_divisions:[256:1",
+                                      "roundup_power2_divisions:[256:1]8"};
+    const size_t goods = sizeof good / sizeof *good;
+    for (size_t i = 0; i < goods + sizeof bad / sizeof *bad; i++) {
+        char text[256];
+        struct fake_backing backing;
+        struct policy_rig rig;
+        fake_backing_open(&backing, 64 * AR_MIB);
+        fake_backing_virtual(&backing, 2 * AR_MIB, 64 * AR_MIB);
+        snprintf(text, sizeof text, "torch:conf='%s'", i < goods ? good[i] : bad[i - goods]);
+        enum ar_status status = policy_rig_open(&rig, text, &backing.base, 0);
+        if (status != (i < goods ? AR_OK : AR_INVALID))
+            fail_msg("%s: %s", text, rig.error.text);
+        assert_int_equal(policy_rig_close(&rig), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_release_has_its_keys),
+        cmocka_unit_test(releases_are_read),
+        cmocka_unit_test(a_string_needs_its_newest_key),
+        cmocka_unit_test(strings_of_every_release_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
