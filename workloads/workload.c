@@ -1,10 +1,13 @@
 /* Opens the workload that a user names: a path if it looks like one, else a generator's spec. */
 #include "workloads/workload.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "allocators/base/size.h"
 #include "allocators/spec.h"
 #include "workloads/formats/formats.h"
 #include "workloads/gen/gen.h"
@@ -56,10 +59,8 @@ static enum ar_status generator_open(const struct ar_spec *spec, struct trace_so
     return gen_open(spec, out, error);
 }
 
-enum ar_status workload_open(const char *text, struct trace_source **out, struct ar_error *error)
+static enum ar_status spec_open(const char *text, struct trace_source **out, struct ar_error *error)
 {
-    if (looks_like_path(text))
-        return trace_open(text, out, error);
     struct ar_spec spec;
     enum ar_status status = ar_spec_parse(text, &spec, error);
     if (status)
@@ -73,5 +74,174 @@ enum ar_status workload_open(const char *text, struct trace_source **out, struct
     else
         status = generator_open(&spec, out, error);
     ar_spec_close(&spec);
+    return status;
+}
+
+/* ---- GPUs ------------------------------------------------------------------------------------ */
+
+#define GPU_KEY ":device="
+
+bool workload_is_gpu(const char *text)
+{
+    return *text && !text[strspn(text, "0123456789")];
+}
+
+const char *workload_gpu_of(const char *text)
+{
+    struct stat about;
+    const char *number = NULL;
+    for (const char *at = text; (at = strstr(at, GPU_KEY)) != NULL;)
+        number = at += sizeof GPU_KEY - 1;
+    return number && workload_is_gpu(number) && stat(text, &about) != 0 ? number : NULL;
+}
+
+enum ar_status workload_gpu_parse(const char *text, uint32_t *gpu, struct ar_error *error)
+{
+    uint64_t number;
+    enum ar_status status = ar_count_parse(text, &number, error);
+    if (!status && number > UINT32_MAX)
+        status = ar_error_set(error, AR_INVALID, "%.40s: there is no GPU of that number", text);
+    *gpu = status ? 0 : (uint32_t)number;
+    return status;
+}
+
+/* The path in "PATH:device=N", for the caller to free; NULL: `text` is none. */
+static char *path_of_gpu(const char *text, uint32_t *gpu)
+{
+    const char *number = workload_gpu_of(text);
+    if (!number || workload_gpu_parse(number, gpu, NULL))
+        return NULL;
+    char *path = strndup(text, (size_t)(number - text) - (sizeof GPU_KEY - 1));
+    if (path && looks_like_path(path))
+        return path;
+    free(path);
+    return NULL;
+}
+
+static enum ar_status open_gpu(const char *path, uint32_t gpu, bool recording,
+                               struct trace_source **out, struct ar_error *error)
+{
+    char mark[24];
+    enum ar_status status = trace_open_device(path, gpu, recording, out, error);
+    if (status)
+        return status;
+    char *name = (*out)->info.name;
+    int length = snprintf(mark, sizeof mark, " gpu%" PRIu32, gpu);
+    size_t at = strlen(name), most = sizeof(*out)->info.name - 1 - (size_t)length;
+    strcpy(name + (at < most ? at : most), mark);
+    return AR_OK;
+}
+
+static enum ar_status open_text(const char *text, bool recording, struct trace_source **out,
+                                struct ar_error *error)
+{
+    uint32_t gpu;
+    char *path = path_of_gpu(text, &gpu);
+    enum ar_status status = AR_OK;
+    if (path)
+        status = open_gpu(path, gpu, recording, out, error);
+    else if (!looks_like_path(text))
+        status = spec_open(text, out, error);
+    else
+        status = recording ? trace_open_recording(text, out, error) : trace_open(text, out, error);
+    free(path);
+    return status;
+}
+
+enum ar_status workload_open(const char *text, struct trace_source **out, struct ar_error *error)
+{
+    return open_text(text, false, out, error);
+}
+
+enum ar_status workload_open_recording(const char *text, struct trace_source **out,
+                                       struct ar_error *error)
+{
+    return open_text(text, true, out, error);
+}
+
+static bool has_several(const struct trace_info *info)
+{
+    return info->has_far_gpu ? info->gpus != 0 : (info->gpus & (info->gpus - 1)) != 0;
+}
+
+enum ar_status workload_open_single(const char *text, struct trace_source **out,
+                                    struct ar_error *error)
+{
+    struct trace_source *source = NULL;
+    enum ar_status status = workload_open(text, &source, error);
+    if (!status && has_several(&source->info)) {
+        trace_close(source);
+        return ar_error_set(error, AR_INVALID,
+                            "%s: it has requests of several GPUs; select one: %s" GPU_KEY "N", text,
+                            text);
+    }
+    if (!status)
+        *out = source;
+    return status;
+}
+
+/* Opens one GPU of `text` and passes it on. */
+static enum ar_status take_gpu(const char *text, uint32_t gpu, bool recording, bool several,
+                               workload_take *take, void *argument, struct ar_error *error)
+{
+    struct workload_part part = {.several = several};
+    char *with = NULL;
+    if (asprintf(&with, "%s" GPU_KEY "%" PRIu32, text, gpu) < 0)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the name of a workload");
+    enum ar_status status = open_text(with, recording, &part.source, error);
+    part.text = with;
+    if (!status)
+        status = take(argument, &part, error);
+    free(with);
+    return status;
+}
+
+/* Applies --device. `path`: of a text that selects another GPU. */
+static enum ar_status select_gpu(const char *text, const char *path,
+                                 const struct workload_choice *choice, workload_take *take,
+                                 void *argument, struct ar_error *error)
+{
+    if (path)
+        return ar_error_set(error, AR_INVALID,
+                            "%s selects a GPU, and --device %" PRIu32 " another one; leave one of "
+                            "them out",
+                            text, *choice->gpu);
+    if (looks_like_path(text))
+        return take_gpu(text, *choice->gpu, choice->recording, false, take, argument, error);
+    return ar_error_set(error, AR_INVALID,
+                        "--device %" PRIu32
+                        " selects a GPU of a file, and %s is a generator, which "
+                        "has one GPU",
+                        *choice->gpu, text);
+}
+
+enum ar_status workload_each(const char *text, const struct workload_choice *choice,
+                             workload_take *take, void *argument, struct ar_error *error)
+{
+    uint32_t in_text;
+    char *path = path_of_gpu(text, &in_text);
+    bool selected = path && choice->gpu && *choice->gpu == in_text;
+    if (choice->gpu && !selected) {
+        enum ar_status status = select_gpu(text, path, choice, take, argument, error);
+        free(path);
+        return status;
+    }
+    free(path);
+    struct workload_part part = {.text = text};
+    enum ar_status status = open_text(text, choice->recording, &part.source, error);
+    if (status)
+        return status;
+    const struct trace_info info = part.source->info;
+    if (!has_several(&info))
+        return take(argument, &part, error);
+    trace_close(part.source);
+    if (info.has_far_gpu)
+        return ar_error_set(error, AR_INVALID,
+                            "%s: it has requests of GPUs with numbers from 64 up; select one GPU: "
+                            "--device N",
+                            text);
+    for (uint32_t gpu = 0; gpu < 64 && !status; gpu++)
+        if (info.gpus >> gpu & 1)
+            status = take_gpu(text, gpu, choice->recording, true, take, argument, error);
     return status;
 }

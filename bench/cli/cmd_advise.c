@@ -38,7 +38,8 @@ static const struct cli_option options[] = {
     {KEY_WHAT_IF, "what-if", NULL,
      "predict each trace of a program from those under other settings"},
     {'d', "device", "DEVICE",
-     "a simulated device; default: sim; capacity= or profile= describe the card"},
+     "a simulated device; default: sim; capacity= or profile= describe the card; a number N: only "
+     "GPU N of the traces"},
     {KEY_JSON, "json", "FILE", "the advice as JSON; - is standard output"},
     {KEY_FREES, "frees", "MODE",
      "ordered, at-once or recorded; default: recorded if the trace has separate free completions, "
@@ -55,7 +56,8 @@ static const struct cli_page page = {
         "Finds settings that let a recorded program run in less memory. It first checks that the\n"
         "replay agrees with the recording. Then it ranks the settings of the recorded framework\n"
         "and pairs of them by the capacity that they need, and other policies. Several traces\n"
-        "are the ranks of one program or, with --batches, two batch sizes of it.",
+        "are the ranks of one program or, with --batches, two batch sizes of it. The GPUs of a\n"
+        "trace are advised on one by one.",
     .options = options,
 };
 
@@ -121,6 +123,7 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
 /* The results: a page for each trace. */
 struct advice {
     struct advise_page pages[PAGES_MOST];
+    char *paths[PAGES_MOST];
     struct advise_result results[PAGES_MOST];
     struct trace_source *sources[PAGES_MOST];
     size_t count;
@@ -132,13 +135,6 @@ static unsigned jobs_of(const struct suite *suite)
         return (unsigned)suite->jobs;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     return processors > 0 ? (unsigned)processors : 1;
-}
-
-static enum ar_status open_trace(const char *path, struct trace_source **out,
-                                 struct ar_error *error)
-{
-    return access(path, F_OK) == 0 ? trace_open_recording(path, out, error)
-                                   : workload_open(path, out, error);
 }
 
 /* The progress line of a trace. */
@@ -155,24 +151,37 @@ static void show_tried(void *argument, size_t done, size_t total)
     progress_step(self->line, self->name);
 }
 
-static enum ar_status advise_one(const struct advise_arguments *self, const struct ar_spec *device,
-                                 const char *path, struct progress *progress, struct advice *advice,
+/* What advise_one needs besides its part of a trace. */
+struct advising {
+    const struct advise_arguments *arguments;
+    const struct ar_spec *device;
+    struct progress progress;
+    struct advice *advice;
+};
+
+/* A workload_take: advice on a trace, or on one GPU of it. */
+static enum ar_status advise_one(void *argument, const struct workload_part *part,
                                  struct ar_error *error)
 {
+    struct advising *advising = argument;
+    const struct advise_arguments *self = advising->arguments;
+    struct advice *advice = advising->advice;
     size_t at = advice->count;
     enum replay_frees frees[2];
-    if (at == PAGES_MOST)
-        return ar_error_set(error, AR_INVALID, "more than %d traces at once", PAGES_MOST);
-    enum ar_status status = open_trace(path, &advice->sources[at], error);
-    if (status)
-        return status;
-    const struct trace_info *info = &advice->sources[at]->info;
+    char *path = at < PAGES_MOST ? strdup(part->text) : NULL;
+    if (!path) {
+        trace_close(part->source);
+        return at < PAGES_MOST
+                   ? ar_error_set(error, AR_HOST_MEMORY, "no host memory for the advice")
+                   : ar_error_set(error, AR_INVALID, "more than %d traces at once", PAGES_MOST);
+    }
+    const struct trace_info *info = &part->source->info;
     /* Recorded completions of frees are used if there are any. */
     unsigned ways = replay_frees_choices(info, self->suite.frees, frees);
-    struct trace_progress shown = {progress, info->name};
+    struct trace_progress shown = {&advising->progress, info->name};
     const struct advise_config config = {
-        .source = advice->sources[at],
-        .device = device,
+        .source = part->source,
+        .device = advising->device,
         .capacity_bytes = self->capacity_bytes,
         .as_limit = self->as_limit,
         .card_asked = self->card_named,
@@ -183,31 +192,47 @@ static enum ar_status advise_one(const struct advise_arguments *self, const stru
         .tried = show_tried,
         .tried_argument = &shown,
     };
-    status = advise_run(&config, &advice->results[at], error);
+    enum ar_status status = advise_run(&config, &advice->results[at], error);
     if (status) {
-        trace_close(advice->sources[at]);
+        trace_close(part->source);
+        free(path);
         return status;
     }
+    advice->paths[at] = path;
+    advice->sources[at] = part->source;
     advice->pages[at] = (struct advise_page){.name = info->name,
                                              .path = path,
                                              .recorder = info->recorder,
                                              .format = info->format,
                                              .frees = config.frees,
                                              .result = &advice->results[at],
-                                             .source = advice->sources[at]};
+                                             .source = part->source};
     advice->count++;
     return AR_OK;
+}
+
+/* Which GPU of the traces is selected. */
+static struct workload_choice choice_of(const struct suite *suite)
+{
+    return (struct workload_choice){.gpu = suite->gpu_given ? &suite->gpu : NULL,
+                                    .recording = true};
 }
 
 static enum ar_status advise_all(const struct advise_arguments *self, const struct ar_spec *device,
                                  struct advice *advice, struct ar_error *error)
 {
-    struct progress progress;
+    struct advising advising = {.arguments = self, .device = device, .advice = advice};
+    const struct workload_choice choice = choice_of(&self->suite);
     enum ar_status status = AR_OK;
-    progress_begin(&progress, 0);
+    progress_begin(&advising.progress, 0);
     for (size_t i = 0; i < self->suite.workloads.count && !status; i++)
-        status = advise_one(self, device, self->suite.workloads.items[i], &progress, advice, error);
-    progress_end(&progress);
+        status =
+            workload_each(self->suite.workloads.items[i], &choice, advise_one, &advising, error);
+    progress_end(&advising.progress);
+    if (!status && self->batches[0] && advice->count != 2)
+        status =
+            ar_error_set(error, AR_INVALID,
+                         "--batches: the traces have several GPUs; select one with --device N");
     return status;
 }
 
@@ -320,6 +345,7 @@ static enum ar_status advise(struct advise_arguments *self, struct ar_error *err
     for (size_t i = 0; advice && i < advice->count; i++) {
         advise_result_close(&advice->results[i]);
         trace_close(advice->sources[i]);
+        free(advice->paths[i]);
     }
     free(advice);
     ar_spec_close(&device);
@@ -343,21 +369,32 @@ enum ar_status cmd_advise(int argc, char **argv, struct ar_error *error)
 
 /* ---- --what-if ------------------------------------------------------------------------------ */
 
-/* "PROGRAM.SETTING" of a path; the name of a file has at most 255 bytes (NAME_MAX). */
+/* "PROGRAM.SETTING" of a path; the name of a file has at most 255 bytes (NAME_MAX). The program of
+ * one GPU of a trace has the name of the trace's part. */
 struct named {
     const char *path;
-    char program[256], setting[256];
+    char program[320], setting[256];
 };
 
 static void parse_name(const char *path, struct named *out)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    size_t program = strcspn(name, ".");
-    const char *setting = name[program] ? name + program + 1 : "";
+    const char *gpu = workload_gpu_of(path);
+    size_t program = strcspn(name, ".:");
+    const char *setting = name[program] == '.' ? name + program + 1 : "";
     out->path = path;
-    snprintf(out->program, sizeof out->program, "%.*s", (int)program, name);
-    snprintf(out->setting, sizeof out->setting, "%.*s", (int)strcspn(setting, "."), setting);
+    snprintf(out->program, sizeof out->program, "%.*s%s%s", (int)program, name, gpu ? " gpu" : "",
+             gpu ? gpu : "");
+    snprintf(out->setting, sizeof out->setting, "%.*s", (int)strcspn(setting, ".:"), setting);
+}
+
+/* A workload_take: lists the parts of the traces. */
+static enum ar_status list_part(void *argument, const struct workload_part *part,
+                                struct ar_error *error)
+{
+    trace_close(part->source);
+    return text_list_add(argument, part->text, error);
 }
 
 /* The retries that the allocator counted, from the .json file of the recording. */
@@ -384,9 +421,9 @@ static enum ar_status predict(const struct suite *suite, const struct ar_spec *d
     struct whatif_line line = {
         .program = from->program, .from = from->setting, .to = to->setting, .whatif = &whatif};
     enum replay_frees frees[2];
-    enum ar_status status = trace_open_recording(from->path, &source, error);
+    enum ar_status status = workload_open_recording(from->path, &source, error);
     if (!status)
-        status = trace_open_recording(to->path, &other, error);
+        status = workload_open_recording(to->path, &other, error);
     if (!status)
         status = find_retries(to->path, &line, error);
     if (!status) {
@@ -413,17 +450,16 @@ static bool is_pair(const struct named *from, const struct named *to)
     return strcmp(from->program, to->program) == 0 && strcmp(from->path, to->path) != 0;
 }
 
-enum ar_status advise_whatif(const struct suite *suite, const struct ar_spec *device,
-                             struct ar_error *error)
+static enum ar_status predict_pairs(const struct suite *suite, const struct ar_spec *device,
+                                    const struct text_list *parts, struct ar_error *error)
 {
-    const struct text_list *traces = &suite->workloads;
     enum ar_status status = AR_OK;
     size_t pairs = 0;
-    for (size_t i = 0; i < traces->count && !status; i++)
-        for (size_t j = 0; j < traces->count && !status; j++) {
+    for (size_t i = 0; i < parts->count && !status; i++)
+        for (size_t j = 0; j < parts->count && !status; j++) {
             struct named from, to;
-            parse_name(traces->items[i], &from);
-            parse_name(traces->items[j], &to);
+            parse_name(parts->items[i], &from);
+            parse_name(parts->items[j], &to);
             if (!is_pair(&from, &to))
                 continue;
             if (pairs++ == 0)
@@ -435,5 +471,19 @@ enum ar_status advise_whatif(const struct suite *suite, const struct ar_spec *de
             ar_error_set(error, AR_INVALID,
                          "no two traces are of one program: their names must begin with the same "
                          "PROGRAM, as in PROGRAM.SETTING.csv.gz");
+    return status;
+}
+
+enum ar_status advise_whatif(const struct suite *suite, const struct ar_spec *device,
+                             struct ar_error *error)
+{
+    struct text_list parts = {0};
+    const struct workload_choice choice = choice_of(suite);
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < suite->workloads.count && !status; i++)
+        status = workload_each(suite->workloads.items[i], &choice, list_part, &parts, error);
+    if (!status)
+        status = predict_pairs(suite, device, &parts, error);
+    text_list_close(&parts);
     return status;
 }

@@ -31,6 +31,7 @@ enum option_key {
 static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'w', "workload", "WORKLOAD", "the same as the argument WORKLOAD"},
+    {'d', "device", "N", "only GPU N of a trace of several"},
     {KEY_GRANULE, "granule", "BYTES", "round sizes and offsets up to multiples; default: 1"},
     {KEY_FREES, "frees", "MODE", "blocks end when freed (at-once, default) or as recorded"},
     {KEY_PLAN, "plan", "FILE", "write the lowest plan found: id,lower,upper,size,offset"},
@@ -55,7 +56,8 @@ static const struct cli_page page = {
 };
 
 struct bound_arguments {
-    const char *workload, *plan, *check, *json;
+    const char *workload, *gpu, *plan, *check, *json;
+    bool begun; /* a part was printed */
     uint64_t capacity_bytes, granule_bytes;
     enum replay_frees frees;
     bool exact;
@@ -107,6 +109,8 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
 {
     struct bound_arguments *self = argument;
     switch (key) {
+    case 'd':
+        return take_text(&self->gpu, value, error);
     case KEY_PLAN:
         return take_text(&self->plan, value, error);
     case KEY_CHECK:
@@ -374,15 +378,12 @@ static enum ar_status find_card(const struct trace_info *info, uint64_t *card_by
     return AR_OK;
 }
 
-static enum ar_status answer(const struct bound_arguments *self, struct ar_error *error)
+static enum ar_status answer(const struct bound_arguments *self, struct trace_source *source,
+                             struct ar_error *error)
 {
-    struct trace_source *source;
     struct bound_blocks blocks;
-    enum ar_status status = workload_open(self->workload, &source, error);
-    if (status)
-        return status;
     struct bound_options wanted = {.frees = self->frees, .granule_bytes = self->granule_bytes};
-    status = find_card(&source->info, &wanted.card_bytes, error);
+    enum ar_status status = find_card(&source->info, &wanted.card_bytes, error);
     if (!status)
         status = bound_blocks_open(&blocks, source, &wanted, error);
     if (!status) {
@@ -390,13 +391,32 @@ static enum ar_status answer(const struct bound_arguments *self, struct ar_error
                              : find(self, &blocks, source->info.name, error);
         bound_blocks_close(&blocks);
     }
-    trace_close(source);
+    return status;
+}
+
+/* A workload_take: the bounds of a workload, or of one GPU of it. */
+static enum ar_status answer_part(void *argument, const struct workload_part *part,
+                                  struct ar_error *error)
+{
+    struct bound_arguments *self = argument;
+    enum ar_status status = AR_OK;
+    if (part->several && (self->plan || self->json || self->check))
+        status = ar_error_set(error, AR_INVALID,
+                              "bound: the workload has several GPUs, and --plan, --check and "
+                              "--json are for one; select it with --device N");
+    else if (self->begun)
+        puts("");
+    self->begun = true;
+    if (!status)
+        status = answer(self, part->source, error);
+    trace_close(part->source);
     return status;
 }
 
 enum ar_status cmd_bound(int argc, char **argv, struct ar_error *error)
 {
     struct bound_arguments self = {.frees = REPLAY_AT_ONCE};
+    uint32_t gpu = 0;
     bool help = false;
     enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
@@ -412,5 +432,8 @@ enum ar_status cmd_bound(int argc, char **argv, struct ar_error *error)
     if (self.exact && self.check)
         return ar_error_set(error, AR_INVALID,
                             "bound: --check does not search for a plan: leave --exact out");
-    return answer(&self, error);
+    const struct workload_choice choice = {.gpu = self.gpu ? &gpu : NULL};
+    if (self.gpu)
+        status = workload_gpu_parse(self.gpu, &gpu, error);
+    return status ? status : workload_each(self.workload, &choice, answer_part, &self, error);
 }

@@ -37,7 +37,9 @@ static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'p', "policy", "SPEC", "a policy, NAME:key=value,...; `all`: every one"},
     {'w', "workload", "WORKLOAD", "a trace file, or a generator's NAME:key=value,..."},
-    {'d', "device", "DEVICE", "a simulated device without a capacity; default: sim"},
+    {'d', "device", "DEVICE",
+     "a simulated device without a capacity; default: sim; a number N: only GPU N of the "
+     "workloads"},
     {KEY_JSON, "json", "FILE", "write the results as JSON; - is standard output"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
     {KEY_HOST, "host", "MODE", "host time: none (default), recorded or open"},

@@ -99,7 +99,7 @@ static enum ar_status take_device(struct convert_arguments *self, const char *va
 static enum ar_status open_one(const struct convert_arguments *self, const char *path,
                                struct trace_source **out, struct ar_error *error)
 {
-    return self->has_device ? trace_open_device(path, self->device, out, error)
+    return self->has_device ? trace_open_device(path, self->device, false, out, error)
                             : trace_open(path, out, error);
 }
 

@@ -11,8 +11,7 @@
 #include "bench/report/run_output.h"
 #include "bench/report/sentence.h"
 #include "sim/fidelity/fidelity.h"
-#include "workloads/formats/formats.h"
-#include "workloads/trace/trace.h"
+#include "workloads/workload.h"
 
 enum option_key { KEY_PLACEMENTS = CLI_KEYS };
 
@@ -20,16 +19,17 @@ static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'p', "policy", "SPEC",
      "default: the policy that imitates the recorder, with the recorded settings"},
+    {'d', "device", "N", "only GPU N of a recording of several"},
     {KEY_PLACEMENTS, "placements", "FILE", "write the address of each block under the policy"},
     {0},
 };
 
 static const struct cli_page page = {
-    .arguments = "TRACE [-p SPEC] [--placements FILE]",
+    .arguments = "TRACE [-p SPEC] [--device N] [--placements FILE]",
     .text =
         "Replays a recording under the policy that imitates the recorded allocator, and compares\n"
         "the address of every block, every segment and the final statistics with the\n"
-        "recording. The devices of a snapshot are compared separately. Exit status 0: all\n"
+        "recording. The GPUs of a recording are compared one by one. Exit status 0: all\n"
         "agree; 1: they differ, and the first difference is printed.",
     .options = options,
 };
@@ -37,8 +37,8 @@ static const struct cli_page page = {
 #define SHOWN_MOST 12
 
 struct fidelity_arguments {
-    const char *trace, *policy, *placements;
-    char heading[24]; /* of one of several devices, printed before its name */
+    const char *trace, *policy, *placements, *gpu;
+    unsigned count, differ; /* of the GPUs compared so far */
 };
 
 static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
@@ -46,11 +46,12 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
     struct fidelity_arguments *self = argument;
     const char **place = key == CLI_ARGUMENT ? &self->trace
                          : key == 'p'        ? &self->policy
+                         : key == 'd'        ? &self->gpu
                                              : &self->placements;
     if (*place)
         return ar_error_set(
             error, AR_INVALID,
-            "\"%s\" and \"%s\": fidelity takes one recording, one policy and one file", *place,
+            "\"%s\" and \"%s\": fidelity takes one recording, policy, device and file", *place,
             value);
     *place = value;
     return AR_OK;
@@ -173,10 +174,10 @@ static void print_difference(const struct fidelity_difference *difference)
     sentence_format(stdout, 6, "    the recording %s", difference->recording);
 }
 
-static void print_result(const struct trace_info *info, const char *heading, const char *policy,
+static void print_result(const struct trace_info *info, const char *policy,
                          const struct fidelity_result *result)
 {
-    printf("%s%s, recorded with %s, against\n%s\n\n", heading, info->name,
+    printf("%s, recorded with %s, against\n%s\n\n", info->name,
            info->recorder[0] ? info->recorder : "an unnamed allocator", policy);
     print_line("requests and frees", result->rows_met, result->rows);
     print_line("segments made", result->made_met, result->made);
@@ -226,7 +227,7 @@ static enum ar_status compare(const struct fidelity_arguments *self, struct trac
     else
         output_abandon(&placements.file);
     if (!status) {
-        print_result(&source->info, self->heading, policy_text, &result);
+        print_result(&source->info, policy_text, &result);
         if (!result.agrees)
             status = ar_error_set(error, AR_NEGATIVE, "%s: policy and recording differ",
                                   source->info.name);
@@ -247,72 +248,31 @@ static enum ar_status compare_source(const struct fidelity_arguments *self,
     return status ? status : compare(self, source, policy, error);
 }
 
-/* ---- recordings of several devices ------------------------------------------------------ */
+/* ---- recordings of several GPUs: each has an allocator of its own ---- */
 
-#define DEVICES_MOST 64
-
-/* Each device has an allocator of its own, so each is compared separately. Finds the devices of the
- * trace as a bit set; 0 if its reader cannot select one device, or if a number is too large. */
-static enum ar_status find_devices(struct trace_source *source, uint64_t *devices,
+/* A workload_take: compares a recording, or one GPU of it. */
+static enum ar_status compare_part(void *argument, const struct workload_part *part,
                                    struct ar_error *error)
 {
-    const struct format_reader *reader = NULL;
+    struct fidelity_arguments *self = argument;
     enum ar_status status = AR_OK;
-    const struct trace_event *events = NULL;
-    size_t count = 0;
-    bool is_large = false;
-    *devices = 0;
-    for (size_t i = 0; (reader = format_reader_at(i)) != NULL; i++)
-        if (strcmp(reader->name, source->info.format) == 0)
-            break;
-    if (!reader || !reader->picks_device)
-        return AR_OK;
-    do {
-        status = trace_next(source, &events, &count, error);
-        for (size_t i = 0; i < count && !status; i++) {
-            const struct trace_event *event = &events[i];
-            if ((event->kind != TRACE_ALLOC && event->kind != TRACE_PROBE) || is_large)
-                continue;
-            uint32_t device =
-                event->attributes ? trace_attributes_of(source, event->attributes)->device : 0;
-            is_large = device >= DEVICES_MOST;
-            *devices |= UINT64_C(1) << device % DEVICES_MOST;
-        }
-    } while (!status && count);
-    if (is_large)
-        *devices = 0;
-    return status ? status : trace_rewind(source, error);
-}
-
-static enum ar_status compare_each(struct fidelity_arguments *self, uint64_t devices,
-                                   struct ar_error *error)
-{
-    uint32_t count = 0, differ = 0;
-    enum ar_status status = AR_OK;
-    for (uint32_t i = 0; i < DEVICES_MOST && (!status || status == AR_NEGATIVE); i++) {
-        struct trace_source *source = NULL;
-        if (!(devices >> i & 1))
-            continue;
-        snprintf(self->heading, sizeof self->heading, "%sDevice %" PRIu32 " of ",
-                 count++ ? "\n" : "", i);
-        status = trace_open_device(self->trace, i, &source, error);
-        if (!status)
-            status = compare_source(self, source, error);
-        differ += status == AR_NEGATIVE;
-        trace_close(source);
-    }
-    if (differ && (!status || status == AR_NEGATIVE))
-        return ar_error_set(error, AR_NEGATIVE,
-                            "%s: policy and recording differ on %" PRIu32 " of %" PRIu32 " devices",
-                            self->trace, differ, count);
-    return status;
+    if (part->several && self->placements)
+        status = ar_error_set(error, AR_INVALID,
+                              "fidelity: the recording has several GPUs; select the one of "
+                              "--placements with --device N");
+    else if (self->count++)
+        puts("");
+    if (!status)
+        status = compare_source(self, part->source, error);
+    trace_close(part->source);
+    self->differ += status == AR_NEGATIVE;
+    return part->several && status == AR_NEGATIVE ? AR_OK : status;
 }
 
 enum ar_status cmd_fidelity(int argc, char **argv, struct ar_error *error)
 {
     struct fidelity_arguments self = {0};
-    struct trace_source *source = NULL;
-    uint64_t devices = 0;
+    uint32_t gpu = 0;
     bool help = false;
     enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
     if (status || help)
@@ -320,12 +280,13 @@ enum ar_status cmd_fidelity(int argc, char **argv, struct ar_error *error)
     if (!self.trace)
         return ar_error_set(error, AR_INVALID,
                             "fidelity: no recording is given; write fidelity TRACE");
-    status = trace_open_recording(self.trace, &source, error);
-    if (!status && !self.placements)
-        status = find_devices(source, &devices, error);
-    bool has_several = (devices & (devices - 1)) != 0;
-    if (!status && !has_several)
-        status = compare_source(&self, source, error);
-    trace_close(source);
-    return !status && has_several ? compare_each(&self, devices, error) : status;
+    const struct workload_choice choice = {.gpu = self.gpu ? &gpu : NULL, .recording = true};
+    if (self.gpu)
+        status = workload_gpu_parse(self.gpu, &gpu, error);
+    if (!status)
+        status = workload_each(self.trace, &choice, compare_part, &self, error);
+    if (!status && self.differ)
+        return ar_error_set(error, AR_NEGATIVE, "%s: policy and recording differ on %u of %u GPUs",
+                            self.trace, self.differ, self.count);
+    return status;
 }

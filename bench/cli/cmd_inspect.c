@@ -5,56 +5,82 @@
 #include "bench/report/trace_page.h"
 #include "workloads/workload.h"
 
-static const struct cli_option options[] = {{0}};
+static const struct cli_option options[] = {
+    {'d', "device", "N", "only GPU N of a trace of several"},
+    {0},
+};
 
 static const struct cli_page page = {
-    .arguments = "FILE",
+    .arguments = "FILE [--device N]",
     .text =
         "Describes a trace: its origin, events, sizes, lifetimes, streams and steps. FILE can\n"
         "also be a generator, NAME:key=value,..., unless it is adaptive. For a file of another\n"
-        "program it also prints what the reader found, left out and guessed.",
+        "program it also prints what the reader found, left out and guessed. The GPUs of a trace\n"
+        "are described one by one.",
     .options = options,
+};
+
+struct inspect_arguments {
+    const char *path, *gpu;
+    bool begun; /* a part was printed */
 };
 
 static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
 {
-    const char **path = argument;
-    (void)key; /* there are no options */
-    if (*path)
-        return ar_error_set(error, AR_INVALID, "\"%s\" is one file too many", value);
-    *path = value;
+    struct inspect_arguments *self = argument;
+    const char **place = key == 'd' ? &self->gpu : &self->path;
+    if (*place)
+        return ar_error_set(error, AR_INVALID, "\"%s\" is one %s too many", value,
+                            key == 'd' ? "device" : "file");
+    *place = value;
     return AR_OK;
 }
 
-enum ar_status cmd_inspect(int argc, char **argv, struct ar_error *error)
+static enum ar_status print_part(struct inspect_arguments *self, const struct workload_part *part,
+                                 struct ar_error *error)
 {
-    const char *path = NULL;
-    struct trace_source *source = NULL;
     struct inspect inspect = {0};
-    bool help = false;
-    enum ar_status status = cli_parse(&page, argc, argv, take, &path, &help, error);
-    if (status || help)
-        return status;
-    if (!path)
-        return ar_error_set(error, AR_INVALID, "inspect: no trace is given; write inspect FILE");
-    status = workload_open(path, &source, error);
-    if (status)
-        return status;
-    if (source->ops->served) {
-        trace_close(source);
+    struct trace_source *source = part->source;
+    if (source->ops->served)
         return ar_error_set(error, AR_INVALID,
                             "inspect: the requests of %s depend on the policy; write it to a file "
                             "first: gen %s -p POLICY -o FILE",
-                            path, path);
-    }
-    status = inspect_trace(source, &inspect, error);
+                            self->path, self->path);
+    if (self->begun)
+        puts("\n");
+    self->begun = true;
+    enum ar_status status = inspect_trace(source, &inspect, error);
     if (!status)
         trace_page_print(stdout, &source->info, &inspect);
     if (!status && source->report) {
         putchar('\n');
-        status = import_page_print(stdout, path, source, error);
+        status = import_page_print(stdout, self->path, source, error);
     }
     inspect_close(&inspect);
-    trace_close(source);
     return status;
+}
+
+/* A workload_take. */
+static enum ar_status describe(void *argument, const struct workload_part *part,
+                               struct ar_error *error)
+{
+    enum ar_status status = print_part(argument, part, error);
+    trace_close(part->source);
+    return status;
+}
+
+enum ar_status cmd_inspect(int argc, char **argv, struct ar_error *error)
+{
+    struct inspect_arguments self = {0};
+    uint32_t gpu = 0;
+    bool help = false;
+    enum ar_status status = cli_parse(&page, argc, argv, take, &self, &help, error);
+    if (status || help)
+        return status;
+    if (!self.path)
+        return ar_error_set(error, AR_INVALID, "inspect: no trace is given; write inspect FILE");
+    const struct workload_choice choice = {.gpu = self.gpu ? &gpu : NULL};
+    if (self.gpu)
+        status = workload_gpu_parse(self.gpu, &gpu, error);
+    return status ? status : workload_each(self.path, &choice, describe, &self, error);
 }

@@ -18,7 +18,7 @@ static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {KEY_UNTIL, "until", "COND", "fails, cause=CAUSE, METRIC>VALUE, differs(SPEC,SPEC)"},
     {'p', "policy", "SPEC", "the policy; differs(..) names its own"},
-    {'d', "device", "DEVICE", "default: sim"},
+    {'d', "device", "DEVICE", "default: sim; a number N: only GPU N of the trace"},
     {'o', "output", "FILE", "write the trace as text; the ending .zst compresses it"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
     {KEY_HOST, "host", "MODE", "host time: none (default), recorded or open"},
@@ -38,7 +38,7 @@ static const struct cli_page page = {
 
 struct minimize_arguments {
     struct suite suite; /* frees, host and seed */
-    const char *trace, *until, *policy, *device, *path;
+    const char *trace, *until, *policy, *device, *gpu, *path;
 };
 
 static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
@@ -47,7 +47,7 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
     const char **place = key == CLI_ARGUMENT ? &self->trace
                          : key == KEY_UNTIL  ? &self->until
                          : key == 'p'        ? &self->policy
-                         : key == 'd'        ? &self->device
+                         : key == 'd'        ? (workload_is_gpu(value) ? &self->gpu : &self->device)
                          : key == 'o'        ? &self->path
                                              : NULL;
     if (!place)
@@ -82,13 +82,36 @@ static enum ar_status report(const struct minimize_arguments *self, struct trace
     return AR_OK;
 }
 
+/* A workload_take: keeps the source. */
+static enum ar_status take_source(void *argument, const struct workload_part *part,
+                                  struct ar_error *error)
+{
+    struct trace_source **source = argument;
+    if (!part->several) {
+        *source = part->source;
+        return AR_OK;
+    }
+    trace_close(part->source);
+    return ar_error_set(error, AR_INVALID,
+                        "minimize: the trace has several GPUs; select one with --device N");
+}
+
+static enum ar_status open_trace(const struct minimize_arguments *self, struct trace_source **out,
+                                 struct ar_error *error)
+{
+    uint32_t gpu = 0;
+    const struct workload_choice choice = {.gpu = self->gpu ? &gpu : NULL};
+    enum ar_status status = self->gpu ? workload_gpu_parse(self->gpu, &gpu, error) : AR_OK;
+    return status ? status : workload_each(self->trace, &choice, take_source, out, error);
+}
+
 static enum ar_status run(const struct minimize_arguments *self, const struct condition *condition,
                           struct experiment *experiment, const struct trace_output_choice *format,
                           struct ar_error *error)
 {
     struct trace_source *smallest = NULL;
     struct minimize_result result;
-    enum ar_status status = workload_open(self->trace, &experiment->source, error);
+    enum ar_status status = open_trace(self, &experiment->source, error);
     if (status)
         return status;
     enum replay_frees modes[2];

@@ -7,6 +7,7 @@
 #include "bench/cli/cli.h"
 #include "bench/suite/plan.h"
 #include "bench/suite/suite_run.h"
+#include "workloads/workload.h"
 
 enum option_key {
     KEY_FILE = CLI_KEYS, /* one key for each enum suite_file */
@@ -37,7 +38,8 @@ static const struct cli_option options[] = {
     {'p', "policy", "SPEC", "a policy, NAME:key=value,...; `all`: every one"},
     {'w', "workload", "WORKLOAD", "a trace file, or a generator's NAME:key=value,..."},
     {'d', "device", "DEVICE",
-     "sim[:profile=h100,...], cuda[:...]; default: cuda if there is a card, otherwise sim"},
+     "sim[:profile=h100,...], cuda[:...]; default: cuda if there is a card, otherwise sim; a "
+     "number N: only GPU N of the workloads"},
     {CLI_HEADING, NULL, NULL, "Output files (- is standard output):"},
     {KEY_FILE + SUITE_FILE_json, "json", "FILE", "every figure of every run (results/schema.json)"},
     {KEY_FILE + SUITE_FILE_csv, "csv", "FILE", "the same, a row for each run"},
@@ -151,8 +153,9 @@ static enum ar_status set_option(void *argument, int key, const char *value, str
         begin_list(&suite->workloads, &self->workloads_given);
         return text_list_add(&suite->workloads, value, error);
     case 'd':
-        begin_list(&suite->devices, &self->devices_given);
-        return text_list_add(&suite->devices, value, error);
+        if (!workload_is_gpu(value))
+            begin_list(&suite->devices, &self->devices_given);
+        return suite_add_device(suite, value, error);
     case KEY_HDR_OF:
     case KEY_JOURNAL:
         return set_file(self, key, value, error);

@@ -182,7 +182,7 @@ static enum ar_status measure(struct bout *bout, struct harness_result *result)
     if (!result->blocks)
         return ar_error_set(bout->error, AR_HOST_MEMORY, "no host memory for %u blocks",
                             config->blocks);
-    enum ar_status status = workload_open(config->workload, &bout->source, bout->error);
+    enum ar_status status = workload_open_single(config->workload, &bout->source, bout->error);
     if (status == AR_OK)
         status = prepare(bout);
     if (status == AR_OK)

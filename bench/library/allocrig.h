@@ -64,7 +64,8 @@ AR_API const struct ar_device_kind *ar_device_kind_at(const struct ar_library *l
 struct ar_workload;
 
 /* `text` is the path of a file of any format that `allocrig list formats` names, or the spec of a
- * generator, "random:events=2000". */
+ * generator, "random:events=2000". "PATH:device=N" is one GPU of a file of several; without it the
+ * events of all of them are given. */
 AR_API enum ar_status ar_workload_open(const char *text, struct ar_workload **out,
                                        struct ar_error *error);
 AR_API void ar_workload_close(struct ar_workload *workload);
@@ -158,8 +159,9 @@ AR_API void ar_experiment_close(struct ar_experiment *experiment);
 /* Sets one key. `policy`, `workload` and `device` (default: sim) may be set several times, and all
  * combinations run. The others are those of a suite file with the same values: `frees`, `host`,
  * `metrics`, `seed`, `replicates`, `reps`, `capacities`, `on-fail`, `verify`, `name`, `jobs`
- * (threads of capacity and advise); and for advise `capacity` or `limit`, bytes. INVALID names the
- * nearest key. */
+ * (threads of capacity and advise); and for advise `capacity` or `limit`, bytes. A workload with
+ * several GPUs is as many workloads, "PATH:device=N"; a `device` that is a number selects one.
+ * INVALID names the nearest key. */
 AR_API enum ar_status ar_experiment_set(struct ar_experiment *experiment, const char *key,
                                         const char *value, struct ar_error *error);
 
@@ -291,6 +293,7 @@ struct ar_setting {
     uint64_t safe_bytes; /* the smallest capacity above which all pass; 0: not known */
     double slowdown;     /* at the capacity in question; 0: not known */
     uint64_t peak_reserved_bytes, peak_physical_bytes; /* with all of the card */
+    const char *workload; /* the workload, or one GPU of it: "TRACE:device=N" */
 };
 
 AR_API size_t ar_advice_count(const struct ar_advice *advice);

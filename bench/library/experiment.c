@@ -405,11 +405,20 @@ enum ar_status ar_capacities_row(const struct ar_capacities *self, size_t index,
 
 /* ---- advice --------------------------------------------------------------------------------- */
 
-struct ar_advice {
-    struct planned planned; /* without a plan */
+/* On a workload, or on one GPU of it. */
+struct advice_part {
+    char *text;
     struct trace_source *source;
     struct advise_result result;
-    struct advise_page page;
+    enum replay_frees frees;
+};
+
+struct ar_advice {
+    struct planned planned; /* without a plan */
+    struct advice_part *parts;
+    size_t part_count, part_room;
+    const struct ar_spec *device; /* while it is made */
+    bool card_asked;
 };
 
 /* What the device says of the card in question counts unless `capacity` or `limit` is set. */
@@ -427,39 +436,54 @@ static enum ar_status read_device(struct planned *self, const struct ar_spec *de
     return status;
 }
 
-static enum ar_status advise(struct ar_advice *self, struct ar_spec *device, struct ar_error *error)
+/* A workload_take. */
+static enum ar_status advise_part(void *argument, const struct workload_part *part,
+                                  struct ar_error *error)
 {
+    struct ar_advice *self = argument;
     const struct suite *suite = &self->planned.suite;
-    const char *text = suite->workloads.items[0];
+    struct advice_part made = {.text = strdup(part->text), .source = part->source};
     enum replay_frees frees[2];
-    bool card_asked = false;
-    enum ar_status status = read_device(&self->planned, device, &card_asked, error);
-    if (!status)
-        status = access(text, F_OK) == 0 ? trace_open_recording(text, &self->source, error)
-                                         : workload_open(text, &self->source, error);
-    if (status)
-        return status;
-    const struct trace_info *info = &self->source->info;
-    unsigned ways = replay_frees_choices(info, suite->frees, frees);
+    unsigned ways = replay_frees_choices(&part->source->info, suite->frees, frees);
+    made.frees = frees[ways - 1];
     const struct advise_config config = {
-        .source = self->source,
-        .device = device,
+        .source = part->source,
+        .device = self->device,
         .capacity_bytes = self->planned.capacity_bytes,
         .as_limit = self->planned.as_limit,
-        .card_asked = card_asked,
-        .frees = frees[ways - 1],
+        .card_asked = self->card_asked,
+        .frees = made.frees,
         .host = suite->host,
         .seed = suite->seed,
         .jobs = plan_jobs(&(struct plan){.suite = suite}),
     };
-    self->page = (struct advise_page){.name = info->name,
-                                      .path = text,
-                                      .recorder = info->recorder,
-                                      .format = info->format,
-                                      .frees = config.frees,
-                                      .result = &self->result,
-                                      .source = self->source};
-    return advise_run(&config, &self->result, error);
+    enum ar_status status = AR_OK;
+    if (!made.text ||
+        !ar_array_make_room(&self->parts, self->part_count, &self->part_room, sizeof made))
+        status = no_memory(error);
+    if (!status)
+        status = advise_run(&config, &made.result, error);
+    if (status) {
+        trace_close(part->source);
+        free(made.text);
+        return status;
+    }
+    self->parts[self->part_count++] = made;
+    return AR_OK;
+}
+
+static enum ar_status advise(struct ar_advice *self, const struct ar_spec *device,
+                             struct ar_error *error)
+{
+    const struct suite *suite = &self->planned.suite;
+    const struct workload_choice choice = {.gpu = suite->gpu_given ? &suite->gpu : NULL,
+                                           .recording = true};
+    self->device = device;
+    enum ar_status status = read_device(&self->planned, device, &self->card_asked, error);
+    if (!status)
+        status = workload_each(suite->workloads.items[0], &choice, advise_part, self, error);
+    self->device = NULL;
+    return status;
 }
 
 enum ar_status ar_experiment_advise(const struct ar_experiment *experiment, struct ar_advice **out,
@@ -494,24 +518,34 @@ void ar_advice_close(struct ar_advice *self)
 {
     if (!self)
         return;
-    advise_result_close(&self->result);
-    trace_close(self->source);
+    for (size_t i = 0; i < self->part_count; i++) {
+        advise_result_close(&self->parts[i].result);
+        trace_close(self->parts[i].source);
+        free(self->parts[i].text);
+    }
+    free(self->parts);
     planned_close(&self->planned);
     free(self);
 }
 
 size_t ar_advice_count(const struct ar_advice *self)
 {
-    return self->result.count;
+    size_t count = 0;
+    for (size_t i = 0; i < self->part_count; i++)
+        count += self->parts[i].result.count;
+    return count;
 }
 
 enum ar_status ar_advice_row(const struct ar_advice *self, size_t index, struct ar_setting *out,
                              size_t out_bytes, struct ar_error *error)
 {
-    enum ar_status status = library_row(index, self->result.count, error);
+    enum ar_status status = library_row(index, ar_advice_count(self), error);
     if (status)
         return status;
-    const struct advise_row *row = &self->result.rows[index];
+    const struct advice_part *part = self->parts;
+    for (; index >= part->result.count; part++)
+        index -= part->result.count;
+    const struct advise_row *row = &part->result.rows[index];
     const enum advise_fit fit = advise_fits(row);
     const struct ar_setting value = {
         .policy = row->candidate.spec,
@@ -519,7 +553,7 @@ enum ar_status ar_advice_row(const struct ar_advice *self, size_t index, struct 
         .cost = row->candidate.cost,
         .own = row->candidate.own,
         .given = row->candidate.given,
-        .best = advise_best(&self->result) == row,
+        .best = advise_best(&part->result) == row,
         .fit = fit == ADVISE_FITS       ? AR_FITS
                : fit == ADVISE_FITS_NOT ? AR_FITS_NOT
                                         : AR_FIT_UNSURE,
@@ -527,6 +561,7 @@ enum ar_status ar_advice_row(const struct ar_advice *self, size_t index, struct 
         .slowdown = row->at.slowdown,
         .peak_reserved_bytes = row->alone.peak_reserved_bytes,
         .peak_physical_bytes = row->alone.peak_physical_bytes,
+        .workload = part->text,
     };
     library_fill(out, out_bytes, &value, sizeof value);
     return AR_OK;
@@ -536,9 +571,23 @@ enum ar_status ar_advice_json(const struct ar_advice *self, char **out, struct a
 {
     char *text = NULL;
     size_t bytes = 0;
-    FILE *stream = open_memstream(&text, &bytes);
-    if (!stream)
+    struct advise_page *pages = calloc(self->part_count + 1, sizeof *pages);
+    FILE *stream = pages ? open_memstream(&text, &bytes) : NULL;
+    if (!stream) {
+        free(pages);
         return no_memory(error);
-    advise_json_write(stream, &self->page, 1);
+    }
+    for (size_t i = 0; i < self->part_count; i++) {
+        const struct advice_part *part = &self->parts[i];
+        pages[i] = (struct advise_page){.name = part->source->info.name,
+                                        .path = part->text,
+                                        .recorder = part->source->info.recorder,
+                                        .format = part->source->info.format,
+                                        .frees = part->frees,
+                                        .result = &part->result,
+                                        .source = part->source};
+    }
+    advise_json_write(stream, pages, self->part_count);
+    free(pages);
     return finish_text(stream, &text, out, error);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "allocators/base/array.h"
 #include "bench/suite/child.h"
 #include "bench/suite/grid.h"
 #include "sim/device_kinds.h"
@@ -247,32 +248,36 @@ static enum ar_status replicate_workload(struct plan_workload *self, const struc
     return AR_OK;
 }
 
+/* A workload_take: adds a workload, or one GPU of it. */
+static enum ar_status add_workload(void *argument, const struct workload_part *part,
+                                   struct ar_error *error)
+{
+    struct plan *self = argument;
+    struct plan_workload workload = {.text = strdup(part->text), .info = part->source->info};
+    trace_close(part->source);
+    if (!workload.text ||
+        !AR_ARRAY_ADD(self->workloads, self->workload_count, self->workload_room, workload)) {
+        free(workload.text);
+        return no_memory(error);
+    }
+    struct plan_workload *added = &self->workloads[self->workload_count - 1];
+    for (size_t i = 0; i + 1 < self->workload_count; i++)
+        if (strcmp(self->workloads[i].text, added->text) == 0)
+            return ar_error_set(error, AR_INVALID, "workload \"%s\" is given twice; name it once",
+                                added->text);
+    added->frees_count = replay_frees_choices(&added->info, self->suite->frees, added->frees);
+    return replicate_workload(added, self->suite, error);
+}
+
 static enum ar_status look_up_workloads(struct plan *self, struct ar_error *error)
 {
     const struct text_list *list = &self->suite->workloads;
+    const struct workload_choice choice = {.gpu =
+                                               self->suite->gpu_given ? &self->suite->gpu : NULL};
     enum ar_status status = refuse_twice(list, "workload", error);
-    if (status)
-        return status;
-    self->workloads = calloc(list->count, sizeof *self->workloads);
-    if (!self->workloads)
-        return no_memory(error);
-    for (size_t i = 0; i < list->count; i++) {
-        struct plan_workload *workload = &self->workloads[self->workload_count];
-        struct trace_source *source = NULL;
-        workload->text = list->items[i];
-        status = workload_open(workload->text, &source, error);
-        if (status)
-            return status;
-        workload->info = source->info;
-        trace_close(source);
-        workload->frees_count =
-            replay_frees_choices(&workload->info, self->suite->frees, workload->frees);
-        self->workload_count++; /* from here on plan_close closes the list */
-        status = replicate_workload(workload, self->suite, error);
-        if (status)
-            return status;
-    }
-    return AR_OK;
+    for (size_t i = 0; i < list->count && !status; i++)
+        status = workload_each(list->items[i], &choice, add_workload, self, error);
+    return status;
 }
 
 /* Combines every device with every capacity. */
@@ -470,8 +475,10 @@ void plan_close(struct plan *self)
 {
     for (size_t i = 0; i < self->policy_count; i++)
         ar_spec_close(&self->policies[i].spec);
-    for (size_t i = 0; i < self->workload_count; i++)
+    for (size_t i = 0; i < self->workload_count; i++) {
         text_list_close(&self->workloads[i].texts);
+        free(self->workloads[i].text);
+    }
     free(self->policies);
     free(self->workloads);
     text_list_close(&self->left_out);

@@ -14,7 +14,7 @@ struct plan_policy {
 };
 
 struct plan_workload {
-    const char *text; /* the suite's */
+    char *text; /* the suite's, or one GPU of it */
     struct trace_info info;
     enum replay_frees frees[2]; /* the ways to free with which it is replayed */
     unsigned frees_count;
@@ -43,7 +43,7 @@ struct plan {
     struct plan_policy *policies;
     size_t policy_count;
     struct plan_workload *workloads;
-    size_t workload_count;
+    size_t workload_count, workload_room;
     struct text_list devices;      /* with the capacities; without the seeds of replicates */
     struct ar_device_props *props; /* of the devices, before the runs */
     bool *alone;                   /* of the devices: each run has a process of its own */

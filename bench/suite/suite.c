@@ -2,6 +2,7 @@
  * [policies], [workloads], [devices]: one name a line, since specs hold equals signs. */
 #include "bench/suite/suite.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "allocators/registry.h"
 #include "bench/suite/grid.h"
 #include "bench/suite/ini.h"
+#include "workloads/workload.h"
 
 static const char *const sections[] = {"suite",   "policies", "workloads",
                                        "devices", "slowdown", "grid"};
@@ -72,6 +74,23 @@ enum ar_status suite_add_policy(struct suite *self, const char *text, struct ar_
             return status;
     }
     return AR_OK;
+}
+
+enum ar_status suite_add_device(struct suite *self, const char *text, struct ar_error *error)
+{
+    uint32_t gpu;
+    if (!workload_is_gpu(text))
+        return text_list_add(&self->devices, text, error);
+    enum ar_status status = workload_gpu_parse(text, &gpu, error);
+    if (!status && self->gpu_given && self->gpu != gpu)
+        status =
+            ar_error_set(error, AR_INVALID,
+                         "GPU %" PRIu32 " and GPU %" PRIu32 ": select one of them, or none for "
+                         "all",
+                         self->gpu, gpu);
+    self->gpu_given = true;
+    self->gpu = gpu;
+    return status ? ar_error_prefix(error, status, "device") : AR_OK;
 }
 
 enum ar_status suite_put_first(struct suite *self, struct ar_error *error)
@@ -277,7 +296,7 @@ enum ar_status suite_set(struct suite *self, const char *name, const char *value
     case KEY_COUNT:
         return set_count(place, name, value, key->least, key->most, error);
     case KEY_DEVICE:
-        return text_list_add(&self->devices, value, error);
+        return suite_add_device(self, value, error);
     case KEY_CAPACITIES:
         return each_word(self, value, add_capacity, error);
     default:
@@ -322,7 +341,7 @@ static enum ar_status read_entry(void *argument, const struct ini_line *line,
     } else if (strcmp(line->section, "workloads") == 0) {
         status = text_list_add(&self->workloads, line->text, error);
     } else if (strcmp(line->section, "devices") == 0) {
-        status = text_list_add(&self->devices, line->text, error);
+        status = suite_add_device(self, line->text, error);
     } else {
         status = ini_split(line, &key, &value, error);
         if (status)

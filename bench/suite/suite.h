@@ -38,7 +38,9 @@ struct suite {
     char *against;         /* the policy with which others are compared in pairs; NULL: the first */
     char device_note[320]; /* why it runs on this device; "": the user named it */
     bool all_policies;     /* leave out those that a device cannot serve */
-    struct text_list devices;    /* empty: `sim` */
+    struct text_list devices; /* empty: `sim` */
+    bool gpu_given;           /* of each workload, only GPU `gpu` */
+    uint32_t gpu;
     struct text_list capacities; /* each replaces the capacity of each device; may be empty */
     enum replay_frees frees;
     enum replay_host host;
@@ -70,6 +72,10 @@ enum ar_status text_list_add(struct text_list *self, const char *text,
 void text_list_close(struct text_list *self);
 /* Adds a policy by its spec; "all" adds every policy. */
 enum ar_status suite_add_policy(struct suite *self, const char *text,
+                                struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Adds a device by its spec. A number is no device: it selects a GPU of the workloads. INVALID. */
+enum ar_status suite_add_device(struct suite *self, const char *text,
                                 struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Puts the policy that `against` names, if any, before the others. Call it when all policies are

@@ -101,7 +101,7 @@ static enum ar_status profile_lifetimes(const char *profile, enum replay_frees f
                                         struct ar_error *error)
 {
     struct trace_source *source;
-    enum ar_status status = workload_open(profile, &source, error);
+    enum ar_status status = workload_open_single(profile, &source, error);
     if (status == AR_OK) {
         status = source->ops->served
                      ? ar_error_set(error, AR_INVALID,

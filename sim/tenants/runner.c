@@ -28,7 +28,7 @@ static enum ar_status open_parts(struct runner *runner, const struct ar_spec *de
         return ar_error_set(error, AR_REFUSED, "the card has no room for a context of %s",
                             ar_size_print(runner->context_bytes, size, sizeof size));
     }
-    status = workload_open(workload, &runner->source, error);
+    status = workload_open_single(workload, &runner->source, error);
     if (status == AR_OK && runner->pinned) {
         struct trace_source *whole = runner->source;
         runner->source = NULL;

@@ -45,6 +45,9 @@ found = allocrig.capacity("growth", "order_flip", jobs=1)[0]
 assert found["first_pass_bytes"] >= found["live_peak_bytes"] and isinstance(found["gaps"], list)
 advice = allocrig.advise("tests/golden/data/snapshots/tape_small.pickle.gz", capacity="1700MiB", jobs=1)
 assert advice[0]["own"] and advice.document["schema"].startswith("allocrig.advise/")
+apart = allocrig.run("direct", "tests/golden/data/two_gpus.trace")
+assert [row["workload"][-9:] for row in apart] == [":device=0", ":device=1"]
+assert [row["peak_live_bytes"] for row in apart] == [12582912, 7340032]
 info = allocrig.workload("order_flip")
 assert info["events"] == sum(1 for _ in allocrig.events("order_flip")) == rows[0]["events"]
 assert allocrig.version().count(".") == 2

@@ -125,13 +125,13 @@ segment='"total_size": 2097152, "allocated_size": 0, "active_size": 0, "requeste
 } >"$tmp/devices.json"
 run fidelity "$tmp/devices.json"
 check several_devices_agree [ "$status" = 0 ]
-check each_device_is_told [ "$(grep -c '^Device [01] of devices, recorded with torch' "$out")" = 2 ]
+check each_device_is_told [ "$(grep -c '^devices gpu[01], recorded with torch' "$out")" = 2 ]
 check each_device_has_rows [ "$(grep -cE '^ +requests and frees +2 of +2  all agree$' "$out")" = 2 ]
 check given_back_alone grep -qE '^ +segments given back +1 of +1  all agree$' "$out"
 sed 's/"addr": 536870912, "size": 512, "stream": 0, "time_us": 14/"addr": 536871424, "size": 512, "stream": 0, "time_us": 14/' "$tmp/devices.json" >"$tmp/other.json"
 run fidelity "$tmp/other.json"
 check one_device_differs [ "$status" = 1 ]
-check devices_that_differ_are_counted grep -q 'differ on 1 of 2 devices' "$err"
+check devices_that_differ_are_counted grep -q 'differ on 1 of 2 GPUs' "$err"
 
 printf 'a,0,100\nf,0\n' >"$tmp/plain.csv"
 run fidelity "$tmp/plain.csv"

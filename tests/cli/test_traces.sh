@@ -68,7 +68,7 @@ refuses steps_backwards 2 'steps "9-4"' convert "$tape" "$tmp/x.txt" --steps 9-4
 refuses steps_beyond 2 '' convert "$tape" "$tmp/x.txt" --steps 1000-1001
 refuses kind_unknown 2 '"q".*is no kind of event' convert "$tape" "$tmp/x.txt" --events q
 refuses no_such_stream 2 'the filter leaves no events' convert "$tape" "$tmp/x.txt" --streams 99999
-refuses no_such_device 2 'the filter leaves no events' convert "$tape" "$tmp/x.txt" --device 9
+refuses no_such_device 2 'it has no requests of GPU 9; it has those of GPU 0$' convert "$tape" "$tmp/x.txt" --device 9
 refuses repeated_for_ever 2 '--repeat 18446744073709551615: up to 1000000 times' convert "$tape" "$tmp/x.txt" --repeat 18446744073709551615
 refuses stream_no_number 2 'streams.*"x" is not a whole number' convert "$tape" "$tmp/x.txt" --streams x
 refuses repeat_zero 2 'repeat 0 leaves nothing' convert "$tape" "$tmp/x.txt" --repeat 0

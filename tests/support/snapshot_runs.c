@@ -32,7 +32,7 @@ struct trace_source *snapshot_open(const char *path, const uint32_t *device, con
 {
     struct trace_source *source;
     struct ar_error error = {""};
-    if (device ? trace_open_device(path, *device, &source, &error)
+    if (device ? trace_open_device(path, *device, false, &source, &error)
                : trace_open(path, &source, &error))
         fail_msg("%s: %s", what, error.text);
     assert_string_equal(source->info.format, "snapshot");

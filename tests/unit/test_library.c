@@ -208,6 +208,49 @@ static void advice_is_ranked_settings(void **state)
     ar_library_close(library);
 }
 
+#define TWO_GPUS "tests/golden/data/two_gpus.trace"
+
+static void gpus_of_a_workload_are_apart(void **state)
+{
+    (void)state;
+    static const uint64_t peaks[] = {12582912, 7340032};
+    static const char *const names[] = {TWO_GPUS ":device=0", TWO_GPUS ":device=1"};
+    struct ar_advice *advice = NULL;
+    struct ar_results *results = NULL;
+    struct ar_row row;
+    struct ar_value value;
+    struct ar_setting setting;
+    struct ar_error error;
+    struct ar_library *library = opened();
+    struct ar_experiment *experiment = experiment_of(library, "direct", TWO_GPUS, "sim");
+    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_OK);
+    assert_int_equal(ar_results_count(results), 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(ar_results_row(results, i, &row, sizeof row, &error), AR_OK);
+        assert_string_equal(row.workload, names[i]);
+        assert_string_equal(row.workload_name, i ? "two_gpus gpu1" : "two_gpus gpu0");
+        assert_int_equal(ar_results_metric(results, i, "peak_live_bytes", &value, &error), AR_OK);
+        assert_int_equal(value.integer, peaks[i]);
+    }
+    ar_results_close(results);
+    assert_int_equal(ar_experiment_set(experiment, "capacity", "64MiB", &error), AR_OK);
+    assert_int_equal(ar_experiment_advise(experiment, &advice, &error), AR_OK);
+    size_t count = ar_advice_count(advice);
+    assert_int_equal(ar_advice_row(advice, 0, &setting, sizeof setting, &error), AR_OK);
+    assert_string_equal(setting.workload, names[0]);
+    assert_int_equal(ar_advice_row(advice, count - 1, &setting, sizeof setting, &error), AR_OK);
+    assert_string_equal(setting.workload, names[1]);
+    assert_int_equal(ar_advice_row(advice, count, &setting, sizeof setting, &error), AR_INVALID);
+    ar_advice_close(advice);
+    ar_experiment_close(experiment);
+    experiment = experiment_of(library, "direct", TWO_GPUS, "1");
+    assert_int_equal(ar_experiment_run(experiment, &results, &error), AR_OK);
+    assert_int_equal(ar_results_count(results), 1);
+    ar_results_close(results);
+    ar_experiment_close(experiment);
+    ar_library_close(library);
+}
+
 static void a_workload_is_its_events(void **state)
 {
     struct ar_event event;
@@ -391,6 +434,7 @@ int main(void)
         cmocka_unit_test(an_observer_is_told_of_each_event),
         cmocka_unit_test(capacities_are_where_runs_pass),
         cmocka_unit_test(advice_is_ranked_settings),
+        cmocka_unit_test(gpus_of_a_workload_are_apart),
         cmocka_unit_test(a_workload_is_its_events),
         cmocka_unit_test(what_is_registered_is_named_in_specs),
         cmocka_unit_test(a_session_is_a_policy_by_hand),

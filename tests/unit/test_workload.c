@@ -15,6 +15,60 @@ static void paths_and_specs(void **state)
     trace_close(source);
 }
 
+struct kept {
+    char texts[4][64], names[4][128];
+    uint64_t peaks[4];
+    size_t count;
+    bool several;
+};
+
+static enum ar_status keep(void *argument, const struct workload_part *part, struct ar_error *error)
+{
+    (void)error;
+    struct kept *kept = argument;
+    size_t at = kept->count++;
+    snprintf(kept->texts[at], sizeof kept->texts[at], "%s", part->text);
+    snprintf(kept->names[at], sizeof kept->names[at], "%s", part->source->info.name);
+    kept->peaks[at] = part->source->info.peak_live_bytes;
+    kept->several = part->several;
+    trace_close(part->source);
+    return AR_OK;
+}
+
+#define TWO_GPUS "tests/golden/data/two_gpus.trace"
+
+static void gpus_are_workloads(void **state)
+{
+    struct trace_source *source;
+    struct kept kept = {0};
+    struct ar_error error = {""};
+    const uint32_t second = 1;
+    struct workload_choice choice = {0};
+    assert_int_equal(workload_each(TWO_GPUS, &choice, keep, &kept, &error), AR_OK);
+    assert_int_equal(kept.count, 2);
+    assert_true(kept.several);
+    assert_string_equal(kept.texts[1], TWO_GPUS ":device=1");
+    assert_string_equal(kept.names[0], "two_gpus gpu0");
+    assert_int_equal(kept.peaks[0], 12582912);
+    assert_int_equal(kept.peaks[1], 7340032);
+    choice.gpu = &second;
+    kept = (struct kept){0};
+    assert_int_equal(workload_each(TWO_GPUS, &choice, keep, &kept, &error), AR_OK);
+    assert_int_equal(kept.count, 1);
+    assert_false(kept.several);
+    assert_string_equal(kept.names[0], "two_gpus gpu1");
+    assert_int_equal(workload_each(TWO_GPUS ":device=1", &choice, keep, &kept, &error), AR_OK);
+    choice.gpu = NULL;
+    kept = (struct kept){0};
+    assert_int_equal(workload_each("order_flip", &choice, keep, &kept, &error), AR_OK);
+    assert_int_equal(kept.count, 1);
+    assert_string_equal(kept.texts[0], "order_flip");
+    assert_int_equal(workload_open_single(TWO_GPUS, &source, &error), AR_INVALID);
+    assert_non_null(strstr(error.text, "several GPUs"));
+    assert_int_equal(workload_open_single(TWO_GPUS ":device=0", &source, &error), AR_OK);
+    trace_close(source);
+}
+
 struct refusal {
     const char *text, *part;
     enum ar_status status;
@@ -34,6 +88,9 @@ static const struct refusal refusals[] = {
     {"Makefile", "Makefile: no trace", AR_FORMAT},
     {"checked+random", "no decorators", AR_INVALID},
     {"random:sed=3", "seed", AR_INVALID},
+    {TWO_GPUS ":device=2", "no requests of GPU 2; it has those of GPU 0, 1", AR_INVALID},
+    {TWO_GPUS ":device=", "two_gpus.trace:device=: cannot be opened", AR_IO},
+    {TWO_GPUS ":device=4294967296", "cannot be opened", AR_IO},
 };
 
 static void other_arguments_are_refused(void **state)
@@ -51,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_and_specs),
+        cmocka_unit_test(gpus_are_workloads),
         cmocka_unit_test(other_arguments_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

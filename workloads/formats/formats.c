@@ -131,19 +131,48 @@ enum ar_status trace_open_recording(const char *path, struct trace_source **out,
     return open_any(path, &(struct opening){.lenient = true}, out, error);
 }
 
-enum ar_status trace_open_device(const char *path, uint32_t device, struct trace_source **out,
-                                 struct ar_error *error)
+/* INVALID if the trace has requests, and none of that GPU. */
+static enum ar_status find_device(const char *path, const struct trace_info *info, uint32_t device,
+                                  struct ar_error *error)
 {
-    struct opening opening = {.device = &device};
+    char list[256] = "";
+    bool has = device < 64 ? info->gpus >> device & 1 : info->has_far_gpu;
+    if (has || (!info->gpus && !info->has_far_gpu))
+        return AR_OK;
+    for (unsigned i = 0, used = 0; i < 64; i++)
+        if (info->gpus >> i & 1)
+            used +=
+                (unsigned)snprintf(list + used, sizeof list - used, "%s%u", used ? ", " : "", i);
+    return ar_error_set(error, AR_INVALID,
+                        "%s: it has no requests of GPU %u; it has those of GPU %s", path, device,
+                        list[0] ? list : "64 or above");
+}
+
+enum ar_status trace_open_device(const char *path, uint32_t device, bool lenient,
+                                 struct trace_source **out, struct ar_error *error)
+{
+    struct opening opening = {.device = &device, .lenient = lenient};
     struct trace_source *source = NULL;
     enum ar_status status = open_any(path, &opening, &source, error);
     if (status || opening.picked) {
         *out = source;
         return status;
     }
+    status = find_device(path, &source->info, device, error);
+    if (status) {
+        trace_close(source);
+        return status;
+    }
     const struct trace_filter_options options = {.device = &device};
+    struct import_report *report = source->report;
+    source->report = NULL;
     status = trace_filter(source, &options, out, error);
-    return status ? ar_error_prefix(error, status, "%s", path) : AR_OK;
+    if (status) {
+        free(report);
+        return ar_error_prefix(error, status, "%s", path);
+    }
+    (*out)->report = report;
+    return AR_OK;
 }
 
 /* ---- writing ----------------------------------------------------------------------------- */

@@ -58,8 +58,10 @@ enum ar_status trace_open_recording(const char *path, struct trace_source **out,
                                     struct ar_error *error) AR_STATUS_CHECKED;
 
 /* One GPU of a trace of several. A reader with `picks_device` omits the others; else only blocks
- * and events of that device are kept, and no notes. INVALID if there are none. */
-enum ar_status trace_open_device(const char *path, uint32_t device, struct trace_source **out,
+ * and events of that device are kept, and no notes. `lenient`: as trace_open_recording. INVALID if
+ * the trace has no requests of that GPU. */
+enum ar_status trace_open_device(const char *path, uint32_t device, bool lenient,
+                                 struct trace_source **out,
                                  struct ar_error *error) AR_STATUS_CHECKED;
 
 struct format_writer {

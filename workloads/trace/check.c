@@ -96,6 +96,18 @@ static void free_slot(struct trace_check *check, uint32_t slot)
     block->state = BLOCK_FREE;
 }
 
+/* Pinned host memory is on no GPU. */
+static void count_gpu(struct trace_check *check, const struct trace_event *event)
+{
+    const struct trace_attributes *keys = trace_tables_at(check->tables, event->attributes);
+    if (keys->space == TRACE_SPACE_PINNED)
+        return;
+    if (keys->device < 64)
+        check->counts.gpus |= UINT64_C(1) << keys->device;
+    else
+        check->counts.has_far_gpu = true;
+}
+
 static enum ar_status check_alloc(struct trace_check *check, struct trace_event *event,
                                   struct ar_error *error)
 {
@@ -128,6 +140,9 @@ static enum ar_status check_alloc(struct trace_check *check, struct trace_event 
     counts->allocs += event->kind == TRACE_ALLOC;
     counts->probes += event->kind == TRACE_PROBE;
     counts->zero_allocs += event->value == 0;
+    if (check->gpu_keys != event->attributes + 1)
+        count_gpu(check, event);
+    check->gpu_keys = event->attributes + 1;
     counts->allocated_bytes += event->value;
     check->live_bytes += event->value;
     if (check->live_bytes > counts->peak_live_bytes)
@@ -395,4 +410,6 @@ void trace_check_finish(struct trace_check *check, struct trace_info *info)
     info->one_block_stream = !check->several_streams;
     info->has_split_frees = counts->has_split_frees;
     info->has_times = counts->has_times;
+    info->gpus = counts->gpus;
+    info->has_far_gpu = counts->has_far_gpu;
 }

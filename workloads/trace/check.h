@@ -34,6 +34,7 @@ struct trace_check {
     uint64_t live_blocks, held_blocks, peak_live_blocks, peak_held_blocks;
     uint64_t live_bytes, free_requests;
     uint32_t keys_seen;
+    uint32_t gpu_keys; /* 1 + the keys of the latest request whose GPU was counted; 0: none */
     uint64_t texts_seen;
     struct trace_info counts; /* the counted fields only */
     struct sha256 hash;

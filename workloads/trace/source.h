@@ -35,7 +35,9 @@ struct trace_info {
     bool one_block_stream; /* counted: all requests, uses and free requests are on one stream */
     bool has_split_frees;  /* some frees complete later than they are requested */
     bool has_times;        /* all: t events, or recorded times */
-    uint8_t sha256[32];    /* of the records, labels and keys: the same for text and binary */
+    uint64_t gpus;      /* counted: a bit for each GPU that has requests, by its number below 64 */
+    bool has_far_gpu;   /* counted: there are requests of a GPU with a number from 64 up */
+    uint8_t sha256[32]; /* of the records, labels and keys: the same for text and binary */
 };
 
 struct trace_source;

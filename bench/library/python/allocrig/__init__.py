@@ -5,6 +5,7 @@
     allocrig.capacity("growth", "embedding")[0]["safe_bytes"]
     allocrig.advise("recording.csv.gz", capacity="4GiB")
 
+A workload with several GPUs has rows for each, as workload "PATH:device=N"; a device that is a number selects one.
 Results are lists of dictionaries, one for each row: pandas.DataFrame(rows) takes them. allocrig.torch and
 allocrig.cupy put a policy into PyTorch and CuPy. Errors of the library are allocrig.Error."""
 import ctypes
