@@ -48,6 +48,11 @@ struct ar_device_props {
     char profile[64];        /* "h100", "bump"; the card's name on cuda */
     uint64_t capacity_bytes; /* for this process; UINT64_MAX: unlimited */
     uint64_t total_bytes;    /* of the card */
+    uint64_t most_bytes;     /* the most that the spec may ask for; 0: the card's own */
+    /* The profile whose driver costs are charged, if they were not measured with this much memory:
+     * the costs of the profile are another card's, or `capacity` is more than its card has. "":
+     * the card's own */
+    char costs_of[64];
     bool has_virtual_memory, has_pool, has_timing;
     /* The shortest timed kernel that is launched alone, in ns; shorter ones are added to the next
      * one of their stream. 0: not known. */

@@ -105,6 +105,8 @@ static enum ar_status explain_run_of(const struct plan *plan, const struct plan_
 {
     struct trace_source *trace, *owned;
     struct explain_result result;
+    struct recorded_card card;
+    struct session_device with;
     struct experiment experiment = {
         .policy = &plan->policies[run->policy].spec,
         .device = device,
@@ -114,14 +116,24 @@ static enum ar_status explain_run_of(const struct plan *plan, const struct plan_
         .stop_on_failure = true,
         .seed = run->seed,
     };
-    enum ar_status status = session_trace(&experiment, false, &trace, &owned, error);
+    enum ar_status status = recorded_card_find(source, device, &card, error);
     if (status)
         return status;
+    status = session_device_as(&with, device, card.profile, card.capacity_bytes, error);
+    if (status)
+        return status;
+    if (card.source != RECORDED_CARD_ASKED)
+        experiment.device = &with.spec;
+    status = session_trace(&experiment, false, &trace, &owned, error);
+    if (status) {
+        session_device_end(&with);
+        return status;
+    }
     experiment.source = trace;
     status = explain_run(&experiment, plan_jobs(plan), &result, error);
     if (!status) {
         const struct explain_page shown = {source->info.name, plan->policies[run->policy].text,
-                                           run->frees, &result};
+                                           run->frees, &result, &card};
         if (output->page)
             status = explain_page_print(stdout, &shown, error);
         if (output->file.stream && !output->json.stream)
@@ -131,6 +143,7 @@ static enum ar_status explain_run_of(const struct plan *plan, const struct plan_
         explain_result_close(&result);
     }
     trace_close(owned);
+    session_device_end(&with);
     return status;
 }
 

@@ -38,21 +38,52 @@ static const struct cli_page page = {
 
 /* ---- devices, metrics ------------------------------------------------------------------ */
 
+static void profile_row(struct table *table, const char *name, const struct sim_profile *profile)
+{
+    char total[32] = "no limit";
+    if (profile->total_bytes)
+        snprintf(total, sizeof total, "%.2f", (double)profile->total_bytes / (double)AR_GIB);
+    table_cell(table, "%s", name);
+    table_cell(table, "%s", profile->card[0] ? profile->card : "-");
+    table_cell(table, "%s", total);
+    table_cell(table, "%s", !profile->card[0] ? "-" : profile->memory[0] ? "reported" : "measured");
+    if (profile->costs_of[0])
+        table_cell(table, "of %s", profile->costs_of);
+    else
+        table_cell(table, "%s", profile->card[0] ? "measured" : "none");
+}
+
 /* The built-in profiles of the simulated device. */
 static enum ar_status print_profiles(struct ar_error *error)
 {
+    static const struct table_column columns[] = {{"profile", "", true, 0},
+                                                  {"card", "", true, 0},
+                                                  {"total", "GiB", false, 0},
+                                                  {"memory", "", true, 0},
+                                                  {"costs", "", true, 0}};
     const char *names[SIM_PROFILES_MOST];
     size_t count = sim_profile_names(names, SIM_PROFILES_MOST);
     struct sim_profile profile;
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    if (!table)
+        return list_no_memory(error);
     for (size_t i = 0; i < count; i++) {
         enum ar_status status =
             sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, error);
-        if (status)
+        if (status) {
+            table_close(table);
             return status;
-        printf("%s %s%s%s\n", i ? "        " : "Profiles:", names[i], profile.card[0] ? ": " : "",
-               profile.card);
+        }
+        profile_row(table, names[i], &profile);
     }
-    return AR_OK;
+    putchar('\n');
+    enum ar_status status = list_print(table, error);
+    if (!status)
+        list_line(
+            "Memory: measured on the card, or as its driver reported it to others (the source "
+            "is in sim/profiles); the part that a process cannot use is then assumed. Costs: "
+            "of driver calls, measured on the card, or those of another profile.");
+    return status;
 }
 
 static const char *device_name(size_t index)

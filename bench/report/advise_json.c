@@ -54,6 +54,12 @@ static void put_row(struct json_writer *json, const struct advise_row *row)
 static void put_page(struct json_writer *json, const struct advise_page *page)
 {
     static const char *const fidelities[] = {"not recorded", "agrees", "differs", "not held"};
+    static const char *const capacities[] = {
+        [ADVISE_FROM_CONFIG] = "asked",    [ADVISE_FROM_LIMIT] = "limit",
+        [ADVISE_FROM_DRIVER] = "driver",   [ADVISE_FROM_PRESSURE] = "pressure",
+        [ADVISE_FROM_TOTAL] = "total",     [ADVISE_FROM_NAME] = "name",
+        [ADVISE_FROM_DEFAULT] = "unknown",
+    };
     const struct advise_result *result = page->result;
     const struct advise_row *best = advise_best(result);
     json_begin_object(json, NULL);
@@ -70,6 +76,10 @@ static void put_page(struct json_writer *json, const struct advise_page *page)
     json_put_some(json, "recorded_peak_reserved_bytes", result->recorded_peak_reserved_bytes);
     json_put_integer(json, "capacity_bytes", result->capacity_bytes);
     json_put_bool(json, "capacity_is_limit", result->as_limit);
+    json_put_text(json, "card", result->profile);
+    json_put_text(json, "capacity_from", capacities[result->capacity_from]);
+    if (result->costs_of[0])
+        json_put_text(json, "costs_of", result->costs_of);
     if (best)
         json_put_text(json, "best", best->candidate.spec);
     else

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "bench/report/card_sentence.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 
@@ -580,6 +581,9 @@ enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
     fprintf(stream, "%s, at %s%s, frees %s\n", page->name,
             ar_size_print(result->capacity_bytes, text, sizeof text),
             result->as_limit ? " as the program's own limit" : "", replay_frees_name(page->frees));
+    if (result->capacity_from >= ADVISE_FROM_TOTAL || result->capacity_from == ADVISE_FROM_DRIVER)
+        card_sentence_print(stream, &result->card, result->profile);
+    card_costs_print(stream, result->costs_of);
     print_fidelity(stream, page);
     print_incomplete(stream, result);
     print_verdict(stream, result);

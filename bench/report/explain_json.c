@@ -1,5 +1,7 @@
 #include "bench/report/explain_page.h"
 
+#include "bench/report/card_sentence.h"
+
 #include <ctype.h>
 
 #define SCHEMA "allocrig.explain/1"
@@ -23,6 +25,9 @@ static void put_state(struct json_writer *json, const struct explain_result *res
     const struct ar_policy_totals *totals = &result->totals;
     json_begin_object(json, "state");
     json_put_bounded(json, "capacity_bytes", result->capacity_bytes);
+    json_put_text(json, "profile", result->profile);
+    if (result->costs_of[0])
+        json_put_text(json, "costs_of", result->costs_of);
     json_put_some(json, "limit_bytes", result->limit_bytes);
     json_put_integer(json, "live_bytes", totals->live_bytes);
     json_put_integer(json, "granted_bytes", totals->granted_bytes);
@@ -137,6 +142,7 @@ void explain_json_run(struct json_writer *json, const struct explain_page *page)
     json_put_text(json, "workload", page->workload);
     json_put_text(json, "policy", page->policy);
     json_put_text(json, "frees", replay_frees_name(page->frees));
+    json_put_text(json, "capacity_from", card_source_name(page->card->source));
     json_put_bool(json, "passed", result->passed);
     if (!result->passed) {
         json_put_text(json, "cause", replay_cause_name(result->cause));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "bench/report/card_sentence.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
 
@@ -262,7 +263,8 @@ static void print_helpers(FILE *stream, const struct explain_result *result)
         snprintf(line, sizeof line, "The same policy passes with a capacity of %s and above",
                  ar_size_print(result->more_capacity_bytes, text, sizeof text));
     else
-        snprintf(line, sizeof line, "The same policy does not pass with all of the card either");
+        snprintf(line, sizeof line,
+                 "The same policy does not pass with four times the live peak either");
     size_t used = strlen(line);
     snprintf(line + used, sizeof line - used, "; the live peak of the whole trace is %s.",
              ar_size_print(result->live_peak_bytes, text, sizeof text));
@@ -278,9 +280,12 @@ enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
         snprintf(line, sizeof line, "%s with %s, frees %s: every request was served.",
                  page->workload, page->policy, replay_frees_name(page->frees));
         sentence_print(stream, line);
+        card_sentence_print(stream, page->card, result->profile);
         return AR_OK;
     }
     print_request(stream, page);
+    card_sentence_print(stream, page->card, result->profile);
+    card_costs_print(stream, result->costs_of);
     print_state(stream, result);
     print_ladder(stream, result);
     enum ar_status status = print_pins(stream, result, error);

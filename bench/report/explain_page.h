@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "bench/report/json_writer.h"
+#include "sim/experiment/recorded_card.h"
 #include "sim/explain/explain.h"
 #include "sim/explain/message.h"
 
@@ -14,6 +15,7 @@ struct explain_page {
     const char *workload, *policy;
     enum replay_frees frees;
     const struct explain_result *result;
+    const struct recorded_card *card;
 };
 
 /* HOST_MEMORY. */

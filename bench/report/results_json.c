@@ -34,6 +34,8 @@ static void write_device(struct json_writer *json, const struct run_record *reco
     json_put_text(json, "profile", record->device.profile);
     json_put_text(json, "spec", record->drawn_device_spec);
     json_put_bounded(json, "capacity_bytes", record->device.capacity_bytes);
+    if (record->device.costs_of[0])
+        json_put_text(json, "costs_of", record->device.costs_of);
     json_end_object(json);
 }
 

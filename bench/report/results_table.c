@@ -138,10 +138,10 @@ static void heading(struct table *table, const struct result_group *group)
         snprintf(events, sizeof events, "%.0f to %.0f events", least, most);
     if (first->device.capacity_bytes != UINT64_MAX)
         ar_size_print(first->device.capacity_bytes, capacity, sizeof capacity);
-    table_heading(table, "%s: %s, frees %s, host %s, %s %s, %s",
+    table_heading(table, "%s: %s, frees %s, host %s, %s %s, %s%s%s",
                   group_title(group, title, sizeof title), events, replay_frees_name(first->frees),
                   replay_host_name(first->host), first->device.kind, first->device.profile,
-                  capacity);
+                  capacity, first->device.costs_of[0] ? ", costs of " : "", first->device.costs_of);
 }
 
 /* Very large figures are written short, so that one policy does not widen its whole column. */

@@ -230,7 +230,7 @@ static bool is_sound(const struct run_message *result)
     return result->end < RUN_END_COUNT && result->unsupported <= 1 && result->passed <= 1 &&
            result->cause <= REPLAY_CAUSE_DRIVER && ENDS(info->name) && ENDS(info->recorder) &&
            ENDS(info->conf) && ENDS(info->card) && ENDS(info->format) && ENDS(result->detail) &&
-           ENDS(result->props.kind) && ENDS(result->props.profile);
+           ENDS(result->props.kind) && ENDS(result->props.profile) && ENDS(result->props.costs_of);
 }
 
 /* The series that follows the result. */

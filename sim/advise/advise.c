@@ -18,6 +18,7 @@ struct advising {
     const struct advise_config *config;
     struct advise_result *out;
     struct trial_setup setup;
+    struct session_device card; /* the device without a capacity */
     struct baseline baseline;
     struct prepared prepared;
     struct prepared
@@ -136,46 +137,104 @@ static enum ar_status prepare(struct advising *self, struct ar_error *error)
     return status;
 }
 
+/* The capacity in question, and where it is from. `card_bytes`: of the device. */
+static uint64_t capacity_of(const struct advising *self, uint64_t card_bytes,
+                            enum advise_capacity_from *from)
+{
+    const struct advise_config *config = self->config;
+    const struct advise_result *out = self->out;
+    const struct trace_info *info = &config->source->info;
+    const struct recorded_card *card = &out->card;
+    bool driver = card->source == RECORDED_CARD_DRIVER;
+    const struct {
+        enum advise_capacity_from from;
+        bool applies;
+        uint64_t bytes;
+    } choices[] = {
+        {ADVISE_FROM_CONFIG, config->capacity_bytes != 0, config->capacity_bytes},
+        {ADVISE_FROM_CONFIG, config->card_asked, card_bytes},
+        {ADVISE_FROM_LIMIT, info->limit_bytes != 0, info->limit_bytes},
+        {ADVISE_FROM_DRIVER, driver && card->full, card->capacity_bytes},
+        {ADVISE_FROM_PRESSURE, out->pressure.least_bytes != 0, out->pressure.least_bytes},
+        {ADVISE_FROM_DRIVER, driver, card->capacity_bytes},
+        {ADVISE_FROM_TOTAL, info->capacity_bytes != 0, info->capacity_bytes},
+        {ADVISE_FROM_NAME, card->source == RECORDED_CARD_NAME, card_bytes},
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].applies) {
+            *from = choices[i].from;
+            return choices[i].bytes;
+        }
+    *from = ADVISE_FROM_DEFAULT;
+    return card_bytes;
+}
+
+static enum ar_status describe_device(const struct ar_spec *spec, struct ar_device_props *props,
+                                      struct ar_error *error)
+{
+    struct ar_device *device;
+    enum ar_status status = ar_device_open(spec, &device, error);
+    if (!status) {
+        *props = device->props;
+        ar_device_close(device);
+    }
+    return status;
+}
+
+/* The names of the card and of its costs at the capacity in question. */
+static enum ar_status name_device(struct advising *self, struct ar_error *error)
+{
+    struct session_device asked;
+    struct ar_device_props props;
+    struct advise_result *out = self->out;
+    enum ar_status status =
+        session_device_with(&asked, self->setup.device, out->capacity_bytes, error);
+    if (status)
+        return status;
+    status = describe_device(&asked.spec, &props, error);
+    session_device_end(&asked);
+    if (!status) {
+        memcpy(out->profile, props.profile, sizeof out->profile);
+        memcpy(out->costs_of, props.costs_of, sizeof out->costs_of);
+    }
+    return status;
+}
+
 static enum ar_status set_up(struct advising *self, struct ar_error *error)
 {
     const struct advise_config *config = self->config;
     const struct trace_info *info = &config->source->info;
-    struct session_device plain;
-    struct ar_device *device;
-    enum ar_status status = session_device_with(&plain, config->device, 0, error);
+    struct advise_result *out = self->out;
+    struct ar_device_props props;
+    enum ar_status status = recorded_card_find(config->source, config->device, &out->card, error);
+    if (!status)
+        status = session_device_as(&self->card, config->device, out->card.profile, 0, error);
+    if (!status)
+        status = describe_device(&self->card.spec, &props, error);
     if (status)
         return status;
-    status = ar_device_open(&plain.spec, &device, error);
-    if (!status) {
-        self->setup = (struct trial_setup){
-            .device = config->device,
-            .frees = config->frees,
-            .host = config->host,
-            .seed = config->seed,
-            .live_peak_bytes = self->out->peak.bytes,
-            .card_bytes = device->props.capacity_bytes,
-            .has_outside = self->prepared.has_outside,
-        };
-        ar_device_close(device);
-        if (info->kernels || config->host != REPLAY_HOST_NONE) {
-            status = baseline_run(&plain.spec, self->prepared.trace, config->host, &self->baseline,
-                                  error);
-            self->setup.baseline = &self->baseline;
-            self->out->timed = !status && self->baseline.time_ns;
-        }
+    out->capacity_bytes = capacity_of(self, props.capacity_bytes, &out->capacity_from);
+    out->as_limit = out->capacity_from == ADVISE_FROM_LIMIT || config->as_limit;
+    self->setup = (struct trial_setup){
+        .device = &self->card.spec,
+        .frees = config->frees,
+        .host = config->host,
+        .seed = config->seed,
+        .live_peak_bytes = out->peak.bytes,
+        .card_bytes = props.capacity_bytes,
+        .has_outside = self->prepared.has_outside,
+        .as_limit = out->as_limit,
+        .late_bytes = out->peak.late_bytes,
+    };
+    if (out->capacity_bytes > props.capacity_bytes)
+        self->setup.whole_bytes = (out->as_limit ? 2 : 1) * out->capacity_bytes;
+    if (info->kernels || config->host != REPLAY_HOST_NONE) {
+        status = baseline_run(&self->card.spec, self->prepared.trace, config->host, &self->baseline,
+                              error);
+        self->setup.baseline = &self->baseline;
+        out->timed = !status && self->baseline.time_ns;
     }
-    session_device_end(&plain);
-    struct advise_result *out = self->out;
-    bool recorded = !config->capacity_bytes && !config->card_asked;
-    out->as_limit = config->as_limit || (recorded && info->limit_bytes);
-    out->capacity_bytes = config->capacity_bytes                  ? config->capacity_bytes
-                          : recorded && info->limit_bytes         ? info->limit_bytes
-                          : recorded && out->pressure.least_bytes ? out->pressure.least_bytes
-                          : recorded && info->capacity_bytes      ? info->capacity_bytes
-                                                                  : self->setup.card_bytes;
-    self->setup.as_limit = out->as_limit;
-    self->setup.late_bytes = out->peak.late_bytes;
-    return status;
+    return status ? status : name_device(self, error);
 }
 
 static bool is_pair(const struct candidate *candidate)
@@ -247,7 +306,7 @@ static enum ar_status check_all(struct advising *self, struct ar_error *error)
 static enum ar_status try_alone(const struct advising *self, struct advise_row *row,
                                 struct trace_source *trace, struct ar_error *error)
 {
-    return trial_run(&self->setup, trace, row->candidate.spec, 0, true, &row->alone, error);
+    return trial_alone(&self->setup, trace, row->candidate.spec, &row->alone, error);
 }
 
 /* Lists a row for which a capacity was found, with the slowdown there. */
@@ -445,6 +504,7 @@ enum ar_status advise_run(const struct advise_config *config, struct advise_resu
     trace_close(self.prepared.trace);
     trace_close(self.unreleased.trace);
     tries_close(&self.tries);
+    session_device_end(&self.card);
     if (status)
         advise_result_close(result);
     return status;
@@ -469,6 +529,7 @@ enum ar_status advise_predict(const struct advise_config *config, const char *po
     trace_close(self.prepared.trace);
     trace_close(self.unreleased.trace);
     tries_close(&self.tries);
+    session_device_end(&self.card);
     return status;
 }
 

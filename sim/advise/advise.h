@@ -21,12 +21,13 @@
 #include "sim/advise/peak.h"
 #include "sim/advise/recording.h"
 #include "sim/advise/trial.h"
+#include "sim/experiment/recorded_card.h"
 #include "sim/fidelity/fidelity.h"
 
 struct advise_config {
     struct trace_source *source;  /* a file: opened with trace_open_recording */
     const struct ar_spec *device; /* its capacity is ignored */
-    uint64_t capacity_bytes;      /* in question; 0: the recorded one, or the device's */
+    uint64_t capacity_bytes;      /* in question; 0: see advise_capacity_from */
     bool as_limit;                /* the capacity is a limit that the program sets for itself */
     bool card_asked; /* capacity_bytes 0 means the device's, even if one was recorded */
     enum replay_frees frees;
@@ -36,6 +37,18 @@ struct advise_config {
     /* Optional progress callback. Calls never overlap. */
     void (*tried)(void *argument, size_t done, size_t total);
     void *tried_argument;
+};
+
+/* Where the capacity in question is from; the first that is known. */
+enum advise_capacity_from {
+    ADVISE_FROM_CONFIG,   /* the caller, or the profile that the device names */
+    ADVISE_FROM_LIMIT,    /* the recorded limit of the program */
+    ADVISE_FROM_DRIVER,   /* free bytes at a failed request (recorded_card.h) */
+    ADVISE_FROM_PRESSURE, /* a limit that explains the releases; before FROM_DRIVER if the card was
+                             not full */
+    ADVISE_FROM_TOTAL,    /* the recorded memory of the card */
+    ADVISE_FROM_NAME,     /* the profile of the recorded card */
+    ADVISE_FROM_DEFAULT   /* the default profile: the card is not known */
 };
 
 enum advise_fidelity { ADVISE_NOT_RECORDED, ADVISE_AGREES, ADVISE_DIFFERS, ADVISE_NOT_COMPARED };
@@ -61,6 +74,9 @@ struct advise_result {
     char given[CANDIDATE_SPEC_ROOM]; /* the recorded setting */
     uint64_t recorded_peak_reserved_bytes; /* 0: not known */
     uint64_t capacity_bytes;
+    enum advise_capacity_from capacity_from;
+    struct recorded_card card;
+    char profile[64], costs_of[64]; /* of the device at that capacity, see ar_device_props */
     bool as_limit;
     bool timed;    /* slowdowns are known: the trace has kernels, or host time is modelled */
     bool complete; /* false: the recording says that the program died */

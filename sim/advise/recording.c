@@ -7,6 +7,7 @@
 
 #include "allocators/base/array.h"
 #include "allocators/base/size.h"
+#include "sim/experiment/recorded_card.h"
 #include "workloads/trace/trace.h"
 
 /* ---- prepare ---- */
@@ -184,27 +185,6 @@ struct limit_search {
     size_t limit_count;
 };
 
-/* "VERB,ADDRESS,BYTES,.." */
-static bool read_bytes(const char *text, const char *verb, uint64_t *bytes)
-{
-    size_t length = strlen(verb);
-    if (strncmp(text, verb, length) != 0 || text[length] != ',')
-        return false;
-    const char *comma = strchr(text + length + 1, ',');
-    *bytes = comma ? strtoull(comma + 1, NULL, 10) : 0;
-    return comma != NULL;
-}
-
-static void follow_note(struct limit_search *self, const char *text)
-{
-    uint64_t bytes;
-    if (read_bytes(text, "segment_alloc", &bytes) || read_bytes(text, "segment_map", &bytes) ||
-        read_bytes(text, "segment", &bytes) || read_bytes(text, "pages", &bytes))
-        self->reserved_bytes += bytes;
-    else if (read_bytes(text, "segment_free", &bytes) || read_bytes(text, "segment_unmap", &bytes))
-        self->reserved_bytes -= bytes < self->reserved_bytes ? bytes : self->reserved_bytes;
-}
-
 /* Keeps the lowest limits, ascending. */
 static void keep(struct limit_search *self, uint64_t limit)
 {
@@ -231,7 +211,7 @@ static void look_at_pressure(struct limit_search *self, struct trace_source *sou
         self->release++;
     }
     if (event->kind == TRACE_NOTE)
-        follow_note(self, trace_text_of(source, event->value));
+        recorded_reserved_follow(trace_text_of(source, event->value), &self->reserved_bytes);
     if (event->kind == TRACE_ALLOC && self->open) {
         uint64_t limit = self->before_bytes + segment_of(event->value) - 1;
         if (limit > compared->recorded_peak_reserved_bytes)

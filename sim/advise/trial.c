@@ -120,6 +120,15 @@ static bool is_blind(const struct trial_setup *setup, const struct ar_spec *spec
     return true;
 }
 
+/* The capacity of the device; 0: its own. A limit of the policy is less than that of the card. */
+static uint64_t device_bytes(const struct trial_setup *setup, uint64_t capacity_bytes)
+{
+    uint64_t whole_bytes = setup->whole_bytes ? setup->whole_bytes : setup->card_bytes;
+    if (!setup->as_limit || !capacity_bytes)
+        return capacity_bytes ? capacity_bytes : setup->whole_bytes;
+    return capacity_bytes < whole_bytes ? setup->whole_bytes : 2 * capacity_bytes;
+}
+
 /* Calls that fail at this capacity also fail at a lower one, and successful calls need at most the
  * peak. So every capacity from the peak up to this one gives the same run. */
 static void note_enough(const struct trial_setup *setup, const struct ar_spec *spec,
@@ -143,7 +152,7 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
     if (status)
         return status;
     status =
-        session_device_with(&device, setup->device, setup->as_limit ? 0 : capacity_bytes, error);
+        session_device_with(&device, setup->device, device_bytes(setup, capacity_bytes), error);
     if (status) {
         ar_spec_close(&spec);
         return status;
@@ -152,6 +161,7 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
     session_device_end(&device);
     if (!status) {
         out->begun = true;
+        out->capacity_bytes = session.device->props.capacity_bytes;
         const struct ar_policy_ops *ops = session.policy->ops;
         if (!ops->setting || !ops->setting(session.policy, out->setting, sizeof out->setting))
             out->setting[0] = '\0';
@@ -178,6 +188,26 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
         out->passed = false;
         out->cause = REPLAY_CAUSE_CAPACITY;
     }
+    return status;
+}
+
+static uint64_t four_peaks(const struct trial_setup *setup)
+{
+    return FROM_LIVE_PEAKS * ar_size_round_up(setup->live_peak_bytes, UNIT_BYTES);
+}
+
+enum ar_status trial_alone(const struct trial_setup *setup, struct trace_source *trace,
+                           const char *policy, struct trial *out, struct ar_error *error)
+{
+    struct trial_setup wide = *setup;
+    enum ar_status status = trial_run(setup, trace, policy, 0, true, out, error);
+    wide.whole_bytes = four_peaks(setup);
+    if (status || !out->begun || out->passed || wide.whole_bytes <= out->capacity_bytes)
+        return status;
+    struct trial wider = {0};
+    status = trial_run(&wide, trace, policy, 0, true, &wider, error);
+    if (wider.begun && wider.passed)
+        *out = wider;
     return status;
 }
 
@@ -250,14 +280,16 @@ enum ar_status trial_search(const struct trial_setup *setup, struct trace_source
                             const char *policy, const struct trial *alone, uint64_t *safe_bytes,
                             struct ar_error *error)
 {
-    uint64_t most = FROM_LIVE_PEAKS * ar_size_round_up(setup->live_peak_bytes, UNIT_BYTES);
+    uint64_t most = four_peaks(setup), card = most;
     uint64_t from = alone->peak_physical_bytes;
     from = from > alone->peak_reserved_bytes ? from : alone->peak_reserved_bytes;
-    if (setup->card_bytes && most > setup->card_bytes)
-        most = ar_size_round_down(setup->card_bytes, UNIT_BYTES);
-    from = from < most ? from : most;
+    if (card > alone->capacity_bytes)
+        card = ar_size_round_down(alone->capacity_bytes, UNIT_BYTES);
+    from = from < card ? from : card;
     enum ar_status status = trial_safe(setup, trace, policy, from, safe_bytes, error);
-    if (!status && !*safe_bytes && from < most) /* the policy leaves a part of the card unused */
+    if (!status && !*safe_bytes && from < card) /* the policy leaves a part of the card unused */
+        status = trial_safe(setup, trace, policy, card, safe_bytes, error);
+    if (!status && !*safe_bytes && card < most)
         status = trial_safe(setup, trace, policy, most, safe_bytes, error);
     return status;
 }

@@ -13,7 +13,8 @@ struct trial_setup {
     enum replay_host host;
     uint64_t seed;
     uint64_t live_peak_bytes;
-    uint64_t card_bytes;             /* the largest possible capacity; 0: not known */
+    uint64_t card_bytes;             /* the capacity of `device` without one in its spec */
+    uint64_t whole_bytes;            /* that of "all of the card"; 0: card_bytes */
     const struct baseline *baseline; /* NULL: slowdowns are not computed */
     bool as_limit;                   /* the capacity is a limit of the policy, on a larger card */
     uint64_t late_bytes; /* the largest block whose free completed later (sensitivity_late) */
@@ -40,6 +41,7 @@ struct trial {
     /* The trial passed, and would run the same at each capacity from here up to its own; 0: not
      * known. */
     uint64_t enough_bytes;
+    uint64_t capacity_bytes; /* of the device of the run */
     uint64_t retries, flushes, driver_calls;
     double slowdown;   /* 0: not known */
     char setting[512]; /* from the policy's own hook; or "" */
@@ -52,11 +54,18 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
                          const char *policy, uint64_t capacity_bytes, bool exact, struct trial *out,
                          struct ar_error *error) AR_STATUS_CHECKED;
 
+/* Runs a replay with all of the card, for the peaks. If that is not enough, with four times the
+ * live peak: what a policy needs does not depend on the card. */
+enum ar_status trial_alone(const struct trial_setup *setup, struct trace_source *trace,
+                           const char *policy, struct trial *out,
+                           struct ar_error *error) AR_STATUS_CHECKED;
+
 /* Finds the lowest capacity above which all tried capacities pass. The search begins at the peak of
- * `alone` (with all of the card), but at most at four times the live peak. It goes down in steps of
- * 5 % of the live peak (2 % below twice that peak, at least 2 MiB) to the first failure, and then
- * bisects to 2 MiB. A policy that leaves a part of the card unused may fail at the beginning; then
- * the search begins at four times the live peak. 0: the policy fails there too. */
+ * `alone` (trial_alone), but at most at four times the live peak. It goes down in steps of 5 % of
+ * the live peak (2 % below twice that peak, at least 2 MiB) to the first failure, and then bisects
+ * to 2 MiB. A policy that leaves a part of the card unused may fail at the beginning; then the
+ * search begins at the capacity of `alone`, and at last at four times the live peak. 0: the policy
+ * fails there too. */
 enum ar_status trial_search(const struct trial_setup *setup, struct trace_source *trace,
                             const char *policy, const struct trial *alone, uint64_t *safe_bytes,
                             struct ar_error *error) AR_STATUS_CHECKED;

@@ -136,15 +136,25 @@ enum ar_status session_plan(struct session *session, struct trace_source *trace,
 enum ar_status session_device_with(struct session_device *out, const struct ar_spec *device,
                                    uint64_t capacity_bytes, struct ar_error *error)
 {
+    return session_device_as(out, device, NULL, capacity_bytes, error);
+}
+
+enum ar_status session_device_as(struct session_device *out, const struct ar_spec *device,
+                                 const char *profile, uint64_t capacity_bytes,
+                                 struct ar_error *error)
+{
     const struct ar_spec_link *link = &device->links[device->link_count - 1];
     *out = (struct session_device){.spec = *device, .link = *link};
-    out->pairs = calloc(link->pair_count + 1, sizeof *out->pairs);
+    out->pairs = calloc(link->pair_count + 2, sizeof *out->pairs);
     if (!out->pairs)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a device's spec");
     size_t count = 0;
     for (size_t i = 0; i < link->pair_count; i++)
-        if (strcmp(link->pairs[i].key, "capacity") != 0)
+        if (strcmp(link->pairs[i].key, "capacity") != 0 &&
+            (!profile || strcmp(link->pairs[i].key, "profile") != 0))
             out->pairs[count++] = link->pairs[i];
+    if (profile)
+        out->pairs[count++] = (struct ar_spec_pair){.key = "profile", .value = profile};
     snprintf(out->text, sizeof out->text, "%" PRIu64, capacity_bytes);
     if (capacity_bytes)
         out->pairs[count++] = (struct ar_spec_pair){.key = "capacity", .value = out->text};

@@ -42,7 +42,12 @@ struct session_device {
     char text[24];
 };
 
-/* With `capacity_bytes` 0 the device has the whole card, whatever `device` says. */
+/* With `capacity_bytes` 0 the device has the whole card, whatever `device` says. `profile`: the
+ * card (recorded_card.h); NULL: that of `device`. */
+enum ar_status session_device_as(struct session_device *out, const struct ar_spec *device,
+                                 const char *profile, uint64_t capacity_bytes,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
+/* The same with the profile of `device`. */
 enum ar_status session_device_with(struct session_device *out, const struct ar_spec *device,
                                    uint64_t capacity_bytes,
                                    struct ar_error *error) AR_STATUS_CHECKED;

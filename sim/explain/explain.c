@@ -238,7 +238,7 @@ static enum ar_status try_capacity(const struct experiment *experiment,
     enum ar_status status =
         candidates_without_limit(experiment->policy->text, policy, sizeof policy, error);
     if (!status)
-        status = trial_run(setup, experiment->source, policy, 0, true, &all, error);
+        status = trial_alone(setup, experiment->source, policy, &all, error);
     if (status || !all.begun || !all.passed)
         return status;
     return trial_search(setup, experiment->source, policy, &all, &out->more_capacity_bytes, error);
@@ -272,6 +272,8 @@ enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,
     if (status)
         return status;
     uint64_t card_bytes = session.device->props.total_bytes;
+    memcpy(result->profile, session.device->props.profile, sizeof result->profile);
+    memcpy(result->costs_of, session.device->props.costs_of, sizeof result->costs_of);
     status = look(experiment, &session, &tracking, result, error);
     session_close(&session);
     births_close(&tracking.births);

@@ -46,6 +46,7 @@ struct explain_rerun {
 };
 
 struct explain_result {
+    char profile[64], costs_of[64]; /* of the device, see ar_device_props */
     bool passed;
     uint64_t event, id, bytes, step, steps;
     uint32_t stream, pool;
@@ -67,8 +68,8 @@ struct explain_result {
     uint64_t live_peak_bytes, live_peak_event; /* of the whole trace */
     struct explain_rerun *reruns;              /* that passed or ran longer, best first */
     size_t rerun_count, rerun_tried;
-    uint64_t
-        more_capacity_bytes; /* with which it would have passed; 0: not even with all of the card */
+    uint64_t more_capacity_bytes; /* with which it would have passed; 0: not even with all of the
+                                card or four times the live peak */
 };
 
 /* Explains the experiment (its row, sample and measure are not used) with `jobs` workers for the

@@ -7,7 +7,8 @@
  * 3. Between two neighbours on the grid, of which one passes and one fails, bisection finds the
  *    edge to 2 MiB. The edges above which no run flushes, and no run retries, are found the same
  *    way.
- * 4. The grid ends at the card's memory. */
+ * 4. The grid does not end at the card's memory: what a workload needs does not depend on the card.
+ *    It ends at the most that a device can have. */
 #include "sim/search/search.h"
 
 #include <pthread.h>
@@ -204,9 +205,10 @@ static size_t make_grid(uint64_t start_bytes, uint64_t most_bytes, uint64_t *gri
     return count;
 }
 
-/* The memory of the card; the capacity in the user's spec does not count. */
-static enum ar_status most_capacity(const struct experiment *experiment, uint64_t *bytes,
-                                    struct ar_error *error)
+/* The memory of the card, and the most that the device can have; the capacity in the user's spec
+ * does not count. */
+static enum ar_status most_capacity(const struct experiment *experiment, uint64_t *card_bytes,
+                                    uint64_t *most_bytes, struct ar_error *error)
 {
     struct session_device plain;
     struct ar_device *device;
@@ -217,7 +219,9 @@ static enum ar_status most_capacity(const struct experiment *experiment, uint64_
     session_device_end(&plain);
     if (status != AR_OK)
         return status;
-    *bytes = device->props.total_bytes;
+    *card_bytes = device->props.total_bytes;
+    *most_bytes =
+        device->props.most_bytes ? device->props.most_bytes : device->props.capacity_bytes;
     ar_device_close(device);
     return AR_OK;
 }
@@ -318,10 +322,10 @@ static enum ar_status refine(struct search *search, struct worker *workers, unsi
 static enum ar_status find(struct search *search, unsigned jobs, struct capacity_result *result,
                            struct ar_error *error)
 {
-    uint64_t most_bytes;
-    enum ar_status status = most_capacity(search->experiment, &most_bytes, error);
+    uint64_t card_bytes, most_bytes;
+    enum ar_status status = most_capacity(search->experiment, &card_bytes, &most_bytes, error);
     if (status == AR_OK)
-        status = survey_peak_live(search->trace, most_bytes, &result->live_peak_bytes, error);
+        status = survey_peak_live(search->trace, card_bytes, &result->live_peak_bytes, error);
     if (status != AR_OK)
         return status;
     uint64_t start_bytes = ar_size_round_up(result->live_peak_bytes, UNIT_BYTES);

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "allocators/base/rng.h"
 #include "allocators/base/size.h"
@@ -16,6 +17,46 @@ static const enum sim_cost stand_ins[] = {
     SIM_COSTS(X)
 #undef X
 };
+
+/* Without the maker, which drivers write or leave out. */
+static const char *without_maker(const char *card)
+{
+    static const char *const makers[] = {"NVIDIA ", "AMD "};
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
+        if (strncasecmp(card, makers[i], strlen(makers[i])) == 0)
+            return card + strlen(makers[i]);
+    return card;
+}
+
+/* Whether the line "KEY: NAME; NAME.." has the card. */
+static bool line_names(const char *line, const char *key, const char *card)
+{
+    size_t length = strlen(key), wanted = strlen(card);
+    if (strncmp(line, key, length) != 0 || strncmp(line + length, ": ", 2) != 0)
+        return false;
+    for (const char *at = line + length + 2;; at += 2) {
+        const char *name = without_maker(at);
+        const char *end = strstr(at, "; ");
+        at = end ? end : at + strlen(at);
+        if ((size_t)(at - name) == wanted && strncasecmp(name, card, wanted) == 0)
+            return true;
+        if (!end)
+            return false;
+    }
+}
+
+const char *sim_profile_of_card(const char *card)
+{
+    const char *best = NULL;
+    card = without_maker(card);
+    for (const struct sim_builtin_profile *at = sim_builtin_profiles; at->name; at++)
+        for (size_t i = 0; at->lines[i]; i++)
+            if ((line_names(at->lines[i], "card", card) ||
+                 line_names(at->lines[i], "also", card)) &&
+                (!best || strlen(at->name) < strlen(best)))
+                best = at->name;
+    return best;
+}
 
 const char *const *sim_profile_builtin(const char *name)
 {
@@ -227,7 +268,8 @@ static const struct {
     {                                                                                              \
 #field, offsetof(struct sim_profile, field), SIM_PROFILE_ROOM(field)                       \
     }
-    TEXT(name), TEXT(card), TEXT(driver), TEXT(hypervisor), TEXT(source),
+    TEXT(name),       TEXT(card),   TEXT(also),   TEXT(driver),
+    TEXT(hypervisor), TEXT(source), TEXT(memory), TEXT(costs_of),
 #undef TEXT
 };
 
@@ -401,9 +443,6 @@ static const char *read_line(struct sim_profile *out, char *line)
     return read_pair(out, line, colon + 2);
 }
 
-/* More pages would take policies that map page by page forever; 256 GiB in pages of 4 KiB. */
-#define PAGES_MOST (UINT64_C(1) << 26)
-
 /* Checks of the whole profile. */
 static enum ar_status profile_check(const struct sim_profile *out, const char *where,
                                     struct ar_error *error)
@@ -418,7 +457,7 @@ static enum ar_status profile_check(const struct sim_profile *out, const char *w
     else if (page_bytes && ((page_bytes & (page_bytes - 1)) || page_bytes < granule_bytes ||
                             page_bytes / granule_bytes > 4096))
         wrong = "page_bytes must be a power of two, 1 to 4096 granules";
-    else if (page_bytes && out->total_bytes / page_bytes > PAGES_MOST)
+    else if (page_bytes && out->total_bytes / page_bytes > SIM_PAGES_MOST)
         wrong = "page_bytes makes more than 2^26 pages of total_bytes, which no card has";
     else if (out->usable_bytes > out->total_bytes)
         wrong = "usable_bytes is more than total_bytes";
@@ -442,6 +481,59 @@ static enum ar_status line_wrong(const char *where, size_t number, const char *w
     return ar_error_set(error, AR_FORMAT, "%s, line %zu: %s", where, number, wrong);
 }
 
+static bool states_costs(const struct sim_profile *self)
+{
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++)
+        if (self->costs[kind].count || self->busy_costs[kind].count ||
+            self->rest_costs[kind].count || self->busy_percent[kind] ||
+            self->rest_again_percent[kind] || self->cleaning_wait_bytes[kind])
+            return true;
+    return sim_profile_has_kernel_ops(self);
+}
+
+/* Takes the costs of the profile that `costs_of` names; texts and the numbers that are stated stay
+ * those of the card. */
+static enum ar_status take_costs(struct sim_profile *out, const char *where, struct ar_error *error)
+{
+    struct sim_profile own = *out;
+    const char *const *lines = sim_profile_builtin(own.costs_of);
+    if (!own.costs_of[0])
+        return AR_OK;
+    if (states_costs(out))
+        return ar_error_set(error, AR_FORMAT,
+                            "%s: it has costs of its own, and costs_of names those of %s; leave "
+                            "one of them out",
+                            where, own.costs_of);
+    if (!lines)
+        return ar_error_set(error, AR_FORMAT,
+                            "%s: costs_of is \"%s\", which is no built-in profile; `allocrig list "
+                            "devices sim` has their names",
+                            where, own.costs_of);
+    for (size_t i = 0; lines[i]; i++)
+        if (strncmp(lines[i], "costs_of:", 9) == 0)
+            return ar_error_set(error, AR_FORMAT,
+                                "%s: costs_of is \"%s\", which has no costs of its own; name the "
+                                "profile whose costs it has",
+                                where, own.costs_of);
+    enum ar_status status = sim_profile_read(lines, own.costs_of, out, error);
+    for (size_t i = 0; i < COUNT_OF(text_fields); i++)
+        memcpy((char *)out + text_fields[i].offset, (const char *)&own + text_fields[i].offset,
+               text_fields[i].room);
+    for (size_t i = 0; i < COUNT_OF(number_fields); i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)&own + number_fields[i].offset, sizeof value);
+        if (value)
+            memcpy((char *)out + number_fields[i].offset, &value, sizeof value);
+    }
+    return status;
+}
+
+static enum ar_status complete(struct sim_profile *out, const char *where, struct ar_error *error)
+{
+    enum ar_status status = take_costs(out, where, error);
+    return status ? status : profile_check(out, where, error);
+}
+
 /* The default: a driver free waits. */
 static void profile_begin(struct sim_profile *out)
 {
@@ -462,7 +554,7 @@ enum ar_status sim_profile_read(const char *const *lines, const char *where,
         if (wrong)
             return line_wrong(where, i + 1, wrong, error);
     }
-    return profile_check(out, where, error);
+    return complete(out, where, error);
 }
 
 enum ar_status sim_profile_load(const char *path, struct sim_profile *out, struct ar_error *error)
@@ -493,7 +585,7 @@ enum ar_status sim_profile_load(const char *path, struct sim_profile *out, struc
                             strerror(cause));
     if (number == 0)
         return ar_error_set(error, AR_FORMAT, "the profile %s is empty", path);
-    return wrong ? line_wrong(path, number, wrong, error) : profile_check(out, path, error);
+    return wrong ? line_wrong(path, number, wrong, error) : complete(out, path, error);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -535,6 +627,8 @@ void sim_profile_write(const struct sim_profile *self, FILE *file)
         if (value || !number_fields[i].if_stated)
             fprintf(file, "%s: %" PRIu64 "\n", number_fields[i].key, value);
     }
+    if (self->costs_of[0]) /* it is read with them */
+        return;
     write_per_kind("cleaning_wait_bytes", self->cleaning_wait_bytes, file);
     write_waits(self, file);
     write_per_kind("busy_percent", self->busy_percent, file);

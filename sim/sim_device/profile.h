@@ -109,6 +109,9 @@ struct sim_profile {
     char name[64];
     /* Where it was measured, for readers; "": not stated. */
     char card[256], driver[256], hypervisor[256], source[256];
+    char also[256];    /* other names that drivers have for the card, separated by "; " */
+    char memory[256];  /* the source of the sizes if they were not measured; "": measured */
+    char costs_of[64]; /* the built-in profile whose costs these are; "": they are the card's own */
     uint64_t total_bytes;   /* of the card; 0: without limit */
     uint64_t usable_bytes;  /* of this, for one process */
     uint64_t context_bytes; /* of the process before its first allocation; for readers */
@@ -141,7 +144,16 @@ struct sim_profile {
  * built-in profiles, and the number of all. */
 const char *const *sim_profile_builtin(const char *name);
 size_t sim_profile_names(const char **names, size_t most);
-#define SIM_PROFILES_MOST 16
+#define SIM_PROFILES_MOST 32
+
+/* More pages on a card are refused: policies that map page by page would take forever. 128 TiB in
+ * pages of 2 MiB, 256 GiB in pages of 4 KiB. */
+#define SIM_PAGES_MOST (UINT64_C(1) << 26)
+
+/* The name of the built-in profile of a card, by the name that its driver has for it (`card` and
+ * `also`; upper and lower case and a first word NVIDIA or AMD do not matter); NULL: none. Of
+ * several profiles of one card, the one with the shortest name. */
+const char *sim_profile_of_card(const char *card);
 
 /* Reads a profile from its lines (NULL-ended). `where` names it in errors. FORMAT, with the line
  * number. */

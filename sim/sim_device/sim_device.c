@@ -23,7 +23,8 @@ static const struct ar_option sim_options[] = {
     {"profile", AR_OPTION_TEXT, offsetof(struct sim_options, profile), "h100", 0, 0, NULL,
      "the card: a profile by its name, or a profile's file"},
     {"capacity", AR_OPTION_BYTES, offsetof(struct sim_options, capacity_bytes), NULL, 0, 0, NULL,
-     "bytes that the process may have; without it all that the card has for one"},
+     "bytes that the process may have, also more than the card has; without it all that the card "
+     "has for one"},
     {"others", AR_OPTION_BYTES, offsetof(struct sim_options, others_bytes), "0", 0, 0, NULL,
      "bytes of it that others hold all the time"},
     {"addresses", AR_OPTION_TEXT, offsetof(struct sim_options, addresses), NULL, 0, 0, NULL,
@@ -403,7 +404,7 @@ static enum ar_status profile_open(const char *name, struct sim_profile *out,
         return sim_profile_load(name, out, error);
     const char *names[SIM_PROFILES_MOST];
     size_t count = sim_profile_names(names, SIM_PROFILES_MOST);
-    char all[256] = "";
+    char all[512] = "";
     for (size_t i = 0; i < count; i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s",
                  i == 0           ? ""
@@ -430,11 +431,11 @@ static bool option_given(const struct ar_spec_link *link, const char *name)
 static enum ar_status capacity_check(const struct sim_profile *profile, uint64_t capacity_bytes,
                                      uint64_t unit_bytes, struct ar_error *error)
 {
-    if (profile->total_bytes && capacity_bytes > profile->total_bytes)
+    if (profile->page_bytes && capacity_bytes / profile->page_bytes > SIM_PAGES_MOST)
         return ar_error_set(error, AR_INVALID,
-                            "device sim: capacity=%" PRIu64 " is more than the %" PRIu64
-                            " bytes that the card %s has; ask for less, or leave it out",
-                            capacity_bytes, profile->total_bytes, profile->name);
+                            "device sim: capacity=%" PRIu64 " is more than 2^26 pages of %" PRIu64
+                            " bytes, which no card has; ask for less, or leave it out",
+                            capacity_bytes, profile->page_bytes);
     if (capacity_bytes < unit_bytes)
         return ar_error_set(error, AR_INVALID,
                             "device sim: capacity=%" PRIu64 " is less than one page of %" PRIu64
@@ -460,10 +461,16 @@ static enum ar_status ledger_open(struct sim_device *self, const struct sim_opti
     }
     if (!given)
         capacity_bytes = profile->total_bytes ? profile->usable_bytes : UINT64_MAX;
-    /* A capacity in the spec means a smaller card. */
+    /* A capacity in the spec means a card of that size. */
     self->base.props.total_bytes =
         given || !profile->total_bytes ? capacity_bytes : profile->total_bytes;
     self->base.props.capacity_bytes = capacity_bytes;
+    self->base.props.most_bytes =
+        profile->page_bytes ? SIM_PAGES_MOST * profile->page_bytes : UINT64_MAX;
+    snprintf(self->base.props.costs_of, sizeof self->base.props.costs_of, "%s",
+             profile->costs_of[0]                                            ? profile->costs_of
+             : profile->total_bytes && capacity_bytes > profile->total_bytes ? profile->name
+                                                                             : "");
     ledger->capacity_bytes =
         capacity_bytes == UINT64_MAX ? UINT64_MAX : ar_size_round_down(capacity_bytes, unit_bytes);
     ledger->others_bytes = sim_ledger_units(ledger, options->others_bytes);

@@ -61,7 +61,7 @@ refuses workload_unknown 2 'order_flop.*did you mean "order_flip"' run -d sim -p
 refuses workload_option_unknown 2 'evnts.*did you mean "?events' run -d sim -p growth -w random:evnts=5
 refuses device_unknown 2 'sin' run -p growth -w order_flip -d sin
 refuses profile_unknown 2 'h10' run -p growth -w order_flip -d sim:profile=h10
-refuses capacity_impossible 2 'capacity' run -p growth -w order_flip -d sim:capacity=10000GiB
+refuses capacity_impossible 2 'capacity' run -p growth -w order_flip -d sim:capacity=300TiB
 refuses capacity_zero 2 'capacity' run -p growth -w order_flip -d sim:capacity=0
 refuses capacity_no_size 2 'capacity.*lots' run -p growth -w order_flip -d sim:capacity=lots
 refuses frees_unknown 2 'frees "late" is not known; it is ordered, at-once or recorded' run -d sim -p growth -w order_flip --frees late

@@ -37,7 +37,8 @@ says list_decorator '^n +count' list policies fault
 says list_workloads '^order_flip ' list workloads
 says list_workload_page 'workloads/gen/.*\.md' list workloads random
 says list_devices '^capacity +bytes' list devices
-says list_profiles '^ +h100: NVIDIA H100' list devices sim
+says list_profiles '^h100 +NVIDIA H100 80GB HBM3 +79\.18 +measured +measured' list devices sim
+says list_profiles_of_other_cards '^a100-40 +NVIDIA A100-SXM4-40GB +39\.39 +reported +of h100' list devices sim
 says list_metrics '^peak_physical_bytes +bytes +lower +exact' list metrics
 says list_metric '^slowdown: time of the run' list metrics slowdown
 says list_formats '^text ' list formats

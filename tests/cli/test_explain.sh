@@ -93,7 +93,7 @@ json json_has_their_time '.runs[0].helps | all(.slowdown >= 1)' lora
 json json_has_each_way_to_free '[.runs[].frees] == ["at-once", "recorded"]' prefetch
 run explain "$prefetch" -p torch -d sim:capacity=1GiB --json -
 check json_alone_on_standard_output cmp -s "$out" "$tmp/prefetch.json"
-json json_of_what_passes '.runs == [{workload: "lora_recompute", policy: "torch:expandable_segments=true", frees: "ordered", passed: true}]' passes
+json json_of_what_passes '.runs == [{workload: "lora_recompute", policy: "torch:expandable_segments=true", frees: "ordered", capacity_from: "asked", passed: true}]' passes
 run explain --message "$message" --json "$tmp/explain.json"
 check message_page_and_json quietly test -s "$out"
 json json_of_a_message '.message | .cause == "fragmentation" and .framework == "PyTorch" and .figures.asked.bytes == 165675008 and .figures.asked.rounded_by_bytes > 0'

@@ -393,6 +393,10 @@ static void wrong_lines_are_refused(void **state)
         {HEAD "busy_work: set 64 5\n", "line 7: the key is unknown"},
         {HEAD "context_bytes: many\n", "line 7: it needs one whole number"},
         {HEAD "driver: \n", "line 7: a line is"},
+        {HEAD "costs_of: h10\n", "costs_of is \"h10\", which is no built-in profile"},
+        {HEAD "costs_of: a100-40\n", "which has no costs of its own"},
+        {HEAD "costs_of: h100\ncost: alloc 64 5\n", "it has costs of its own, and costs_of"},
+        {HEAD "costs_of: h100\nwork: set 64 5\n", "it has costs of its own, and costs_of"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct temporary_file file = temporary_file(rows[i].text);
@@ -405,6 +409,96 @@ static void wrong_lines_are_refused(void **state)
         assert_int_equal(status, AR_FORMAT);
         assert_non_null(strstr(error.text, rows[i].words));
     }
+}
+
+/* Every built-in profile is whole; the ones with the costs of another card have exactly these, and
+ * say where their memory's size is from. */
+static void built_in_profiles_are_whole(void **state)
+{
+    static struct sim_profile profile, base;
+    const char *names[SIM_PROFILES_MOST];
+    size_t count = sim_profile_names(names, SIM_PROFILES_MOST), others = 0;
+    struct ar_error error;
+    assert_true(count >= 14 && count < SIM_PROFILES_MOST);
+    assert_int_equal(sim_profile_read(sim_profile_builtin("h100"), "h100", &base, &error), AR_OK);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(
+            sim_profile_read(sim_profile_builtin(names[i]), names[i], &profile, &error), AR_OK);
+        assert_string_equal(profile.name, names[i]);
+        if (!profile.costs_of[0])
+            continue;
+        others++;
+        assert_string_equal(profile.costs_of, "h100");
+        assert_true(profile.memory[0]);
+        assert_true(profile.usable_bytes < profile.total_bytes);
+        assert_int_equal(profile.page_bytes, base.page_bytes);
+        assert_memory_equal(profile.costs, base.costs, sizeof base.costs);
+        assert_memory_equal(profile.busy_costs, base.busy_costs, sizeof base.busy_costs);
+        assert_string_equal(sim_profile_of_card(profile.card), names[i]);
+    }
+    assert_true(others >= 10);
+}
+
+/* Names as drivers write them. */
+static void cards_are_known_by_name(void **state)
+{
+    static const struct {
+        const char *card, *profile;
+    } rows[] = {
+        {"NVIDIA H100 80GB HBM3", "h100"},
+        {"NVIDIA H100 PCIe", "h100"},
+        {"NVIDIA H100 NVL", NULL}, /* 94 GB */
+        {"NVIDIA H200", "h200"},
+        {"nvidia h200 nvl", "h200"},
+        {"A100-SXM4-40GB", "a100-40"},
+        {"NVIDIA A100 80GB PCIe", "a100-80"},
+        {"NVIDIA A100-SXM4-40GB MIG 1g.5gb", NULL},
+        {"NVIDIA L4", "l4"},
+        {"NVIDIA L40", NULL},
+        {"GeForce RTX 4090", "rtx4090"},
+        {"NVIDIA GeForce RTX 4090 Laptop GPU", NULL},
+        {"AMD Instinct MI300X", "mi300x"},
+        {"AMD Instinct MI300A", NULL},
+        {"", NULL},
+        {"NVIDIA ", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *found = sim_profile_of_card(rows[i].card);
+        if ((found == NULL) != (rows[i].profile == NULL))
+            print_error("%s: %s\n", rows[i].card, found ? found : "none");
+        assert_int_equal(found == NULL, rows[i].profile == NULL);
+        if (found)
+            assert_string_equal(found, rows[i].profile);
+    }
+}
+
+/* A capacity is asked of any profile; the device says whose costs it has then. */
+static void capacity_and_costs_are_two_things(void **state)
+{
+    static const struct {
+        const char *spec, *costs_of;
+        uint64_t capacity_bytes;
+    } rows[] = {
+        {"sim:profile=h100", "", UINT64_C(84460699648)},
+        {"sim:profile=h100,capacity=24GiB", "", 24 * AR_GIB},
+        {"sim:profile=h100,capacity=288GiB", "h100", 288 * AR_GIB},
+        {"sim:profile=h100-rested,capacity=141GiB", "h100-rested", 141 * AR_GIB},
+        {"sim:profile=b200,capacity=192GiB", "h100", 192 * AR_GIB},
+        {"sim:profile=l4,capacity=8GiB", "h100", 8 * AR_GIB},
+        {"sim:profile=h100,capacity=128TiB", "h100", 128 * 1024 * AR_GIB},
+        {"sim:profile=bump,capacity=500TiB", "", 500 * 1024 * AR_GIB},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct ar_device *device = sim_test_open(rows[i].spec);
+        assert_int_equal(device->props.capacity_bytes, rows[i].capacity_bytes);
+        assert_string_equal(device->props.costs_of, rows[i].costs_of);
+        ar_device_close(device);
+    }
+    struct ar_device *device = sim_test_open("sim:capacity=288GiB");
+    for (int i = 0; i < 28; i++)
+        (void)sim_test_alloc(device, 10 * AR_GIB);
+    assert_int_equal(device->counters.physical_bytes, 280 * AR_GIB);
+    ar_device_close(device);
 }
 
 int main(void)
@@ -421,6 +515,9 @@ int main(void)
         cmocka_unit_test(the_program_takes_the_hosts_time),
         cmocka_unit_test(a_written_profile_is_the_same),
         cmocka_unit_test(wrong_lines_are_refused),
+        cmocka_unit_test(built_in_profiles_are_whole),
+        cmocka_unit_test(cards_are_known_by_name),
+        cmocka_unit_test(capacity_and_costs_are_two_things),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,44 @@
+/* The card of a recording: how much memory the program had, by what the recording states.
+ *
+ * 1. A device with a capacity or a profile in its spec is that card, whatever was recorded.
+ * 2. If a request failed and the recording has the free bytes that the driver reported then
+ *    (`device_free` in PyTorch's snapshots), the program could have those, the bytes that the
+ *    allocator had reserved, and those outside of it. The last such request counts.
+ * 3. Else the recorded total of the card counts (Kineto, Nsight Systems, traces of `record`).
+ * 4. Else a built-in profile of the recorded card's name.
+ * 5. Else the card is not known, and the default profile stands in for it.
+ *
+ * The recorded name also decides whose driver costs are charged, if a profile has it. */
+#ifndef SIM_EXPERIMENT_RECORDED_CARD_H
+#define SIM_EXPERIMENT_RECORDED_CARD_H
+
+#include "allocators/spec.h"
+#include "workloads/trace/source.h"
+
+enum recorded_card_source {
+    RECORDED_CARD_ASKED,  /* the spec of the device says it */
+    RECORDED_CARD_DRIVER, /* free bytes at a failed request */
+    RECORDED_CARD_TOTAL,
+    RECORDED_CARD_NAME,
+    RECORDED_CARD_UNKNOWN
+};
+
+struct recorded_card {
+    enum recorded_card_source source;
+    uint64_t capacity_bytes; /* for the process; 0: that of the device or of `profile` */
+    uint64_t event;          /* DRIVER: the failed request */
+    bool full;           /* DRIVER: the free bytes were too few for it; else a limit was in force,
+                                or another failure */
+    const char *profile; /* a built-in one, for the spec; NULL: the spec stays */
+    const char *name;    /* recorded, of the source; or "" */
+};
+
+/* Rewinds the source and reads it to its end, unless it is adaptive. */
+enum ar_status recorded_card_find(struct trace_source *source, const struct ar_spec *device,
+                                  struct recorded_card *out,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
+
+/* Follows the reserved bytes of a recording by the text of a note; other notes change nothing. */
+void recorded_reserved_follow(const char *text, uint64_t *reserved_bytes);
+
+#endif

@@ -1,0 +1,73 @@
+#!/bin/bash
+# Cards of any size: capacities above the default card's, profiles of other cards, and the card that a
+# recording names.
+set -u
+# shellcheck source=tests/cli/lib.bash
+. "$(dirname "$0")/lib.bash"
+tmp=$TEST_TMP
+gib=1073741824
+large=$tmp/large.trace
+
+# 25 blocks of 4 GiB, a step, and once more with one free between them: 100 GiB live.
+{
+    printf '# allocrig-trace 1\n# name: large\n# recorder: torch 2.9.0\n'
+    for i in {0..24}; do echo "a,$i,$((4 * gib))"; done
+    echo m,step
+    printf 'f,3\na,25,%d\nm,step\n' $((4 * gib))
+} >"$large"
+
+for size in 141 192 288; do
+    run run -p torch -p greedy -p vmm -w "$large" -d "sim:capacity=${size}GiB" --require-pass
+    check "run_at_$size" says "sim h100, $size\\.0 GiB, costs of h100\$"
+    check "all_pass_at_$size" [ "$status" = 0 ]
+    run advise "$large" --capacity "${size}GiB" --jobs 2
+    check "advise_at_$size" says "^Fits in $size\\.0 GiB as it is"
+    check "needs_of_$size" grep -qE '^ 1 +102400\.0 +102400\.0 +yes ' "$out"
+    check "costs_at_$size" says '^Costs of driver calls: those of the profile h100\.$'
+    run explain "$large" -p torch -d "sim:capacity=${size}GiB"
+    check "explain_at_$size" says 'every request was served'
+    run capacity -p torch -w "$large" -d "sim:capacity=${size}GiB"
+    check "capacity_at_$size" grep -qE '^1  torch +102400\.0  102400\.0 +1\.000 ' "$out"
+done
+run advise "$large" --limit 141GiB --jobs 2
+check a_limit_above_the_card says '^Fits in 141\.0 GiB as it is'
+run run -p torch -w "$large" -d sim:profile=h200
+check the_card_by_name says 'sim h200, 139\.[0-9] GiB'
+
+# Without a size the card is not known, and the page says so.
+run advise "$large" --jobs 2
+check advise_assumes says '^Card unknown: none is recorded, so the capacity is that of the profile h100'
+check advise_finds_what_it_needs grep -qE '^ 1 +102400\.0 +102400\.0 +no ' "$out"
+run explain "$large" -p torch
+check explain_assumes says '^Card unknown: none is recorded'
+check explain_finds_what_it_needs says 'passes with a capacity of 100\.0 GiB and above'
+
+# A recording that says more.
+with() { # LINE: the trace with that header
+    sed "2i # $1" "$large" >"$tmp/with.trace"
+}
+with 'card: NVIDIA H200'
+run advise "$tmp/with.trace" --jobs 2
+check the_recorded_card says '^Capacity: that of NVIDIA H200, the recorded card, by the profile h200\.$'
+check fits_the_recorded_card says '^Fits in 139\.[0-9] GiB as it is'
+run explain "$tmp/with.trace" -p torch
+check explain_takes_it says '^Capacity: that of NVIDIA H200'
+with 'card: Tesla K80'
+run explain "$tmp/with.trace" -p torch
+check a_card_without_a_profile says '^Card unknown: there is no profile of Tesla K80'
+with "capacity: $((96 * gib))"
+run explain "$tmp/with.trace" -p torch
+check the_recorded_total says '^Capacity: the memory of the recorded card, as recorded\.$'
+check the_recorded_total_is_it grep -qE '^  capacity +96\.00 GiB' "$out"
+# 84 GiB were reserved and 3 free.
+{
+    cat "$large"
+    printf '!,segment_alloc,0,%d\na,26,%d\n!,oom,%d\nr,26\n' $((84 * gib)) $((4 * gib)) $((3 * gib))
+} >"$tmp/failed.trace"
+run explain "$tmp/failed.trace" -p torch
+check what_the_driver_said says '^Capacity: as recorded; the bytes that were reserved when event 30 failed'
+check what_the_driver_said_is_it grep -qE '^  capacity +87\.00 GiB' "$out"
+run advise "$tmp/failed.trace" --jobs 2 --json -
+check the_driver_in_json grep -q '"capacity_from": "driver"' "$out"
+check the_bytes_in_json grep -q "\"capacity_bytes\": $((87 * gib))," "$out"
+finish

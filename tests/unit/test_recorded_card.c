@@ -1,0 +1,111 @@
+/* The card of a recording: free bytes at a failure, the recorded total, the recorded name, none. */
+#include <unistd.h>
+
+#include "allocators/base/size.h"
+#include "sim/experiment/recorded_card.h"
+#include "tests/support/temporary_file.h"
+#include "tests/support/test.h"
+#include "workloads/workload.h"
+
+#define HEAD "# allocrig-trace 1\n"
+
+static struct recorded_card find(const char *text, const char *device)
+{
+    struct temporary_file file = temporary_file(text);
+    struct trace_source *source;
+    struct recorded_card card;
+    struct ar_spec spec;
+    struct ar_error error;
+    assert_int_equal(workload_open(file.path, &source, &error), AR_OK);
+    assert_int_equal(ar_spec_parse(device, &spec, &error), AR_OK);
+    assert_int_equal(recorded_card_find(source, &spec, &card, &error), AR_OK);
+    card.name = NULL; /* of the source */
+    ar_spec_close(&spec);
+    trace_close(source);
+    unlink(file.path);
+    return card;
+}
+
+/* 40 MiB reserved, 8 outside, 6 free: the request for 16 failed on 54. */
+#define FAILED                                                                                     \
+    HEAD "!,segment_alloc,0,52428800\n!,segment_free,0,10485760\no,8388608\na,0,31457280\n"        \
+         "p,1,16777216\n!,oom,6291456\nr,1\n"
+
+static void the_driver_comes_first(void **state)
+{
+    struct recorded_card card = find(FAILED, "sim");
+    assert_int_equal(card.source, RECORDED_CARD_DRIVER);
+    assert_int_equal(card.capacity_bytes, 54 * AR_MIB);
+    assert_int_equal(card.event, 4);
+    assert_true(card.full);
+    assert_null(card.profile);
+}
+
+/* Free bytes for the request and more: the card was not the reason. */
+static void a_card_that_was_not_full(void **state)
+{
+    struct recorded_card card =
+        find(HEAD "!,segment_alloc,0,52428800\na,0,31457280\np,1,16777216\n!,oom,629145600\nr,1\n",
+             "sim");
+    assert_int_equal(card.source, RECORDED_CARD_DRIVER);
+    assert_int_equal(card.capacity_bytes, 650 * AR_MIB);
+    assert_false(card.full);
+}
+
+static void the_last_failure_counts(void **state)
+{
+    struct recorded_card card =
+        find(FAILED "!,segment_alloc,0,2097152\np,2,16777216\n!,oom,2097152\nr,2\n", "sim");
+    assert_int_equal(card.capacity_bytes, (42 + 8 + 2) * AR_MIB);
+    assert_int_equal(card.event, 8);
+}
+
+static void without_reserved_bytes_it_is_not_known(void **state)
+{
+    struct recorded_card card = find(HEAD "p,0,16777216\n!,oom,6291456\nr,0\n", "sim");
+    assert_int_equal(card.source, RECORDED_CARD_UNKNOWN);
+    card = find(HEAD "!,segment_alloc,0,52428800\np,0,16777216\n!,oom\nr,0\n", "sim");
+    assert_int_equal(card.source, RECORDED_CARD_UNKNOWN);
+}
+
+static void total_and_name(void **state)
+{
+    struct recorded_card card = find(HEAD "# capacity: 25769803776\na,0,5\n", "sim:seed=2");
+    assert_int_equal(card.source, RECORDED_CARD_TOTAL);
+    assert_int_equal(card.capacity_bytes, 24 * AR_GIB);
+    assert_null(card.profile);
+    card = find(HEAD "# capacity: 150109945856\n# card: NVIDIA H200\na,0,5\n", "sim");
+    assert_int_equal(card.source, RECORDED_CARD_TOTAL);
+    assert_string_equal(card.profile, "h200");
+    card = find(HEAD "# card: NVIDIA L40S\na,0,5\n", "sim");
+    assert_int_equal(card.source, RECORDED_CARD_NAME);
+    assert_int_equal(card.capacity_bytes, 0);
+    assert_string_equal(card.profile, "l40s");
+    card = find(HEAD "# card: Quadro 6000\na,0,5\n", "sim");
+    assert_int_equal(card.source, RECORDED_CARD_UNKNOWN);
+    card = find(HEAD "a,0,5\n", "sim");
+    assert_int_equal(card.source, RECORDED_CARD_UNKNOWN);
+}
+
+static void what_is_asked_is_the_card(void **state)
+{
+    static const char *const specs[] = {"sim:capacity=1GiB", "sim:profile=h200"};
+    for (size_t i = 0; i < 2; i++) {
+        struct recorded_card card = find(FAILED, specs[i]);
+        assert_int_equal(card.source, RECORDED_CARD_ASKED);
+        assert_null(card.profile);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_driver_comes_first),
+        cmocka_unit_test(a_card_that_was_not_full),
+        cmocka_unit_test(the_last_failure_counts),
+        cmocka_unit_test(without_reserved_bytes_it_is_not_known),
+        cmocka_unit_test(total_and_name),
+        cmocka_unit_test(what_is_asked_is_the_card),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
