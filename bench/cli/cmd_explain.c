@@ -37,9 +37,10 @@ static const struct cli_page page = {
     .text =
         "Explains why the run of a trace under a policy ran out of memory, with the memory map\n"
         "at that moment and the changes that would have helped. With --message, explains an\n"
-        "out-of-memory message of PyTorch, TensorFlow, JAX, CuPy or RMM. The cause is the first\n"
-        "that applies: impossible, not-the-allocator, fragmentation, tenant, outside,\n"
-        "fragmentation-possible, capacity.",
+        "out-of-memory message of PyTorch, TensorFlow, JAX, CuPy, RMM or another program\n"
+        "(`allocrig list messages`). The cause follows from its figures: impossible,\n"
+        "not-the-allocator, fragmentation, tenant, outside, tenant-or-outside,\n"
+        "fragmentation-possible, capacity, host-memory, cached or cannot-be-told.",
     .options = options,
 };
 
@@ -284,16 +285,18 @@ static enum ar_status read_window(const struct window *self, struct message *out
     struct message half;
     struct ar_error ignored;
     enum ar_status status = message_read(self->text, self->bytes, out, error);
-    *whole = !status;
-    if (!status && !self->ended)
-        *whole = !message_read(self->text, WINDOW_BYTES / 2, &half, &ignored);
+    *whole = !status && !out->bare && !out->printed;
+    if (*whole && !self->ended)
+        *whole = !message_read(self->text, WINDOW_BYTES / 2, &half, &ignored) && !half.bare &&
+                 !half.printed;
     return status;
 }
 
 static enum ar_status read_all(struct window *self, struct message *out, struct ar_error *error)
 {
     struct ar_error first = {""}; /* of the first incomplete message */
-    bool incomplete = false, whole = false;
+    struct message bare;          /* the first without figures, which counts if no other follows */
+    bool incomplete = false, whole = false, bared = false;
     for (;;) {
         enum ar_status status = fill(self, error);
         if (status)
@@ -301,6 +304,10 @@ static enum ar_status read_all(struct window *self, struct message *out, struct 
         status = read_window(self, out, &whole, error);
         if (whole || (status && status != AR_INVALID))
             return status;
+        if (!status && !bared) {
+            bare = *out;
+            bared = true;
+        }
         if (status && !incomplete) {
             incomplete = out->incomplete;
             first = *error;
@@ -308,6 +315,10 @@ static enum ar_status read_all(struct window *self, struct message *out, struct 
         if (self->ended)
             break;
         move_on(self, WINDOW_BYTES / 2 - BEFORE_BYTES);
+    }
+    if (bared) {
+        *out = bare;
+        return AR_OK;
     }
     *error = first;
     return AR_INVALID;

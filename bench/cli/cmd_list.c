@@ -1,10 +1,11 @@
-/* `list`: lists policies, decorators, workloads, recordings, devices, metrics and formats, from the
- * tables that the program itself uses. */
+/* `list`: lists policies, decorators, workloads, recordings, devices, metrics, formats and messages,
+ * from the tables that the program itself uses. */
 #include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "allocators/base/size.h"
 #include "allocators/registry.h"
@@ -13,6 +14,7 @@
 #include "bench/cli/option_table.h"
 #include "bench/report/sentence.h"
 #include "sim/device_kinds.h"
+#include "sim/explain/message.h"
 #include "sim/metrics/metrics.h"
 #include "sim/sim_device/profile.h"
 #include "workloads/formats/formats.h"
@@ -28,7 +30,7 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_page page = {
-    .arguments = "[policies|workloads|devices|metrics|formats] [NAME]\n"
+    .arguments = "[policies|workloads|devices|metrics|formats|messages] [NAME]\n"
                  "policies|decorators|workloads|recordings|devices|metrics|formats --names",
     .text = "Lists the names of a kind; with a NAME, describes that one. The list of policies "
             "includes decorators, which are written before a policy; the list of workloads "
@@ -158,6 +160,29 @@ static enum ar_status list_metrics(const char *name, struct ar_error *error)
     return table ? list_print(table, error) : list_unknown("metric", name, metric_name, error);
 }
 
+/* ---- messages --------------------------------------------------------------------------- */
+
+static const char *message_name(size_t index)
+{
+    return index < MESSAGE_FRAMEWORK_COUNT ? message_framework_name((enum message_framework)index)
+                                           : NULL;
+}
+
+/* The out-of-memory messages that `explain --message` reads. */
+static enum ar_status list_messages(const char *name, struct ar_error *error)
+{
+    struct table *table = NULL;
+    for (size_t i = 0; message_name(i); i++) {
+        if (name && strcasecmp(message_name(i), name) != 0)
+            continue;
+        if (!table && !(table = table_create(list_columns, 2)))
+            return list_no_memory(error);
+        table_cell(table, "%s", message_name(i));
+        table_cell(table, "%s", message_framework_summary((enum message_framework)i));
+    }
+    return table ? list_print(table, error) : list_unknown("message", name, message_name, error);
+}
+
 /* ---- the command ----------------------------------------------------------------------- */
 
 typedef enum ar_status list_kind(const char *name, struct ar_error *error);
@@ -177,6 +202,7 @@ static const struct kind kinds[] = {
     {"devices", list_devices, device_name, false},
     {"metrics", list_metrics, metric_name, false},
     {"formats", list_formats, list_format_name, false},
+    {"messages", list_messages, message_name, false},
 };
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
 

@@ -200,6 +200,21 @@ static void put_figures(struct json_writer *json, const struct message *message)
     json_end_array(json);
 }
 
+/* Why the cause is not sure, and the figures that contradict each other. */
+static void put_reservations(struct json_writer *json, const struct message *message)
+{
+    json_begin_array(json, "because");
+    for (enum message_doubt i = 0; i < MESSAGE_DOUBT_COUNT; i++)
+        if (message->doubts & (1u << i))
+            json_put_text(json, NULL, message_doubt_text(i));
+    json_end_array(json);
+    json_begin_array(json, "contradictions");
+    for (enum message_contradiction i = 0; i < MESSAGE_CONTRADICTION_COUNT; i++)
+        if (message->contradictions & (1u << i))
+            json_put_text(json, NULL, message_contradiction_text(i));
+    json_end_array(json);
+}
+
 void explain_json_message(FILE *stream, const struct message *message)
 {
     struct json_writer json = {.stream = stream};
@@ -208,10 +223,12 @@ void explain_json_message(FILE *stream, const struct message *message)
     json_begin_object(&json, "message");
     json_put_text(&json, "cause", message_cause_name(message->cause));
     json_put_text(&json, "meaning", message_cause_meaning(message->cause));
+    json_put_text(&json, "confidence", message_confidence_name(message->confidence));
     json_put_text(&json, "framework", message_framework_name(message->framework));
     json_put_text(&json, "device", message->device[0] ? message->device : NULL);
     json_put_text(&json, "allocator", message->allocator[0] ? message->allocator : NULL);
     put_figures(&json, message);
+    put_reservations(&json, message);
     json_put_integer(&json, "messages", message->count);
     json_put_integer(&json, "taken", message->taken);
     json_put_bool(&json, "segment_asked", message->segment_asked);

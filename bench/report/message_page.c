@@ -1,9 +1,11 @@
+/* The page of a message: the cause, the figures, what is missing, what to do. */
 #include "bench/report/explain_page.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
+#include "bench/report/message_limit.h"
 #include "bench/report/sentence.h"
 
 #define LARGE_SEGMENT (20 * AR_MIB) /* PyTorch's segment for tensors above 1 MiB and below 10 MiB */
@@ -15,13 +17,27 @@ static const char *size_of(const struct message *message, enum message_figure_na
     return ar_size_print(message->figures[name].bytes, text, text_bytes);
 }
 
+static uint64_t bytes_of(const struct message *message, enum message_figure_name name)
+{
+    return message->figures[name].known ? message->figures[name].bytes : 0;
+}
+
 static const char *figure_name(const struct message *message, enum message_figure_name name)
 {
-    bool xla = message->framework != MESSAGE_PYTORCH && !message->card_told;
-    if (xla && name == MESSAGE_FIGURE_TOTAL)
+    bool limit = !message->card_told && !message->host && !message->on_chip;
+    bool tpu = strcmp(message->device, "TPU") == 0;
+    if (tpu && name == MESSAGE_FIGURE_UNALLOCATED)
+        return "free on the chip";
+    if (tpu && name == MESSAGE_FIGURE_ASKED && message->figures[MESSAGE_FIGURE_TOTAL].known)
+        return "needed by the program";
+    if (tpu || message->framework == MESSAGE_GGML)
+        return message_figure_text(name);
+    if (limit && name == MESSAGE_FIGURE_TOTAL)
         return "in total, the allocator's limit";
-    if (xla && name == MESSAGE_FIGURE_FREE)
+    if (limit && name == MESSAGE_FIGURE_FREE)
         return "not taken yet, under the limit";
+    if (name == MESSAGE_FIGURE_REMAINDER && message->figures[MESSAGE_FIGURE_PROCESS].known)
+        return "neither free nor of a named process";
     return message_figure_text(name);
 }
 
@@ -69,6 +85,9 @@ static void print_missing(FILE *stream, const struct message *message)
     };
     char line[512] = "The message does not say";
     bool any = false;
+    if (message->host || message->on_chip || message->one_pool || message->printed ||
+        message->cause == MESSAGE_UNKNOWN)
+        return;
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         if (!message_missing(message, needed[i].name))
             continue;
@@ -102,31 +121,30 @@ static void print_segment(FILE *stream, const struct message *message)
     sentence_print(stream, line);
 }
 
-/* Memory that is neither free nor the pool's, if the message does not say whose it is. */
-static void print_unaccounted(FILE *stream, const struct message *message)
+/* Memory that is neither free nor the pool's, if it is more than a context. */
+static void print_remainder(FILE *stream, const struct message *message)
 {
     const struct message_figure *figures = message->figures;
-    const struct message_figure *total = &figures[MESSAGE_FIGURE_TOTAL];
-    const struct message_figure *available = &figures[MESSAGE_FIGURE_FREE];
-    const struct message_figure *reserved = &figures[MESSAGE_FIGURE_RESERVED];
-    char line[256], text[32];
-    if (!total->known || !available->known || !reserved->known ||
-        figures[MESSAGE_FIGURE_OTHERS].known || figures[MESSAGE_FIGURE_OUTSIDE_POOL].known ||
-        total->bytes < available->bytes + reserved->bytes)
+    const struct message_figure *rest = &figures[MESSAGE_FIGURE_REMAINDER];
+    char line[320], text[32];
+    if (!rest->known ||
+        (rest->bytes <= MESSAGE_CONTEXT_MOST && rest->bytes < figures[MESSAGE_FIGURE_ASKED].bytes))
         return;
-    uint64_t rest = total->bytes - available->bytes - reserved->bytes;
-    if (rest < figures[MESSAGE_FIGURE_ASKED].bytes)
-        return;
-    snprintf(line, sizeof line,
-             "%s are neither free nor in the pool: other processes have them, or this one has them "
-             "outside of the pool; the message does not say which.",
-             ar_size_print(rest, text, sizeof text));
+    size_of(message, MESSAGE_FIGURE_REMAINDER, text, sizeof text);
+    if (figures[MESSAGE_FIGURE_PROCESS].known)
+        snprintf(line, sizeof line,
+                 "%s are neither free nor in a process that the message names: other processes, a "
+                 "desktop or the driver have them.",
+                 text);
+    else
+        snprintf(line, sizeof line,
+                 "%s are neither free nor in the pool. This process's context has 0.15 to 1 GiB of "
+                 "them; other processes have the rest, or this one has it outside of the pool.",
+                 text);
     sentence_print(stream, line);
 }
 
-/* Whether PyTorch reports a limit that the program set; without one it reports the size of the
- * card. */
-static bool is_limited(const struct message *message)
+bool message_is_limited(const struct message *message)
 {
     const struct message_figure *figures = message->figures;
     const struct message_figure *allowed = &figures[MESSAGE_FIGURE_ALLOWED];
@@ -135,11 +153,11 @@ static bool is_limited(const struct message *message)
              allowed->bytes >= figures[MESSAGE_FIGURE_TOTAL].bytes);
 }
 
-static bool passes_limit(const struct message *message)
+bool message_passes_limit(const struct message *message)
 {
     const struct message_figure *figures = message->figures;
     const struct message_figure *reserved = &figures[MESSAGE_FIGURE_RESERVED];
-    return is_limited(message) && reserved->known &&
+    return message_is_limited(message) && reserved->known &&
            reserved->bytes + figures[MESSAGE_FIGURE_ASKED].bytes >
                figures[MESSAGE_FIGURE_ALLOWED].bytes;
 }
@@ -147,8 +165,8 @@ static bool passes_limit(const struct message *message)
 static void print_limit(FILE *stream, const struct message *message)
 {
     char line[256], of[32], taken[32];
-    bool over = passes_limit(message);
-    if (!is_limited(message))
+    bool over = message_passes_limit(message);
+    if (!message_is_limited(message))
         return;
     snprintf(line, sizeof line,
              "A limit of %s was set in the program (set_per_process_memory_fraction, or the "
@@ -159,6 +177,24 @@ static void print_limit(FILE *stream, const struct message *message)
     sentence_print(stream, line);
 }
 
+/* How many of several failures have each cause. */
+static void print_causes(FILE *stream, const struct message *message)
+{
+    char line[256] = "Causes of all of them:";
+    unsigned kinds = 0;
+    for (size_t i = 0; i < sizeof message->causes / sizeof *message->causes; i++) {
+        size_t length = strlen(line);
+        if (!message->causes[i])
+            continue;
+        snprintf(line + length, sizeof line - length, "%s %s %u", kinds ? "," : "",
+                 message_cause_name((enum message_cause)i), message->causes[i]);
+        kinds++;
+    }
+    strncat(line, ".", sizeof line - strlen(line) - 1);
+    if (kinds > 1)
+        sentence_print(stream, line);
+}
+
 static void print_count(FILE *stream, const struct message *message)
 {
     char line[160];
@@ -167,6 +203,9 @@ static void print_count(FILE *stream, const struct message *message)
     if (message->taken == 1)
         snprintf(line, sizeof line, "The text holds %u such messages; this is the first.",
                  message->count);
+    else if (message->taken == message->count && message->framework != MESSAGE_PYTORCH)
+        snprintf(line, sizeof line, "The text holds %u such messages; this is the last.",
+                 message->count);
     else
         snprintf(
             line, sizeof line,
@@ -174,6 +213,33 @@ static void print_count(FILE *stream, const struct message *message)
             "same request than the first.",
             message->count, message->taken);
     sentence_print(stream, line);
+    print_causes(stream, message);
+}
+
+/* How sure the cause is, and why it is not surer. */
+static void print_confidence(FILE *stream, const struct message *message)
+{
+    char line[768];
+    bool any = false;
+    snprintf(line, sizeof line, "Confidence: %s%s", message_confidence_name(message->confidence),
+             message->confidence == MESSAGE_LIKELY ? ", because " : "");
+    for (enum message_doubt i = 0; message->confidence == MESSAGE_LIKELY && i < MESSAGE_DOUBT_COUNT;
+         i++) {
+        if (!(message->doubts & (1u << i)))
+            continue;
+        strncat(line, any ? "; " : "", sizeof line - strlen(line) - 1);
+        strncat(line, message_doubt_text(i), sizeof line - strlen(line) - 1);
+        any = true;
+    }
+    strncat(line, ".", sizeof line - strlen(line) - 1);
+    sentence_print(stream, line);
+    for (enum message_contradiction i = 0; i < MESSAGE_CONTRADICTION_COUNT; i++) {
+        if (!(message->contradictions & (1u << i)))
+            continue;
+        snprintf(line, sizeof line, "The figures contradict each other: %s",
+                 message_contradiction_text(i));
+        sentence_print(stream, line);
+    }
 }
 
 static void print_remarks(FILE *stream, const struct message *message, bool more)
@@ -182,13 +248,8 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
     if (message->segment_asked && figures[MESSAGE_FIGURE_ASKED].bytes < UINT64_C(1) << 60 &&
         strcmp(message->device, "MPS") != 0)
         print_segment(stream, message);
-    if (message->host || strcmp(message->device, "CPU") == 0)
-        sentence_print(stream, "It is the host's memory that ran out, not a GPU's.");
     print_limit(stream, message);
-    print_unaccounted(stream, message);
-    if (message->close)
-        sentence_print(stream, "Two figures that were compared differ by less than their printed "
-                               "decimals can tell: the other answer is possible as well.");
+    print_remainder(stream, message);
     if (message->whole_limit)
         sentence_print(stream, "The text does not say how much of its limit the allocator had "
                                "reserved; all of it is assumed, as by default. With memory growth "
@@ -202,6 +263,9 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
         sentence_print(stream,
                        "The figures of this process's memory in the message are impossible, "
                        "because the driver did not know them; they were left out.");
+    if (message->others_hidden)
+        sentence_print(stream, "The driver lists other processes with 0 bytes: it does not know "
+                               "what they have.");
     if (message->process_guessed)
         sentence_print(stream,
                        "The message does not say which of the listed processes is this one; the "
@@ -211,34 +275,43 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
         sentence_print(stream, "The rest of the file was not read.");
 }
 
-/* Whether the message has no figures, so that the cause is the default. */
-static bool says_nothing(const struct message *message)
+/* Counters that a program printed, without a failure. */
+static void print_counters(FILE *stream, const struct message *message)
 {
+    char line[512], a[32], b[32], c[32];
     const struct message_figure *figures = message->figures;
-    return message->cause == MESSAGE_CAPACITY && !figures[MESSAGE_FIGURE_FREE].known &&
-           !figures[MESSAGE_FIGURE_ALLOCATED].known && !figures[MESSAGE_FIGURE_RESERVED].known &&
-           !figures[MESSAGE_FIGURE_UNALLOCATED].known;
+    const struct message_figure *peak = &figures[MESSAGE_FIGURE_PEAK];
+    if (!figures[MESSAGE_FIGURE_RESERVED].known || !figures[MESSAGE_FIGURE_ALLOCATED].known)
+        return;
+    size_of(message, MESSAGE_FIGURE_ALLOCATED, a, sizeof a);
+    size_of(message, MESSAGE_FIGURE_RESERVED, b, sizeof b);
+    snprintf(line, sizeof line, "The pool has %s; %s of them are in use, %s are unused.", b, a,
+             size_of(message, MESSAGE_FIGURE_UNALLOCATED, c, sizeof c));
+    sentence_print(stream, line);
+    if (!peak->known)
+        return;
+    uint64_t over = figures[MESSAGE_FIGURE_RESERVED].bytes > peak->bytes
+                        ? figures[MESSAGE_FIGURE_RESERVED].bytes - peak->bytes
+                        : 0;
+    snprintf(line, sizeof line,
+             "At most %s were in use at one time: the pool keeps what that moment needed, and %s "
+             "more, which is fragmentation or rounding.",
+             size_of(message, MESSAGE_FIGURE_PEAK, a, sizeof a), ar_size_print(over, b, sizeof b));
+    sentence_print(stream, line);
 }
 
-/* What to paste instead of such a message. */
-static const char *paste(enum message_framework framework)
+/* A message without a request, or without figures to judge it by. */
+static void print_unknown(FILE *stream, const struct message *message)
 {
-    static const char *const texts[] = {
-        [MESSAGE_PYTORCH] =
-            "Paste all of it, or the whole log: after these words PyTorch says how much "
-            "the card has, how much was free, and what it had allocated and reserved.",
-        [MESSAGE_TENSORFLOW] =
-            "Paste the log with the lines before it too: there the allocator writes its "
-            "statistics (Limit, InUse).",
-        [MESSAGE_JAX] = "Paste the log with the lines around it too: there the allocator writes "
-                        "its statistics (Limit, InUse).",
-        [MESSAGE_CUPY] =
-            "Paste all of it: after these words CuPy says what it had allocated so far, and, "
-            "if one is set, the limit.",
-        [MESSAGE_RMM] = "Paste all of it: if a pool may not grow, RMM says its current size "
-                        "and its maximum.",
-    };
-    return texts[framework];
+    char line[320], asked[32];
+    bool known = message->figures[MESSAGE_FIGURE_ASKED].known;
+    snprintf(line, sizeof line,
+             "%s%s Whether the program needs too much, other processes have the memory, or it is "
+             "fragmented cannot be told from this message.",
+             known ? size_of(message, MESSAGE_FIGURE_ASKED, asked, sizeof asked)
+                   : "Memory ran out, and the message does not say how much was requested.",
+             known ? " were requested." : "");
+    sentence_print(stream, line);
 }
 
 /* The figures that decide, as one sentence. */
@@ -248,6 +321,18 @@ static void print_reason(FILE *stream, const struct message *message)
     const char *verb = "were requested";
     size_of(message, MESSAGE_FIGURE_ASKED, asked, sizeof asked);
     switch (message->cause) {
+    case MESSAGE_UNKNOWN:
+        print_unknown(stream, message);
+        return;
+    case MESSAGE_CACHE:
+        print_counters(stream, message);
+        return;
+    case MESSAGE_HOST:
+        snprintf(line, sizeof line,
+                 "%s%sIt is the host's memory that ran out, not a GPU's: not GPU memory.",
+                 message->figures[MESSAGE_FIGURE_ASKED].known ? asked : "",
+                 message->figures[MESSAGE_FIGURE_ASKED].known ? " were requested. " : "");
+        break;
     case MESSAGE_IMPOSSIBLE:
         if (message->figures[MESSAGE_FIGURE_TOTAL].known)
             snprintf(line, sizeof line, "%s %s, there are %s in total.", asked, verb,
@@ -256,18 +341,35 @@ static void print_reason(FILE *stream, const struct message *message)
             snprintf(line, sizeof line, "The request is larger than any card.");
         break;
     case MESSAGE_NOT_THE_ALLOCATOR:
-        snprintf(line, sizeof line, "%s %s and %s were free.", asked, verb,
-                 size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a));
+        if (message->block_limit)
+            snprintf(line, sizeof line, "%s %s at once, more than the device gives to one request.",
+                     asked, verb);
+        else
+            snprintf(line, sizeof line, "%s %s and %s were free%s.", asked, verb,
+                     size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
+                     message->card_told ? "" : " under the limit");
         break;
     case MESSAGE_FRAGMENTATION:
-        snprintf(line, sizeof line,
-                 "%s %s; the pool had %s unused, but no free range in it was large enough.", asked,
-                 verb, size_of(message, MESSAGE_FIGURE_UNALLOCATED, a, sizeof a));
+        if (message->figures[MESSAGE_FIGURE_LARGEST].known)
+            snprintf(line, sizeof line, "%s %s; %s were free, in pieces of at most %s.", asked,
+                     verb, size_of(message, MESSAGE_FIGURE_UNALLOCATED, a, sizeof a),
+                     size_of(message, MESSAGE_FIGURE_LARGEST, b, sizeof b));
+        else
+            snprintf(line, sizeof line,
+                     "%s %s; the pool had %s unused, but no free range in it was large enough.",
+                     asked, verb, size_of(message, MESSAGE_FIGURE_UNALLOCATED, a, sizeof a));
         break;
     case MESSAGE_TENANT:
         snprintf(line, sizeof line, "%s %s, %s were free, and other processes had %s.", asked, verb,
                  size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
-                 size_of(message, MESSAGE_FIGURE_OTHERS, b, sizeof b));
+                 ar_size_print(bytes_of(message, MESSAGE_FIGURE_OTHERS) +
+                                   bytes_of(message, MESSAGE_FIGURE_REMAINDER),
+                               b, sizeof b));
+        break;
+    case MESSAGE_TENANT_OR_OUTSIDE:
+        snprintf(line, sizeof line, "%s %s, %s were free, and %s were neither free nor the pool's.",
+                 asked, verb, size_of(message, MESSAGE_FIGURE_FREE, a, sizeof a),
+                 size_of(message, MESSAGE_FIGURE_REMAINDER, b, sizeof b));
         break;
     case MESSAGE_OUTSIDE:
         snprintf(line, sizeof line,
@@ -282,88 +384,36 @@ static void print_reason(FILE *stream, const struct message *message)
                  size_of(message, MESSAGE_FIGURE_UNALLOCATED, b, sizeof b));
         break;
     default:
-        snprintf(line, sizeof line,
-                 says_nothing(message)
-                     ? "%s %s. Whether the program needs too much, other processes have the "
-                       "memory, or it is fragmented cannot be told from this message."
-                     : "%s %s, and no figure in the message is as large.",
-                 asked, verb);
+        if (message->figures[MESSAGE_FIGURE_FREE].known &&
+            message->figures[MESSAGE_FIGURE_ALLOCATED].known &&
+            message->figures[MESSAGE_FIGURE_TOTAL].known)
+            snprintf(line, sizeof line,
+                     "%s %s, and no figure in the message is as large. %s of %s are allocated.",
+                     asked, verb, size_of(message, MESSAGE_FIGURE_ALLOCATED, a, sizeof a),
+                     size_of(message, MESSAGE_FIGURE_TOTAL, b, sizeof b));
+        else
+            snprintf(line, sizeof line, "%s %s, and no figure in the message is as large.", asked,
+                     verb);
     }
     sentence_print(stream, line);
-}
-
-#define TRY_TORCH(variable)                                                                        \
-    "Try " variable "=expandable_segments:True; then max_split_size_mb. A recorded snapshot and "  \
-    "`allocrig advise` say which setting fits."
-
-/* The name of PyTorch's variable depends on the device. */
-static const char *unfragment(const struct message *message)
-{
-    static const char *const texts[] = {
-        TRY_TORCH("PYTORCH_CUDA_ALLOC_CONF"),
-        "Try TF_GPU_ALLOCATOR=cuda_malloc_async; or leave memory growth off, so that the pool is "
-        "one segment.",
-        "Try XLA_PYTHON_CLIENT_ALLOCATOR=platform, or a larger XLA_PYTHON_CLIENT_MEM_FRACTION.",
-        "Try cupy.get_default_memory_pool().free_all_blocks() before it, or CuPy's "
-        "MemoryAsyncPool.",
-        "Try rmm.mr.CudaAsyncMemoryResource(), or a pool with a larger initial size.",
-    };
-    static const char *const devices[][2] = {
-        {"HIP", TRY_TORCH("PYTORCH_HIP_ALLOC_CONF")},
-        {"NPU", TRY_TORCH("PYTORCH_NPU_ALLOC_CONF")},
-        {"XPU", TRY_TORCH("PYTORCH_ALLOC_CONF")},
-    };
-    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
-        if (strcmp(message->device, devices[i][0]) == 0)
-            return devices[i][1];
-    return texts[message->framework];
-}
-
-const char *message_page_advice(const struct message *message)
-{
-    const struct message_figure *figures = message->figures;
-    bool over = passes_limit(message);
-    switch (message->cause) {
-    case MESSAGE_IMPOSSIBLE:
-        return "No setting helps: look at the shape or the batch size of this request.";
-    case MESSAGE_NOT_THE_ALLOCATOR:
-        return over ? "Raise that limit, or keep the program within it: `allocrig advise "
-                      "--limit` names the settings that do."
-               : message->framework == MESSAGE_PYTORCH
-                   ? "Look for a limit (a memory fraction, MIG, a container, WDDM on Windows), or "
-                     "for another process that used memory for a short time."
-                   : "The driver refused a request within the limit: other processes or libraries "
-                     "use the card's memory, or the system has a limit.";
-    case MESSAGE_FRAGMENTATION:
-    case MESSAGE_FRAGMENTATION_POSSIBLE:
-        return unfragment(message);
-    case MESSAGE_TENANT:
-        return "Let the other processes end, or give this one a card of its own.";
-    case MESSAGE_OUTSIDE:
-        return "Look for libraries that allocate by themselves: NCCL buffers, cuBLAS workspaces, "
-               "another framework in the same process.";
-    default:
-        if (says_nothing(message))
-            return paste(message->framework);
-        if (!figures[MESSAGE_FIGURE_FREE].known)
-            return "By this message the program needs more than there is; the log around it, or "
-                   "nvidia-smi, may show which process has the memory.";
-        return "The program needs more than there is: a smaller batch, recomputation, fewer bytes "
-               "for each number, or a larger card.";
-    }
 }
 
 void message_page_print(FILE *stream, const struct message *message, bool more)
 {
     char line[256];
     bool named = message->allocator[0] || message->device[0];
+    bool limit = message->cause == MESSAGE_NOT_THE_ALLOCATOR && !message->card_told;
     snprintf(line, sizeof line, "%s: %s", message_cause_name(message->cause),
-             says_nothing(message) ? "by default; the message has no figures to tell a cause by"
-                                   : message_cause_meaning(message->cause));
+             message->on_chip       ? "a program needs more memory on the chip than there is"
+             : message->block_limit ? "the request is larger than the device gives to one request"
+             : limit ? "the limit leaves the requested bytes, so the driver refused them"
+                     : message_cause_meaning(message->cause));
     sentence_print(stream, line);
     print_reason(stream, message);
-    fprintf(stream, "\n  from %s%s%s%s\n", message_framework_name(message->framework),
-            named ? ", " : "", message->device, message->allocator);
+    print_confidence(stream, message);
+    fprintf(stream, "\n  from %s%s%s%s%s\n", message_framework_name(message->framework),
+            named ? ", " : "", message->device,
+            message->device[0] && message->allocator[0] ? ", " : "", message->allocator);
     print_figures(stream, message);
     fputc('\n', stream);
     print_missing(stream, message);

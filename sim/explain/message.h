@@ -1,12 +1,12 @@
-/* Reads an out-of-memory message of PyTorch, TensorFlow, JAX, CuPy or RMM, as pasted by a user: its
- * figures, and the cause of the failure as far as the figures show it.
+/* Reads an out-of-memory message of PyTorch, JAX, llama.cpp or another program, as pasted by a
+ * user: its figures, and the cause of the failure as far as the figures show it.
  *
  * 1. The text is cleaned of the additions of terminals, logs and quotes (message_text.h).
- * 2. The readers (message_torch.c, message_xla.c, and CuPy and RMM in message.c) find the wordings
- *    of the frameworks' versions and read them into one set of figures. Frameworks print two
- *    decimals, so each figure has its rounding error.
- * 3. The first rule that holds, in the order of `enum message_cause`, is the cause. A rule does not
- *    hold if its figures are not in the message; `message_missing` names them. */
+ * 2. The readers (the table `kinds` in message.c) find the wordings of the programs' versions and
+ *    read them into one set of figures. Frameworks print two decimals, so each figure has its
+ *    rounding error.
+ * 3. message_account.c computes the figures that follow from others, finds those that contradict
+ *    each other, and derives the cause and how sure it is. */
 #ifndef SIM_EXPLAIN_MESSAGE_H
 #define SIM_EXPLAIN_MESSAGE_H
 
@@ -18,6 +18,11 @@
 
 #define MESSAGE_TEXT_MOST (UINT64_C(64) << 20) /* bytes of text that are read */
 
+/* What a process holds outside of every pool because it uses the card at all: the driver's context
+ * and its code. It is no cause of its own; what is held beyond it is. */
+#define MESSAGE_CONTEXT_LEAST (UINT64_C(150) << 20)
+#define MESSAGE_CONTEXT_MOST  (UINT64_C(1) << 30)
+
 /* Name, word, condition. */
 #define MESSAGE_CAUSES(X)                                                                          \
     X(IMPOSSIBLE, "impossible", "the request is larger than the total memory")                     \
@@ -25,9 +30,14 @@
     X(FRAGMENTATION, "fragmentation", "the pool has enough unused memory")                         \
     X(TENANT, "tenant", "without the memory of other processes it would be served")                \
     X(OUTSIDE, "outside", "without this process's memory outside of the pool it would be served")  \
+    X(TENANT_OR_OUTSIDE, "tenant-or-outside",                                                      \
+      "without the memory that is neither free nor the pool's it would be served")                 \
     X(FRAGMENTATION_POSSIBLE, "fragmentation-possible",                                            \
       "the free memory of the card and the unused memory of the pool together are enough")         \
-    X(CAPACITY, "capacity", "no memory that the message names would be enough")
+    X(CAPACITY, "capacity", "no memory that the message names would be enough")                    \
+    X(HOST, "host-memory", "the memory of the host ran out, not that of a GPU")                    \
+    X(CACHE, "cached", "no request failed; the pool keeps memory that the program has freed")      \
+    X(UNKNOWN, "cannot-be-told", "the message has no figures to tell a cause by")
 
 enum message_cause {
 #define X(name, word, meaning) MESSAGE_##name,
@@ -35,12 +45,76 @@ enum message_cause {
 #undef X
 };
 
+/* Sure: all figures that decide are in the message, and no other cause fits. */
+enum message_confidence { MESSAGE_SURE, MESSAGE_LIKELY, MESSAGE_OPEN };
+
+/* Why a cause is not sure. Name, text after "because". */
+#define MESSAGE_DOUBTS(X)                                                                          \
+    X(CLOSE, "two figures that were compared differ by less than their printed decimals can tell") \
+    X(CONTRADICTION, "figures contradict each other")                                              \
+    X(OTHER_CAUSE, "another cause would explain it as well")                                       \
+    X(MISSING, "the message does not have all figures")                                            \
+    X(ASSUMED, "a figure is assumed")                                                              \
+    X(LAYOUT, "the message does not say whether the pool's unused memory can be released")         \
+    X(SLACK, "less than 1 % of the pool is unused, as in every pool")                              \
+    X(UNIFIED, "the total of a card that shares the host's memory may be a part of it only")
+
+enum message_doubt {
+#define X(name, text) MESSAGE_DOUBT_##name,
+    MESSAGE_DOUBTS(X)
+#undef X
+        MESSAGE_DOUBT_COUNT
+};
+
+/* Name, sentence. */
+#define MESSAGE_CONTRADICTIONS(X)                                                                  \
+    X(FREE_ABOVE_TOTAL, "More is free than there is in total, so the total is not a bound: the "   \
+                        "device shares the memory of the host (an APU, unified memory), or the "   \
+                        "two figures are of different devices.")                                   \
+    X(POOL_ABOVE_TOTAL, "The pool is larger than the card, so the total is not a bound: the "      \
+                        "driver moves memory to the host (shared memory under Windows), or the "   \
+                        "memory is managed.")                                                      \
+    X(ALLOCATED_ABOVE_RESERVED, "More is allocated than reserved: the two figures are of "         \
+                                "different moments.")                                              \
+    X(SUM_ABOVE_TOTAL, "What is free, in the pool and in use by others is together more than "     \
+                       "the total: the figures are of different moments, or the driver moves "     \
+                       "memory to the host.")                                                      \
+    X(LARGEST_FITS, "The largest free range is at least as large as the request.")
+
+enum message_contradiction {
+#define X(name, text) MESSAGE_##name,
+    MESSAGE_CONTRADICTIONS(X)
+#undef X
+        MESSAGE_CONTRADICTION_COUNT
+};
+
+/* Name, text in a report, what is read of it. */
+#define MESSAGE_FRAMEWORKS(X)                                                                      \
+    X(PYTORCH, "PyTorch", "CUDA, HIP, XPU, MPS, NPU out of memory since 0.4; printed counters")    \
+    X(TENSORFLOW, "TensorFlow", "the BFC allocator and its statistics, shapes, TPU")               \
+    X(JAX, "JAX", "RESOURCE_EXHAUSTED on GPU and TPU, with the statistics around it")              \
+    X(CUPY, "CuPy", "Out of memory allocating N bytes (allocated so far: ..)")                     \
+    X(RMM, "RMM", "Maximum pool size exceeded, Exceeded memory limit, its log")                    \
+    X(SPARK, "spark-rapids", "DeviceMemoryEventHandler: Device allocation of N bytes failed")      \
+    X(ONNX, "ONNX Runtime", "BFCArena: Available memory of N is smaller than .., Failed to ..")    \
+    X(JULIA, "CUDA.jl", "Out of GPU memory trying to allocate S, memory_status()")                 \
+    X(GGML, "ggml (llama.cpp)", "CUDA, HIP, Vulkan, Metal, SYCL buffers, pinned memory")           \
+    X(VLLM, "vLLM", "Free memory on device .. is less than desired, cache blocks, KV cache")       \
+    X(SGLANG, "SGLang", "Not enough memory; increase --mem-fraction-static")                       \
+    X(DIRECTML, "DirectML", "Could not allocate tensor with N bytes")                              \
+    X(PADDLE, "PaddlePaddle", "Out of memory error on GPU N. Cannot allocate S")                   \
+    X(TENSORRT, "TensorRT", "Requested amount of GPU memory (N bytes) could not be allocated")     \
+    X(TRITON_SERVER, "Triton Inference Server", "Failed to allocate CUDA memory with byte size N") \
+    X(TRITON, "Triton", "out of resource: shared memory")                                          \
+    X(LIBRARY, "library", "cuBLAS, cuDNN, NCCL, Faiss, XGBoost, Theano")          \
+    X(HOST_PROGRAM, "host program", "NumPy, Ollama, the kernel's out-of-memory killer")   \
+    X(DRIVER, "driver", "CUDA error: out of memory, hipErrorOutOfMemory, Vulkan, OpenCL")
+
 enum message_framework {
-    MESSAGE_PYTORCH,
-    MESSAGE_TENSORFLOW,
-    MESSAGE_JAX,
-    MESSAGE_CUPY,
-    MESSAGE_RMM
+#define X(name, text, read) MESSAGE_##name,
+    MESSAGE_FRAMEWORKS(X)
+#undef X
+        MESSAGE_FRAMEWORK_COUNT
 };
 
 /* Name, text in a report. */
@@ -48,15 +122,19 @@ enum message_framework {
     X(ASKED, "requested")                                                                          \
     X(TOTAL, "in total")                                                                           \
     X(FREE, "free on the card")                                                                    \
+    X(START, "free before it began")                                                               \
     X(ALLOWED, "allowed by a limit")                                                               \
     X(ALLOCATED, "allocated in the pool")                                                          \
+    X(PEAK, "allocated at most, so far")                                                           \
     X(PRIVATE, "of that, in private pools")                                                        \
     X(RESERVED, "reserved by the pool")                                                            \
     X(UNALLOCATED, "reserved and unused")                                                          \
+    X(UNRELEASABLE, "of that, between live blocks")                                                \
     X(LARGEST, "largest free range")                                                               \
     X(PROCESS, "this process, in and outside of the pool")                                         \
     X(OUTSIDE_POOL, "of that, outside of the pool")                                                \
     X(OTHERS, "other processes")                                                                   \
+    X(REMAINDER, "neither free nor in the pool")                                                   \
     X(TEMPORARIES, "temporaries of the compiled program")
 
 enum message_figure_name {
@@ -73,39 +151,58 @@ struct message_figure {
     bool derived; /* computed from others, not printed */
 };
 
+/* The versions of PyTorch that print a wording. */
+enum message_torch { MESSAGE_TORCH_ANY, MESSAGE_TORCH_TO_1_3, MESSAGE_TORCH_TO_2_0 };
+
 struct message {
     enum message_framework framework;
     enum message_cause cause;
+    enum message_confidence confidence;
+    unsigned doubts;         /* bits of enum message_doubt */
+    unsigned contradictions; /* bits of enum message_contradiction */
     struct message_figure figures[MESSAGE_FIGURE_COUNT];
+    enum message_torch torch;
     char allocator[32];    /* "GPU_0_bfc"; "": not in the message */
-    char device[16];       /* "CUDA", "HIP", "XPU", ...; "": not in the message */
+    char device[16];       /* "CUDA", "HIP", "TPU", ...; "": not in the message */
+    const char *how;       /* how to find the cause, for this message alone; NULL: see framework */
     unsigned count, taken; /* messages in the text; the number of this one, from 1 */
+    unsigned causes[16];   /* how many of them have each cause, if more than one was judged */
     bool segment_asked;    /* the request is of a segment, not of a tensor */
     bool may_fail;         /* the message says that the program does not need it */
     bool type_assumed;     /* a shape without a type: 4 bytes for each element */
     bool whole_limit;      /* the reserved part of the limit is not printed: all of it is assumed */
     bool no_figures_taken; /* impossible figures of processes were left out */
+    bool others_hidden;    /* other processes are listed, all with 0 bytes */
     bool process_guessed;  /* one of the listed processes is assumed to be this one */
     bool host;             /* host memory ran out */
+    bool on_chip;          /* memory on the chip (vmem, shared memory) is too small for a program */
+    bool block_limit;      /* the device has a limit on one request, and this one is above it */
+    bool one_pool;         /* all memory of the device is one pool, whose unused bytes are known */
+    bool windows;          /* paths of Windows are in the text */
+    bool new_variable;     /* the text names PYTORCH_ALLOC_CONF, PyTorch 2.9 on */
+    bool printed;          /* counters that a program printed; no request failed */
+    bool bare;             /* memory ran out, and nothing else is said */
     bool card_told;        /* total and free are those of the card, also in XLA's messages */
     bool incomplete;       /* the size of the request is missing; message_read returns INVALID */
     bool close;            /* the deciding comparison is within the rounding errors */
 };
 
 /* Reads the first message in the text. If the request is printed several times, the most complete
- * message is used. INVALID: there is no message, or the size of the request is missing. */
+ * message is used. If the text only says that memory ran out, `bare` is set. INVALID: there is no
+ * message, or the size of the request is missing. */
 enum ar_status message_read(const char *text, size_t bytes, struct message *self,
                             struct ar_error *error) AR_STATUS_CHECKED;
-
-/* Returns the first rule that holds and sets `close`. message_read calls it. */
-enum message_cause message_classify(struct message *self);
 
 /* Whether a rule was skipped because this figure is missing. */
 bool message_missing(const struct message *self, enum message_figure_name name);
 
 const char *message_cause_name(enum message_cause cause);
 const char *message_cause_meaning(enum message_cause cause);
+const char *message_confidence_name(enum message_confidence confidence);
+const char *message_doubt_text(enum message_doubt doubt);
+const char *message_contradiction_text(enum message_contradiction contradiction);
 const char *message_framework_name(enum message_framework framework);
+const char *message_framework_summary(enum message_framework framework);
 const char *message_figure_text(enum message_figure_name name);
 
 #endif

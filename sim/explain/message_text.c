@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define FIGURE_MOST (UINT64_C(1) << 60) /* a larger figure is from a failed query, not of a card */
 
@@ -46,7 +47,7 @@ static enum message_gap gap_of(char c)
     return c == '\n' || c == '\r' ? MESSAGE_GAP_LINE : MESSAGE_GAP_SPACE;
 }
 
-/* Spaces and box characters in UTF-8: U+00A0, U+2000 to U+200F, U+2500 to U+257F, U+FEFF. */
+/* Spaces and box characters in UTF-8: U+00A0, U+2000 to U+200F, U+202F, U+2500 to U+257F, U+FEFF. */
 static size_t stroke_length(const char *text, size_t at, size_t bytes)
 {
     const unsigned char *c = (const unsigned char *)text + at;
@@ -54,7 +55,7 @@ static size_t stroke_length(const char *text, size_t at, size_t bytes)
         return 2;
     if (bytes - at < 3)
         return 0;
-    bool space = c[0] == 0xe2 && c[1] == 0x80 && c[2] <= 0x8f;
+    bool space = c[0] == 0xe2 && c[1] == 0x80 && (c[2] <= 0x8f || c[2] == 0xaf);
     bool box = c[0] == 0xe2 && (c[1] == 0x94 || c[1] == 0x95);
     bool mark = c[0] == 0xef && c[1] == 0xbb && c[2] == 0xbf;
     return space || box || mark ? 3 : 0;
@@ -72,6 +73,60 @@ static bool is_last_bar(const char *text, size_t at, size_t bytes)
     return at == bytes || gap_of(text[at]) == MESSAGE_GAP_LINE;
 }
 
+/* The length of a tag of HTML or of an entity that stands for white space; 0: none. */
+static size_t tag_length(const char *text, size_t at, size_t bytes, enum message_gap *gap)
+{
+    static const char *const names[] = {"br",     "p",  "pre", "code", "span", "div", "b",  "i",
+                                        "strong", "em", "td",  "tr",   "li",   "a",   "tt", "samp"};
+    size_t begin = at + 1, name;
+    if (bytes - at >= 6 && memcmp(text + at, "&nbsp;", 6) == 0)
+        return 6;
+    if (text[at] != '<')
+        return 0;
+    begin += begin < bytes && text[begin] == '/';
+    for (name = begin; name < bytes && ((text[name] | 0x20) >= 'a' && (text[name] | 0x20) <= 'z');)
+        name++;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t length = strlen(names[i]);
+        if (length != name - begin || strncasecmp(text + begin, names[i], length) != 0)
+            continue;
+        if (i < 3) /* they end a line */
+            *gap = MESSAGE_GAP_LINE;
+        size_t most = bytes - at < 200 ? bytes : at + 200;
+        for (size_t end = name; end < most && text[end] != '<'; end++)
+            if (text[end] == '>')
+                return end + 1 - at;
+    }
+    return 0;
+}
+
+/* The length of an entity of HTML, and the character that it stands for; 0: none. */
+static size_t entity_length(const char *text, size_t at, size_t bytes, char *c)
+{
+    static const struct {
+        const char *name;
+        char c;
+    } entities[] = {{"&gt;", '>'},   {"&lt;", '<'},    {"&amp;", '&'}, {"&quot;", '"'},
+                    {"&#39;", '\''}, {"&#x27;", '\''}, {"&#34;", '"'}};
+    for (size_t i = 0; text[at] == '&' && i < sizeof entities / sizeof *entities; i++) {
+        size_t length = strlen(entities[i].name);
+        if (bytes - at >= length && memcmp(text + at, entities[i].name, length) == 0) {
+            *c = entities[i].c;
+            return length;
+        }
+    }
+    return 0;
+}
+
+/* Marks of Markdown: emphasis, code, and the backslash before a mark. */
+static bool is_markdown(const char *text, size_t at, size_t bytes)
+{
+    if (text[at] == '*' || text[at] == '`')
+        return true;
+    return text[at] == '\\' && at + 1 < bytes && text[at + 1] &&
+           strchr("_*`.()[]#+-!<>|~", text[at + 1]);
+}
+
 /* The number of bytes at `at` that are not part of words, and the gap that they leave. */
 static size_t white_length(const char *text, size_t at, size_t bytes, enum message_gap *gap)
 {
@@ -81,8 +136,13 @@ static size_t white_length(const char *text, size_t at, size_t bytes, enum messa
         return length;
     *gap = MESSAGE_GAP_SPACE;
     length = stroke_length(text, at, bytes);
+    length = length ? length : tag_length(text, at, bytes, gap);
     if (length)
         return length;
+    if (is_markdown(text, at, bytes)) {
+        *gap = MESSAGE_GAP_NONE;
+        return 1;
+    }
     if (text[at] == '\\' && at + 1 < bytes && strchr("nrt", text[at + 1]) && text[at + 1]) {
         *gap = text[at + 1] == 't' ? MESSAGE_GAP_SPACE : MESSAGE_GAP_LINE;
         return 2;
@@ -95,7 +155,7 @@ static size_t white_length(const char *text, size_t at, size_t bytes, enum messa
 /* The fast path: most bytes of a log are plain. */
 static bool is_plain(char c)
 {
-    return c > ' ' && c < '\177' && !strchr("\\|>#", c);
+    return c > ' ' && c < '\177' && !strchr("\\|>#<&*`", c);
 }
 
 static void squeeze(const char *text, size_t bytes, struct message_text *self)
@@ -108,7 +168,11 @@ static void squeeze(const char *text, size_t bytes, struct message_text *self)
         if (white) {
             at += white - 1;
             gap = here > gap ? here : gap;
-        } else if (!(gap == MESSAGE_GAP_LINE && strchr(">#|", c))) {
+            continue;
+        }
+        size_t entity = entity_length(text, at, bytes, &c);
+        at += entity ? entity - 1 : 0;
+        if (!(gap == MESSAGE_GAP_LINE && strchr(">#|", c))) {
             self->gaps[self->count] = (unsigned char)gap;
             self->chars[self->count++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
             gap = MESSAGE_GAP_NONE;
@@ -150,14 +214,19 @@ size_t message_text_find(const struct message_text *self, const char *words, siz
     return found ? (size_t)(found - self->chars) : MESSAGE_NOWHERE;
 }
 
+bool message_text_has(const struct message_text *self, const char *words)
+{
+    return message_text_find(self, words, 0, self->count) != MESSAGE_NOWHERE;
+}
+
 /* Longer spellings first. */
 static const struct unit {
     const char *name;
     unsigned shift;
 } units[] = {
-    {"bytes", 0}, {"kib", 10}, {"mib", 20}, {"gib", 30}, {"tib", 40}, {"pib", 50}, {"kb", 10},
-    {"mb", 20},   {"gb", 30},  {"tb", 40},  {"pb", 50},  {"k", 10},   {"m", 20},   {"g", 30},
-    {"t", 40},    {"p", 50},   {"b", 0},    {"eib", 60}, {"eb", 60},
+    {"bytes", 0}, {"byte", 0}, {"kib", 10}, {"mib", 20}, {"gib", 30}, {"tib", 40}, {"pib", 50},
+    {"kb", 10},   {"mb", 20},  {"gb", 30},  {"tb", 40},  {"pb", 50},  {"k", 10},   {"m", 20},
+    {"g", 30},    {"t", 40},   {"p", 50},   {"b", 0},    {"eib", 60}, {"eb", 60},
 };
 
 static bool is_letter(char c)
@@ -183,12 +252,20 @@ static bool is_apart(const struct message_text *self, size_t at, bool across)
     return self->gaps[at] && !(across && self->gaps[at] == MESSAGE_GAP_LINE);
 }
 
-/* A comma between groups of three digits, as in CuPy's messages. */
+/* A comma between groups of three digits, as in CuPy's messages, or another mark there. */
 static bool is_group_comma(const struct message_text *self, size_t at, bool across)
 {
     const char *c = self->chars + at;
-    return c[0] == ',' && is_digit(c[1]) && is_digit(c[2]) && is_digit(c[3]) && !is_digit(c[4]) &&
-           !is_apart(self, at + 1, across);
+    return (c[0] == ',' || c[0] == '\'' || c[0] == '_') && is_digit(c[1]) && is_digit(c[2]) &&
+           is_digit(c[3]) && !is_digit(c[4]) && !is_apart(self, at + 1, across);
+}
+
+/* A comma before one or two decimals and a unit, as programs in some languages print them. */
+static bool is_decimal_comma(const struct message_text *self, size_t at)
+{
+    const char *c = self->chars + at;
+    size_t digits = 1 + (size_t)is_digit(c[1] ? c[2] : '\0');
+    return c[0] == ',' && is_digit(c[1]) && !self->gaps[at + 1] && is_letter(c[1 + digits]);
 }
 
 /* Reads a decimal number. White space ends it unless `across`. */
@@ -203,7 +280,8 @@ static size_t read_decimal(const struct message_text *self, size_t at, bool acro
         char c = self->chars[at];
         if (at > begin && is_apart(self, at, across))
             break;
-        if (c == '.' && !fraction && at > begin && is_digit(self->chars[at + 1])) {
+        bool point = c == '.' && is_digit(self->chars[at + 1]);
+        if (!fraction && at > begin && (point || is_decimal_comma(self, at))) {
             fraction = true;
         } else if (at > begin && !fraction && is_group_comma(self, at, across)) {
             continue;
@@ -239,6 +317,22 @@ size_t message_text_size(const struct message_text *self, size_t at, struct mess
         figure->coarse_bytes = unit->shift ? (uint64_t)(last * scale / 2 + 0.5) : 0;
     }
     return end + strlen(unit->name);
+}
+
+size_t message_text_number(const struct message_text *self, size_t at, int shift,
+                           struct message_figure *figure)
+{
+    double value, last;
+    size_t end = message_text_asked(self, at, figure);
+    if (end != MESSAGE_NOWHERE || at >= self->count || !is_digit(self->chars[at]))
+        return end;
+    end = read_decimal(self, at, false, &value, &last);
+    double scale = (double)(UINT64_C(1) << (shift < 0 ? 0 : shift));
+    if (value * scale >= (double)FIGURE_MOST || (last < 1 && shift <= 0))
+        return MESSAGE_NOWHERE;
+    *figure = (struct message_figure){.known = true, .bytes = (uint64_t)(value * scale + 0.5)};
+    figure->coarse_bytes = shift > 0 ? (uint64_t)(last * scale / 2 + 0.5) : 0;
+    return end;
 }
 
 size_t message_text_asked(const struct message_text *self, size_t at, struct message_figure *figure)

@@ -1,6 +1,7 @@
 /* The text of a pasted message, normalized for searches: lower case, without white space (a
- * terminal may break lines inside of words), without colours, box and table characters and quote
- * marks at the beginnings of lines. An escaped "\n" counts as the end of a line. The positions of
+ * terminal may break lines inside of words), without colours, box and table characters, the marks
+ * of HTML and Markdown, and quote marks at the beginnings of lines. An escaped "\n" counts as the
+ * end of a line. The positions of
  * white space are kept, because numbers without a unit end there. */
 #ifndef SIM_EXPLAIN_MESSAGE_TEXT_H
 #define SIM_EXPLAIN_MESSAGE_TEXT_H
@@ -34,6 +35,11 @@ size_t message_text_size(const struct message_text *self, size_t at, struct mess
 size_t message_text_asked(const struct message_text *self, size_t at,
                           struct message_figure *figure);
 
+/* The same, also for a number without a unit: with a shift of 0 a whole number of bytes, with 20 a
+ * number of MiB, and so on. */
+size_t message_text_number(const struct message_text *self, size_t at, int shift,
+                           struct message_figure *figure);
+
 /* As message_text_size, for a size that ends right before `at`. */
 bool message_text_size_before(const struct message_text *self, size_t at,
                               struct message_figure *figure);
@@ -41,11 +47,21 @@ bool message_text_size_before(const struct message_text *self, size_t at,
 /* Reads a whole number of bytes at `at`. White space in the original text ends it. */
 size_t message_text_count(const struct message_text *self, size_t at, uint64_t *count);
 
-/* The readers of the wordings: PyTorch; CuPy and RMM; TensorFlow and JAX. They return whether the
- * text has such a message, and fill the printed figures. If the size of the request is missing, its
- * figure stays unknown. */
+bool message_text_has(const struct message_text *self, const char *words);
+
+/* Whether JAX printed a message of XLA, not TensorFlow. */
+bool message_text_speaks_jax(const struct message_text *self);
+
+/* The readers of the wordings. They return whether the text has such a message, and fill the
+ * printed figures. If the size of the request is missing, its figure stays unknown. */
 bool message_read_torch(const struct message_text *text, struct message *self);
-bool message_read_pools(const struct message_text *text, struct message *self);
+bool message_read_pools(const struct message_text *text, struct message *self); /* CuPy, RMM */
+bool message_read_forms(const struct message_text *text, struct message *self); /* a table */
+bool message_read_julia(const struct message_text *text, struct message *self);
+bool message_read_vllm(const struct message_text *text, struct message *self);
+bool message_read_tpu(const struct message_text *text, struct message *self);
 bool message_read_xla(const struct message_text *text, struct message *self);
+bool message_read_printed(const struct message_text *text, struct message *self);
+bool message_read_bare(const struct message_text *text, struct message *self);
 
 #endif

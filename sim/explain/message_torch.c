@@ -12,9 +12,13 @@
  *                PyTorch limit (set by user-supplied memory fraction): S
  *   MPS          MPS allocated: S, other allocations: S, max allowed: S). Tried to allocate S
  *
+ *   IPEX         Current platform can NOT allocate memory block with size larger than 4GB! Tried to
+ *                allocate S (...)
+ *
  * CUDA, HIP, XPU, NPU, MLU and others differ only in the first word. */
 #include <string.h>
 
+#include "sim/explain/message_account.h"
 #include "sim/explain/message_text.h"
 
 #define WINDOW_MOST    6000 /* the most characters of a message */
@@ -64,9 +68,11 @@ static void read_pool(const struct window *window)
     if (!figure_after(window, "oftheallocatedmemory", "isallocatedbypytorch", allocated) &&
         !figure_before(window, "alreadyallocated", allocated))
         (void)figure_before(window, "isallocatedbypytorch", allocated);
-    if (!figure_before(window, "isreservedbypytorchbutunallocated", unallocated))
-        (void)figure_before(window, "cached)", unallocated);
-    (void)figure_before(window, "reservedintotalbypytorch", &figures[MESSAGE_FIGURE_RESERVED]);
+    if (!figure_before(window, "isreservedbypytorchbutunallocated", unallocated) &&
+        figure_before(window, "cached)", unallocated))
+        window->self->torch = MESSAGE_TORCH_TO_1_3;
+    if (figure_before(window, "reservedintotalbypytorch", &figures[MESSAGE_FIGURE_RESERVED]))
+        window->self->torch = MESSAGE_TORCH_TO_2_0;
     (void)figure_before(window, "allocatedinprivatepools", &figures[MESSAGE_FIGURE_PRIVATE]);
 }
 
@@ -177,6 +183,10 @@ static void read_use(const struct window *window)
     }
     if (count == 1 && self_at == 0) /* no other process is listed */
         others->known = false;
+    if (others->known && !others->bytes) { /* the driver does not know what they have */
+        others->known = false;
+        self->others_hidden = true;
+    }
 }
 
 /* The word before "outofmemory" names the device. */
@@ -227,6 +237,7 @@ static bool read_async(const struct message_text *text, struct message *self)
     struct message_figure *figures = self->figures;
     const struct window window = {text, at, at + WINDOW_MOST, self};
     self->count = self->taken = 1;
+    self->card_told = true;
     strcpy(self->device, "CUDA");
     (void)figure_after(&window, "requested:", NULL, &figures[MESSAGE_FIGURE_ASKED]);
     (void)figure_after(&window, "currentlyallocated:", NULL, &figures[MESSAGE_FIGURE_ALLOCATED]);
@@ -261,6 +272,18 @@ static bool is_oom(const struct message_text *text, size_t at)
     return at >= length && strncmp(text->chars + at - length, before, length) == 0;
 }
 
+/* Intel's devices limit the bytes of one request; the words stand before it. */
+static void read_block_limit(const struct message_text *text, size_t at, struct message *self)
+{
+    static const char words[] = "memoryblockwithsizelargerthan";
+    size_t begin = message_text_find(text, words, at > 60 ? at - 60 : 0, at);
+    if (begin == MESSAGE_NOWHERE)
+        return;
+    strcpy(self->device, "XPU");
+    self->block_limit = true;
+    (void)message_text_size(text, begin + strlen(words), &self->figures[MESSAGE_FIGURE_LARGEST]);
+}
+
 /* Reads the message whose request is at `at`. */
 static void read_at(const struct message_text *text, size_t at, struct message *self)
 {
@@ -275,11 +298,23 @@ static void read_at(const struct message_text *text, size_t at, struct message *
         message_text_find(text, "cpuallocator", at > WINDOW_MOST ? at - WINDOW_MOST : 0, at);
     if (host != MESSAGE_NOWHERE)
         strcpy(self->device, "CPU");
+    self->host = host != MESSAGE_NOWHERE;
     self->segment_asked = host == MESSAGE_NOWHERE;
     read_card(&window);
     read_pool(&window);
     read_use(&window);
     read_mps(&window, at);
+    read_block_limit(text, at, self);
+    self->card_told = strcmp(self->device, "MPS") != 0;
+}
+
+/* Several failures may have several causes. */
+static void count_cause(const struct message *other, struct message *self)
+{
+    struct message judged = *other;
+    message_judge(&judged);
+    if ((size_t)judged.cause < sizeof self->causes / sizeof *self->causes)
+        self->causes[judged.cause]++;
 }
 
 static unsigned known_figures(const struct message *self)
@@ -296,6 +331,7 @@ static unsigned known_figures(const struct message *self)
 static void choose(const struct message_text *text, size_t first, struct message *self)
 {
     struct message_figure asked;
+    struct message all = {0};
     unsigned number = 0, count = 0;
     bool named = false;
     for (size_t at = first; at != MESSAGE_NOWHERE && !named;
@@ -308,6 +344,7 @@ static void choose(const struct message_text *text, size_t first, struct message
             continue;
         count++;
         read_at(text, at, &other);
+        count_cause(&other, &all);
         const struct message_figure *taken = &self->figures[MESSAGE_FIGURE_ASKED];
         if (number && (other.figures[MESSAGE_FIGURE_ASKED].bytes != taken->bytes ||
                        known_figures(&other) <= known_figures(self)))
@@ -317,6 +354,7 @@ static void choose(const struct message_text *text, size_t first, struct message
     }
     self->count = count;
     self->taken = number;
+    memcpy(self->causes, all.causes, sizeof self->causes);
 }
 
 bool message_read_torch(const struct message_text *text, struct message *self)

@@ -10,13 +10,10 @@
  *   - RESOURCE_EXHAUSTED: Out of memory [while] trying to allocate N bytes | S
  *   - Out of memory allocating N bytes; Failed to allocate request for S (NB) on device ordinal N
  *   - failed to allocate S (N bytes) from device: CUDA_ERROR_OUT_OF_MEMORY
- *   - Attempting to allocate | reserve S. That was not possible. There are S free. [The largest
- *     contiguous region of free memory is S due to fragmentation.]     (TPU)
- *   - Ran out of memory in memory space hbm | vmem. Used S of S hbm.     (TPU, program too large)
- *   - Allocation (size=N) would exceed memory (size=N)     (TPU)
  *
  * The rest of the allocator's limit ("available bytes") is used as the free memory of the card,
- * because the messages have no other figure of it. TPUs have one pool for all of their memory. */
+ * because the messages have no other figure of it. TensorFlow before 1.0 prints the statistics
+ * before the request. message_tpu.c has the wordings of TPUs. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,7 +75,8 @@ static void name_allocator(struct message *self, const char *name, size_t length
     snprintf(self->allocator, sizeof self->allocator, "%.*s", (int)length, name);
     if (strncmp(self->allocator, "gpu_", 4) == 0)
         memcpy(self->allocator, "GPU_", 4);
-    self->host = strcmp(self->allocator, "cpu") == 0 || strcmp(self->allocator, "mklcpu") == 0;
+    self->host = strcmp(self->allocator, "cpu") == 0 || strcmp(self->allocator, "mklcpu") == 0 ||
+                 strstr(self->allocator, "host") != NULL; /* "gpu_host_bfc": pinned */
 }
 
 /* Reads "Allocator (NAME) ran out". */
@@ -180,8 +178,6 @@ static bool find_request(const struct message_text *text, struct message *self)
         "exhausted:outofmemorytryingtoallocate",
         "outofmemoryallocating",
         "failedtoallocaterequestfor",
-        "attemptingtoallocate",
-        "attemptingtoreserve",
         "failedtoallocate",
     };
     struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED];
@@ -289,47 +285,6 @@ static void fill_dump(struct message *self)
     }
 }
 
-/* Finds the size after "in memory space hbm. Used", or after another memory space of the chip. */
-static size_t find_program(const struct message_text *text)
-{
-    static const char words[] = "inmemoryspace", used[] = ".used";
-    size_t at = message_text_find(text, words, 0, text->count);
-    if (at == MESSAGE_NOWHERE)
-        return at;
-    at = message_text_find(text, used, at, at + strlen(words) + 16);
-    return at == MESSAGE_NOWHERE ? at : at + strlen(used);
-}
-
-/* Reads the messages of a TPU's runtime, where one pool has all memory. */
-static bool read_tpu(const struct message_text *text, struct message *self)
-{
-    struct message_figure *figures = self->figures;
-    struct message_figure *asked = &figures[MESSAGE_FIGURE_ASKED];
-    size_t at = find_program(text);
-    if (at != MESSAGE_NOWHERE) {
-        at = message_text_asked(text, at, asked);
-        if (at != MESSAGE_NOWHERE && strncmp(text->chars + at, "of", 2) == 0)
-            (void)message_text_size(text, at + 2, &figures[MESSAGE_FIGURE_TOTAL]);
-        return asked->known;
-    }
-    at = message_text_find(text, "wouldexceedmemory(size=", 0, text->count);
-    if (at != MESSAGE_NOWHERE && !asked->known &&
-        count_after(text, "wouldexceedmemory(size=", at, text->count,
-                    &figures[MESSAGE_FIGURE_TOTAL]))
-        return count_after(text, "allocation(size=", at > 60 ? at - 60 : 0, at, asked);
-    at = message_text_find(text, "thatwasnotpossible.thereare", 0, text->count);
-    if (at == MESSAGE_NOWHERE)
-        return false;
-    struct message_figure *unused = &figures[MESSAGE_FIGURE_FREE];
-    size_t pieces = message_text_find(text, "duetofragmentation", at, at + 300);
-    if (pieces != MESSAGE_NOWHERE) {
-        unused = &figures[MESSAGE_FIGURE_UNALLOCATED];
-        (void)message_text_size_before(text, pieces, &figures[MESSAGE_FIGURE_LARGEST]);
-    }
-    (void)message_text_size(text, at + strlen("thatwasnotpossible.thereare"), unused);
-    return false;
-}
-
 static bool has_any(const struct message_text *text, const char *const *words)
 {
     for (; *words; words++)
@@ -339,7 +294,7 @@ static bool has_any(const struct message_text *text, const char *const *words)
 }
 
 /* Both frameworks print the same words. Names of errors and of source files distinguish them. */
-static bool speaks_jax(const struct message_text *text)
+bool message_text_speaks_jax(const struct message_text *text)
 {
     static const char *const jax[] = {"xlaruntimeerror", "jaxruntimeerror",         "jaxlib",
                                       "jax.errors",      "external/org_tensorflow", NULL};
@@ -357,21 +312,35 @@ static bool speaks_jax(const struct message_text *text)
     return has_any(text, xla) || !has_any(text, bfc);
 }
 
+/* The dump of a request is after it, or, in old versions, before it. */
+static void find_dump(const struct message_text *text, size_t at, size_t to, struct message *self)
+{
+    static const char words[] = "ranoutofmemorytryingtoallocate";
+    read_dump(text, at, to, self);
+    if (self->figures[MESSAGE_FIGURE_TOTAL].known || at == 0)
+        return;
+    size_t from = 0;
+    for (size_t before = 0;
+         (before = message_text_find(text, words, before, at)) != MESSAGE_NOWHERE;)
+        from = before += strlen(words);
+    read_dump(text, from, at, self);
+}
+
 bool message_read_xla(const struct message_text *text, struct message *self)
 {
     struct message_figure complained = {0};
     size_t at = find_complaint(text, self);
     size_t from = at == MESSAGE_NOWHERE ? 0 : at, to = text->count;
     bool hard = at != MESSAGE_NOWHERE && !self->may_fail;
-    self->framework = speaks_jax(text) ? MESSAGE_JAX : MESSAGE_TENSORFLOW;
+    self->framework = message_text_speaks_jax(text) ? MESSAGE_JAX : MESSAGE_TENSORFLOW;
     if (at != MESSAGE_NOWHERE)
         complained = self->figures[MESSAGE_FIGURE_ASKED];
     if (!hard && find_request(text, self)) {
         self->may_fail = false;
         from = 0;
-    } else if (at == MESSAGE_NOWHERE && !read_tpu(text, self)) {
+    } else if (at == MESSAGE_NOWHERE) {
         return false;
-    } else if (at != MESSAGE_NOWHERE) {
+    } else {
         size_t next = message_text_find(text, "ranoutofmemorytryingtoallocate", at + 30, to);
         if (next != MESSAGE_NOWHERE && hard)
             to = next;
@@ -379,8 +348,7 @@ bool message_read_xla(const struct message_text *text, struct message *self)
     }
     self->count += !self->count;
     self->taken = 1;
-    read_dump(text, from, to, self);
-    (void)read_tpu(text, self);
+    find_dump(text, from, to, self);
     fill_dump(self);
     return true;
 }

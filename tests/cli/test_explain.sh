@@ -33,9 +33,9 @@ run explain --message "CUDA out of memory. Tried to allocate 996.00 MiB. GPU 0 h
 check a_limit_in_the_way grep -q '^not-the-allocator: ' "$out"
 check the_limit_is_told grep -q '^A limit of 17.69 GiB was set in the program' "$out"
 
-# Without figures nothing can be told; the class stays what is left.
+# Without figures nothing can be told.
 run explain --message 'CUDA out of memory. Tried to allocate 2.00 GiB. ...'
-check the_class_is_what_is_left says '^capacity: by default; the message has no figures'
+check no_class_without_figures says '^cannot-be-told: the message has no figures'
 check no_figures_no_cause says ' cannot be told from this message\.'
 check what_to_paste says 'Paste all of it, or the whole log: .* how much was free'
 check it_claims_nothing not says 'needs more than there is'
@@ -44,6 +44,8 @@ check nor_by_the_cards_size says 'cannot be told from this message'
 run explain --message 'OOM when allocating tensor with shape[32,256,62,62] and type float by allocator GPU_0_bfc'
 check what_to_paste_of_tensorflow says 'the lines before it too: .* statistics'
 run explain --message 'CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 8.00 GiB of which 1.00 GiB is free.'
+check nor_by_what_is_free says '^cannot-be-told: '
+run explain --message 'CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 8.00 GiB of which 1.00 GiB is free. Of the allocated memory 6.10 GiB is allocated by PyTorch, and 200.00 MiB is reserved by PyTorch but unallocated.'
 check figures_are_judged says '^capacity: no memory that the message names'
 check and_advised_by says '^The program needs more than there is'
 
@@ -96,6 +98,7 @@ check json_alone_on_standard_output cmp -s "$out" "$tmp/prefetch.json"
 json json_of_what_passes '.runs == [{workload: "lora_recompute", policy: "torch:expandable_segments=true", frees: "ordered", capacity_from: "asked", passed: true}]' passes
 run explain --message "$message" --json "$tmp/explain.json"
 check message_page_and_json quietly test -s "$out"
+json json_says_how_sure '.message | .confidence == "sure" and .because == [] and .contradictions == []'
 json json_of_a_message '.message | .cause == "fragmentation" and .framework == "PyTorch" and .figures.asked.bytes == 165675008 and .figures.asked.rounded_by_bytes > 0'
 json json_of_what_is_missing '.message.missing | index("others") != null'
 json json_has_the_advice '.message.advice | startswith("Try PYTORCH_CUDA_ALLOC_CONF")'
@@ -117,11 +120,13 @@ rm "$tmp/line.log"
 refuses no_such_log 2 'x.log: cannot be read: No such file' explain --message x.log
 refuses no_such_path 2 'no/x: cannot be read: No such file' explain --message no/x
 printf 'CUDA error: out of memory\n%s\n' "all is well" >"$tmp/log"
-refuses a_file_without_figures 2 'not the size of the request' explain --message "$tmp/log"
+run explain --message "$tmp/log"
+check a_file_without_figures says '^cannot-be-told: '
+check the_driver_prints_no_sizes says 'The driver does not print sizes'
 
 refuses no_message 2 'holds no out-of-memory message' explain --message 'all is well'
 refuses folder 2 "$tmp: cannot be read: Is a directory" explain --message "$tmp"
-refuses no_figures 2 'not the size of the request' explain --message 'CUDA error: out of memory'
+refuses no_figures 2 'not the size of the request' explain --message 'Tried to allocate some'
 refuses nothing_named 2 'name one trace and one policy' explain
 refuses two_things 2 '--message takes no trace and no policy' explain "$lora" --message "$message"
 refuses no_policy 2 'name one trace and one policy' explain "$lora"

@@ -17,7 +17,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         abort();
     if (status)
         return 0;
-    if (!message.figures[MESSAGE_FIGURE_ASKED].known || message.count == 0)
+    if (!message.figures[MESSAGE_FIGURE_ASKED].known && !message.bare && !message.printed)
+        abort();
+    if (message.count == 0 ||
+        (message.cause == MESSAGE_UNKNOWN) != (message.confidence == MESSAGE_OPEN))
         abort();
     FILE *nowhere = fopen("/dev/null", "w");
     if (!nowhere)

@@ -32,8 +32,13 @@ enum told {
     TELLS_POOL = 4,
     TELLS_OTHERS = 8,
     TELLS_OUTSIDE = 16,
-    FREE_IS_LIMIT = 32, /* the free bytes are those that the limit leaves outside of the pool */
+    FREE_IS_LIMIT = 32,   /* the free bytes are those that the limit leaves outside of the pool */
+    TELLS_ALLOCATED = 64, /* what of the pool is allocated, not what it reserved */
+    TELLS_BOUND = 128,    /* what a bound leaves, of a pool whose reserved bytes are printed */
+    ONE_POOL = 256,       /* the unused bytes of the only pool of the device */
 };
+
+#define CONTEXT_MOST 1024 /* MiB that a process holds outside of its pool in any case */
 
 /* PyTorch's and XLA's way: the largest unit of which there is one at least. */
 static const char *size_of(unsigned mib, const char *space, char *text)
@@ -304,7 +309,7 @@ static void tpu(struct writing *w, const struct figures *f)
         "XlaRuntimeError: RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to "
         "allocate "
         "%.2fM. That was not possible. There are %.2fM free.; (0x0x0_HBM0)",
-        (double)f->asked, (double)f->available);
+        (double)f->asked, (double)f->unallocated);
 }
 
 /* With the commas of CuPy. */
@@ -370,16 +375,16 @@ static const struct wording {
     {"others", MESSAGE_PYTORCH, CARD | TELLS_POOL | TELLS_OTHERS, torch_others},
     {"hip", MESSAGE_PYTORCH, CARD | TELLS_POOL, hip},
     {"xpu", MESSAGE_PYTORCH, CARD | TELLS_POOL, xpu},
-    {"mps", MESSAGE_PYTORCH, CARD | TELLS_OUTSIDE, mps},
-    {"torch async", MESSAGE_PYTORCH, CARD, torch_async},
+    {"mps", MESSAGE_PYTORCH, CARD | TELLS_OUTSIDE | TELLS_BOUND, mps},
+    {"torch async", MESSAGE_PYTORCH, CARD | TELLS_ALLOCATED, torch_async},
     {"tensorflow", MESSAGE_TENSORFLOW, LIMITED | TELLS_POOL, tensorflow},
     {"tensorflow error", MESSAGE_TENSORFLOW, LIMITED | TELLS_POOL, tensorflow_error},
     {"jax", MESSAGE_JAX, LIMITED | TELLS_POOL, jax},
     {"jax 0.7", MESSAGE_JAX, LIMITED | TELLS_POOL, jax_new},
-    {"cuda_malloc_async", MESSAGE_TENSORFLOW, CARD, cuda_async},
+    {"cuda_malloc_async", MESSAGE_TENSORFLOW, CARD | TELLS_ALLOCATED, cuda_async},
     {"jax bare", MESSAGE_JAX, 0, jax_bare},
     {"tensorflow driver", MESSAGE_TENSORFLOW, 0, tensorflow_driver},
-    {"tpu", MESSAGE_JAX, TELLS_FREE, tpu},
+    {"tpu", MESSAGE_JAX, TELLS_POOL | ONE_POOL, tpu},
     {"cupy", MESSAGE_CUPY, LIMITED, cupy},
     {"rmm", MESSAGE_RMM, LIMITED, rmm},
     {"rmm driver", MESSAGE_RMM, 0, rmm_driver},
@@ -387,24 +392,60 @@ static const struct wording {
 
 #define WORDINGS (sizeof wordings / sizeof *wordings)
 
-/* The rules again, on the figures that the wording has. */
+/* What is neither free nor in the pool, nor in a process that the wording names. */
+static unsigned remainder_of(const struct figures *f, unsigned told)
+{
+    unsigned named = f->available + reserved(f) + (told & TELLS_OTHERS ? f->others : 0) +
+                     (told & TELLS_OUTSIDE ? f->outside : 0);
+    return f->total > named ? f->total - named : 0;
+}
+
+static unsigned beyond_context(unsigned mib)
+{
+    return mib > CONTEXT_MOST ? mib - CONTEXT_MOST : 0;
+}
+
+/* If no memory would be enough: without the unused bytes of the pool, the program has most of the
+ * card, or nothing can be told. */
+static enum message_cause expected_rest(const struct figures *f, unsigned told)
+{
+    if (told & (TELLS_POOL | TELLS_BOUND))
+        return MESSAGE_CAPACITY;
+    return (told & TELLS_ALLOCATED) && 2 * f->allocated > f->total ? MESSAGE_CAPACITY
+                                                                   : MESSAGE_UNKNOWN;
+}
+
+/* The rules again, on the figures that the wording has. Unused memory of the pool comes first, if
+ * nobody else holds most of the card; else the holder with the most memory. */
 static enum message_cause expected(const struct figures *f, unsigned told)
 {
     bool has_free = told & TELLS_FREE, has_pool = told & TELLS_POOL;
+    bool card = has_free && has_pool && !(told & (FREE_IS_LIMIT | ONE_POOL));
     unsigned total = told & FREE_IS_LIMIT ? reserved(f) + f->available : f->total;
+    unsigned rest = card ? beyond_context(remainder_of(f, told)) : 0;
+    unsigned outside = told & TELLS_BOUND ? f->outside : beyond_context(f->outside);
+    struct {
+        enum message_cause cause;
+        unsigned gain;
+    } holders[] = {
+        {MESSAGE_TENANT, told & TELLS_OTHERS ? f->others : 0},
+        {MESSAGE_OUTSIDE, told & TELLS_OUTSIDE ? outside : 0},
+        {told & TELLS_OUTSIDE ? MESSAGE_TENANT : MESSAGE_TENANT_OR_OUTSIDE, rest},
+        {MESSAGE_FRAGMENTATION_POSSIBLE, has_pool ? f->unallocated : 0},
+    };
+    size_t best = 4;
     if ((told & TELLS_TOTAL) && f->asked > total)
         return MESSAGE_IMPOSSIBLE;
     if (has_free && f->asked <= f->available)
         return MESSAGE_NOT_THE_ALLOCATOR;
-    if (has_pool && f->asked <= f->unallocated)
+    for (size_t i = 0; i < 4 && has_free; i++)
+        if (holders[i].gain && f->asked <= f->available + holders[i].gain &&
+            (best == 4 || holders[i].gain > holders[best].gain))
+            best = i;
+    bool most = best < 3 && 2 * holders[best].gain > f->total;
+    if (has_pool && !most && f->asked <= f->unallocated)
         return MESSAGE_FRAGMENTATION;
-    if (has_free && (told & TELLS_OTHERS) && f->asked <= f->available + f->others)
-        return MESSAGE_TENANT;
-    if (has_free && (told & TELLS_OUTSIDE) && f->asked <= f->available + f->outside)
-        return MESSAGE_OUTSIDE;
-    if (has_free && has_pool && f->asked <= f->available + f->unallocated)
-        return MESSAGE_FRAGMENTATION_POSSIBLE;
-    return MESSAGE_CAPACITY;
+    return best < 4 ? holders[best].cause : expected_rest(f, told);
 }
 
 static void check(const char *text, size_t bytes, const struct wording *wording,
@@ -524,7 +565,7 @@ static void a_cut_message_says_what_is_missing(void **state)
     static const char cut[] = "CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total "
                               "capacity of 24.00 GiB of which 512...";
     assert_int_equal(message_read(cut, strlen(cut), &message, &error), AR_OK);
-    assert_int_equal(message.cause, MESSAGE_CAPACITY);
+    assert_int_equal(message.cause, MESSAGE_UNKNOWN);
     assert_false(message_missing(&message, MESSAGE_FIGURE_TOTAL));
     assert_true(message_missing(&message, MESSAGE_FIGURE_FREE));
     assert_true(message_missing(&message, MESSAGE_FIGURE_UNALLOCATED));

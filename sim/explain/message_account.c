@@ -1,0 +1,363 @@
+/* The accounting of a card, and the cause that follows from it.
+ *
+ *   total = free + this process (pool + outside of the pool) + other processes + the rest
+ *   pool  = allocated + unused
+ *
+ * 1. A figure that is not printed is computed from the others. The remainder is what is neither
+ *    free nor in the pool, nor in a process that the message names. It is never the pool's.
+ * 2. Every process holds a context (MESSAGE_CONTEXT_LEAST to MESSAGE_CONTEXT_MOST), and the driver
+ *    and a desktop hold as much. So only what is beyond MESSAGE_CONTEXT_MOST counts as held by
+ *    somebody else, unless the message lists the process that holds it.
+ * 3. A cause is that some memory would have been enough for the request: that of the whole card,
+ *    that which is free, that which is unused in the pool, and so on. Unused memory of the pool
+ *    alone is tried first, unless somebody else holds most of the card. Of the others, the one
+ *    with the most memory is the cause.
+ * 4. If the message does not have the figures of a cause, the cause is neither found nor excluded.
+ *    If none is left, the cause cannot be told. */
+#include "sim/explain/message_account.h"
+
+#include <string.h>
+
+/* A pool whose unused share is smaller than this has no fragmentation to speak of: of the programs
+ * in tests/golden/known_answers.md, most leave 0.1 to 1 % unused even under expandable segments. */
+#define SLACK_SHARE 100
+
+static const struct message_figure *figure_of(const struct message *self,
+                                              enum message_figure_name name)
+{
+    return &self->figures[name];
+}
+
+static uint64_t bytes_of(const struct message *self, enum message_figure_name name)
+{
+    return self->figures[name].known ? self->figures[name].bytes : 0;
+}
+
+static bool knows(const struct message *self, enum message_figure_name name)
+{
+    return self->figures[name].known;
+}
+
+static uint64_t difference(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* Derives a figure from two others if the message does not print it. */
+static void derive(struct message *self, enum message_figure_name name, bool plus,
+                   enum message_figure_name first, enum message_figure_name second)
+{
+    struct message_figure *figure = &self->figures[name];
+    const struct message_figure *a = figure_of(self, first), *b = figure_of(self, second);
+    if (figure->known || !a->known || !b->known)
+        return;
+    *figure = (struct message_figure){
+        .known = true,
+        .derived = true,
+        .bytes = plus ? a->bytes + b->bytes : difference(a->bytes, b->bytes),
+        .coarse_bytes = a->coarse_bytes + b->coarse_bytes,
+    };
+}
+
+/* The remainder, and its rounding error. A remainder within the error is 0. */
+static void derive_remainder(struct message *self)
+{
+    enum message_figure_name own =
+        knows(self, MESSAGE_FIGURE_PROCESS) ? MESSAGE_FIGURE_PROCESS : MESSAGE_FIGURE_RESERVED;
+    const enum message_figure_name parts[] = {MESSAGE_FIGURE_FREE, own, MESSAGE_FIGURE_OTHERS};
+    struct message_figure rest = *figure_of(self, MESSAGE_FIGURE_TOTAL);
+    if (!self->card_told || !rest.known || !knows(self, MESSAGE_FIGURE_FREE) || !knows(self, own) ||
+        self->one_pool || (self->contradictions & (1u << MESSAGE_FREE_ABOVE_TOTAL)))
+        return;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        rest.bytes = difference(rest.bytes, bytes_of(self, parts[i]));
+        rest.coarse_bytes += figure_of(self, parts[i])->coarse_bytes;
+    }
+    rest.derived = true;
+    rest.known = rest.bytes > rest.coarse_bytes;
+    self->figures[MESSAGE_FIGURE_REMAINDER] = rest;
+}
+
+/* The bound of MPS is a limit of this process, not the memory of a card. */
+static bool is_mps(const struct message *self)
+{
+    return strcmp(self->device, "MPS") == 0;
+}
+
+static void note(struct message *self, enum message_contradiction contradiction, bool holds)
+{
+    self->contradictions |= holds ? 1u << contradiction : 0;
+}
+
+/* Whether a is more than b by more than the rounding errors. */
+static bool exceeds(const struct message_figure *a, const struct message_figure *b)
+{
+    return a->known && b->known && a->bytes > b->bytes + b->coarse_bytes + a->coarse_bytes;
+}
+
+static void find_contradictions(struct message *self)
+{
+    const struct message_figure *total = figure_of(self, MESSAGE_FIGURE_TOTAL);
+    const struct message_figure *reserved = figure_of(self, MESSAGE_FIGURE_RESERVED);
+    const struct message_figure *allocated = figure_of(self, MESSAGE_FIGURE_ALLOCATED);
+    const struct message_figure *asked = figure_of(self, MESSAGE_FIGURE_ASKED);
+    const struct message_figure *largest = figure_of(self, MESSAGE_FIGURE_LARGEST);
+    const struct message_figure *process = figure_of(self, MESSAGE_FIGURE_PROCESS);
+    bool mps = is_mps(self);
+    note(self, MESSAGE_FREE_ABOVE_TOTAL, exceeds(figure_of(self, MESSAGE_FIGURE_FREE), total));
+    note(self, MESSAGE_POOL_ABOVE_TOTAL,
+         !mps && (exceeds(reserved, total) || exceeds(allocated, total)));
+    note(self, MESSAGE_ALLOCATED_ABOVE_RESERVED, exceeds(allocated, reserved));
+    note(self, MESSAGE_LARGEST_FITS,
+         largest->known && asked->known && exceeds(largest, asked) && !self->block_limit);
+    if (!self->card_told || self->contradictions || !total->known || mps)
+        return;
+    struct message_figure sum = *figure_of(self, MESSAGE_FIGURE_FREE);
+    const struct message_figure *own = process->known ? process : reserved;
+    const struct message_figure *others = figure_of(self, MESSAGE_FIGURE_OTHERS);
+    sum.bytes += (own->known ? own->bytes : 0) + (others->known ? others->bytes : 0);
+    sum.coarse_bytes += own->coarse_bytes + others->coarse_bytes;
+    note(self, MESSAGE_SUM_ABOVE_TOTAL, exceeds(&sum, total));
+}
+
+/* ---- the cause ------------------------------------------------------------------------------ */
+
+static void doubt(struct message *self, enum message_doubt reason, bool holds)
+{
+    self->doubts |= holds ? 1u << reason : 0;
+}
+
+/* Whether the request fits into so many bytes. Figures are rounded, so a sum may be wrong by a few
+ * bytes. */
+static bool fits(const struct message *self, uint64_t bytes, uint64_t coarse, bool *close)
+{
+    const struct message_figure *asked = figure_of(self, MESSAGE_FIGURE_ASKED);
+    uint64_t slack = coarse ? 4 : 0;
+    uint64_t apart = asked->bytes > bytes ? asked->bytes - bytes : bytes - asked->bytes;
+    coarse += asked->coarse_bytes;
+    *close |= coarse && apart < coarse;
+    return asked->bytes <= bytes + slack;
+}
+
+static bool fits_figure(struct message *self, enum message_figure_name name)
+{
+    const struct message_figure *figure = figure_of(self, name);
+    return figure->known && fits(self, figure->bytes, figure->coarse_bytes, &self->close);
+}
+
+/* Memory that would be free if a cause were removed. */
+struct holder {
+    enum message_cause cause;
+    uint64_t gain, coarse;
+    bool known;
+};
+
+static struct holder holder_of(const struct message *self, enum message_cause cause,
+                               enum message_figure_name name, uint64_t allowance)
+{
+    const struct message_figure *figure = figure_of(self, name);
+    return (struct holder){cause, difference(bytes_of(self, name), allowance), figure->coarse_bytes,
+                           figure->known};
+}
+
+#define HOLDERS 5
+
+/* Others that the message lists, and the rest that no listed process has; this process outside of
+ * its pool; the rest if the message does not say what of it is this process's; the pool. */
+static void list_holders(const struct message *self, struct holder holders[HOLDERS])
+{
+    bool whole = knows(self, MESSAGE_FIGURE_PROCESS) || self->others_hidden;
+    bool mps = is_mps(self);
+    uint64_t unused = bytes_of(self, MESSAGE_FIGURE_UNALLOCATED);
+    uint64_t context = MESSAGE_CONTEXT_MOST;
+    holders[0] = holder_of(self, MESSAGE_TENANT, MESSAGE_FIGURE_OTHERS, 0);
+    holders[1] = holder_of(self, MESSAGE_OUTSIDE, MESSAGE_FIGURE_OUTSIDE_POOL, mps ? 0 : context);
+    holders[2] = holder_of(self, MESSAGE_TENANT_OR_OUTSIDE, MESSAGE_FIGURE_REMAINDER, context);
+    holders[3] = holder_of(self, MESSAGE_FRAGMENTATION_POSSIBLE, MESSAGE_FIGURE_UNALLOCATED, 0);
+    holders[3].known &= unused >= bytes_of(self, MESSAGE_FIGURE_RESERVED) / SLACK_SHARE;
+    holders[4] = (struct holder){0};
+    if (!whole)
+        return;
+    /* The rest is not this process's: it is that of others, with what is listed of them. */
+    holders[2].cause = MESSAGE_TENANT;
+    if (holders[0].known && holders[2].known && holders[2].gain) {
+        holders[4] = holders[2];
+        holders[4].gain += holders[0].gain;
+        holders[4].coarse += holders[0].coarse;
+    }
+}
+
+/* The holder with the most memory of those whose memory would be enough together with what is
+ * free. NULL: none. `enough` counts them. */
+static const struct holder *largest_holder(struct message *self, const struct holder *holders,
+                                           unsigned *enough, bool *close)
+{
+    const struct message_figure *available = figure_of(self, MESSAGE_FIGURE_FREE);
+    const struct holder *found = NULL;
+    *enough = 0;
+    for (int i = 0; i < HOLDERS && available->known; i++) {
+        bool near = false;
+        if (!holders[i].known || !holders[i].gain ||
+            !fits(self, available->bytes + holders[i].gain,
+                  available->coarse_bytes + holders[i].coarse, &near))
+            continue;
+        if (!found || holders[i].cause != found->cause)
+            ++*enough;
+        if (found && holders[i].gain <= found->gain)
+            continue;
+        found = &holders[i];
+        *close = near;
+    }
+    return found;
+}
+
+/* Whether the program would not fit even if it were alone: its live memory and the request are more
+ * than the card has beside a context. */
+static bool is_too_large_alone(const struct message *self)
+{
+    return self->card_told && knows(self, MESSAGE_FIGURE_TOTAL) &&
+           knows(self, MESSAGE_FIGURE_ALLOCATED) && !self->contradictions &&
+           bytes_of(self, MESSAGE_FIGURE_ALLOCATED) + bytes_of(self, MESSAGE_FIGURE_ASKED) +
+                   MESSAGE_CONTEXT_LEAST >
+               bytes_of(self, MESSAGE_FIGURE_TOTAL);
+}
+
+/* What is left if no memory that the message names would be enough. `together`: all of it. */
+static enum message_cause judge_rest(struct message *self, uint64_t together)
+{
+    bool pool = knows(self, MESSAGE_FIGURE_UNALLOCATED);
+    bool available = knows(self, MESSAGE_FIGURE_FREE);
+    bool total = knows(self, MESSAGE_FIGURE_TOTAL);
+    enum message_figure_name own =
+        knows(self, MESSAGE_FIGURE_ALLOCATED) ? MESSAGE_FIGURE_ALLOCATED : MESSAGE_FIGURE_RESERVED;
+    if (self->one_pool || is_too_large_alone(self))
+        return MESSAGE_CAPACITY;
+    if (pool && available) {
+        doubt(self, MESSAGE_DOUBT_MISSING, !total);
+        doubt(self, MESSAGE_DOUBT_SLACK,
+              bytes_of(self, MESSAGE_FIGURE_FREE) + bytes_of(self, MESSAGE_FIGURE_UNALLOCATED) >=
+                  bytes_of(self, MESSAGE_FIGURE_ASKED));
+        doubt(self, MESSAGE_DOUBT_OTHER_CAUSE, together >= bytes_of(self, MESSAGE_FIGURE_ASKED));
+        return MESSAGE_CAPACITY;
+    }
+    doubt(self, MESSAGE_DOUBT_MISSING, true);
+    /* Without the unused bytes of the pool: if the program has most of the card, it is likely that
+     * it needs more than there is. */
+    bool most = (self->card_told || is_mps(self)) && total && knows(self, own) &&
+                bytes_of(self, own) > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 2;
+    if ((most && available) || (most && pool))
+        return MESSAGE_CAPACITY;
+    const struct message_figure *start = figure_of(self, MESSAGE_FIGURE_START);
+    if (start->known) { /* others are not in what was free at first */
+        bool close = false;
+        if (!fits(self, start->bytes, start->coarse_bytes, &close))
+            self->doubts = 0;
+        return MESSAGE_CAPACITY;
+    }
+    return MESSAGE_UNKNOWN;
+}
+
+/* What is free, and what all holders have. */
+static uint64_t together_of(const struct message *self, const struct holder *holders)
+{
+    uint64_t bytes = bytes_of(self, MESSAGE_FIGURE_FREE);
+    for (int i = 0; i < HOLDERS - 1; i++) /* the last one repeats others */
+        bytes += holders[i].known ? holders[i].gain : 0;
+    return bytes;
+}
+
+static enum message_cause judge_pool(struct message *self)
+{
+    struct holder holders[HOLDERS];
+    unsigned enough;
+    bool close = false;
+    uint64_t unused = bytes_of(self, MESSAGE_FIGURE_UNALLOCATED);
+    list_holders(self, holders);
+    const struct holder *holder = largest_holder(self, holders, &enough, &close);
+    bool other = holder && holder->cause != MESSAGE_FRAGMENTATION_POSSIBLE;
+    bool most = other && knows(self, MESSAGE_FIGURE_TOTAL) &&
+                holder->gain > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 2;
+    if (!most && fits_figure(self, MESSAGE_FIGURE_UNALLOCATED)) {
+        doubt(self, MESSAGE_DOUBT_OTHER_CAUSE, other);
+        doubt(self, MESSAGE_DOUBT_SLACK,
+              unused < bytes_of(self, MESSAGE_FIGURE_RESERVED) / SLACK_SHARE);
+        doubt(self, MESSAGE_DOUBT_ASSUMED,
+              (self->whole_limit || self->one_pool) && !knows(self, MESSAGE_FIGURE_LARGEST));
+        doubt(self, MESSAGE_DOUBT_LAYOUT, self->framework == MESSAGE_JULIA);
+        return MESSAGE_FRAGMENTATION;
+    }
+    if (!holder)
+        return judge_rest(self, together_of(self, holders));
+    self->close |= close;
+    doubt(self, MESSAGE_DOUBT_OTHER_CAUSE, enough > 1 && !most);
+    doubt(self, MESSAGE_DOUBT_ASSUMED, self->process_guessed || self->others_hidden);
+    doubt(self, MESSAGE_DOUBT_LAYOUT, holder->cause == MESSAGE_FRAGMENTATION_POSSIBLE);
+    return holder->cause;
+}
+
+static enum message_cause judge(struct message *self)
+{
+    const struct message_figure *asked = figure_of(self, MESSAGE_FIGURE_ASKED);
+    if (self->host)
+        return MESSAGE_HOST;
+    if (self->on_chip)
+        return MESSAGE_IMPOSSIBLE;
+    if (self->printed) {
+        doubt(self, MESSAGE_DOUBT_LAYOUT,
+              !knows(self, MESSAGE_FIGURE_PEAK) && !knows(self, MESSAGE_FIGURE_UNRELEASABLE));
+        return MESSAGE_CACHE;
+    }
+    if (!asked->known)
+        return MESSAGE_UNKNOWN;
+    if (asked->bytes >= UINT64_C(1) << 60)
+        return MESSAGE_IMPOSSIBLE;
+    if (knows(self, MESSAGE_FIGURE_TOTAL) && !fits_figure(self, MESSAGE_FIGURE_TOTAL) &&
+        !(self->contradictions & (1u << MESSAGE_FREE_ABOVE_TOTAL))) {
+        doubt(self, MESSAGE_DOUBT_UNIFIED, self->device[0] == 'H');
+        return MESSAGE_IMPOSSIBLE;
+    }
+    if (self->block_limit || fits_figure(self, MESSAGE_FIGURE_FREE)) {
+        doubt(self, MESSAGE_DOUBT_MISSING, !self->card_told && !self->block_limit);
+        return MESSAGE_NOT_THE_ALLOCATOR;
+    }
+    return judge_pool(self);
+}
+
+void message_judge(struct message *self)
+{
+    derive(self, MESSAGE_FIGURE_RESERVED, true, MESSAGE_FIGURE_ALLOCATED,
+           MESSAGE_FIGURE_UNALLOCATED);
+    derive(self, MESSAGE_FIGURE_UNALLOCATED, false, MESSAGE_FIGURE_RESERVED,
+           MESSAGE_FIGURE_ALLOCATED);
+    derive(self, MESSAGE_FIGURE_OUTSIDE_POOL, false, MESSAGE_FIGURE_PROCESS,
+           MESSAGE_FIGURE_RESERVED);
+    self->contradictions = 0;
+    self->doubts = 0;
+    self->close = false;
+    find_contradictions(self);
+    derive_remainder(self);
+    self->cause = judge(self);
+    doubt(self, MESSAGE_DOUBT_CLOSE, self->close);
+    doubt(self, MESSAGE_DOUBT_CONTRADICTION, self->contradictions);
+    doubt(self, MESSAGE_DOUBT_ASSUMED, self->type_assumed);
+    self->confidence = self->cause == MESSAGE_UNKNOWN ? MESSAGE_OPEN
+                       : self->doubts                 ? MESSAGE_LIKELY
+                                                      : MESSAGE_SURE;
+}
+
+bool message_missing(const struct message *self, enum message_figure_name name)
+{
+    switch (name) {
+    case MESSAGE_FIGURE_OTHERS: /* what is not free and not this process's is theirs */
+        return !self->figures[name].known &&
+               !(knows(self, MESSAGE_FIGURE_TOTAL) && knows(self, MESSAGE_FIGURE_FREE) &&
+                 knows(self, MESSAGE_FIGURE_PROCESS));
+    case MESSAGE_FIGURE_TOTAL:
+    case MESSAGE_FIGURE_FREE:
+    case MESSAGE_FIGURE_UNALLOCATED:
+    case MESSAGE_FIGURE_OUTSIDE_POOL:
+        return !self->figures[name].known;
+    default:
+        return false;
+    }
+}

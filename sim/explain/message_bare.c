@@ -1,0 +1,119 @@
+/* Messages that only say that memory ran out, and errors of libraries that allocate beside the
+ * pool. No cause follows from them; the table says how to find it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/explain/message_text.h"
+
+static const char how_beside[] =
+    "A library asked the driver beside the pool of the framework, so nothing was left outside of "
+    "it, or the card was full already. Find out: print what is free just before it "
+    "(torch.cuda.mem_get_info(), nvidia-smi); leave memory free outside of the pool "
+    "(torch.cuda.set_per_process_memory_fraction, TensorFlow's memory limit, "
+    "XLA_PYTHON_CLIENT_MEM_FRACTION, vLLM's gpu_memory_utilization).";
+static const char how_driver[] =
+    "The driver does not print sizes. Find out: nvidia-smi (rocm-smi, xpu-smi) for other processes "
+    "and for what is free; run the program with the statistics of its framework "
+    "(torch.cuda.memory_summary(), or a recorded snapshot).";
+static const char how_rmm[] =
+    "RMM prints sizes from 25.04 on. Find out: wrap the resource in "
+    "rmm.mr.LoggingResourceAdaptor or StatisticsResourceAdaptor, and set the initial size of a "
+    "pool to its maximum, so that it is one piece.";
+static const char how_vllm[] =
+    "vLLM had nothing left for its cache after the weights and the profiling run, within its share "
+    "of the card. Find out: its log says what the weights took (\"Model loading took\") and what "
+    "the share was. Raise gpu_memory_utilization if the card is otherwise empty; else lower "
+    "max_model_len or max_num_seqs, set enforce_eager, or use more GPUs.";
+static const char how_sglang[] =
+    "SGLang had nothing left for its cache after the weights, within its share of the card. Raise "
+    "--mem-fraction-static if the card is otherwise empty; else use a smaller model or more GPUs "
+    "(--tp).";
+
+static const struct bare {
+    const char *words;
+    enum message_framework framework;
+    const char *device, *how;
+    bool host;
+} bares[] = {
+    {"noavailablememoryforthecacheblocks", MESSAGE_VLLM, "", how_vllm, false},
+    {"increase--mem-fraction-static", MESSAGE_SGLANG, "", how_sglang, false},
+    {"increasemem_fraction_static", MESSAGE_SGLANG, "", how_sglang, false},
+    {"cublas_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, false},
+    {"cudnn_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, false},
+    {"cusolver_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, false},
+    {"cufft_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, false},
+    {"cusparse_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, false},
+    {"cusparse_status_insufficient_resources", MESSAGE_LIBRARY, "CUDA", how_beside, false},
+    {"rocblas_status_memory_error", MESSAGE_LIBRARY, "HIP", how_beside, false},
+    {"cudafailure2'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside, false},
+    {"cudafailure'outofmemory'", MESSAGE_LIBRARY, "CUDA", how_beside, false},
+    {"cnmem_status_out_of_memory", MESSAGE_LIBRARY, "CUDA", how_driver, false},
+    {"outofgpumemoryerror", MESSAGE_JULIA, "", NULL, false},
+    {"mpsbackendoutofmemory", MESSAGE_PYTORCH, "MPS", NULL, false},
+    {"cudaoutofmemory", MESSAGE_PYTORCH, "CUDA", NULL, false},
+    {"hipoutofmemory", MESSAGE_PYTORCH, "HIP", NULL, false},
+    {"xpuoutofmemory", MESSAGE_PYTORCH, "XPU", NULL, false},
+    {"npuoutofmemory", MESSAGE_PYTORCH, "NPU", NULL, false},
+    {"kiogpucommandbuffercallbackerroroutofmemory", MESSAGE_GGML, "Metal", how_driver, false},
+    {"erroroutofdevicememory", MESSAGE_DRIVER, "Vulkan", how_driver, false},
+    {"vk_error_out_of_device_memory", MESSAGE_DRIVER, "Vulkan", how_driver, false},
+    {"cl_mem_object_allocation_failure", MESSAGE_DRIVER, "OpenCL", how_driver, false},
+    {"ur_result_error_out_of_device_memory", MESSAGE_DRIVER, "XPU", how_driver, false},
+    {"ze_result_error_out_of_device_memory", MESSAGE_DRIVER, "XPU", how_driver, false},
+    {"pi_error_out_of_resources", MESSAGE_DRIVER, "XPU", how_driver, false},
+    {"ur_result_error_out_of_resources", MESSAGE_DRIVER, "XPU", how_driver, false},
+    {"hiperroroutofmemory", MESSAGE_DRIVER, "HIP", how_driver, false},
+    {"hiperror:outofmemory", MESSAGE_DRIVER, "HIP", how_driver, false},
+    {"cuda_error_out_of_memory", MESSAGE_DRIVER, "CUDA", how_driver, false},
+    {"cudaerrormemoryallocation", MESSAGE_DRIVER, "CUDA", how_driver, false},
+    {"cudaruntimeerror(2)", MESSAGE_DRIVER, "CUDA", how_driver, false},
+    {"cudaerror:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
+    {"cudadrivererror:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
+    {"cudafailure2:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
+    {"cudaerror2:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
+    {"errorcode2:outofmemory", MESSAGE_TENSORRT, "CUDA", how_driver, false},
+    {"cudamallocfailed:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
+    {"cudamallocretryfailed:outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
+    {"cudasuccess(2vs.0)outofmemory", MESSAGE_DRIVER, "CUDA", how_driver, false},
+    {"maximumpoolsizeexceeded", MESSAGE_RMM, "", how_rmm, false},
+    {"exceededmemorylimit", MESSAGE_RMM, "", how_rmm, false},
+    {"bad_alloc:out_of_memory", MESSAGE_RMM, "", how_rmm, false},
+    {"bad_alloc:cudaerrorat", MESSAGE_RMM, "", how_rmm, false},
+    {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, false},
+    {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, false},
+    {"outofmemory:killedprocess", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"oom-kill:", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"outofmemoryerror", MESSAGE_DRIVER, "", how_driver, false},
+    {"outofmemory", MESSAGE_DRIVER, "", how_driver, false},
+    {"out_of_memory", MESSAGE_DRIVER, "", how_driver, false},
+};
+
+static bool is_rmm(const struct message_text *text)
+{
+    return message_text_has(text, "/rmm/") || message_text_has(text, "rmm.") ||
+           message_text_has(text, "rmmfailure");
+}
+
+bool message_read_bare(const struct message_text *text, struct message *self)
+{
+    for (size_t i = 0; i < sizeof bares / sizeof *bares; i++) {
+        size_t at = message_text_find(text, bares[i].words, 0, text->count);
+        if (at == MESSAGE_NOWHERE)
+            continue;
+        self->framework = bares[i].framework;
+        self->how = bares[i].how;
+        self->bare = true;
+        self->taken = 1;
+        for (; at != MESSAGE_NOWHERE;
+             at = message_text_find(text, bares[i].words, at + 1, text->count))
+            self->count++;
+        snprintf(self->device, sizeof self->device, "%s", bares[i].device);
+        self->host = bares[i].host;
+        if (self->framework == MESSAGE_DRIVER && is_rmm(text)) {
+            self->framework = MESSAGE_RMM;
+            self->how = how_rmm;
+        }
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,152 @@
+/* Counters of PyTorch that a program printed without a failure: memory_allocated() and
+ * memory_reserved() under any label, the table of memory_summary(), the keys of memory_stats(),
+ * DeepSpeed's line (MA, Max_MA, CA), Megatron's line. The last value of each counter counts. Both
+ * what is allocated and what is reserved must be there. */
+#include <ctype.h>
+#include <string.h>
+
+#include "sim/explain/message_text.h"
+
+#define LABEL_GAP 24 /* the most characters between a label and its number */
+
+/* Longer labels first. */
+static const struct label {
+    const char *words;
+    enum message_figure_name figure;
+    bool table; /* the second column is the peak */
+} labels[] = {
+    {"allocated_bytes.all.current", MESSAGE_FIGURE_ALLOCATED, false},
+    {"allocated_bytes.all.peak", MESSAGE_FIGURE_PEAK, false},
+    {"reserved_bytes.all.current", MESSAGE_FIGURE_RESERVED, false},
+    {"inactive_split_bytes.all.current", MESSAGE_FIGURE_UNRELEASABLE, false},
+    {"non-releasablememory|", MESSAGE_FIGURE_UNRELEASABLE, false},
+    {"gpureservedmemory|", MESSAGE_FIGURE_RESERVED, true},
+    {"allocatedmemory|", MESSAGE_FIGURE_ALLOCATED, true},
+    {"memory_allocated", MESSAGE_FIGURE_ALLOCATED, false},
+    {"memory_reserved", MESSAGE_FIGURE_RESERVED, false},
+    {"memory_cached", MESSAGE_FIGURE_RESERVED, false},
+    {"mem_allocated", MESSAGE_FIGURE_ALLOCATED, false},
+    {"mem_reserved", MESSAGE_FIGURE_RESERVED, false},
+    {"memoryallocated", MESSAGE_FIGURE_ALLOCATED, false},
+    {"memoryreserved", MESSAGE_FIGURE_RESERVED, false},
+    {"allocatedmemory", MESSAGE_FIGURE_ALLOCATED, false},
+    {"occupiedmemory", MESSAGE_FIGURE_ALLOCATED, false},
+    {"reservedmemory", MESSAGE_FIGURE_RESERVED, false},
+    {"cachedmemory", MESSAGE_FIGURE_RESERVED, false},
+    {"active_bytes", MESSAGE_FIGURE_ALLOCATED, false},
+    {"reserved_bytes", MESSAGE_FIGURE_RESERVED, false},
+    {"allocated", MESSAGE_FIGURE_ALLOCATED, false},
+    {"reserved", MESSAGE_FIGURE_RESERVED, false},
+    {"cached", MESSAGE_FIGURE_RESERVED, false},
+};
+
+static bool stands_before(const struct message_text *text, const char *words, size_t at)
+{
+    size_t length = strlen(words);
+    return at >= length && strncmp(text->chars + at - length, words, length) == 0;
+}
+
+/* The unit in a label, "(mb)" or "[gb]", as a power of two; -1: none. */
+static int unit_in(const char *label, size_t length)
+{
+    static const struct {
+        const char *words;
+        int shift;
+    } units[] = {{"mb", 20}, {"mib", 20}, {"gb", 30}, {"gib", 30}, {"kb", 10}, {"kib", 10}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        const char *at = memmem(label, length, units[i].words, strlen(units[i].words));
+        if (at && at > label && strchr("([_", at[-1]))
+            return units[i].shift;
+    }
+    return -1;
+}
+
+/* The number after a label. Code that prints counters is no number: it has braces. */
+static size_t read_value(const struct message_text *text, size_t at, int unit,
+                         struct message_figure *figure)
+{
+    size_t begin = at;
+    if (strncmp(text->chars + at, "(0)", 3) == 0 || strncmp(text->chars + at, "()", 2) == 0)
+        at += text->chars[at + 1] == '0' ? 3 : 2;
+    for (; at < text->count && at - begin < LABEL_GAP; at++) {
+        char c = text->chars[at];
+        if (strchr("{}/*+;", c))
+            return MESSAGE_NOWHERE;
+        if (!isdigit((unsigned char)c) || isalpha((unsigned char)text->chars[at - 1]))
+            continue;
+        int own = unit_in(text->chars + begin, at - begin);
+        size_t end = message_text_number(text, at, own >= 0 ? own : unit, figure);
+        /* Small numbers without a unit are no bytes. */
+        bool bare = end != MESSAGE_NOWHERE && isdigit((unsigned char)text->chars[end - 1]);
+        if (bare && own < 0 && unit <= 0 && figure->bytes && figure->bytes < UINT64_C(1) << 16)
+            return MESSAGE_NOWHERE;
+        return end;
+    }
+    return MESSAGE_NOWHERE;
+}
+
+static const struct label *label_at(const struct message_text *text, size_t at)
+{
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
+        if (strncmp(text->chars + at, labels[i].words, strlen(labels[i].words)) == 0)
+            return &labels[i];
+    return NULL;
+}
+
+/* "MA N GB Max_MA N GB CA N GB Max_CA N GB" */
+static void read_deepspeed(const struct message_text *text, struct message *self)
+{
+    struct message_figure *figures = self->figures;
+    for (size_t at = 0;
+         (at = message_text_find(text, "max_ma", at, text->count)) != MESSAGE_NOWHERE; at++) {
+        size_t end = message_text_size(text, at + 6, &figures[MESSAGE_FIGURE_PEAK]);
+        if (end == MESSAGE_NOWHERE || strncmp(text->chars + end, "ca", 2) != 0 ||
+            !message_text_size_before(text, at, &figures[MESSAGE_FIGURE_ALLOCATED]))
+            continue;
+        (void)message_text_size(text, end + 2, &figures[MESSAGE_FIGURE_RESERVED]);
+    }
+}
+
+static void read_label(const struct message_text *text, size_t at, const struct label *label,
+                       struct message *self)
+{
+    static const char *const peaks[] = {"max", "max_", "peak", "peak_", "maximum"};
+    struct message_figure figure, peak;
+    enum message_figure_name name = label->figure;
+    bool highest = false;
+    size_t before = at;
+    static const char *const devices[] = {"gpu", "cuda", "memory"};
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+        before -= stands_before(text, devices[i], before) ? strlen(devices[i]) : 0;
+    for (size_t i = 0; i < sizeof peaks / sizeof *peaks; i++)
+        highest |= stands_before(text, peaks[i], at) || stands_before(text, peaks[i], before);
+    if (highest && name == MESSAGE_FIGURE_RESERVED)
+        return;
+    if (highest)
+        name = MESSAGE_FIGURE_PEAK;
+    int unit = message_text_has(text, "memory(mb)") ? 20 : 0;
+    size_t end = read_value(text, at + strlen(label->words), unit, &figure);
+    if (end == MESSAGE_NOWHERE || !figure.known)
+        return;
+    self->figures[name] = figure;
+    if (label->table && name == MESSAGE_FIGURE_ALLOCATED && text->chars[end] == '|' &&
+        message_text_size(text, end + 1, &peak) != MESSAGE_NOWHERE)
+        self->figures[MESSAGE_FIGURE_PEAK] = peak;
+}
+
+bool message_read_printed(const struct message_text *text, struct message *self)
+{
+    for (size_t at = 0; at < text->count; at++) {
+        const struct label *label = strchr("anrgmoic", text->chars[at]) ? label_at(text, at) : NULL;
+        if (!label)
+            continue;
+        read_label(text, at, label, self);
+        at += strlen(label->words) - 1;
+    }
+    read_deepspeed(text, self);
+    self->framework = MESSAGE_PYTORCH;
+    self->printed = true;
+    self->count = self->taken = 1;
+    return self->figures[MESSAGE_FIGURE_ALLOCATED].known &&
+           self->figures[MESSAGE_FIGURE_RESERVED].known;
+}
