@@ -106,8 +106,8 @@ enum message_contradiction {
     X(TENSORRT, "TensorRT", "Requested amount of GPU memory (N bytes) could not be allocated")     \
     X(TRITON_SERVER, "Triton Inference Server", "Failed to allocate CUDA memory with byte size N") \
     X(TRITON, "Triton", "out of resource: shared memory")                                          \
-    X(LIBRARY, "library", "cuBLAS, cuDNN, NCCL, Faiss, XGBoost, Theano")          \
-    X(HOST_PROGRAM, "host program", "NumPy, Ollama, the kernel's out-of-memory killer")   \
+    X(LIBRARY, "library", "cuBLAS, cuDNN, NCCL, Faiss, XGBoost, Theano")                           \
+    X(HOST_PROGRAM, "host program", "NumPy, Ollama, the kernel's out-of-memory killer")            \
     X(DRIVER, "driver", "CUDA error: out of memory, hipErrorOutOfMemory, Vulkan, OpenCL")
 
 enum message_framework {
