@@ -1,5 +1,5 @@
-/* `list`: lists policies, decorators, workloads, recordings, devices, metrics, formats and messages,
- * from the tables that the program itself uses. */
+/* `list`: lists policies, decorators, workloads, recordings, devices, metrics, formats and
+ * messages, from the tables that the program itself uses. */
 #include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -204,9 +204,9 @@ static void put_figures(struct json_writer *json, const struct message *message)
 static void put_reservations(struct json_writer *json, const struct message *message)
 {
     json_begin_array(json, "because");
-    for (enum message_doubt i = 0; i < MESSAGE_DOUBT_COUNT; i++)
-        if (message->doubts & (1u << i))
-            json_put_text(json, NULL, message_doubt_text(i));
+    for (enum message_reason i = 0; i < MESSAGE_REASON_COUNT; i++)
+        if (message->reasons & (1u << i))
+            json_put_text(json, NULL, message_reason_text(i));
     json_end_array(json);
     json_begin_array(json, "contradictions");
     for (enum message_contradiction i = 0; i < MESSAGE_CONTRADICTION_COUNT; i++)

@@ -223,12 +223,12 @@ static void print_confidence(FILE *stream, const struct message *message)
     bool any = false;
     snprintf(line, sizeof line, "Confidence: %s%s", message_confidence_name(message->confidence),
              message->confidence == MESSAGE_LIKELY ? ", because " : "");
-    for (enum message_doubt i = 0; message->confidence == MESSAGE_LIKELY && i < MESSAGE_DOUBT_COUNT;
-         i++) {
-        if (!(message->doubts & (1u << i)))
+    for (enum message_reason i = 0;
+         message->confidence == MESSAGE_LIKELY && i < MESSAGE_REASON_COUNT; i++) {
+        if (!(message->reasons & (1u << i)))
             continue;
         strncat(line, any ? "; " : "", sizeof line - strlen(line) - 1);
-        strncat(line, message_doubt_text(i), sizeof line - strlen(line) - 1);
+        strncat(line, message_reason_text(i), sizeof line - strlen(line) - 1);
         any = true;
     }
     strncat(line, ".", sizeof line - strlen(line) - 1);

@@ -31,14 +31,14 @@ const char *message_confidence_name(enum message_confidence confidence)
     return names[confidence];
 }
 
-const char *message_doubt_text(enum message_doubt doubt)
+const char *message_reason_text(enum message_reason reason)
 {
     static const char *const texts[] = {
 #define X(name, text) text,
-        MESSAGE_DOUBTS(X)
+        MESSAGE_REASONS(X)
 #undef X
     };
-    return texts[doubt];
+    return texts[reason];
 }
 
 const char *message_contradiction_text(enum message_contradiction contradiction)

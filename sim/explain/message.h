@@ -49,7 +49,7 @@ enum message_cause {
 enum message_confidence { MESSAGE_SURE, MESSAGE_LIKELY, MESSAGE_OPEN };
 
 /* Why a cause is not sure. Name, text after "because". */
-#define MESSAGE_DOUBTS(X)                                                                          \
+#define MESSAGE_REASONS(X)                                                                         \
     X(CLOSE, "two figures that were compared differ by less than their printed decimals can tell") \
     X(CONTRADICTION, "figures contradict each other")                                              \
     X(OTHER_CAUSE, "another cause would explain it as well")                                       \
@@ -59,11 +59,11 @@ enum message_confidence { MESSAGE_SURE, MESSAGE_LIKELY, MESSAGE_OPEN };
     X(SLACK, "less than 1 % of the pool is unused, as in every pool")                              \
     X(UNIFIED, "the total of a card that shares the host's memory may be a part of it only")
 
-enum message_doubt {
-#define X(name, text) MESSAGE_DOUBT_##name,
-    MESSAGE_DOUBTS(X)
+enum message_reason {
+#define X(name, text) MESSAGE_REASON_##name,
+    MESSAGE_REASONS(X)
 #undef X
-        MESSAGE_DOUBT_COUNT
+        MESSAGE_REASON_COUNT
 };
 
 /* Name, sentence. */
@@ -158,7 +158,7 @@ struct message {
     enum message_framework framework;
     enum message_cause cause;
     enum message_confidence confidence;
-    unsigned doubts;         /* bits of enum message_doubt */
+    unsigned reasons;        /* bits of enum message_reason */
     unsigned contradictions; /* bits of enum message_contradiction */
     struct message_figure figures[MESSAGE_FIGURE_COUNT];
     enum message_torch torch;
@@ -199,7 +199,7 @@ bool message_missing(const struct message *self, enum message_figure_name name);
 const char *message_cause_name(enum message_cause cause);
 const char *message_cause_meaning(enum message_cause cause);
 const char *message_confidence_name(enum message_confidence confidence);
-const char *message_doubt_text(enum message_doubt doubt);
+const char *message_reason_text(enum message_reason reason);
 const char *message_contradiction_text(enum message_contradiction contradiction);
 const char *message_framework_name(enum message_framework framework);
 const char *message_framework_summary(enum message_framework framework);

@@ -7,10 +7,10 @@
  *    free nor in the pool, nor in a process that the message names. It is never the pool's.
  * 2. Every process holds a context (MESSAGE_CONTEXT_LEAST to MESSAGE_CONTEXT_MOST), and the driver
  *    and a desktop hold as much. So only what is beyond MESSAGE_CONTEXT_MOST counts as held by
- *    somebody else, unless the message lists the process that holds it.
+ *    others, unless the message lists the process that holds it.
  * 3. A cause is that some memory would have been enough for the request: that of the whole card,
  *    that which is free, that which is unused in the pool, and so on. Unused memory of the pool
- *    alone is tried first, unless somebody else holds most of the card. Of the others, the one
+ *    alone is tried first, unless another holder has most of the card. Of the rest, the holder
  *    with the most memory is the cause.
  * 4. If the message does not have the figures of a cause, the cause is neither found nor excluded.
  *    If none is left, the cause cannot be told. */
@@ -122,9 +122,9 @@ static void find_contradictions(struct message *self)
 
 /* ---- the cause ------------------------------------------------------------------------------ */
 
-static void doubt(struct message *self, enum message_doubt reason, bool holds)
+static void unsure(struct message *self, enum message_reason reason, bool holds)
 {
-    self->doubts |= holds ? 1u << reason : 0;
+    self->reasons |= holds ? 1u << reason : 0;
 }
 
 /* Whether the request fits into so many bytes. Figures are rounded, so a sum may be wrong by a few
@@ -233,14 +233,14 @@ static enum message_cause judge_rest(struct message *self, uint64_t together)
     if (self->one_pool || is_too_large_alone(self))
         return MESSAGE_CAPACITY;
     if (pool && available) {
-        doubt(self, MESSAGE_DOUBT_MISSING, !total);
-        doubt(self, MESSAGE_DOUBT_SLACK,
-              bytes_of(self, MESSAGE_FIGURE_FREE) + bytes_of(self, MESSAGE_FIGURE_UNALLOCATED) >=
-                  bytes_of(self, MESSAGE_FIGURE_ASKED));
-        doubt(self, MESSAGE_DOUBT_OTHER_CAUSE, together >= bytes_of(self, MESSAGE_FIGURE_ASKED));
+        unsure(self, MESSAGE_REASON_MISSING, !total);
+        unsure(self, MESSAGE_REASON_SLACK,
+               bytes_of(self, MESSAGE_FIGURE_FREE) + bytes_of(self, MESSAGE_FIGURE_UNALLOCATED) >=
+                   bytes_of(self, MESSAGE_FIGURE_ASKED));
+        unsure(self, MESSAGE_REASON_OTHER_CAUSE, together >= bytes_of(self, MESSAGE_FIGURE_ASKED));
         return MESSAGE_CAPACITY;
     }
-    doubt(self, MESSAGE_DOUBT_MISSING, true);
+    unsure(self, MESSAGE_REASON_MISSING, true);
     /* Without the unused bytes of the pool: if the program has most of the card, it is likely that
      * it needs more than there is. */
     bool most = (self->card_told || is_mps(self)) && total && knows(self, own) &&
@@ -251,7 +251,7 @@ static enum message_cause judge_rest(struct message *self, uint64_t together)
     if (start->known) { /* others are not in what was free at first */
         bool close = false;
         if (!fits(self, start->bytes, start->coarse_bytes, &close))
-            self->doubts = 0;
+            self->reasons = 0;
         return MESSAGE_CAPACITY;
     }
     return MESSAGE_UNKNOWN;
@@ -278,20 +278,20 @@ static enum message_cause judge_pool(struct message *self)
     bool most = other && knows(self, MESSAGE_FIGURE_TOTAL) &&
                 holder->gain > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 2;
     if (!most && fits_figure(self, MESSAGE_FIGURE_UNALLOCATED)) {
-        doubt(self, MESSAGE_DOUBT_OTHER_CAUSE, other);
-        doubt(self, MESSAGE_DOUBT_SLACK,
-              unused < bytes_of(self, MESSAGE_FIGURE_RESERVED) / SLACK_SHARE);
-        doubt(self, MESSAGE_DOUBT_ASSUMED,
-              (self->whole_limit || self->one_pool) && !knows(self, MESSAGE_FIGURE_LARGEST));
-        doubt(self, MESSAGE_DOUBT_LAYOUT, self->framework == MESSAGE_JULIA);
+        unsure(self, MESSAGE_REASON_OTHER_CAUSE, other);
+        unsure(self, MESSAGE_REASON_SLACK,
+               unused < bytes_of(self, MESSAGE_FIGURE_RESERVED) / SLACK_SHARE);
+        unsure(self, MESSAGE_REASON_ASSUMED,
+               (self->whole_limit || self->one_pool) && !knows(self, MESSAGE_FIGURE_LARGEST));
+        unsure(self, MESSAGE_REASON_LAYOUT, self->framework == MESSAGE_JULIA);
         return MESSAGE_FRAGMENTATION;
     }
     if (!holder)
         return judge_rest(self, together_of(self, holders));
     self->close |= close;
-    doubt(self, MESSAGE_DOUBT_OTHER_CAUSE, enough > 1 && !most);
-    doubt(self, MESSAGE_DOUBT_ASSUMED, self->process_guessed || self->others_hidden);
-    doubt(self, MESSAGE_DOUBT_LAYOUT, holder->cause == MESSAGE_FRAGMENTATION_POSSIBLE);
+    unsure(self, MESSAGE_REASON_OTHER_CAUSE, enough > 1 && !most);
+    unsure(self, MESSAGE_REASON_ASSUMED, self->process_guessed || self->others_hidden);
+    unsure(self, MESSAGE_REASON_LAYOUT, holder->cause == MESSAGE_FRAGMENTATION_POSSIBLE);
     return holder->cause;
 }
 
@@ -303,8 +303,8 @@ static enum message_cause judge(struct message *self)
     if (self->on_chip)
         return MESSAGE_IMPOSSIBLE;
     if (self->printed) {
-        doubt(self, MESSAGE_DOUBT_LAYOUT,
-              !knows(self, MESSAGE_FIGURE_PEAK) && !knows(self, MESSAGE_FIGURE_UNRELEASABLE));
+        unsure(self, MESSAGE_REASON_LAYOUT,
+               !knows(self, MESSAGE_FIGURE_PEAK) && !knows(self, MESSAGE_FIGURE_UNRELEASABLE));
         return MESSAGE_CACHE;
     }
     if (!asked->known)
@@ -313,11 +313,11 @@ static enum message_cause judge(struct message *self)
         return MESSAGE_IMPOSSIBLE;
     if (knows(self, MESSAGE_FIGURE_TOTAL) && !fits_figure(self, MESSAGE_FIGURE_TOTAL) &&
         !(self->contradictions & (1u << MESSAGE_FREE_ABOVE_TOTAL))) {
-        doubt(self, MESSAGE_DOUBT_UNIFIED, self->device[0] == 'H');
+        unsure(self, MESSAGE_REASON_UNIFIED, self->device[0] == 'H');
         return MESSAGE_IMPOSSIBLE;
     }
     if (self->block_limit || fits_figure(self, MESSAGE_FIGURE_FREE)) {
-        doubt(self, MESSAGE_DOUBT_MISSING, !self->card_told && !self->block_limit);
+        unsure(self, MESSAGE_REASON_MISSING, !self->card_told && !self->block_limit);
         return MESSAGE_NOT_THE_ALLOCATOR;
     }
     return judge_pool(self);
@@ -332,16 +332,16 @@ void message_judge(struct message *self)
     derive(self, MESSAGE_FIGURE_OUTSIDE_POOL, false, MESSAGE_FIGURE_PROCESS,
            MESSAGE_FIGURE_RESERVED);
     self->contradictions = 0;
-    self->doubts = 0;
+    self->reasons = 0;
     self->close = false;
     find_contradictions(self);
     derive_remainder(self);
     self->cause = judge(self);
-    doubt(self, MESSAGE_DOUBT_CLOSE, self->close);
-    doubt(self, MESSAGE_DOUBT_CONTRADICTION, self->contradictions);
-    doubt(self, MESSAGE_DOUBT_ASSUMED, self->type_assumed);
+    unsure(self, MESSAGE_REASON_CLOSE, self->close);
+    unsure(self, MESSAGE_REASON_CONTRADICTION, self->contradictions);
+    unsure(self, MESSAGE_REASON_ASSUMED, self->type_assumed);
     self->confidence = self->cause == MESSAGE_UNKNOWN ? MESSAGE_OPEN
-                       : self->doubts                 ? MESSAGE_LIKELY
+                       : self->reasons                ? MESSAGE_LIKELY
                                                       : MESSAGE_SURE;
 }
 

@@ -5,7 +5,7 @@
 #include "sim/explain/message.h"
 
 /* Computes the figures that follow from those that are printed, finds contradictions, and sets the
- * cause, the confidence and the doubts. */
+ * cause, the confidence and the reasons. */
 void message_judge(struct message *self);
 
 #endif

@@ -2,7 +2,7 @@
  *
  *   ONNX Runtime   1.5 to 1.23, core/framework/bfc_arena.cc: a limit of the arena; the driver
  *   spark-rapids   21.06 to 25.08, DeviceMemoryEventHandler.scala; the pool: GpuDeviceManager.scala
- *   ggml           b4000 to b7000, ggml-cuda.cu, ggml-alloc.c, ggml-vulkan.cpp, ggml-metal, ggml-sycl
+ *   ggml           b4000 to b7000, ggml-cuda.cu, ggml-alloc.c, ggml-vulkan.cpp, ggml-metal, -sycl
  *   torch-directml 0.1.13 to 0.2.5
  *   PaddlePaddle   2.0 to 3.0, memory/allocation/cuda_allocator.cc
  *   TensorRT       7 to 10; Triton Inference Server 20.03 to 25.08, pinned and CNMEM pools

@@ -47,7 +47,8 @@ static enum message_gap gap_of(char c)
     return c == '\n' || c == '\r' ? MESSAGE_GAP_LINE : MESSAGE_GAP_SPACE;
 }
 
-/* Spaces and box characters in UTF-8: U+00A0, U+2000 to U+200F, U+202F, U+2500 to U+257F, U+FEFF. */
+/* Spaces and box characters in UTF-8: U+00A0, U+2000 to U+200F, U+202F, U+2500 to U+257F,
+ * U+FEFF. */
 static size_t stroke_length(const char *text, size_t at, size_t bytes)
 {
     const unsigned char *c = (const unsigned char *)text + at;

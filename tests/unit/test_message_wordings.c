@@ -416,7 +416,7 @@ static enum message_cause expected_rest(const struct figures *f, unsigned told)
 }
 
 /* The rules again, on the figures that the wording has. Unused memory of the pool comes first, if
- * nobody else holds most of the card; else the holder with the most memory. */
+ * no other holder has most of the card; else the holder with the most memory. */
 static enum message_cause expected(const struct figures *f, unsigned told)
 {
     bool has_free = told & TELLS_FREE, has_pool = told & TELLS_POOL;
