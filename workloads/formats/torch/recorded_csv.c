@@ -13,7 +13,9 @@
  * 5. The first row is at `t,0`, so that no note of what was done comes where the state at the start
  *    would.
  * 6. Rows that contradict each other are refused, or noted if the reader is lenient.
- * 7. Everything that the allocator did is kept in notes; FORMAT.md lists them. */
+ * 7. The rows name no pool. If the .json does not either, the pools are inferred from the addresses,
+ *    as those of a snapshot (snapshot_pools.c, snapshot_ranges.c).
+ * 8. Everything that the allocator did is kept in notes; FORMAT.md lists them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@
 #include "allocators/base/size.h"
 #include "workloads/formats/formats.h"
 #include "workloads/formats/torch/sidecar.h"
+#include "workloads/formats/torch/snapshot_world.h"
 #include "workloads/io/fields.h"
 #include "workloads/io/lines.h"
 
@@ -71,8 +74,9 @@ struct conversion {
     struct ar_map blocks;         /* in use, by address: 2 * id, + 1 if its free was requested */
     struct ar_map streams;        /* the allocator's name -> ordinal */
     struct ar_map kernel_streams; /* the profiler's number -> ordinal after all of these */
-    struct segment *segments;     /* live ones, if pools are known */
+    struct segment *segments;     /* live ones, if the .json has their pools */
     size_t segment_count, segments_made;
+    uint16_t *pools; /* of each row, if they were inferred */
 };
 
 /* ---- rows -------------------------------------------------------------------------------- */
@@ -228,10 +232,72 @@ static enum ar_status follow_segment(struct conversion *c, const struct row *row
 
 static uint32_t pool_at(const struct conversion *c, uint64_t address)
 {
+    if (c->pools)
+        return c->pools[c->at];
     for (size_t i = 0; i < c->segment_count; i++)
         if (address >= c->segments[i].begin && address < c->segments[i].end)
             return c->segments[i].pool;
     return 0;
+}
+
+/* The rows of the allocator as entries of a snapshot, in which a row of another kind is unknown. */
+static enum ar_status add_records(const struct conversion *c, struct snapshot_tree *tree,
+                                  struct ar_error *error)
+{
+    static const uint8_t actions[ACTION_COUNT] = {
+        [ALLOC] = SNAPSHOT_ALLOC,
+        [FREE_REQUESTED] = SNAPSHOT_FREE_REQUESTED,
+        [FREE_COMPLETED] = SNAPSHOT_FREE_COMPLETED,
+        [SEGMENT_ALLOC] = SNAPSHOT_SEGMENT_ALLOC,
+        [SEGMENT_FREE] = SNAPSHOT_SEGMENT_FREE,
+        [SEGMENT_MAP] = SNAPSHOT_SEGMENT_MAP,
+        [SEGMENT_UNMAP] = SNAPSHOT_SEGMENT_UNMAP,
+        [OOM] = SNAPSHOT_OOM,
+        [SNAPSHOT] = SNAPSHOT_UNKNOWN,
+        [KERNEL] = SNAPSHOT_UNKNOWN,
+        [MARK] = SNAPSHOT_UNKNOWN,
+    };
+    enum ar_status status = snapshot_tree_start(tree, error);
+    for (size_t i = 0; i < c->count && !status; i++) {
+        const struct row *row = &c->rows[i];
+        struct snapshot_record record = {.address = row->address,
+                                         .bytes = row->size,
+                                         .action = actions[row->action] & 15u};
+        unsigned stream = 0;
+        if (is_allocators(row))
+            status = snapshot_stream(tree, row->stream, &stream, error);
+        record.stream = stream & (SNAPSHOT_STREAMS_MOST - 1);
+        if (!status)
+            status = snapshot_add_record(tree, &record, error);
+    }
+    return status;
+}
+
+static enum ar_status infer_pools(struct conversion *c, struct ar_error *error)
+{
+    struct snapshot_world world = {0};
+    const char *conf = c->reading->info.conf;
+    struct snapshot_tree *tree = calloc(1, sizeof *tree);
+    c->pools = calloc(c->count, sizeof *c->pools);
+    if (!tree || !c->pools) {
+        free(tree);
+        return format_no_memory(error);
+    }
+    tree->input = c->reading->input;
+    enum ar_status status = add_records(c, tree, error);
+    if (!status)
+        status = snapshot_world_records(&world, tree, error);
+    if (!status)
+        status = world.has_pages ? snapshot_ranges_tell(&world, tree, conf, error)
+                                 : snapshot_pools_tell(&world, tree, conf, error);
+    for (size_t i = 0; i < c->count && !status; i++) {
+        unsigned pool = snapshot_world_event(&world, tree, i)->pool;
+        c->pools[i] = (uint16_t)(pool ? pool - 1 : 0);
+    }
+    snapshot_world_close(&world);
+    snapshot_tree_close(tree);
+    free(tree);
+    return status;
 }
 
 /* ---- events ------------------------------------------------------------------------------ */
@@ -406,6 +472,8 @@ static enum ar_status convert(struct conversion *c, struct ar_error *error)
         if (!c->segments)
             status = format_no_memory(error);
     }
+    if (!status && !c->sidecar.segment_count)
+        status = infer_pools(c, error);
     if (status)
         return ar_error_prefix(error, status, "%s", path);
     status = append_initial(c, error);
@@ -440,6 +508,7 @@ static enum ar_status read_csv(struct format_reading *reading, struct ar_error *
     ar_map_close(&c.kernel_streams);
     free(c.rows);
     free(c.segments);
+    free(c.pools);
     return status;
 }
 

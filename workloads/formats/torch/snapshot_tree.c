@@ -585,8 +585,8 @@ static enum ar_status take_field(struct snapshot_tree *tree, struct snapshot_rec
     return status;
 }
 
-static enum ar_status make_record(struct snapshot_tree *tree, uint64_t object,
-                                  struct ar_error *error)
+enum ar_status snapshot_add_record(struct snapshot_tree *tree, const struct snapshot_record *record,
+                                   struct ar_error *error)
 {
     size_t chunk = tree->record_count / CHUNK;
     if (tree->record_count == RECORDS_MOST)
@@ -602,7 +602,7 @@ static enum ar_status make_record(struct snapshot_tree *tree, uint64_t object,
         if (!chunks[chunk])
             return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a snapshot");
     }
-    become(tree, object, RECORD, tree->record_count++);
+    tree->chunks[chunk][tree->record_count++ % CHUNK] = *record;
     return AR_OK;
 }
 
@@ -626,9 +626,12 @@ static enum ar_status turn_into_record(struct snapshot_tree *tree, uint64_t obje
         tree->vectors[index_of(tree, object)] = (struct snapshot_vector){0};
         tree->bytes -= before.room * sizeof *before.items;
     }
-    enum ar_status status = make_record(tree, object, error);
-    if (!status)
+    const struct snapshot_record empty = {0};
+    enum ar_status status = snapshot_add_record(tree, &empty, error);
+    if (!status) {
+        become(tree, object, RECORD, tree->record_count - 1);
         status = fill_record(tree, object, before.items, before.count / 2, error);
+    }
     free(before.items);
     return status;
 }
@@ -717,6 +720,13 @@ static enum ar_status on_wide(void *argument, uint64_t bits, bool negative, uint
     return AR_OK;
 }
 
+enum ar_status snapshot_tree_start(struct snapshot_tree *out, struct ar_error *error)
+{
+    unsigned stream, pool;
+    enum ar_status status = snapshot_stream(out, 0, &stream, error);
+    return status ? status : snapshot_pool(out, pickle_make(PICKLE_PAIR, 0), &pool, error);
+}
+
 enum ar_status snapshot_tree_read(struct trace_input *input, bool is_json,
                                   struct snapshot_tree *out, struct ar_error *error)
 {
@@ -728,15 +738,12 @@ enum ar_status snapshot_tree_read(struct trace_input *input, bool is_json,
                                      .wide = on_wide,
                                      .argument = out};
     uint32_t index;
-    unsigned stream, pool;
     enum ar_status status = AR_OK;
     out->input = input;
     for (unsigned i = 0; i < SNAPSHOT_KEY_COUNT && !status; i++)
         status = texts_intern(&out->texts, key_names[i], strlen(key_names[i]), &index, error);
-    if (!status) /* index 0: the default stream, the common pool */
-        status = snapshot_stream(out, 0, &stream, error);
     if (!status)
-        status = snapshot_pool(out, pickle_make(PICKLE_PAIR, 0), &pool, error);
+        status = snapshot_tree_start(out, error);
     if (status)
         return status;
     return is_json ? read_json(input, &sink, &out->root, error)

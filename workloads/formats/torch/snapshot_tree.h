@@ -102,6 +102,13 @@ enum ar_status snapshot_tree_read(struct trace_input *input, bool is_json,
                                   struct ar_error *error) AR_STATUS_CHECKED;
 void snapshot_tree_close(struct snapshot_tree *tree);
 
+/* Adds the default stream and the common pool, which have the index 0, to an empty tree. */
+enum ar_status snapshot_tree_start(struct snapshot_tree *out,
+                                   struct ar_error *error) AR_STATUS_CHECKED;
+/* Adds a record that no value of the tree refers to. HOST_MEMORY, or FORMAT: too many. */
+enum ar_status snapshot_add_record(struct snapshot_tree *tree, const struct snapshot_record *record,
+                                   struct ar_error *error) AR_STATUS_CHECKED;
+
 /* The value of a key; SNAPSHOT_ABSENT if there is none, or `dict` is no dictionary. */
 uint64_t snapshot_get(const struct snapshot_tree *tree, uint64_t dict, enum snapshot_key key);
 /* The items of a list; none if it is no list. */

@@ -363,6 +363,16 @@ enum ar_status snapshot_world_events(struct snapshot_world *world, const struct 
     return status;
 }
 
+enum ar_status snapshot_world_records(struct snapshot_world *world,
+                                      const struct snapshot_tree *tree, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < tree->record_count && !status; i++)
+        status = look_over(world, snapshot_record_at(tree, i), i, error);
+    world->event_count = tree->record_count;
+    return status;
+}
+
 struct snapshot_record *snapshot_world_event(const struct snapshot_world *world,
                                              const struct snapshot_tree *tree, size_t event)
 {

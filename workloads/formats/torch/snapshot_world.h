@@ -57,6 +57,10 @@ enum ar_status snapshot_world_segment(struct snapshot_world *world, struct snaps
 /* Sets its events: the items of a list. FORMAT if one of them is there twice. */
 enum ar_status snapshot_world_events(struct snapshot_world *world, const struct snapshot_tree *tree,
                                      uint64_t list, struct ar_error *error) AR_STATUS_CHECKED;
+/* The same: all records of the tree. */
+enum ar_status snapshot_world_records(struct snapshot_world *world,
+                                      const struct snapshot_tree *tree,
+                                      struct ar_error *error) AR_STATUS_CHECKED;
 /* NULL if it is no entry of a history, or was forgotten. */
 struct snapshot_record *snapshot_world_event(const struct snapshot_world *world,
                                              const struct snapshot_tree *tree, size_t event);
