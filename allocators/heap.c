@@ -29,6 +29,8 @@ static bool list_exists(struct heap *self, uint32_t list)
     }
     if (!self->lists[list])
         self->lists[list] = ar_host_alloc(self->host, sizeof **self->lists);
+    if (self->lists[list] && self->by_record)
+        self->lists[list]->index.address_flip = AR_SPAN_INDEX_BY_RECORD;
     return self->lists[list] != NULL;
 }
 
@@ -104,13 +106,13 @@ uint32_t heap_next(struct heap *self, uint32_t list, uint64_t bytes, uint64_t ad
                : 0;
 }
 
-uint32_t heap_next_whole(struct heap *self, uint32_t list, uint64_t *bytes, uint64_t *address)
+uint32_t heap_next_whole(struct heap *self, uint32_t list, uint64_t *bytes, uint64_t *rank)
 {
     uint32_t piece = 0;
     if (list >= self->list_room || !self->lists[list])
         return 0;
     do
-        piece = ar_span_index_next(&self->lists[list]->index, self->spans.at, bytes, address);
+        piece = ar_span_index_next(&self->lists[list]->index, self->spans.at, bytes, rank);
     while (piece && !heap_is_segment(&self->spans.at[piece]));
     return piece;
 }

@@ -34,6 +34,7 @@ struct heap {
     struct heap_list **lists; /* an entry is NULL until the list is used */
     uint32_t list_room;
     bool keeps_apart; /* set by a policy with its own merge rule: free neighbours may stay apart */
+    bool by_record;   /* set by a policy: pieces of one size by number of record, not by address */
     uint64_t splits, merges, segments_made, segments_freed;
 };
 
@@ -79,12 +80,12 @@ static inline uint64_t heap_free_bytes(const struct heap *self, uint32_t list)
     return list < self->list_room && self->lists[list] ? self->lists[list]->free_bytes : 0;
 }
 
-/* The first free piece of a list at or after (bytes, address), by size and then address; 0:
- * none. */
+/* The first free piece of a list at or after (bytes, address), by size and then address; 0: none.
+ * Not for a heap by record. */
 uint32_t heap_next(struct heap *self, uint32_t list, uint64_t bytes, uint64_t address);
 
 /* Steps through the free pieces of a list that fill their segments: see ar_span_index_next. */
-uint32_t heap_next_whole(struct heap *self, uint32_t list, uint64_t *bytes, uint64_t *address);
+uint32_t heap_next_whole(struct heap *self, uint32_t list, uint64_t *bytes, uint64_t *rank);
 
 /* For the hooks of the policy. `stream_of_list`: the number of a list is a stream. */
 void heap_walk(const struct heap *self, bool stream_of_list, ar_policy_visit *visit,
@@ -156,8 +157,8 @@ static inline void heap_split(struct heap *self, uint32_t piece, uint64_t bytes,
     heap_put(self, heap_cut(self, piece, bytes), list);
 }
 
-/* Takes the smallest free piece of `list` with at least `bytes`, the lowest address first, out of
- * the list and marks it used. 0: none. */
+/* Takes the smallest free piece of `list` with at least `bytes`, the first in the order of the
+ * list, out of the list and marks it used. 0: none. */
 static inline uint32_t heap_take(struct heap *self, uint32_t list, uint64_t bytes)
 {
     struct heap_list *from = self->lists[list];

@@ -52,16 +52,37 @@ void ar_spans_close(struct ar_spans *self, struct ar_host *host)
 /* ---- the index ----------------------------------------------------------------------------------
  *
  * The treaps of the classes that hold several spans. The priority of a node is at least that of its
- * children. All walks go down once and need no links to parents. */
+ * children. All walks go down once and need no links to parents.
+ *
+ * The walks of alloc and free are compiled twice, for an index by address and for one by record:
+ * the comparison is their inner loop. */
+
+#define WALK  static inline __attribute__((always_inline))
+#define APART static __attribute__((noinline))
+
+static bool is_by_record(const struct ar_span_index *self)
+{
+    return __builtin_expect(self->address_flip == AR_SPAN_INDEX_BY_RECORD, 0);
+}
+
+/* Whether a node, the span of that number, is at or after the key. */
+WALK bool reaches(const struct ar_span *node, uint32_t number, uint64_t flip, bool by_record,
+                  uint64_t bytes, uint64_t rank)
+{
+    if (node->bytes != bytes)
+        return node->bytes > bytes;
+    return (by_record ? number : node->address ^ flip) >= rank;
+}
 
 /* The first span of `size_class` at or after the key, or NULL. */
 static uint32_t *seek_in_class(struct ar_span_index *self, struct ar_span *spans,
-                               unsigned size_class, uint64_t bytes, uint64_t flipped)
+                               unsigned size_class, uint64_t bytes, uint64_t rank)
 {
     uint32_t *found = NULL;
+    bool by_record = is_by_record(self);
     for (uint32_t *link = &self->roots[size_class]; *link;) {
         struct ar_span *node = &spans[*link];
-        if (ar_span_index_reaches(node, self->address_flip, bytes, flipped)) {
+        if (reaches(node, *link, self->address_flip, by_record, bytes, rank)) {
             found = link;
             link = &node->left;
         } else {
@@ -72,10 +93,10 @@ static uint32_t *seek_in_class(struct ar_span_index *self, struct ar_span *spans
 }
 
 bool ar_span_index_find(struct ar_span_index *self, struct ar_span *spans, uint64_t bytes,
-                        uint64_t flipped, struct ar_span_place *place)
+                        uint64_t rank, struct ar_span_place *place)
 {
     unsigned size_class = ar_span_index_class(bytes | 1u); /* a key may have 0 bytes */
-    place->link = seek_in_class(self, spans, size_class, bytes, flipped);
+    place->link = seek_in_class(self, spans, size_class, bytes, rank);
     place->size_class = size_class;
     if (place->link)
         return true;
@@ -88,7 +109,7 @@ static uint32_t last_before(const struct ar_span_index *self, const struct ar_sp
 {
     uint32_t found = 0;
     for (uint32_t node = self->roots[size_class]; node;) {
-        if (ar_span_index_reaches(&spans[node], self->address_flip, bytes, address)) {
+        if (reaches(&spans[node], node, 0, false, bytes, address)) {
             node = spans[node].left;
         } else {
             found = node;
@@ -113,19 +134,32 @@ uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_
     return found;
 }
 
-uint32_t *ar_span_index_locate(struct ar_span_index *self, struct ar_span *spans,
-                               unsigned size_class, uint32_t span)
+WALK uint32_t *locate(struct ar_span_index *self, struct ar_span *spans, unsigned size_class,
+                      uint32_t span, bool by_record)
 {
     const struct ar_span *wanted = &spans[span];
     uint64_t flip = self->address_flip;
+    uint64_t rank = by_record ? span : wanted->address ^ flip;
     uint32_t *link = &self->roots[size_class];
     while (*link != span) {
         struct ar_span *node = &spans[*link];
-        link = ar_span_index_reaches(node, flip, wanted->bytes, wanted->address ^ flip)
-                   ? &node->left
-                   : &node->right;
+        link =
+            reaches(node, *link, flip, by_record, wanted->bytes, rank) ? &node->left : &node->right;
     }
     return link;
+}
+
+APART uint32_t *locate_by_record(struct ar_span_index *self, struct ar_span *spans,
+                                 unsigned size_class, uint32_t span)
+{
+    return locate(self, spans, size_class, span, true);
+}
+
+uint32_t *ar_span_index_locate(struct ar_span_index *self, struct ar_span *spans,
+                               unsigned size_class, uint32_t span)
+{
+    return is_by_record(self) ? locate_by_record(self, spans, size_class, span)
+                              : locate(self, spans, size_class, span, false);
 }
 
 void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link)
@@ -146,17 +180,17 @@ void ar_span_index_unlink_inner(struct ar_span *spans, uint32_t *link)
     *link = left | right;
 }
 
-void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans,
-                                unsigned size_class, uint32_t span)
+WALK void insert(struct ar_span_index *self, struct ar_span *spans, unsigned size_class,
+                 uint32_t span, bool by_record)
 {
     struct ar_span *added = &spans[span];
     uint64_t flip = self->address_flip;
-    uint64_t flipped = added->address ^ flip;
+    uint64_t rank = by_record ? span : added->address ^ flip;
     uint32_t *link = &self->roots[size_class];
     while (spans[*link].priority >= added->priority) { /* that of record 0 is the lowest */
         struct ar_span *node = &spans[*link];
         link =
-            ar_span_index_reaches(node, flip, added->bytes, flipped) ? &node->left : &node->right;
+            reaches(node, *link, flip, by_record, added->bytes, rank) ? &node->left : &node->right;
     }
     uint32_t rest = *link; /* this subtree is divided between the two sides of the new span */
     *link = span;
@@ -164,7 +198,7 @@ void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *span
     uint32_t *after = &added->right;
     while (rest) {
         struct ar_span *node = &spans[rest];
-        if (ar_span_index_reaches(node, flip, added->bytes, flipped)) {
+        if (reaches(node, rest, flip, by_record, added->bytes, rank)) {
             *after = rest;
             after = &node->left;
             rest = *after;
@@ -178,13 +212,29 @@ void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *span
     *after = 0;
 }
 
+APART void insert_by_record(struct ar_span_index *self, struct ar_span *spans, unsigned size_class,
+                            uint32_t span)
+{
+    insert(self, spans, size_class, span, true);
+}
+
+void ar_span_index_insert_inner(struct ar_span_index *self, struct ar_span *spans,
+                                unsigned size_class, uint32_t span)
+{
+    if (is_by_record(self))
+        insert_by_record(self, spans, size_class, span);
+    else
+        insert(self, spans, size_class, span, false);
+}
+
 bool ar_span_index_has(const struct ar_span_index *self, const struct ar_span *spans, uint32_t span)
 {
-    const struct ar_span *wanted = &spans[span];
-    uint64_t flip = self->address_flip;
-    uint32_t node = self->roots[ar_span_index_class(wanted->bytes | 1u)];
+    uint64_t bytes = spans[span].bytes;
+    uint64_t rank = ar_span_index_rank(self, spans, span);
+    bool by_record = is_by_record(self);
+    uint32_t node = self->roots[ar_span_index_class(bytes | 1u)];
     while (node && node != span)
-        node = ar_span_index_reaches(&spans[node], flip, wanted->bytes, wanted->address ^ flip)
+        node = reaches(&spans[node], node, self->address_flip, by_record, bytes, rank)
                    ? spans[node].left
                    : spans[node].right;
     return node == span;
@@ -192,8 +242,9 @@ bool ar_span_index_has(const struct ar_span_index *self, const struct ar_span *s
 
 /* The in-order walk over the tree of a class. */
 struct tree_check {
+    const struct ar_span_index *index;
     const struct ar_span *spans;
-    uint64_t flip, count, most;
+    uint64_t count, most;
     unsigned size_class;
     uint32_t last;
 };
@@ -214,9 +265,10 @@ static const char *tree_fault(struct tree_check *check, uint32_t node)
     if (ar_span_index_class(span->bytes) != check->size_class)
         return "holds a span of another size class";
     const char *fault = tree_fault(check, span->left);
-    const struct ar_span *last = &spans[check->last];
     if (!fault && check->last &&
-        !ar_span_index_reaches(span, check->flip, last->bytes, (last->address ^ check->flip) + 1))
+        !reaches(span, node, check->index->address_flip, is_by_record(check->index),
+                 spans[check->last].bytes,
+                 ar_span_index_rank(check->index, spans, check->last) + 1))
         fault = "is out of order";
     check->last = node;
     return fault ? fault : tree_fault(check, span->right);
@@ -225,7 +277,7 @@ static const char *tree_fault(struct tree_check *check, uint32_t node)
 const char *ar_span_index_fault(const struct ar_span_index *self, const struct ar_span *spans,
                                 uint64_t most, uint64_t *count)
 {
-    struct tree_check check = {.spans = spans, .flip = self->address_flip, .most = most};
+    struct tree_check check = {.index = self, .spans = spans, .most = most};
     const char *fault = NULL;
     for (unsigned size_class = 0; size_class < AR_SPAN_INDEX_CLASSES && !fault; size_class++) {
         if ((self->classes >> size_class & 1u) != (self->roots[size_class] != 0))

@@ -110,24 +110,26 @@ static inline uint32_t ar_spans_join(struct ar_spans *self, uint32_t left, uint3
 
 /* ---- The index of free spans --------------------------------------------------------------------
  *
- * Free spans in the order of size and then address. It finds a best fit in O(log n).
+ * Free spans in the order of size and then rank: the address, its complement, or the number of the
+ * record. It finds a best fit in O(log n).
  *
  * 1. Each size has a class, one for each power of two. A bitmap finds the next class that holds a
  *    span. (With finer classes there are fewer steps in a class but more instructions in total: 16
  *    classes for each power of two cost 18 more instructions per alloc or free of recorded
  *    training, and fewer spans keep their place when they shrink or grow.)
- * 2. In a class the spans form a treap in the order of size and then address (Seidel and Aragon,
+ * 2. In a class the spans form a treap in the order of size and then rank (Seidel and Aragon,
  *    "Randomized search trees", 1996). Most classes hold one or two spans, and then the treap costs
  *    nothing. With many spans its depth is logarithmic for any addresses.
  *
  * The code for a class of one span is inline here, because nearly all classes are like that. The
  * rest is in span.c. */
 
-#define AR_SPAN_INDEX_CLASSES 64u /* class c: sizes from 2^c bytes */
+#define AR_SPAN_INDEX_CLASSES   64u         /* class c: sizes from 2^c bytes */
+#define AR_SPAN_INDEX_BY_RECORD UINT64_C(1) /* as address_flip: lowest number of a record first */
 
 struct ar_span_index {
     uint64_t classes;      /* bit c: class c holds a span */
-    uint64_t address_flip; /* 0: lowest address first; ~0: highest first */
+    uint64_t address_flip; /* 0: lowest address first; ~0: highest first; or BY_RECORD */
     uint32_t roots[AR_SPAN_INDEX_CLASSES];
 };
 
@@ -142,11 +144,11 @@ static inline unsigned ar_span_index_class(uint64_t bytes)
     return 63u ^ (unsigned)__builtin_clzll(bytes);
 }
 
-/* The first span at or after the key, by size and then by (address xor address_flip). */
+/* The first span at or after the key, by size and then by rank. */
 AR_API bool ar_span_index_find(struct ar_span_index *self, struct ar_span *spans, uint64_t bytes,
-                               uint64_t flipped, struct ar_span_place *place);
+                               uint64_t rank, struct ar_span_place *place);
 
-/* The last span before the key; 0: none. For an index with address_flip 0. */
+/* The last span before the key; 0: none. For an index by address. */
 AR_API uint32_t ar_span_index_before(const struct ar_span_index *self, const struct ar_span *spans,
                                      uint64_t bytes, uint64_t address);
 
@@ -280,24 +282,26 @@ static inline uint64_t ar_span_index_largest(const struct ar_span_index *self,
     return spans[node].bytes;
 }
 
-/* Steps through an index in its order: the first span after (*bytes, *address), which become those
- * of the span; 0: no more. Start from (0, 0). The caller may remove the span or insert others. */
-static inline uint32_t ar_span_index_next(struct ar_span_index *self, struct ar_span *spans,
-                                          uint64_t *bytes, uint64_t *address)
+/* The place of a span among those of its size. */
+static inline uint64_t ar_span_index_rank(const struct ar_span_index *self,
+                                          const struct ar_span *spans, uint32_t span)
 {
-    struct ar_span_place place;
-    if (!ar_span_index_find(self, spans, *bytes, *address, &place))
-        return 0;
-    *bytes = spans[*place.link].bytes;
-    *address = spans[*place.link].address + 1;
-    return *place.link;
+    return self->address_flip == AR_SPAN_INDEX_BY_RECORD ? span
+                                                         : spans[span].address ^ self->address_flip;
 }
 
-/* Whether the span is at or after the key. */
-static inline bool ar_span_index_reaches(const struct ar_span *span, uint64_t flip, uint64_t bytes,
-                                         uint64_t flipped)
+/* Steps through an index in its order: the first span after (*bytes, *rank), which become those
+ * after the span; 0: no more. Start from (0, 0). The caller may remove the span or insert others.
+ * Not for an index with the highest address first. */
+static inline uint32_t ar_span_index_next(struct ar_span_index *self, struct ar_span *spans,
+                                          uint64_t *bytes, uint64_t *rank)
 {
-    return span->bytes != bytes ? span->bytes > bytes : (span->address ^ flip) >= flipped;
+    struct ar_span_place place;
+    if (!ar_span_index_find(self, spans, *bytes, *rank, &place))
+        return 0;
+    *bytes = spans[*place.link].bytes;
+    *rank = ar_span_index_rank(self, spans, *place.link) + 1;
+    return *place.link;
 }
 
 AR_END_DECLS

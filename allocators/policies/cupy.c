@@ -1,15 +1,25 @@
-/* CuPy's default memory pool (cupy/cuda/memory.pyx, 14.2):
+/* CuPy's default memory pool (cupy/cuda/memory.pyx, v14.2.0):
  *
  * 1. Sizes round up to 512 bytes. Each stream has its own arena.
  * 2. A request takes the smallest free chunk of the arena that is large enough and cuts it to size.
- *    There is no least remainder.
+ *    There is no least remainder. Of equal chunks it takes the one whose Python object has the
+ *    lowest host address (_Arena.index, a std::set of pairs of size and address of the _Chunk).
  * 3. If there is none, the pool asks the device for exactly the rounded size.
  * 4. A freed chunk merges with its free neighbours in the same device allocation.
  * 5. Only when memory is short, all device allocations without a used chunk are released, of every
  *    stream, and the request is tried again.
  *
- * The choice of CuPy among equal chunks depends on host addresses and is undefined. Here it is the
- * chunk with the lowest device address. */
+ * Host addresses: a _Chunk has 72 bytes and a PooledMemory, which each block has, 80 (memory.pyx,
+ * memory.pxd; both are no_gc), so both are blocks of 80 bytes of CPython's allocator. That one
+ * hands out the block of a size that was freed last, and else a new one above all others
+ * (Objects/obmalloc.c). Records of spans are numbered in the same way, so a record stands for an
+ * object, and each block takes one more for its PooledMemory. The order in which objects are made
+ * and freed is CuPy's: a request makes the rest of a cut, then the PooledMemory; a free drops the
+ * chunk on the right, then the chunk itself if it joins the left one, then the PooledMemory. What
+ * cannot be known are the free blocks of that size that the program left before the first request,
+ * and its objects of 65 to 80 bytes in between: here there are none. CPython's blocks also lie in
+ * pools of 204, which the order in which they become free arranges; here there is one pool.
+ * ties=address does without all that: of equal chunks it takes the lowest. */
 #include <stdio.h>
 
 #include "allocators/base/size.h"
@@ -20,6 +30,7 @@
 struct cupy_values {
     struct ar_policy_common common;
     double fraction;
+    int ties;
 };
 
 struct cupy {
@@ -34,6 +45,8 @@ static const struct ar_option cupy_options[] = {
     AR_POLICY_COMMON_OPTIONS,
     {"fraction", AR_OPTION_FRACTION, offsetof(struct cupy_values, fraction), "0", 0, 1, NULL,
      "limit as a fraction of the card's memory, as in CUPY_GPU_MEMORY_LIMIT=40%; 0: none"},
+    {"ties", AR_OPTION_CHOICE, offsetof(struct cupy_values, ties), "object", 0, 0, "object|address",
+     "of equal free chunks the one whose Python object, or whose memory, has the lowest address"},
     {0},
 };
 
@@ -48,8 +61,8 @@ static enum ar_status free_all(struct cupy *self)
     self->flushes++;
     for (uint32_t list = 0; list < self->heap.list_room; list++) {
         uint64_t bytes = 0;
-        uint64_t address = 0;
-        for (uint32_t piece; (piece = heap_next_whole(&self->heap, list, &bytes, &address)) != 0;) {
+        uint64_t rank = 0;
+        for (uint32_t piece; (piece = heap_next_whole(&self->heap, list, &bytes, &rank)) != 0;) {
             enum ar_status status = heap_release(&self->heap, piece);
             if (status != AR_OK)
                 return status;
@@ -80,13 +93,26 @@ static enum ar_status obtain(struct cupy *self, uint64_t bytes, uint32_t *piece)
     return status == AR_REFUSED ? AR_NO_MEMORY : status;
 }
 
+/* Two spare records, for the rest of a cut and for the PooledMemory. One that is still spare comes
+ * before the new ones. */
+static enum ar_status more_records(struct cupy *self, uint32_t stream)
+{
+    struct ar_spans *spans = &self->heap.spans;
+    uint32_t spare = spans->spare_count == 1 ? ar_spans_take(spans) : 0;
+    enum ar_status status = heap_reserve(&self->heap, 2, stream);
+    if (spare)
+        ar_spans_drop(spans, spare);
+    return status;
+}
+
 static enum ar_status cupy_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                  struct ar_policy_block *out)
 {
     struct cupy *self = cupy_of(base);
     uint64_t bytes = ar_size_round_up(request->bytes, UNIT_BYTES);
     uint32_t stream = request->stream;
-    enum ar_status status = heap_ready(&self->heap, 1, stream);
+    enum ar_status status =
+        heap_is_ready(&self->heap, 2, stream) ? AR_OK : more_records(self, stream);
     if (status != AR_OK)
         return status;
     self->last_stream = stream;
@@ -101,7 +127,9 @@ static enum ar_status cupy_alloc(struct ar_policy *base, const struct ar_policy_
     struct ar_span *span = &self->heap.spans.at[piece];
     span->requested_bytes = request->bytes;
     span->owner = stream;
-    ar_policy_grant(base, out, span->address, bytes, piece);
+    uint32_t pooled = ar_spans_take(&self->heap.spans); /* the PooledMemory */
+    self->heap.spans.at[pooled].owner = piece;
+    ar_policy_grant(base, out, span->address, bytes, pooled);
     return AR_OK;
 }
 
@@ -109,11 +137,13 @@ static enum ar_status cupy_free(struct ar_policy *base, const struct ar_policy_b
                                 uint32_t stream)
 {
     struct cupy *self = cupy_of(base);
-    uint32_t piece = (uint32_t)block->cookie;
+    uint32_t pooled = (uint32_t)block->cookie;
+    uint32_t piece = self->heap.spans.at[pooled].owner;
     const struct ar_span *span = &self->heap.spans.at[piece];
     (void)stream; /* a chunk returns to the arena that it came from */
     ar_policy_ungrant(base, span->requested_bytes, span->bytes);
     heap_give(&self->heap, piece, span->owner);
+    ar_spans_drop(&self->heap.spans, pooled);
     return AR_OK;
 }
 
@@ -185,6 +215,7 @@ static enum ar_status cupy_create(const struct ar_policy_context *context, const
     uint64_t total_bytes;
     ar_backing_memory(context->backing, &free_bytes, &total_bytes);
     heap_open(&self->heap, &self->base, context);
+    self->heap.by_record = values->ties == 0;
     self->limit_bytes = values->common.limit_bytes || values->fraction <= 0
                             ? ar_policy_limit(&values->common)
                             : (uint64_t)(values->fraction * (double)total_bytes);

@@ -91,10 +91,14 @@ static const struct row rows[] = {
      UINT64_C(0x0c803c1919810a18), 60, 483304663, 0, 2126512128, 0, 0, 0},
     {"tlsf:pool=1GiB,limit=1GiB", UINT64_MAX, UINT64_C(0x9e58d0b7536756ba), 56, 736610232, 8,
      1073741824, 0, 0, 0},
-    /* ties by address: the order of equal chunks is undefined in the real one */
-    {"cupy", UINT64_MAX, UINT64_C(0x166c976d38385bb6), 60, 483304663, 0, 1486976512, 483318272, 0,
+    {"cupy:ties=address", UINT64_MAX, UINT64_C(0x166c976d38385bb6), 60, 483304663, 0, 1486976512,
+     483318272, 0, 0},
+    {"cupy:ties=address", AR_GIB, UINT64_C(0x6ff1dbdabf0c8a30), 59, 476947259, 5, 1064211456,
+     476961280, 0, 0},
+    /* CuPy's std::set with the addresses of objects that CPython hands out, the last freed first */
+    {"cupy", UINT64_MAX, UINT64_C(0x768703bf40d98cdb), 60, 483304663, 0, 1419591680, 483318272, 0,
      0},
-    {"cupy", AR_GIB, UINT64_C(0x6ff1dbdabf0c8a30), 59, 476947259, 5, 1064211456, 476961280, 0, 0},
+    {"cupy", AR_GIB, UINT64_C(0xaf92851e0c5e36b9), 60, 476996038, 10, 1034305536, 477010432, 0, 0},
     {"rmm-pool", UINT64_MAX, UINT64_C(0xcf269c815022ee80), 60, 483304663, 0, 1483876352, 0, 0, 0},
     {"rmm-pool:initial_pool_size=1GiB,limit=1GiB", UINT64_MAX, UINT64_C(0x720363bbec554f69), 58,
      750816933, 6, 1073741824, 0, 0, 0},

@@ -13,8 +13,8 @@
  * 5. The first row is at `t,0`, so that no note of what was done comes where the state at the start
  *    would.
  * 6. Rows that contradict each other are refused, or noted if the reader is lenient.
- * 7. The rows name no pool. If the .json does not either, the pools are inferred from the addresses,
- *    as those of a snapshot (snapshot_pools.c, snapshot_ranges.c).
+ * 7. The rows name no pool. If the .json does not either, the pools are inferred from the
+ *    addresses, as those of a snapshot (snapshot_pools.c, snapshot_ranges.c).
  * 8. Everything that the allocator did is kept in notes; FORMAT.md lists them. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -260,9 +260,8 @@ static enum ar_status add_records(const struct conversion *c, struct snapshot_tr
     enum ar_status status = snapshot_tree_start(tree, error);
     for (size_t i = 0; i < c->count && !status; i++) {
         const struct row *row = &c->rows[i];
-        struct snapshot_record record = {.address = row->address,
-                                         .bytes = row->size,
-                                         .action = actions[row->action] & 15u};
+        struct snapshot_record record = {
+            .address = row->address, .bytes = row->size, .action = actions[row->action] & 15u};
         unsigned stream = 0;
         if (is_allocators(row))
             status = snapshot_stream(tree, row->stream, &stream, error);
