@@ -129,6 +129,7 @@ enum ar_policy_capability {
     AR_POLICY_HONOURS_ALIGNMENT = 1u << 5, /* serves any power-of-two alignment */
     AR_POLICY_UNRANKED = 1u << 6,          /* a check or a bound: shown, never ranked */
     AR_POLICY_OVERLAPS = 1u << 7,          /* hands out addresses without memory: `null` only */
+    AR_POLICY_PINNED = 1u << 8,            /* for pinned host memory; not in `-p all` */
 };
 
 /* The arguments of `create`. The caller owns backing and host, which outlive the policy. */

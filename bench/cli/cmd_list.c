@@ -409,6 +409,7 @@ static const struct {
     {AR_POLICY_HONOURS_ALIGNMENT, "serves any power-of-two alignment"},
     {AR_POLICY_UNRANKED, "a harness check or a bound: shown, never ranked"},
     {AR_POLICY_OVERLAPS, "hands out memory that it never takes back"},
+    {AR_POLICY_PINNED, "for pinned host memory (run --pinned); not part of -p all"},
 };
 
 static enum ar_status show_policy(const struct ar_policy_ops *ops, struct ar_error *error)

@@ -219,7 +219,7 @@ const struct ar_policy_ops *sections_policy(size_t index)
 {
     const struct ar_policy_ops *ops;
     for (size_t i = 0; (ops = registry_policy(i)); i++)
-        if (!(ops->capabilities & AR_POLICY_OFFLINE) && index-- == 0)
+        if (!(ops->capabilities & (AR_POLICY_OFFLINE | AR_POLICY_PINNED)) && index-- == 0)
             return ops;
     return NULL;
 }

@@ -285,7 +285,7 @@ static void print_policies(void)
     char spec[64];
     const struct ar_policy_ops *ops;
     for (size_t i = 0; (ops = registry_policy(i)); i++)
-        if (!(ops->capabilities & AR_POLICY_OFFLINE))
+        if (!(ops->capabilities & (AR_POLICY_OFFLINE | AR_POLICY_PINNED)))
             printf("%s %s\n", ops->name, rig_spec(ops, spec, sizeof spec));
 }
 

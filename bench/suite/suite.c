@@ -68,8 +68,11 @@ enum ar_status suite_add_policy(struct suite *self, const char *text, struct ar_
     if (strcmp(text, "all") != 0)
         return text_list_add(&self->policies, text, error);
     self->all_policies = true;
-    for (size_t i = 0; registry_policy(i); i++) {
-        enum ar_status status = text_list_add(&self->policies, registry_policy(i)->name, error);
+    const struct ar_policy_ops *ops;
+    for (size_t i = 0; (ops = registry_policy(i)) != NULL; i++) {
+        enum ar_status status = ops->capabilities & AR_POLICY_PINNED
+                                    ? AR_OK
+                                    : text_list_add(&self->policies, ops->name, error);
         if (status)
             return status;
     }

@@ -39,7 +39,7 @@ static void add_policies(const struct cells_wish *wish, struct names *names)
     if (names->count)
         return;
     for (size_t i = 0; (ops = registry_policy(i)); i++)
-        if (strcmp(ops->name, "null") != 0 &&
+        if (strcmp(ops->name, "null") != 0 && !(ops->capabilities & AR_POLICY_PINNED) &&
             (wish->task != CELLS_EQUAL || strcmp(ops->name, "async") != 0))
             add(names, ops->name);
     add(names, "torch:expandable_segments=true");
