@@ -32,7 +32,9 @@ AR_BEGIN_DECLS
     X(pool_alloc, "stream-ordered allocation (cuMemAllocAsync)")                                   \
     X(pool_free, "stream-ordered free (cuMemFreeAsync)")                                           \
     X(pool_trim, "stream-ordered pool trimmed (cuMemPoolTrimTo)")                                  \
-    X(event, "event recorded or polled by a policy")
+    X(event, "event recorded or polled by a policy")                                               \
+    X(pinned_alloc, "pinned host memory made (cuMemHostAlloc)")                                    \
+    X(pinned_free, "pinned host memory given back (cuMemFreeHost)")
 
 enum ar_device_call {
 #define X(name, text) AR_DEVICE_CALL_##name,
@@ -74,6 +76,8 @@ struct ar_device_counters {
     uint64_t others_bytes;  /* of other processes on the card */
     uint64_t segments_made; /* segments and reserved ranges; the next ordinal */
     uint64_t races;         /* blocks or pages that got memory which another stream may still use */
+    uint64_t pinned_bytes;  /* of pinned host memory now */
+    uint64_t pinned_ns;     /* the part of driver_ns for it, events of its policy included */
     uint64_t clock_readings; /* of a real clock by the device within calls of its backing, two for
                                 each measured time; 0 if the clock is virtual */
 };
@@ -230,6 +234,7 @@ struct ar_device_observer {
 struct ar_device {
     const struct ar_device_ops *ops;
     struct ar_backing *backing; /* part of the device */
+    struct ar_backing *pinned;  /* the same for pinned host memory; NULL: there is none */
     struct ar_device_props props;
     struct ar_device_counters counters;
     /* The INVALID in `problem` is about the user's input (an address list of another run), not

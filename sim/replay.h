@@ -34,6 +34,7 @@ enum replay_cause {
     REPLAY_CAUSE_TENANT,
     REPLAY_CAUSE_OUTSIDE,
     REPLAY_CAUSE_CAPACITY,
+    REPLAY_CAUSE_PINNED, /* of pinned host memory */
     /* the driver failed with an error other than a lack of memory: the run ends */
     REPLAY_CAUSE_DRIVER,
 };
@@ -53,6 +54,9 @@ void replay_wait_until(struct ar_device *device, uint64_t time_ns);
 
 struct replay_config {
     struct ar_policy *policy;
+    /* Serves the requests of pinned host memory (space=pinned), on device->pinned. NULL: they are
+     * served without a block. */
+    struct ar_policy *pinned;
     struct ar_device *device;
     struct trace_source *source; /* at its first event */
     enum replay_frees frees;
@@ -111,6 +115,7 @@ void replay_discard(struct replay *run); /* without a report; NULL is fine */
  * nothing), and timing if wanted. */
 struct experiment {
     const struct ar_spec *policy;
+    const struct ar_spec *pinned; /* the policy of pinned host memory; NULL: none, as above */
     const struct ar_spec *device;
     struct trace_source
         *source; /* rewound as needed; an adaptive one is played once and kept in memory */

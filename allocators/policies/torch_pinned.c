@@ -15,8 +15,8 @@
  *    the first event that is not done, whatever stream the others are of. A block whose last event
  *    is done is free. (With `pinned_use_background_threads` a thread polls every 100 us.)
  * 5. A freed block above `pinned_max_cached_size_mb` is released to the driver at once.
- * 6. A trim, torch._C._host_emptyCache(), polls and releases all free blocks. torch.cuda.empty_cache
- *    does not do that.
+ * 6. A trim, torch._C._host_emptyCache(), polls and releases all free blocks.
+ *    torch.cuda.empty_cache() does not do that.
  * 7. `pinned_reserve_segment_size_mb` obtains one segment at the first request. Blocks are taken
  *    from its front in steps of 4 KiB while there is room. It is never released: its free blocks
  *    are forgotten by a trim, and their memory is lost.

@@ -270,6 +270,15 @@ struct result_pairs result_pairs_of(const struct result_policy *policy,
     return pairs;
 }
 
+bool results_have_optional(const struct results *self)
+{
+    for (size_t i = 0; i < self->run_count; i++)
+        for (int metric = METRIC_FIRST_OPTIONAL; metric < METRIC_COUNT; metric++)
+            if (self->runs[i].metrics.at[metric].kind != METRIC_NULL)
+                return true;
+    return false;
+}
+
 bool results_have_pairs(const struct results *self)
 {
     for (size_t i = 0; i < self->group_count; i++)

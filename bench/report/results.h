@@ -164,6 +164,9 @@ static inline bool result_group_has_pairs(const struct result_group *group)
     return group->replicated && group->policy_count > 1;
 }
 
+/* True if any run has an optional metric (METRIC_FIRST_OPTIONAL). */
+bool results_have_optional(const struct results *self);
+
 /* True if any group has pairs. */
 bool results_have_pairs(const struct results *self);
 

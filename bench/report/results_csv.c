@@ -13,7 +13,7 @@ static const char *truth(bool value)
     return value ? "true" : "false";
 }
 
-static void write_run(struct csv_writer *csv, const struct run_record *record)
+static void write_run(struct csv_writer *csv, const struct run_record *record, int metric_count)
 {
     const struct trace_info *workload = &record->workload;
     char sha256[2 * sizeof workload->sha256 + 1];
@@ -36,7 +36,7 @@ static void write_run(struct csv_writer *csv, const struct run_record *record)
     csv_put_integer(csv, record->seed);
     csv_put_plain(csv, truth(record->passed));
     csv_put_plain(csv, record->passed ? "" : run_record_cause(record));
-    for (int i = 0; i < METRIC_COUNT; i++)
+    for (int i = 0; i < metric_count; i++)
         csv_put_metric(csv, &record->metrics.at[i]);
     csv_end_row(csv);
 }
@@ -44,13 +44,14 @@ static void write_run(struct csv_writer *csv, const struct run_record *record)
 void results_csv_write(FILE *stream, const struct results *results)
 {
     struct csv_writer csv = {.stream = stream};
+    int metric_count = results_have_optional(results) ? METRIC_COUNT : METRIC_FIRST_OPTIONAL;
     csv_put_plain(&csv, "policy,policy_spec,workload,workload_spec,sha256,complete,device,profile,"
                         "device_spec,capacity_bytes,frees,host,repetition,seed,passed,cause");
-    for (int i = 0; i < METRIC_COUNT; i++)
+    for (int i = 0; i < metric_count; i++)
         csv_put_plain(&csv, metric_info((enum metric)i)->name);
     csv_end_row(&csv);
     for (size_t i = 0; i < results->run_count; i++)
-        write_run(&csv, &results->runs[i]);
+        write_run(&csv, &results->runs[i], metric_count);
 }
 
 /* ---- pairs.csv ------------------------------------------------------------------------------ */

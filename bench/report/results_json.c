@@ -64,7 +64,8 @@ static void write_run(struct json_writer *json, const struct run_record *record)
     json_end_object(json);
     json_begin_object(json, "metrics");
     for (int i = 0; i < METRIC_COUNT; i++)
-        write_value(json, metric_info((enum metric)i)->name, &record->metrics.at[i]);
+        if (i < METRIC_FIRST_OPTIONAL || record->metrics.at[i].kind != METRIC_NULL)
+            write_value(json, metric_info((enum metric)i)->name, &record->metrics.at[i]);
     json_end_object(json);
     json_end_object(json);
 }

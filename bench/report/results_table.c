@@ -36,10 +36,13 @@ static const struct {
     {"granted", NULL, METRIC_peak_granted_bytes, 1, 0, TABLE_ROOM_WIDE, TABLE_ROOM_WIDE},
     {"reserved", NULL, METRIC_peak_reserved_bytes, 1, 0, TABLE_ROOM_TEXT, TABLE_ROOM_WIDE},
     {"physical", NULL, METRIC_peak_physical_bytes, 1, 0, TABLE_ROOM_ALL, TABLE_ROOM_ALL},
+    {"pinned", NULL, METRIC_peak_pinned_reserved_bytes, 1, 0, TABLE_ROOM_ALL, TABLE_ROOM_WIDE},
     {"overhead", "ratio", METRIC_overhead, 3, 1, TABLE_ROOM_ALL, TABLE_ROOM_ALL},
     {"ext.frag", "mean", METRIC_external_fragmentation_mean, 3, 1, TABLE_ROOM_ALL, TABLE_ROOM_ALL},
     {"driver", "calls", METRIC_driver_calls, 0, 1, TABLE_ROOM_ALL, TABLE_ROOM_TEXT},
     {"driver", "ms", METRIC_driver_time_ns, 1, 1e6, TABLE_ROOM_WIDE, TABLE_ROOM_WIDE},
+    {"pinned", "calls", METRIC_pinned_driver_calls, 0, 1, TABLE_ROOM_WIDE, TABLE_ROOM_WIDE},
+    {"pinned", "ms", METRIC_pinned_driver_time_ns, 1, 1e6, TABLE_ROOM_WIDE, TABLE_ROOM_WIDE},
     {"slowdown", "ratio", METRIC_slowdown, 3, 1, TABLE_ROOM_ALL, TABLE_ROOM_ALL},
 };
 #define FIGURES (sizeof figures / sizeof figures[0])
@@ -55,20 +58,24 @@ struct figure_table {
     struct table_column columns[4 + FIGURES];
     enum table_form form;
     bool spread;
+    bool optional; /* some run has figures of pinned memory */
 };
 
 static bool is_shown(const struct figure_table *self, size_t figure)
 {
+    if (figures[figure].metric >= METRIC_FIRST_OPTIONAL && !self->optional)
+        return false;
     return table_has_room(self->form,
                           self->spread ? figures[figure].spread_room : figures[figure].room);
 }
 
 /* LaTeX has no column of ranks: the rows are in their order. */
-static void open_figure_table(struct figure_table *self, enum table_form form, bool spread,
-                              const char *unit)
+static void open_figure_table(struct figure_table *self, const struct results *results,
+                              enum table_form form, bool spread, const char *unit)
 {
     size_t count = 0;
-    *self = (struct figure_table){.form = form, .spread = spread};
+    *self = (struct figure_table){
+        .form = form, .spread = spread, .optional = results_have_optional(results)};
     if (form != TABLE_LATEX)
         self->columns[count++] = (struct table_column){"#", "", false, 0};
     self->columns[count++] = (struct table_column){"policy", "", true, POLICY_WIDTH};
@@ -253,7 +260,7 @@ enum ar_status results_table_print(const struct results *results, FILE *stream,
     struct byte_unit unit = choose_unit(results);
     struct figure_table self;
     const struct result_policy **rows = calloc(results->policies_most + 1, sizeof(*rows));
-    open_figure_table(&self, form, false, unit.name);
+    open_figure_table(&self, results, form, false, unit.name);
     for (size_t i = 0; i < results->group_count && rows && self.table; i++)
         add_group(&self, &results->groups[i], rows, unit);
     enum ar_status status = rows ? table_print(self.table, stream, form, error) : no_memory(error);
@@ -439,7 +446,7 @@ enum ar_status spread_table_print(const struct results *results, FILE *stream, e
     struct placed_rows rows;
     struct figure_table self;
     bool ready = placed_rows_open(&rows, results);
-    open_figure_table(&self, form, true, "MiB");
+    open_figure_table(&self, results, form, true, "MiB");
     for (size_t i = 0; i < results->group_count && ready && self.table; i++) {
         gather_spreads(&rows, &results->groups[i], results->values);
         heading(self.table, &results->groups[i]);

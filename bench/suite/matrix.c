@@ -74,6 +74,8 @@ static uint64_t key_of(const struct plan *plan)
     hash = fnv_add(hash, how, sizeof how);
     for (size_t i = 0; i < plan->policy_count; i++)
         hash = add_policy(hash, plan->policies[i].text);
+    if (suite->pinned)
+        hash = add_policy(hash, suite->pinned);
     for (size_t i = 0; i < plan->workload_count; i++) {
         const struct plan_workload *workload = &plan->workloads[i];
         hash = add_text(hash, workload->text);

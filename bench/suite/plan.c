@@ -182,6 +182,53 @@ static enum ar_status refuse_twice(const struct text_list *list, const char *wha
     return AR_OK;
 }
 
+/* PyTorch reads the settings of both caches from one string. */
+static const char *conf_of_torch(const struct ar_spec *spec)
+{
+    const struct ar_spec_link *link = &spec->links[spec->link_count - 1];
+    for (size_t i = 0; strcmp(link->name, "torch") == 0 && i < link->pair_count; i++)
+        if (strcmp(link->pairs[i].key, "conf") == 0)
+            return link->pairs[i].value;
+    return NULL;
+}
+
+/* The policy of pinned host memory beside a policy. */
+static enum ar_status choose_pinned(struct plan *self, struct plan_policy *policy,
+                                    struct ar_error *error)
+{
+    const struct ar_policy_ops *ops;
+    const char *given = self->suite->pinned;
+    const char *conf = given ? NULL : conf_of_torch(&policy->spec);
+    if (given && strcmp(given, "none") == 0)
+        return AR_OK;
+    char quote = conf && strchr(conf, '"') ? '\'' : '"';
+    if ((conf ? asprintf(&policy->pinned_text, "torch-pinned:conf=%c%s%c", quote, conf, quote)
+              : asprintf(&policy->pinned_text, "%s", given ? given : "torch-pinned")) < 0) {
+        policy->pinned_text = NULL;
+        return no_memory(error);
+    }
+    enum ar_status status = ar_spec_parse(policy->pinned_text, &policy->pinned, error);
+    if (!status) {
+        policy->pinned.catalog = self->suite->catalog;
+        status = registry_lookup(&policy->pinned, &ops, error);
+        if (status)
+            ar_spec_close(&policy->pinned);
+    }
+    if (status) {
+        free(policy->pinned_text);
+        policy->pinned_text = NULL;
+    }
+    return ar_error_prefix(error, status, "pinned");
+}
+
+static void close_policy(struct plan_policy *policy)
+{
+    ar_spec_close(&policy->spec);
+    if (policy->pinned_text)
+        ar_spec_close(&policy->pinned);
+    free(policy->pinned_text);
+}
+
 static enum ar_status look_up_policies(struct plan *self, struct ar_error *error)
 {
     const struct text_list *list = &self->suite->policies;
@@ -200,6 +247,8 @@ static enum ar_status look_up_policies(struct plan *self, struct ar_error *error
         policy->spec.catalog = self->suite->catalog;
         self->policy_count++; /* from here on plan_close closes the spec */
         status = registry_lookup(&policy->spec, &policy->ops, error);
+        if (!status)
+            status = choose_pinned(self, policy, error);
         if (status)
             return status;
     }
@@ -311,7 +360,7 @@ static enum ar_status leave_out(struct plan *self, const struct ar_error *why,
     for (size_t i = 0; i < self->policy_count; i++) {
         if (why[i].text[0] && !status) {
             status = text_list_add(&self->left_out, why[i].text, error);
-            ar_spec_close(&self->policies[i].spec);
+            close_policy(&self->policies[i]);
         } else {
             self->policies[kept++] = self->policies[i];
         }
@@ -474,7 +523,7 @@ enum ar_status plan_make(struct plan *self, const struct suite *suite, struct ar
 void plan_close(struct plan *self)
 {
     for (size_t i = 0; i < self->policy_count; i++)
-        ar_spec_close(&self->policies[i].spec);
+        close_policy(&self->policies[i]);
     for (size_t i = 0; i < self->workload_count; i++) {
         text_list_close(&self->workloads[i].texts);
         free(self->workloads[i].text);

@@ -11,6 +11,8 @@ struct plan_policy {
     const char *text; /* the suite's */
     struct ar_spec spec;
     const struct ar_policy_ops *ops;
+    char *pinned_text; /* of the policy of pinned host memory beside it; NULL: none */
+    struct ar_spec pinned;
 };
 
 struct plan_workload {

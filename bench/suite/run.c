@@ -59,6 +59,8 @@ static struct experiment experiment_of(const struct run_worker *worker, const st
 {
     return (struct experiment){
         .policy = &plan->policies[run->policy].spec,
+        .pinned =
+            plan->policies[run->policy].pinned_text ? &plan->policies[run->policy].pinned : NULL,
         .device = device,
         .source = worker->source,
         .frees = run->frees,

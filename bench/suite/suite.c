@@ -45,6 +45,7 @@ void suite_close(struct suite *self)
     free(self->name);
     free(self->output);
     free(self->against);
+    free(self->pinned);
     text_list_close(&self->policies);
     text_list_close(&self->workloads);
     text_list_close(&self->devices);
@@ -227,6 +228,7 @@ static const struct suite_key {
     {"name", KEY_TEXT, AT(name), NULL, 0, 0},
     {"output", KEY_TEXT, AT(output), NULL, 0, 0},
     {"against", KEY_TEXT, AT(against), NULL, 0, 0},
+    {"pinned", KEY_TEXT, AT(pinned), NULL, 0, 0},
     {"device", KEY_DEVICE, 0, NULL, 0, 0},
     {"capacities", KEY_CAPACITIES, 0, NULL, 0, 0},
     {"frees", KEY_WORD, AT(frees), frees_choices, 0, 0},

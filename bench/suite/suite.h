@@ -35,6 +35,7 @@ struct suite {
     char *name;      /* NULL: from the command line */
     char *output;    /* folder for results and the data of the figures; NULL: none */
     struct text_list policies, workloads;
+    char *pinned;          /* spec of the policy of pinned memory; "none"; NULL: torch-pinned */
     char *against;         /* the policy with which others are compared in pairs; NULL: the first */
     char device_note[320]; /* why it runs on this device; "": the user named it */
     bool all_policies;     /* leave out those that a device cannot serve */

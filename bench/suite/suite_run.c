@@ -343,6 +343,9 @@ static enum ar_status print_tables(const struct suite_work *self, FILE *stream,
           "peak physical bytes; DNF: did not finish. `allocrig list metrics` defines each\n"
           "figure.\n",
           stream);
+    if (results_have_optional(&self->results))
+        fputs("pinned: the most bytes of pinned host memory that its cache holds (--pinned).\n",
+              stream);
     if (self->suite->replicates > 1)
         fputs("Medians over the replicates, or in how many a policy finished; places are below.\n",
               stream);

@@ -44,6 +44,7 @@ static void configure(const struct passes *passes, struct session *session, enum
     const struct experiment *experiment = passes->experiment;
     *config = (struct replay_config){
         .policy = session->policy,
+        .pinned = session->pinned,
         .device = session->device,
         .source = passes->trace,
         .frees = experiment->frees,
@@ -86,6 +87,12 @@ static enum ar_status replay_once(const struct passes *passes, enum purpose purp
                               observer, error);
     if (status != AR_OK)
         return status;
+    if (experiment->pinned)
+        status = session_open_pinned(&session, experiment->pinned, experiment->seed, error);
+    if (status != AR_OK) {
+        session_close(&session);
+        return status;
+    }
     if (purpose == MEASURE && passes->props)
         *passes->props = session.device->props;
     configure(passes, &session, purpose, &config);

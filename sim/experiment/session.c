@@ -61,13 +61,25 @@ enum ar_status session_open(struct session *session, const struct ar_spec *polic
     return status;
 }
 
+enum ar_status session_open_pinned(struct session *session, const struct ar_spec *pinned,
+                                   uint64_t seed, struct ar_error *error)
+{
+    if (!session->device->pinned)
+        return AR_OK;
+    const struct ar_policy_context context = {
+        .backing = session->device->pinned, .host = &session->pinned_host, .seed = seed};
+    enum ar_status status = registry_create(pinned, &context, &session->pinned, error);
+    return ar_error_prefix(error, status, "pinned host memory");
+}
+
 /* As a program does, wait for the device before the end: no policy may unmap memory in use. */
 static void destroy_policy(struct session *session)
 {
-    if (session->policy && !session->device->failed)
+    if ((session->policy || session->pinned) && !session->device->failed)
         session->device->ops->sync(session->device, TRACE_NO_STREAM);
     ar_policy_destroy(session->policy);
-    session->policy = NULL;
+    ar_policy_destroy(session->pinned);
+    session->policy = session->pinned = NULL;
 }
 
 enum ar_status session_end(struct session *session, struct ar_error *error)
@@ -76,7 +88,7 @@ enum ar_status session_end(struct session *session, struct ar_error *error)
     struct ar_device *device = session->device;
     destroy_policy(session);
     enum ar_status status = device->ops->flush ? device->ops->flush(device, error) : AR_OK;
-    uint64_t left = device->counters.physical_bytes;
+    uint64_t left = device->counters.physical_bytes + device->counters.pinned_bytes;
     if (status != AR_OK || !left || device->failed)
         return status;
     return ar_error_set(error, AR_CORRUPT,

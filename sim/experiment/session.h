@@ -9,7 +9,8 @@
 struct session {
     struct ar_device *device;
     struct ar_policy *policy;
-    struct ar_host host;
+    struct ar_policy *pinned; /* of pinned host memory; NULL: there is none */
+    struct ar_host host, pinned_host;
     struct ar_policy_context context;
     struct tap *tap;      /* NULL: no observer needs one */
     uint64_t limit_bytes; /* the limit in the policy's spec; 0: none */
@@ -22,6 +23,9 @@ enum ar_status session_open(struct session *session, const struct ar_spec *polic
                             const struct ar_spec *device, uint64_t seed,
                             const struct observer *observer,
                             struct ar_error *error) AR_STATUS_CHECKED;
+/* Adds a policy of pinned host memory, if the device has such memory. */
+enum ar_status session_open_pinned(struct session *session, const struct ar_spec *pinned,
+                                   uint64_t seed, struct ar_error *error) AR_STATUS_CHECKED;
 void session_close(struct session *session);
 
 /* Destroys the policy; the device stays. CORRUPT if the policy leaves memory allocated. */

@@ -7,8 +7,9 @@
  *    and every event of a watched run, go through events.c. A run is watched if it has observers,
  *    latencies, verification or an adaptive workload, if streams must be ordered, or if the device
  *    charges the host's own time (`watched` in run.h).
- * 2. Requests. Zero bytes and pinned host memory are served without the policy. A request that
- *    fails is counted, and the run goes on without the block.
+ * 2. Requests. Zero bytes are served without the policy. Pinned host memory has a policy of its own
+ *    (pinned.c), or is served like zero bytes. A request that fails is counted, and the run goes on
+ *    without the block.
  * 3. Frees. `recorded`: when the free is requested, the policy is told (retire), and when it is
  *    completed, the block is freed. `ordered` and `at-once`: the block is freed when the free is
  *    requested, and the completion only ends the slot. If a trace has no completions, blocks are
@@ -289,6 +290,7 @@ static enum ar_status begin(struct replay *run, const struct replay_config *conf
         .policy_alloc = config->policy->ops->alloc,
         .policy_free = config->policy->ops->free,
         .device = config->device,
+        .pinned.policy = config->pinned,
         .at_completion = config->frees == REPLAY_RECORDED && info->has_split_frees,
         .by_time = info->has_times,
         .steps_expected = info->counted ? info->steps : 0,

@@ -201,6 +201,8 @@ static enum ar_status unusual_request(struct replay *run, const struct trace_eve
         event->attributes ? trace_attributes_of(run->config->source, event->attributes) : &none;
     if (event->value >= TRACE_BYTES_LIMIT)
         return replay_bad_input(run, event, "a request of 2^60 bytes or more", error);
+    if (event->value && keys->space == TRACE_SPACE_PINNED && run->pinned.policy)
+        return replay_pinned_alloc(run, event, slot, keys, error);
     if (event->value == 0 || keys->space == TRACE_SPACE_PINNED) {
         slot->state = SLOT_EMPTY;
         slot->stream = event->stream;
@@ -322,9 +324,11 @@ static enum ar_status on_free_requested(struct replay *run, const struct trace_e
             status = free_block(run, event, slot, stream, error);
         }
         slot->state = SLOT_FREE_REQUESTED;
+    } else if (slot->state == SLOT_PINNED) {
+        status = replay_pinned_free(run, event, slot, false, error);
     }
     if (run->at_completion)
-        return status; /* the state of an empty or failed block stays as well */
+        return status; /* the state of an empty, pinned or failed block stays as well */
     if (run->free_requested_ends)
         end_slot(slot);
     else
@@ -351,6 +355,8 @@ static enum ar_status on_free(struct replay *run, const struct trace_event *even
             if (run->counts)
                 exact_free_requested(&run->exact, &slot->block);
             status = free_block(run, event, slot, slot->stream, error);
+        } else if (slot->state == SLOT_PINNED) {
+            status = replay_pinned_free(run, event, slot, true, error);
         }
     } else {
         if (UNLIKELY(slot->state == SLOT_LIVE))
@@ -358,6 +364,8 @@ static enum ar_status on_free(struct replay *run, const struct trace_event *even
         row = run->at_completion;
         if (row && slot->state == SLOT_FREE_REQUESTED)
             status = free_block(run, event, slot, slot->stream, error);
+        else if (row && slot->state == SLOT_PINNED)
+            status = replay_pinned_free(run, event, slot, true, error);
     }
     end_slot(slot);
     if (run->wants_rows && row && status == AR_OK)
@@ -371,6 +379,8 @@ static enum ar_status on_use(struct replay *run, const struct trace_event *event
     struct replay_slot *slot = known_slot(run, event);
     if (!slot)
         return replay_bad_input(run, event, "used, but not live", error);
+    if (slot->state == SLOT_PINNED && run->config->frees == REPLAY_ORDERED)
+        return replay_pinned_use(run, event, slot, error);
     if (slot->state != SLOT_LIVE || run->config->frees != REPLAY_ORDERED)
         return AR_OK;
     if (run->stream_ordered) {
@@ -410,7 +420,13 @@ static enum ar_status on_trim(struct replay *run, const struct trace_event *even
                               struct ar_error *error)
 {
     if (event->attributes) {
-        uint32_t pool = trace_attributes_of(run->config->source, event->attributes)->pool;
+        const struct trace_attributes *keys =
+            trace_attributes_of(run->config->source, event->attributes);
+        uint32_t pool = keys->pool;
+        if (pool && run->pinned.policy)
+            ar_policy_end_pool(run->pinned.policy, pool);
+        if (keys->space == TRACE_SPACE_PINNED)
+            return run->pinned.policy ? replay_pinned_trim(run, event, error) : AR_OK;
         if (pool)
             ar_policy_end_pool(run->policy, pool);
         if (pool && run->config->tap)
@@ -422,6 +438,13 @@ static enum ar_status on_trim(struct replay *run, const struct trace_event *even
     if (status != AR_OK && status != AR_UNSUPPORTED)
         return replay_broken(run, event, status, "it could not release its cache", error);
     return AR_OK;
+}
+
+static void progress(struct replay *run)
+{
+    ar_policy_progress(run->policy);
+    if (run->pinned.policy)
+        ar_policy_progress(run->pinned.policy);
 }
 
 /* Every event that is not about a block. */
@@ -450,7 +473,7 @@ static enum ar_status other(struct replay *run, const struct trace_event *event,
         return AR_OK;
     case TRACE_SYNC:
         device->ops->sync(device, event->stream);
-        ar_policy_progress(run->policy);
+        progress(run);
         return AR_OK;
     case TRACE_TRIM:
         return on_trim(run, event, error);
@@ -461,7 +484,7 @@ static enum ar_status other(struct replay *run, const struct trace_event *event,
             replay_mark(run, event);
         if (!(event->flags & TRACE_STEP))
             return AR_OK;
-        ar_policy_progress(run->policy);
+        progress(run);
         card_end_step(&run->card, device);
         return steps_end_one(run->steps, device, pauses_end_step(&run->pauses), error);
     case TRACE_TIME:

@@ -25,7 +25,7 @@ enum ar_status replay_bad_input(const struct replay *run, const struct trace_eve
                         run->config->source->info.name, replay_number(run, event), event->id, what);
 }
 
-static void count_failure(struct replay *run, const struct trace_event *event,
+void replay_count_failure(struct replay *run, const struct trace_event *event,
                           enum replay_cause cause)
 {
     run->failed_allocs++;
@@ -70,7 +70,7 @@ enum ar_status replay_not_served(struct replay *run, const struct trace_event *e
     if (event->kind == TRACE_PROBE)
         run->failed_probes++;
     else
-        count_failure(
+        replay_count_failure(
             run, event,
             cause_of_failure(run->policy, run->device, event->value, run->config->limit_bytes));
     return AR_OK;
@@ -79,7 +79,7 @@ enum ar_status replay_not_served(struct replay *run, const struct trace_event *e
 void replay_launch_refused(struct replay *run, const struct trace_event *event)
 {
     bool first = !run->failed;
-    count_failure(run, event, REPLAY_CAUSE_OUTSIDE);
+    replay_count_failure(run, event, REPLAY_CAUSE_OUTSIDE);
     if (first)
         run->first_failed_bytes = 0; /* the device does not report the size */
 }
@@ -90,7 +90,7 @@ void replay_outside_refused(struct replay *run, const struct trace_event *event)
     uint64_t free_bytes, total_bytes;
     ar_backing_memory(run->device->backing, &free_bytes, &total_bytes);
     bool tenant = run->device->counters.others_bytes >= more_bytes - free_bytes;
-    count_failure(run, event, tenant ? REPLAY_CAUSE_TENANT : REPLAY_CAUSE_CAPACITY);
+    replay_count_failure(run, event, tenant ? REPLAY_CAUSE_TENANT : REPLAY_CAUSE_CAPACITY);
 }
 
 void replay_driver_failed(struct replay *run, bool in_event)

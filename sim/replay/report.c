@@ -44,7 +44,7 @@ enum ar_status replay_check_end(const struct replay *run, struct ar_error *error
                             " bytes live at the end, there are %" PRIu64 " of %" PRIu64,
                             name, run->policy->ops->name, totals->live_blocks, totals->live_bytes,
                             blocks, bytes);
-    return AR_OK;
+    return run->pinned.policy ? replay_pinned_check(run, error) : AR_OK;
 }
 
 static void report_outcome(const struct replay *run, struct replay_result *result)
@@ -85,7 +85,7 @@ static void report_driver(const struct replay *run, struct metric_values *metric
     ar_policy_stats(run->policy, &stats);
     metric_set(metrics, METRIC_peak_physical_bytes, counters->peak_physical_bytes);
     metric_set(metrics, METRIC_driver_calls, steps_driver_calls(run->device));
-    metric_set(metrics, METRIC_driver_time_ns, counters->driver_ns);
+    metric_set(metrics, METRIC_driver_time_ns, counters->driver_ns - counters->pinned_ns);
     metric_set(metrics, METRIC_stall_ns, counters->stall_ns);
     metric_set(metrics, METRIC_races, counters->races);
     metric_set(metrics, METRIC_retries, stats.count.retries);
@@ -100,6 +100,7 @@ enum ar_status replay_report(struct replay *run, struct replay_result *result,
     const struct ar_host *host = run->config->policy_host;
     report_outcome(run, result);
     report_driver(run, metrics);
+    replay_pinned_report(run, metrics);
     if (run->config->measure == REPLAY_METRICS_EXACT) {
         exact_report(&run->exact, metrics);
         metric_set_ratio(metrics, METRIC_overhead,
@@ -155,7 +156,7 @@ const char *replay_cause_name(enum replay_cause cause)
         [REPLAY_CAUSE_NONE] = "none",       [REPLAY_CAUSE_FRAGMENTATION] = "fragmentation",
         [REPLAY_CAUSE_PENDING] = "pending", [REPLAY_CAUSE_TENANT] = "tenant",
         [REPLAY_CAUSE_OUTSIDE] = "outside", [REPLAY_CAUSE_CAPACITY] = "capacity",
-        [REPLAY_CAUSE_DRIVER] = "driver",
+        [REPLAY_CAUSE_PINNED] = "pinned",   [REPLAY_CAUSE_DRIVER] = "driver",
     };
     return names[cause];
 }

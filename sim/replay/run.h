@@ -12,10 +12,18 @@ struct steps;
 struct verify;
 
 /* A block, by its slot. UNUSED: no block. FREE_REQUESTED: the program freed it; a completion may
- * still come, which frees the block in mode `recorded`. EMPTY: served without a block of the policy
- * (zero bytes, pinned memory). FAILED: the request failed; later events of the block are
- * ignored. */
-enum replay_slot_state { SLOT_UNUSED, SLOT_LIVE, SLOT_FREE_REQUESTED, SLOT_EMPTY, SLOT_FAILED };
+ * still come, which frees the block in mode `recorded`. EMPTY: served without a block (zero bytes,
+ * pinned memory without a policy for it). PINNED: a live block of the policy of pinned memory; in
+ * mode `recorded` until its free is completed. FAILED: the request failed; later events of the
+ * block are ignored. */
+enum replay_slot_state {
+    SLOT_UNUSED,
+    SLOT_LIVE,
+    SLOT_FREE_REQUESTED,
+    SLOT_EMPTY,
+    SLOT_PINNED,
+    SLOT_FAILED
+};
 
 struct replay_slot {
     struct ar_policy_block block;
@@ -74,6 +82,13 @@ struct replay {
     uint64_t first_failed_event, first_failed_bytes;
     enum replay_cause cause;
 
+    /* pinned.c: pinned host memory. `policy` NULL: there is none. */
+    struct {
+        struct ar_policy *policy;
+        uint64_t requests;
+        uint64_t peak_live_bytes, peak_granted_bytes, peak_reserved_bytes;
+    } pinned;
+
     struct steps *steps;
     uint64_t steps_expected; /* 0: not known */
     struct latency *latency; /* NULL: the host clock is not read */
@@ -128,6 +143,9 @@ enum ar_status replay_ask_again(struct replay *run, const struct trace_event *ev
 enum ar_status replay_not_served(struct replay *run, const struct trace_event *event,
                                  struct replay_slot *slot, enum ar_status status,
                                  struct ar_error *error);
+/* A request failed. */
+void replay_count_failure(struct replay *run, const struct trace_event *event,
+                          enum replay_cause cause);
 /* The program's memory outside of the pool was refused. */
 void replay_outside_refused(struct replay *run, const struct trace_event *event);
 /* The driver failed: the run ends here, before `event` if that was not finished. */
@@ -142,6 +160,21 @@ enum ar_status replay_broken(const struct replay *run, const struct trace_event 
 /* Input that the trace's reader should have refused. */
 enum ar_status replay_bad_input(const struct replay *run, const struct trace_event *event,
                                 const char *what, struct ar_error *error);
+
+/* pinned.c: events of blocks of pinned host memory, for run->pinned.policy. */
+enum ar_status replay_pinned_alloc(struct replay *run, const struct trace_event *event,
+                                   struct replay_slot *slot, const struct trace_attributes *keys,
+                                   struct ar_error *error);
+/* The free is requested, or (`completed`) completed in mode `recorded`. */
+enum ar_status replay_pinned_free(struct replay *run, const struct trace_event *event,
+                                  const struct replay_slot *slot, bool completed,
+                                  struct ar_error *error);
+enum ar_status replay_pinned_use(struct replay *run, const struct trace_event *event,
+                                 const struct replay_slot *slot, struct ar_error *error);
+enum ar_status replay_pinned_trim(struct replay *run, const struct trace_event *event,
+                                  struct ar_error *error);
+enum ar_status replay_pinned_check(const struct replay *run, struct ar_error *error);
+void replay_pinned_report(const struct replay *run, struct metric_values *metrics);
 
 /* observe.c: reports to the observers, and answers to adaptive sources. */
 void replay_observe_begin(struct replay *run);

@@ -11,7 +11,8 @@ uint64_t steps_driver_calls(const struct ar_device *device)
 {
     uint64_t calls = 0;
     for (int i = 0; i < AR_DEVICE_CALL_COUNT; i++)
-        if (i != AR_DEVICE_CALL_event)
+        if (i != AR_DEVICE_CALL_event && i != AR_DEVICE_CALL_pinned_alloc &&
+            i != AR_DEVICE_CALL_pinned_free)
             calls += device->counters.calls[i];
     return calls;
 }

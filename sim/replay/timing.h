@@ -19,7 +19,7 @@ struct steps {
     uint64_t count, room;
 };
 
-/* Calls to the driver's memory functions: all kinds but events. */
+/* Calls to the driver's functions for device memory: all kinds but events and pinned memory. */
 uint64_t steps_driver_calls(const struct ar_device *device);
 /* Waits for all work so far and returns the time of its end, host time included. */
 uint64_t steps_now_ns(struct ar_device *device);

@@ -350,7 +350,8 @@ static const char *read_waits(struct sim_profile *out, char *rest)
         UINT64_C(1) << SIM_COST_create | UINT64_C(1) << SIM_COST_destroy |
         UINT64_C(1) << SIM_COST_map | UINT64_C(1) << SIM_COST_access |
         UINT64_C(1) << SIM_COST_unmap | UINT64_C(1) << SIM_COST_pool_alloc |
-        UINT64_C(1) << SIM_COST_pool_free;
+        UINT64_C(1) << SIM_COST_pool_free | UINT64_C(1) << SIM_COST_pinned_alloc |
+        UINT64_C(1) << SIM_COST_pinned_free;
     out->waits = 0;
     if (strcmp(rest, "none") == 0)
         return NULL;
@@ -358,7 +359,7 @@ static const char *read_waits(struct sim_profile *out, char *rest)
         int kind = cost_index(name);
         if (kind < 0 || !(can_wait >> kind & 1))
             return "what waits is none, or some of alloc free reserve release create destroy map "
-                   "access unmap pool_alloc pool_free";
+                   "access unmap pool_alloc pool_free pinned_alloc pinned_free";
         out->waits |= UINT64_C(1) << kind;
     }
     return NULL;

@@ -54,7 +54,9 @@
     X(pool_free, pool_free, "stream-ordered free")                                                 \
     X(pool_trim, pool_trim, "memory that the pool gives back when it is trimmed, by its bytes")    \
     X(product_first, product_first, "first matrix product of a process: its library is loaded")    \
-    X(product_new, product_new, "first product of another type or order of lengths")
+    X(product_new, product_new, "first product of another type or order of lengths")               \
+    X(pinned_alloc, pinned_alloc, "pinned host memory made")                                       \
+    X(pinned_free, pinned_free, "pinned host memory given back")
 
 enum sim_cost {
 #define X(name, stand_in, text) SIM_COST_##name,

@@ -16,7 +16,7 @@ struct sim_options {
     const char *profile;
     uint64_t capacity_bytes, others_bytes;
     const char *addresses, *ranges;
-    uint64_t seed, launch_queue, host_clock_ns;
+    uint64_t seed, launch_queue, host_clock_ns, host_bytes;
 };
 
 static const struct ar_option sim_options[] = {
@@ -27,6 +27,8 @@ static const struct ar_option sim_options[] = {
      "has for one"},
     {"others", AR_OPTION_BYTES, offsetof(struct sim_options, others_bytes), "0", 0, 0, NULL,
      "bytes of it that others hold all the time"},
+    {"host", AR_OPTION_BYTES, offsetof(struct sim_options, host_bytes), "0", 0, 0, NULL,
+     "bytes of host memory that can be pinned; 0: no limit"},
     {"addresses", AR_OPTION_TEXT, offsetof(struct sim_options, addresses), NULL, 0, 0, NULL,
      "a file (CSV ordinal,bytes,address) or `random`; without it each above the last"},
     {"ranges", AR_OPTION_TEXT, offsetof(struct sim_options, ranges), NULL, 0, 0, NULL,
@@ -140,6 +142,7 @@ static void sim_close(struct ar_device *device)
 {
     struct sim_device *self = sim_of(device);
     sim_pool_close(self->pool);
+    sim_pinned_close(self);
     free_all(&self->memory.mappings);
     free_all(&self->memory.physicals);
     free_all(&self->memory.segments);
@@ -589,6 +592,7 @@ static enum ar_status sim_open(const struct ar_spec_link *link, struct ar_device
         return status;
     }
     sim_describe(self);
+    sim_pinned_open(self, options.host_bytes);
     *out = &self->base;
     return AR_OK;
 }

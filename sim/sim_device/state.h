@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "allocators/base/map.h"
 #include "sim/device.h"
 #include "sim/device_memory/device_memory.h"
 #include "sim/device_memory/ledger.h"
@@ -23,9 +24,19 @@ void sim_pool_settle(struct sim_device *device);
 
 void sim_pool_close(struct sim_pool *self);
 
+/* pinned.c: pinned host memory. `most_bytes` 0: no limit. */
+struct sim_pinned {
+    struct ar_backing backing;
+    uint64_t most_bytes, next_address;
+    struct ar_map blocks; /* by address: bytes */
+};
+void sim_pinned_open(struct sim_device *self, uint64_t most_bytes);
+void sim_pinned_close(struct sim_device *self);
+
 struct sim_device {
     struct ar_device base;
     struct ar_backing backing;
+    struct sim_pinned pinned;
     struct sim_profile profile;
     struct sim_clock clock;
     struct sim_ledger ledger;
