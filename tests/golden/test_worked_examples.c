@@ -50,6 +50,16 @@ static const struct example examples[] = {
     {"cupy a small piece pins a chunk", "cupy", 100 * AR_MIB, "+60M -0 +512 +60M! =60M ~512"},
     {"cupy merges both neighbours", "cupy", UINT64_MAX,
      "+2K@0 -0 +1K@0 +512@1K +512@1536 -1 -3 ^1K ~512 -2 ^2K =2K"},
+    /* ONNX Runtime's arena: bfc_arena_test.cc, TestExtendStrategy, TestShrink and AllocatedVsRequested;
+       then a region of twice the size, and the same sizes again after a trim. */
+    {"ort regions double", "ort", UINT64_MAX, "+1M =1M +1M =3M +1M =3M +1M =7M"},
+    {"ort regions of the request", "ort:arena_extend_strategy=kSameAsRequested", UINT64_MAX,
+     "+1K@0 +10M@1K -0 =10486784 c =10M"},
+    {"ort a block is a multiple of 256", "ort", UINT64_MAX, "+4@0 ~256 =1M"},
+    {"ort a trim keeps the first region", "ort", UINT64_MAX,
+     "+1M@0 +1M@1M +4M@3M =7M -0 -1 -2 c =1M +1M@0 +1M@7M =3M"},
+    {"ort doubling has a limit", "ort:max_power_of_two_extend_bytes=2M", UINT64_MAX,
+     "+1M +2M =3M +2M =5M +2M =7M +5M =15M +2M =23M +6M =23M +2M =25M"},
     /* The buddy system. */
     {"buddy halves and joins", "buddy:min=256,chunk=1M,limit=1M", UINT64_MAX,
      "+100@0 +257@512 +1000@1K +70000@128K +4096@4K +256@256 ~137216 -0 +200@0 -1 -2 +600000! "

@@ -137,10 +137,8 @@ enum ar_status bfc_free(struct ar_policy *base, const struct ar_policy_block *bl
     return AR_OK;
 }
 
-static enum ar_status create_as(const struct ar_policy_ops *ops,
-                                const struct ar_policy_context *context,
-                                const struct bfc_values *values, struct ar_policy **out,
-                                struct ar_error *error)
+enum ar_status bfc_new(const struct ar_policy_ops *ops, const struct ar_policy_context *context,
+                       const struct bfc_values *values, struct bfc **out, struct ar_error *error)
 {
     enum ar_status status = bfc_values_check(values, context->backing, error);
     if (status != AR_OK)
@@ -170,11 +168,23 @@ static enum ar_status create_as(const struct ar_policy_ops *ops,
         self->upper->address_flip = values->upper_order ? ~UINT64_C(0) : 0;
     }
     bfc_regions_open(self, context->backing, limit);
-    *out = &self->base;
+    *out = self;
     return AR_OK;
 }
 
-static void bfc_destroy(struct ar_policy *base)
+static enum ar_status create_as(const struct ar_policy_ops *ops,
+                                const struct ar_policy_context *context,
+                                const struct bfc_values *values, struct ar_policy **out,
+                                struct ar_error *error)
+{
+    struct bfc *self;
+    enum ar_status status = bfc_new(ops, context, values, &self, error);
+    if (status == AR_OK)
+        *out = &self->base;
+    return status;
+}
+
+void bfc_destroy(struct ar_policy *base)
 {
     struct bfc *self = (struct bfc *)base;
     struct ar_host *host = self->host;

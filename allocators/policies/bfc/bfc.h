@@ -1,6 +1,7 @@
 /* The BFC allocator ("best fit with coalescing") of TensorFlow, XLA and JAX: which chunk serves a
  * request, whether it is split, when a region is obtained and how large it is, what is merged and
- * released.
+ * released. ONNX Runtime has a fork of it (policies/ort.c), which obtains and releases regions by
+ * other rules.
  *
  * It imitates openxla/xla, xla/tsl/framework/bfc_allocator.cc of August 2026, and for the limits
  * gpu_device.cc of TensorFlow and the client of JAX. Two things are left out: time-stamped chunks
@@ -28,7 +29,7 @@
  * Bins are in the order of size among each other, so this is the best fit by size and then address,
  * which the index in base/span.h finds in fewer steps.
  *
- *   bfc.c        alloc and free (1 and 2), and the three policies
+ *   bfc.c        alloc and free (1 and 2), and the three policies of these frameworks
  *   regions.c    regions (3 to 5), and the steps of alloc and free as functions
  *   two_ended.c  alignment, and placement from both ends of a pool
  *   settings.c   the limit and other settings that the frameworks derive
@@ -146,6 +147,7 @@ struct bfc_region {
     uint64_t bytes;
     uint32_t first, last; /* chunks; the first keeps its record while the region lives */
     bool held;            /* false: a spare record */
+    bool initial;         /* it was obtained when there was no other region */
     uint32_t ranked;      /* in record i: the number of the i-th region by address */
 };
 
@@ -155,10 +157,20 @@ struct bfc_segment {
     uint64_t bytes;
 };
 
+/* Where the policies of the family differ: the size of regions. */
+struct bfc_sizes {
+    uint64_t most_doubled_bytes; /* a region that doubles without need is at most this large */
+    uint64_t least_retry_bytes;  /* a smaller region is not tried after a refusal */
+    uint64_t after_trim_bytes;   /* size of the next region after a trim, if there is a trim */
+    bool as_requested;           /* a region has the size of the request; nothing doubles */
+    bool doubles_first;          /* the size doubles before the device is asked, not after */
+};
+
 struct bfc_regions {
     struct ar_backing *backing;
     uint64_t limit_bytes;
     uint64_t next_bytes; /* size of the next region */
+    struct bfc_sizes sizes;
     bool coalesce;
     struct bfc_region *at; /* by number, which does not change while the region lives */
     uint32_t capacity, count;
@@ -192,7 +204,13 @@ struct bfc {
     uint64_t total_bytes;        /* of the device */
 };
 
+/* An instance with these values. HOST_MEMORY, or INVALID as bfc_values_check. */
+enum ar_status bfc_new(const struct ar_policy_ops *ops, const struct ar_policy_context *context,
+                       const struct bfc_values *values, struct bfc **out,
+                       struct ar_error *error) AR_STATUS_CHECKED;
+
 /* The hooks that all policies of the family share. */
+void bfc_destroy(struct ar_policy *base);
 enum ar_status bfc_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                          struct ar_policy_block *out);
 enum ar_status bfc_free(struct ar_policy *base, const struct ar_policy_block *block,
@@ -221,6 +239,9 @@ enum ar_status bfc_regions_extend(struct bfc *self, uint64_t bytes) AR_STATUS_CH
  * limit. Says in `released` whether it did. CORRUPT as above. */
 enum ar_status bfc_regions_collect(struct bfc *self, uint64_t bytes,
                                    bool *released) AR_STATUS_CHECKED;
+
+/* Releases all wholly free regions, except the initial one if `keeps_initial`. CORRUPT as above. */
+enum ar_status bfc_regions_release_free(struct bfc *self, bool keeps_initial) AR_STATUS_CHECKED;
 
 /* Inserts a free chunk into the index of its end, or makes it the gap; and the opposite. Both
  * update the watch and the releasable bytes. */

@@ -7,7 +7,7 @@
 #include "allocators/policies/bfc/bfc.h"
 
 #define FIRST_REGION_BYTES (2 * AR_MIB)
-#define MOST_REGION_BYTES  (UINT64_C(1) << 62)
+#define MOST_REGION_BYTES  (UINT64_C(1) << 63)
 
 void bfc_regions_open(struct bfc *self, struct ar_backing *backing, uint64_t limit_bytes)
 {
@@ -22,6 +22,7 @@ void bfc_regions_open(struct bfc *self, struct ar_backing *backing, uint64_t lim
     regions->backing = backing;
     regions->limit_bytes = limit_bytes;
     regions->next_bytes = ar_size_round_up(first, BFC_ROUNDING_BYTES);
+    regions->sizes.most_doubled_bytes = MOST_REGION_BYTES;
     regions->coalesce = self->values.coalesce;
 }
 
@@ -101,6 +102,7 @@ static struct bfc_region *new_region(struct bfc_regions *regions, uint64_t addre
     regions->at[i].ranked = number;
     struct bfc_region *region = &regions->at[number];
     region->held = true;
+    region->initial = regions->count == 1;
     region->address = address;
     region->bytes = 0;
     region->first = 0;
@@ -133,6 +135,12 @@ static void add_range(struct bfc *self, uint64_t address, uint64_t bytes)
     bfc_free_block_add(self, bfc_merge(self, added));
 }
 
+static void double_next(struct bfc_regions *regions)
+{
+    uint64_t most = regions->sizes.most_doubled_bytes;
+    regions->next_bytes = regions->next_bytes < most / 2 ? regions->next_bytes * 2 : most;
+}
+
 enum ar_status bfc_regions_extend(struct bfc *self, uint64_t bytes)
 {
     struct bfc_regions *regions = &self->regions;
@@ -142,18 +150,23 @@ enum ar_status bfc_regions_extend(struct bfc *self, uint64_t bytes)
         return AR_NO_MEMORY;
     if (!reserve_records(self))
         return AR_HOST_MEMORY;
-    bool doubled = false;
-    while (bytes > regions->next_bytes) {
-        regions->next_bytes *= 2;
-        doubled = true;
+    bool enough = regions->next_bytes >= bytes; /* so it doubles once */
+    uint64_t region_bytes = bytes;
+    if (!regions->sizes.as_requested) {
+        while (bytes > regions->next_bytes)
+            regions->next_bytes *= 2;
+        region_bytes = regions->next_bytes < available ? regions->next_bytes : available;
     }
-    uint64_t region_bytes = regions->next_bytes < available ? regions->next_bytes : available;
+    if (enough && regions->sizes.doubles_first)
+        double_next(regions);
+    uint64_t least = regions->sizes.least_retry_bytes;
     uint64_t address;
-    enum ar_status status = obtain(regions->backing, bytes, &region_bytes, &address);
+    enum ar_status status =
+        obtain(regions->backing, bytes > least ? bytes : least, &region_bytes, &address);
     if (status != AR_OK)
         return status;
-    if (!doubled && regions->next_bytes < MOST_REGION_BYTES)
-        regions->next_bytes *= 2;
+    if (enough && !regions->sizes.doubles_first)
+        double_next(regions);
     self->base.totals.reserved_bytes += region_bytes;
     self->tally.count.segments_made++;
     note_segment(regions, address, region_bytes);
@@ -187,20 +200,15 @@ static enum ar_status release_region(struct bfc *self, const struct bfc_region *
     return result;
 }
 
-enum ar_status bfc_regions_collect(struct bfc *self, uint64_t bytes, bool *released)
+enum ar_status bfc_regions_release_free(struct bfc *self, bool keeps_initial)
 {
     struct bfc_regions *regions = &self->regions;
-    struct ar_policy_totals *totals = &self->base.totals;
-    *released = false;
-    if (!self->collects || totals->releasable_bytes == 0 ||
-        bytes > regions->limit_bytes - totals->reserved_bytes + totals->releasable_bytes)
-        return AR_OK;
     enum ar_status result = AR_OK;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < regions->count; i++) {
         uint32_t number = regions->at[i].ranked;
         struct bfc_region *region = &regions->at[number];
-        if (!wholly_free(self, region)) {
+        if (!wholly_free(self, region) || (keeps_initial && region->initial)) {
             regions->at[kept++].ranked = number;
             continue;
         }
@@ -208,13 +216,23 @@ enum ar_status bfc_regions_collect(struct bfc *self, uint64_t bytes, bool *relea
             result = AR_CORRUPT;
         bfc_free_block_remove(self, region->first);
         ar_spans_drop(&self->chunks, region->first);
-        totals->reserved_bytes -= region->bytes;
+        self->base.totals.reserved_bytes -= region->bytes;
         region->held = false;
     }
     regions->count = kept;
+    return result;
+}
+
+enum ar_status bfc_regions_collect(struct bfc *self, uint64_t bytes, bool *released)
+{
+    const struct ar_policy_totals *totals = &self->base.totals;
+    *released = false;
+    if (!self->collects || totals->releasable_bytes == 0 ||
+        bytes > self->regions.limit_bytes - totals->reserved_bytes + totals->releasable_bytes)
+        return AR_OK;
     self->tally.count.flushes++;
     *released = true;
-    return result;
+    return bfc_regions_release_free(self, false);
 }
 
 /* ---- chunks, with the gap and the two ends --------------------------------------------------- */

@@ -1,6 +1,7 @@
-/* Recordings of RMM on a real card (tests/golden/data/rmm), operation by operation: `rmm-pool` and
- * `rmm-arena` must place every block at the same address, fail at the same requests, and obtain and
- * release the same device allocations at the same operations. One test is one recording. */
+/* Recordings of real allocators, operation by operation: RMM on a card (tests/golden/data/rmm), and
+ * the allocators of inference and graphics engines (tests/golden/data/engines). The policy must
+ * place every block at the same address, fail at the same requests, and obtain and release the same
+ * device allocations at the same operations. One test is one recording. */
 #include <zlib.h>
 
 #include "allocators/registry.h"
@@ -8,14 +9,15 @@
 #include "tests/support/folder_tests.h"
 #include "tests/support/test.h"
 
-#define FOLDER   "tests/golden/data/rmm"
+#define RMM      "tests/golden/data/rmm"
+#define ENGINES  "tests/golden/data/engines"
 #define MOST_IDS 4096
 
 struct recording {
     gzFile file;
     char line[256];
     uint64_t number;                       /* of the line */
-    uint64_t held_bytes, given_back_bytes; /* by RMM, so far */
+    uint64_t held_bytes, given_back_bytes; /* by the real allocator, so far */
     struct fake_backing *backing;
     struct ar_policy *policy;
     struct ar_policy_block blocks[MOST_IDS];
@@ -31,7 +33,7 @@ static bool read_line(struct recording *r)
     return true;
 }
 
-/* The device allocation that RMM obtains here, with its address, or releases. */
+/* The device allocation that the allocator obtains here, with its address, or releases. */
 static bool read_segment(struct recording *r)
 {
     uint64_t bytes;
@@ -49,15 +51,24 @@ static bool read_segment(struct recording *r)
     return false;
 }
 
+static void holds_the_same(const struct recording *r)
+{
+    if (r->backing->held_bytes != r->held_bytes)
+        fail_msg("line %" PRIu64 " (%s): %" PRIu64 " bytes of the device, the real one %" PRIu64,
+                 r->number, r->line, r->backing->held_bytes, r->held_bytes);
+}
+
 static void do_alloc(struct recording *r)
 {
     uint64_t id;
     int64_t want;
+    uint32_t upper = 0;
     struct ar_policy_request request = {0};
-    if (sscanf(r->line, "a,%" SCNu64 ",%" SCNu64 ",%" SCNu32 ",%" SCNd64, &id, &request.bytes,
-               &request.stream, &want) != 4 ||
+    if (sscanf(r->line, "a,%" SCNu64 ",%" SCNu64 ",%" SCNu32 ",%" SCNd64 ",%" SCNu64 ",%" SCNu32,
+               &id, &request.bytes, &request.stream, &want, &request.alignment, &upper) < 4 ||
         id >= MOST_IDS)
         fail_msg("line %" PRIu64 ": %s", r->number, r->line);
+    request.upper_end = upper != 0;
     request.stream++; /* 0 is the default stream, which the program did not use */
     enum ar_status status = ar_policy_alloc(r->policy, &request, &r->blocks[id]);
     if (status != AR_OK && status != AR_NO_MEMORY)
@@ -65,9 +76,7 @@ static void do_alloc(struct recording *r)
     int64_t got = status == AR_OK ? (int64_t)r->blocks[id].address : -1;
     if (got != want)
         fail_msg("line %" PRIu64 " (%s): address %" PRId64, r->number, r->line, got);
-    if (r->backing->held_bytes != r->held_bytes)
-        fail_msg("line %" PRIu64 " (%s): %" PRIu64 " bytes of the device, RMM %" PRIu64, r->number,
-                 r->line, r->backing->held_bytes, r->held_bytes);
+    holds_the_same(r);
     r->served += status == AR_OK;
     r->failed += status != AR_OK;
 }
@@ -79,6 +88,7 @@ static void do_free(struct recording *r)
     if (sscanf(r->line, "r,%" SCNu64 ",%" SCNu32, &id, &stream) != 2 || id >= MOST_IDS)
         fail_msg("line %" PRIu64 ": %s", r->number, r->line);
     assert_int_equal(ar_policy_free(r->policy, &r->blocks[id], stream + 1), AR_OK);
+    holds_the_same(r);
 }
 
 static void replay(struct recording *r)
@@ -89,21 +99,24 @@ static void replay(struct recording *r)
             continue;
         if (r->line[0] == 'a')
             do_alloc(r);
-        else
+        else if (strcmp(r->line, "trim") != 0)
             do_free(r);
+        else
+            assert_int_equal(ar_policy_trim(r->policy, 0), AR_OK);
         if (r->number % 16 == 0 && ar_policy_validate(r->policy, &error) != AR_OK)
             fail_msg("line %" PRIu64 ": %s", r->number, error.text);
     } while (read_line(r));
 }
 
-static void check_recording(void **state)
+static void check_recording(const char *folder, const char *name)
 {
     struct recording *r = calloc(1, sizeof *r);
     struct ar_host host = {0};
     struct ar_spec spec;
     struct ar_error error = {""};
     char path[512];
-    snprintf(path, sizeof path, FOLDER "/%s", (const char *)*state);
+    uint64_t page_bytes;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     assert_non_null(r);
     r->backing = malloc(sizeof *r->backing);
     r->file = gzopen(path, "rb");
@@ -113,6 +126,12 @@ static void check_recording(void **state)
     assert_true(read_line(r) && strncmp(r->line, "spec ", 5) == 0);
     assert_int_equal(ar_spec_parse(r->line + 5, &spec, &error), AR_OK);
     assert_true(read_line(r));
+    if (sscanf(r->line, "cap,%" SCNu64, &r->backing->cap_bytes) == 1)
+        assert_true(read_line(r));
+    if (sscanf(r->line, "page,%" SCNu64, &page_bytes) == 1) {
+        fake_backing_virtual(r->backing, page_bytes, UINT64_MAX);
+        assert_true(read_line(r));
+    }
     if (read_segment(r)) /* before the first operation: the policy may take it when it is made */
         assert_true(read_line(r));
     struct ar_policy_context context = {.backing = &r->backing->base, .host = &host};
@@ -120,7 +139,7 @@ static void check_recording(void **state)
         fail_msg("%s", error.text);
     replay(r);
     print_message("%s: %" PRIu64 " served, %" PRIu64 " failed, %" PRIu64 " bytes given back\n",
-                  (const char *)*state, r->served, r->failed, r->given_back_bytes);
+                  name, r->served, r->failed, r->given_back_bytes);
     assert_true(r->served > 50);
     ar_policy_destroy(r->policy);
     ar_spec_close(&spec);
@@ -131,7 +150,18 @@ static void check_recording(void **state)
     free(r);
 }
 
+static void check_rmm(void **state)
+{
+    check_recording(RMM, *state);
+}
+
+static void check_engine(void **state)
+{
+    check_recording(ENGINES, *state);
+}
+
 int main(void)
 {
-    return folder_tests_run("rmm", FOLDER, check_recording);
+    int failed = folder_tests_run("rmm", RMM, check_rmm);
+    return folder_tests_run("engines", ENGINES, check_engine) || failed;
 }
