@@ -15,8 +15,8 @@
  *    bytes.
  *
  * All operations take constant time. The waste of good fit is below 1/32 of a block. */
+#include "allocators/base/class_lists.h"
 #include "allocators/base/size.h"
-#include "allocators/base/span.h"
 #include "allocators/policy.h"
 
 #include <string.h>
@@ -31,8 +31,6 @@
 #define SECOND_LOG2       5u
 #define SECOND_COUNT      32u
 #define SMALL_LOG2        8u /* sizes below 2^8 are all of first level 0 */
-#define FIRST_COUNT       41u
-#define CLASS_COUNT       (FIRST_COUNT * SECOND_COUNT) /* first level * 32 + second level */
 
 struct tlsf_values {
     struct ar_policy_common common;
@@ -50,9 +48,7 @@ struct tlsf {
     struct ar_host *host;
     uint64_t limit_bytes, pool_bytes;
     struct ar_spans spans; /* left, right: the list of the class; owner: the class */
-    uint64_t first_map;
-    uint32_t second_map[FIRST_COUNT];
-    uint32_t heads[CLASS_COUNT];
+    struct ar_class_lists lists;
     struct tlsf_pool *pools; /* by address */
     uint32_t pool_count, pool_room;
     uint64_t splits, merges, failures;
@@ -105,75 +101,14 @@ static inline bool fills_pool(const struct ar_span *span)
     return !(span->previous | span->next);
 }
 
-static inline void list_push(struct tlsf *self, unsigned class, uint32_t block)
-{
-    struct ar_span *at = self->spans.at;
-    struct ar_span *span = &at[block];
-    uint32_t head = self->heads[class];
-    self->heads[class] = block;
-    span->left = 0;
-    span->right = head;
-    span->owner = class;
-    span->used = 0;
-    if (head) {
-        at[head].left = block;
-    } else {
-        self->first_map |= UINT64_C(1) << class / SECOND_COUNT;
-        self->second_map[class / SECOND_COUNT] |= UINT32_C(1) << class % SECOND_COUNT;
-    }
-}
-
-/* Removes the head of a list, which `right` follows. */
-static inline void list_pop(struct tlsf *self, unsigned class, uint32_t right)
-{
-    self->heads[class] = right;
-    if (right) {
-        self->spans.at[right].left = 0;
-    } else {
-        uint32_t *map = &self->second_map[class / SECOND_COUNT];
-        *map &= ~(UINT32_C(1) << class % SECOND_COUNT);
-        if (!*map)
-            self->first_map &= ~(UINT64_C(1) << class / SECOND_COUNT);
-    }
-}
-
-static inline void list_remove(struct tlsf *self, const struct ar_span *span)
-{
-    struct ar_span *at = self->spans.at;
-    if (span->left) {
-        at[span->left].right = span->right;
-        at[span->right].left = span->left; /* also in record 0 */
-    } else {
-        list_pop(self, span->owner, span->right);
-    }
-}
-
 /* A block that is in no list becomes free. */
 static inline void add_free(struct tlsf *self, uint32_t block)
 {
     const struct ar_span *span = &self->spans.at[block];
-    list_push(self, class_of(span->bytes), block);
+    ar_class_lists_push(&self->lists, self->spans.at, class_of(span->bytes), block);
     if (__builtin_expect(fills_pool(span), 0))
         self->base.totals.releasable_bytes += span->bytes;
     ar_policy_free_added(&self->base, span->bytes);
-}
-
-/* The first class from `class` on that holds a block. False: none. */
-static inline bool find(const struct tlsf *self, unsigned class, unsigned *found)
-{
-    if (class >= CLASS_COUNT)
-        return false;
-    unsigned first = class / SECOND_COUNT;
-    uint32_t second = self->second_map[first] & (~UINT32_C(0) << class % SECOND_COUNT);
-    if (!second) {
-        uint64_t above = self->first_map & (~UINT64_C(1) << first);
-        if (!above)
-            return false;
-        first = (unsigned)__builtin_ctzll(above);
-        second = self->second_map[first];
-    }
-    *found = first * SECOND_COUNT + (unsigned)__builtin_ctz(second);
-    return true;
 }
 
 /* Cuts `block` after `bytes`. What follows, less a header, is the new block. */
@@ -201,7 +136,7 @@ static enum ar_status add_pool(struct tlsf *self, uint64_t bytes)
     uint64_t wanted = least > self->pool_bytes ? least : self->pool_bytes;
     uint64_t room = self->limit_bytes - self->base.totals.reserved_bytes;
     uint64_t address;
-    if (class >= CLASS_COUNT)
+    if (class >= AR_CLASSES)
         return AR_NO_MEMORY;
     if (self->pool_count == self->pool_room &&
         !ar_host_extend(self->host, &self->pools, &self->pool_room,
@@ -248,9 +183,9 @@ static uint64_t leading_gap(uint64_t address, uint64_t alignment)
 /* Removes the head of a class and marks it used. */
 static inline uint32_t take_head(struct tlsf *self, unsigned class)
 {
-    uint32_t block = self->heads[class];
+    uint32_t block = self->lists.heads[class];
     struct ar_span *span = &self->spans.at[block];
-    list_pop(self, class, span->right);
+    ar_class_lists_pop(&self->lists, self->spans.at, class, span->right);
     if (__builtin_expect(fills_pool(span), 0))
         self->base.totals.releasable_bytes -= span->bytes;
     ar_policy_free_removed(&self->base, span->bytes);
@@ -267,17 +202,17 @@ static enum ar_status find_again(struct tlsf *self, uint64_t bytes, uint64_t ali
     uint64_t wanted = bytes;
     if (alignment > ALIGN_BYTES)
         wanted = ar_size_round_up(bytes + alignment + LEAST_BLOCK_BYTES, alignment);
-    if (!find(self, class_above(wanted), class)) {
+    if (!ar_class_lists_find(&self->lists, class_above(wanted), class)) {
         enum ar_status status = add_pool(self, wanted);
         if (status != AR_OK) {
             self->failures += status == AR_NO_MEMORY;
             return status;
         }
-        (void)find(self, class_above(wanted), class);
+        (void)ar_class_lists_find(&self->lists, class_above(wanted), class);
     }
     if (alignment <= ALIGN_BYTES)
         return AR_OK;
-    uint32_t block = self->heads[*class];
+    uint32_t block = self->lists.heads[*class];
     uint64_t gap = leading_gap(self->spans.at[block].address, alignment);
     if (gap) {
         take_head(self, *class);
@@ -297,7 +232,8 @@ static inline enum ar_status take(struct tlsf *self, unsigned class, uint64_t by
     struct ar_span *span = &self->spans.at[block];
     if (span->bytes >= bytes + LEAST_BLOCK_BYTES) {
         uint64_t rest_bytes = span->bytes - bytes - HEADER_BYTES;
-        list_push(self, class_of(rest_bytes), cut(self, block, bytes));
+        uint32_t rest = cut(self, block, bytes);
+        ar_class_lists_push(&self->lists, self->spans.at, class_of(rest_bytes), rest);
         ar_policy_free_added(&self->base, rest_bytes);
     }
     span->requested_bytes = requested_bytes;
@@ -328,7 +264,7 @@ static enum ar_status tlsf_alloc(struct ar_policy *base, const struct ar_policy_
     if (bytes < LEAST_BYTES)
         bytes = LEAST_BYTES;
     if (self->spans.spare_count < 4 || request->alignment > ALIGN_BYTES ||
-        !find(self, class_above(bytes), &class))
+        !ar_class_lists_find(&self->lists, class_above(bytes), &class))
         return alloc_rare(self, request, bytes, out);
     return take(self, class, bytes, request->bytes, out);
 }
@@ -344,13 +280,13 @@ static enum ar_status tlsf_free(struct ar_policy *base, const struct ar_policy_b
     uint32_t next = at[block].next;
     if (!at[next].used) { /* record 0 counts as used */
         ar_policy_free_removed(&self->base, at[next].bytes);
-        list_remove(self, &at[next]);
+        ar_class_lists_remove(&self->lists, at, &at[next]);
         absorb(self, block, next);
     }
     uint32_t previous = at[block].previous;
     if (!at[previous].used) {
         ar_policy_free_removed(&self->base, at[previous].bytes);
-        list_remove(self, &at[previous]);
+        ar_class_lists_remove(&self->lists, at, &at[previous]);
         absorb(self, previous, block);
         block = previous;
     }
@@ -361,11 +297,8 @@ static enum ar_status tlsf_free(struct ar_policy *base, const struct ar_policy_b
 /* The largest request that good fit can serve: the smallest size of the highest class. */
 static uint64_t largest_servable(const struct tlsf *self)
 {
-    if (!self->first_map)
-        return 0;
-    unsigned first = 63u - (unsigned)__builtin_clzll(self->first_map);
-    unsigned second = 31u - (unsigned)__builtin_clz(self->second_map[first]);
-    return class_bottom(first * SECOND_COUNT + second);
+    unsigned class;
+    return ar_class_lists_highest(&self->lists, &class) ? class_bottom(class) : 0;
 }
 
 static void tlsf_stats(const struct ar_policy *base, struct ar_policy_stats *out)
@@ -411,17 +344,6 @@ static void tlsf_walk(const struct ar_policy *base, ar_policy_visit *visit, void
     }
 }
 
-static bool in_list(const struct tlsf *self, uint32_t block)
-{
-    unsigned class = class_of(self->spans.at[block].bytes);
-    if (self->spans.at[block].owner != class)
-        return false;
-    for (uint32_t b = self->heads[class]; b; b = self->spans.at[b].right)
-        if (b == block)
-            return true;
-    return false;
-}
-
 static enum ar_status check_pool(const struct tlsf *self, const struct tlsf_pool *pool,
                                  uint64_t *releasable_bytes, uint64_t *free_blocks,
                                  struct ar_error *error)
@@ -437,7 +359,8 @@ static enum ar_status check_pool(const struct tlsf *self, const struct tlsf_pool
             fault = "the links of two neighbours differ";
         else if (next && !span->used && !next->used)
             fault = "two free blocks are not merged";
-        else if (!span->used && !in_list(self, b))
+        else if (!span->used &&
+                 !ar_class_lists_has(&self->lists, self->spans.at, class_of(span->bytes), b))
             fault = "a free block is in no list";
         if (fault)
             return ar_policy_broken(&self->base, fault, address, error);
@@ -453,19 +376,10 @@ static enum ar_status check_pool(const struct tlsf *self, const struct tlsf_pool
 static enum ar_status check_lists(const struct tlsf *self, uint64_t free_blocks,
                                   struct ar_error *error)
 {
-    uint64_t listed = 0;
-    for (unsigned f = 0; f < FIRST_COUNT; f++) {
-        for (unsigned s = 0; s < SECOND_COUNT; s++) {
-            unsigned class = f * SECOND_COUNT + s;
-            bool bit = self->second_map[f] >> s & 1u;
-            if (bit != (self->heads[class] != 0))
-                return ar_error_set(error, AR_CORRUPT, "policy tlsf: a bit and its list differ");
-            for (uint32_t b = self->heads[class]; b; b = self->spans.at[b].right)
-                listed++;
-        }
-        if ((self->second_map[f] != 0) != (self->first_map >> f & 1u))
-            return ar_error_set(error, AR_CORRUPT, "policy tlsf: the two bitmaps differ");
-    }
+    uint64_t listed;
+    const char *fault = ar_class_lists_fault(&self->lists, self->spans.at, &listed);
+    if (fault)
+        return ar_error_set(error, AR_CORRUPT, "policy tlsf: %s", fault);
     return listed == free_blocks
                ? AR_OK
                : ar_error_set(error, AR_CORRUPT,
