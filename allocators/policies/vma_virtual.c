@@ -1,0 +1,680 @@
+/* The virtual block of VulkanMemoryAllocator (VmaVirtualBlock; vk_mem_alloc.h at e386068, version
+ * 3.4.0 in development): places blocks in one range of fixed size. Sizes are not rounded; offsets
+ * are aligned as the request says.
+ *
+ * Free blocks that touch are always merged. The free block at the end of the range, the "null
+ * block" of VMA, is in no list. The default algorithm is two-level segregated fit
+ * (VmaBlockMetadata_TLSF):
+ *
+ * 1. There is a class for each 8 bytes up to 256 bytes, and 32 classes for each power of two above.
+ *    The block that was freed last is first in its class.
+ * 2. The search looks at the next class above that of the request, where every block is large
+ *    enough but perhaps not aligned, at the class of the request, and at the null block. The
+ *    strategy gives the order: balanced (no flag) next class, null block, own class; min_memory
+ *    own class, null block, next class; min_time the first block of the next class, null block,
+ *    next class, own class. "Next" and "own" are the lowest class from there on that has a block,
+ *    and all of its blocks are tried. Then all classes above the next one are tried
+ *    (CreateAllocationRequest, FindFreeBlock).
+ * 3. min_offset takes the first free block in the order of offsets.
+ * 4. The request uses the lowest aligned offset of the block. What is left before and after it
+ *    stays free (Alloc).
+ *
+ * The linear algorithm (VmaBlockMetadata_Linear) looks at the ends of two sequences of blocks:
+ *
+ * 5. A request goes behind the last block of the first sequence.
+ * 6. If it does not fit there, it starts a second sequence below the first, a ring buffer. From then
+ *    on requests go behind the last block of the second sequence, up to the first block of the first
+ *    one. When the first sequence is empty, the second one takes its place.
+ * 7. A request for the upper end (VMA_VIRTUAL_ALLOCATION_CREATE_UPPER_ADDRESS_BIT) goes below the
+ *    last block of a second sequence at the end of the range, a double stack. In a ring buffer it
+ *    fails.
+ * 8. What is freed between two live blocks of a sequence cannot be used before one of these ends is
+ *    freed.
+ *
+ * VMA aligns offsets in the block. Here addresses are aligned, which is the same if the range is
+ * aligned. VMA keeps its map of classes in 32 bits, so a range has less than 512 GiB here. */
+#include "allocators/base/class_lists.h"
+#include "allocators/base/size.h"
+#include "allocators/region.h"
+
+#define SMALL_BYTES     UINT64_C(256)
+#define SMALL_STEP_LOG2 3u
+#define SECOND_LOG2     5u
+#define UNIT_BYTES      UINT64_C(256) /* of the region */
+#define MOST_BYTES      ((UINT64_C(1) << 39) - UNIT_BYTES)
+
+enum strategy {
+    BALANCED,
+    MIN_MEMORY,
+    MIN_TIME,
+    MIN_OFFSET,
+};
+
+/* What the second sequence of the linear algorithm is. */
+enum second_mode {
+    SECOND_EMPTY,
+    SECOND_RING,
+    SECOND_STACK,
+};
+
+struct vma_values {
+    struct ar_policy_common common;
+    uint64_t region_bytes, alignment;
+    int linear, strategy;
+};
+
+struct linear {
+    enum second_mode mode;
+    uint8_t first_mark;             /* the mark of the blocks of the first sequence, 0 or 1 */
+    uint64_t counts[2];             /* live blocks, by mark */
+    uint32_t first_head, first_end; /* the lowest and highest block of the first; 0: none */
+    uint32_t second_end;            /* the block that was added last; 0: none */
+};
+
+struct vma {
+    struct ar_policy base;
+    struct ar_backing *backing;
+    struct ar_host *host;
+    struct region region;
+    struct ar_spans spans; /* mark: the sequence of a used block */
+    struct ar_class_lists lists;
+    struct linear sequences;
+    uint32_t first; /* the block at the start of the region */
+    uint32_t null_block;
+    uint64_t alignment; /* of every request */
+    bool linear;
+    enum strategy strategy;
+    uint64_t splits, merges, failures;
+};
+
+static const struct ar_option vma_options[] = {
+    AR_POLICY_COMMON_OPTIONS,
+    REGION_OPTION(vma_values),
+    {"algorithm", AR_OPTION_CHOICE, offsetof(struct vma_values, linear), "tlsf", 0, 0,
+     "tlsf|linear", "segregated fit, or the ends of a ring buffer or a double stack"},
+    {"strategy", AR_OPTION_CHOICE, offsetof(struct vma_values, strategy), "balanced", 0, 0,
+     "balanced|min_memory|min_time|min_offset", "tlsf: which free blocks are tried first"},
+    {"alignment", AR_OPTION_BYTES, offsetof(struct vma_values, alignment), "0", 0, 1073741824, NULL,
+     "alignment of each request, a power of two; 0: 1 if the granule of the device is 1, else 256"},
+    {0},
+};
+
+static struct vma *vma_of(struct ar_policy *base)
+{
+    return (struct vma *)base;
+}
+
+static inline bool fills_region(const struct ar_span *span)
+{
+    return !(span->previous | span->next);
+}
+
+static uint64_t end_of(const struct ar_span *span)
+{
+    return span->address + span->bytes;
+}
+
+/* ---- free blocks ----------------------------------------------------------------------------- */
+
+static inline unsigned class_of(uint64_t bytes)
+{
+    if (bytes <= SMALL_BYTES)
+        return (unsigned)((bytes - 1) >> SMALL_STEP_LOG2);
+    unsigned log = 63u ^ (unsigned)__builtin_clzll(bytes);
+    return ((log - 8) << SECOND_LOG2) + (unsigned)(bytes >> (log - SECOND_LOG2));
+}
+
+/* A block that is in no list becomes free. */
+static inline void put(struct vma *self, uint32_t block)
+{
+    struct ar_span *span = &self->spans.at[block];
+    span->used = 0;
+    if (!span->next)
+        self->null_block = block;
+    else if (!self->linear)
+        ar_class_lists_push(&self->lists, self->spans.at, class_of(span->bytes), block);
+    if (__builtin_expect(fills_region(span), 0))
+        self->base.totals.releasable_bytes += span->bytes;
+    ar_policy_free_added(&self->base, span->bytes);
+}
+
+/* The opposite. */
+static inline void take(struct vma *self, uint32_t block)
+{
+    struct ar_span *span = &self->spans.at[block];
+    if (block == self->null_block)
+        self->null_block = 0;
+    else if (!self->linear)
+        ar_class_lists_remove(&self->lists, self->spans.at, span);
+    if (__builtin_expect(fills_region(span), 0))
+        self->base.totals.releasable_bytes -= span->bytes;
+    ar_policy_free_removed(&self->base, span->bytes);
+    span->used = 1;
+}
+
+/* Uses `bytes` of a free block from `address` on. Two records must be spare. */
+static inline uint32_t place(struct vma *self, uint32_t block, uint64_t address, uint64_t bytes)
+{
+    struct ar_span *at = self->spans.at;
+    take(self, block);
+    if (address != at[block].address) {
+        uint32_t aligned = ar_spans_cut(&self->spans, block, address - at[block].address, 0);
+        put(self, block);
+        block = aligned;
+        at[block].used = 1;
+        self->splits++;
+    }
+    if (at[block].bytes != bytes) {
+        put(self, ar_spans_cut(&self->spans, block, bytes, 0));
+        self->splits++;
+    }
+    return block;
+}
+
+/* Whether the free block holds the request. `address` is where. */
+static inline bool holds(const struct vma *self, uint32_t block, uint64_t bytes, uint64_t alignment,
+                         uint64_t *address)
+{
+    const struct ar_span *span = &self->spans.at[block];
+    *address = ar_size_round_up(span->address, alignment);
+    return span->bytes >= bytes + (*address - span->address);
+}
+
+/* ---- segregated fit: rules 1 to 4 ------------------------------------------------------------ */
+
+struct wanted {
+    uint64_t bytes, alignment;
+    uint64_t address; /* where it is placed */
+};
+
+static inline uint32_t in_null(const struct vma *self, struct wanted *wanted)
+{
+    uint32_t block = self->null_block;
+    return block && holds(self, block, wanted->bytes, wanted->alignment, &wanted->address) ? block
+                                                                                           : 0;
+}
+
+/* The first block of a class that holds the request; 0: none. */
+static inline uint32_t in_class(const struct vma *self, unsigned class, struct wanted *wanted)
+{
+    uint32_t block = self->lists.heads[class];
+    while (block && !holds(self, block, wanted->bytes, wanted->alignment, &wanted->address))
+        block = self->spans.at[block].right;
+    return block;
+}
+
+/* The same for the lowest class from `class` on that has a block. */
+static uint32_t from_class(const struct vma *self, unsigned class, struct wanted *wanted)
+{
+    return ar_class_lists_find(&self->lists, class, &class) ? in_class(self, class, wanted) : 0;
+}
+
+static uint32_t by_offset(const struct vma *self, struct wanted *wanted)
+{
+    const struct ar_span *at = self->spans.at;
+    uint32_t block = self->first;
+    while (block && (at[block].used ||
+                     !holds(self, block, wanted->bytes, wanted->alignment, &wanted->address)))
+        block = at[block].next;
+    return block;
+}
+
+/* After the block that every strategy but min_offset tries first. */
+static __attribute__((noinline)) uint32_t search_on(const struct vma *self, unsigned own,
+                                                    struct wanted *wanted)
+{
+    unsigned next;
+    bool has_next = ar_class_lists_find(&self->lists, own + 1, &next);
+    uint32_t block = 0;
+    if (self->strategy == MIN_MEMORY) {
+        block = from_class(self, own, wanted);
+        if (!block)
+            block = in_null(self, wanted);
+        if (!block && has_next)
+            block = in_class(self, next, wanted);
+    } else {
+        if (self->strategy == BALANCED && has_next)
+            block = in_class(self, next, wanted);
+        if (!block)
+            block = in_null(self, wanted);
+        if (!block && self->strategy == MIN_TIME && has_next)
+            block = in_class(self, next, wanted);
+        if (!block)
+            block = from_class(self, own, wanted);
+    }
+    while (!block && has_next && ar_class_lists_find(&self->lists, next + 1, &next))
+        block = in_class(self, next, wanted);
+    return block;
+}
+
+static inline uint32_t find_fit(const struct vma *self, struct wanted *wanted)
+{
+    unsigned next;
+    if (!self->lists.first_map)
+        return in_null(self, wanted);
+    if (__builtin_expect(self->strategy == MIN_OFFSET, 0))
+        return by_offset(self, wanted);
+    unsigned own = class_of(wanted->bytes);
+    if (self->strategy != MIN_MEMORY && ar_class_lists_find(&self->lists, own + 1, &next)) {
+        uint32_t head = self->lists.heads[next];
+        if (holds(self, head, wanted->bytes, wanted->alignment, &wanted->address))
+            return head;
+    }
+    return search_on(self, own, wanted);
+}
+
+/* ---- the linear algorithm: rules 5 to 8 ------------------------------------------------------ */
+
+/* A range in which a request can be placed, in one free block. */
+struct space {
+    uint64_t start, end;
+    uint32_t block; /* may not be there if the range is empty */
+};
+
+static uint32_t first_used(const struct vma *self)
+{
+    return self->spans.at[self->first].used ? self->first : self->spans.at[self->first].next;
+}
+
+static uint32_t used_after(const struct ar_span *at, uint32_t block)
+{
+    uint32_t next = at[block].next;
+    return next && !at[next].used ? at[next].next : next;
+}
+
+static uint32_t used_before(const struct ar_span *at, uint32_t block)
+{
+    uint32_t previous = at[block].previous;
+    return previous && !at[previous].used ? at[previous].previous : previous;
+}
+
+/* Behind the first sequence, up to the end of the region or to the double stack. */
+static bool space_behind_first(const struct vma *self, struct space *space)
+{
+    const struct ar_span *at = self->spans.at;
+    const struct linear *sequences = &self->sequences;
+    uint32_t last = sequences->first_end;
+    if (sequences->mode == SECOND_RING)
+        return false;
+    space->start = last ? end_of(&at[last]) : self->region.address;
+    space->end = sequences->mode == SECOND_STACK ? at[sequences->second_end].address
+                                                 : self->region.address + self->region.bytes;
+    space->block = last ? at[last].next : self->first;
+    return true;
+}
+
+/* Below the first sequence, behind the second. */
+static bool space_in_ring(const struct vma *self, struct space *space)
+{
+    const struct ar_span *at = self->spans.at;
+    const struct linear *sequences = &self->sequences;
+    uint32_t last = sequences->second_end;
+    if (sequences->mode == SECOND_STACK || !sequences->first_head)
+        return false;
+    space->start = last ? end_of(&at[last]) : self->region.address;
+    space->end = at[sequences->first_head].address;
+    space->block = last ? at[last].next : self->first;
+    return true;
+}
+
+static bool fits_space(const struct space *space, struct wanted *wanted)
+{
+    wanted->address = ar_size_round_up(space->start, wanted->alignment);
+    return wanted->address <= space->end && space->end - wanted->address >= wanted->bytes;
+}
+
+static void add_to_second(struct vma *self, uint32_t block, enum second_mode mode)
+{
+    struct linear *sequences = &self->sequences;
+    sequences->mode = mode;
+    sequences->second_end = block;
+    self->spans.at[block].mark = !sequences->first_mark;
+    sequences->counts[!sequences->first_mark]++;
+}
+
+static uint32_t place_upper(struct vma *self, struct wanted *wanted)
+{
+    struct space space;
+    if (!space_behind_first(self, &space) || space.end - space.start < wanted->bytes)
+        return 0;
+    wanted->address = ar_size_round_down(space.end - wanted->bytes, wanted->alignment);
+    if (wanted->address < space.start)
+        return 0;
+    uint32_t block = place(self, space.block, wanted->address, wanted->bytes);
+    add_to_second(self, block, SECOND_STACK);
+    return block;
+}
+
+static uint32_t place_lower(struct vma *self, struct wanted *wanted)
+{
+    struct linear *sequences = &self->sequences;
+    struct space space;
+    if (space_behind_first(self, &space) && fits_space(&space, wanted)) {
+        uint32_t block = place(self, space.block, wanted->address, wanted->bytes);
+        self->spans.at[block].mark = sequences->first_mark;
+        sequences->counts[sequences->first_mark]++;
+        sequences->first_end = block;
+        if (!sequences->first_head)
+            sequences->first_head = block;
+        return block;
+    }
+    if (!space_in_ring(self, &space) || !fits_space(&space, wanted))
+        return 0;
+    uint32_t block = place(self, space.block, wanted->address, wanted->bytes);
+    add_to_second(self, block, SECOND_RING);
+    return block;
+}
+
+/* Before a used block is freed: removes it from its sequence. */
+static void leave_sequence(struct vma *self, uint32_t block)
+{
+    const struct ar_span *at = self->spans.at;
+    struct linear *sequences = &self->sequences;
+    uint8_t first_mark = sequences->first_mark;
+    sequences->counts[at[block].mark]--;
+    if (block == sequences->first_head)
+        sequences->first_head = used_after(at, block);
+    if (block == sequences->first_end)
+        sequences->first_end = used_before(at, block);
+    if (block == sequences->second_end)
+        sequences->second_end =
+            sequences->mode == SECOND_RING ? used_before(at, block) : used_after(at, block);
+    if (!sequences->counts[!first_mark]) {
+        sequences->mode = SECOND_EMPTY;
+        sequences->second_end = 0;
+    }
+    if (sequences->counts[first_mark])
+        return;
+    sequences->first_head = 0;
+    sequences->first_end = 0;
+    if (sequences->mode == SECOND_RING) {
+        uint32_t lowest = first_used(self);
+        sequences->first_head = lowest == block ? used_after(at, block) : lowest;
+        sequences->first_end = sequences->second_end;
+        sequences->second_end = 0;
+        sequences->mode = SECOND_EMPTY;
+        sequences->first_mark = !first_mark;
+    }
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/* The region, as one free block. */
+static enum ar_status open_region(struct vma *self, uint64_t least_bytes)
+{
+    enum ar_status status =
+        region_obtain(&self->region, &self->base, self->backing, UNIT_BYTES, least_bytes);
+    if (status != AR_OK)
+        return status;
+    self->first = ar_spans_new(&self->spans, self->region.address, self->region.bytes);
+    put(self, self->first);
+    return AR_OK;
+}
+
+/* Before a request for which records are missing or there is no region yet. */
+static __attribute__((noinline)) enum ar_status prepare(struct vma *self, uint64_t bytes)
+{
+    if (!ar_spans_reserve(&self->spans, self->host, 3))
+        return AR_HOST_MEMORY;
+    return self->region.bytes ? AR_OK : open_region(self, bytes);
+}
+
+static uint32_t find_and_place(struct vma *self, const struct ar_policy_request *request,
+                               struct wanted *wanted)
+{
+    if (self->linear)
+        return request->upper_end ? place_upper(self, wanted) : place_lower(self, wanted);
+    uint32_t block = find_fit(self, wanted);
+    return block ? place(self, block, wanted->address, wanted->bytes) : 0;
+}
+
+static enum ar_status vma_alloc(struct ar_policy *base, const struct ar_policy_request *request,
+                                struct ar_policy_block *out)
+{
+    struct vma *self = vma_of(base);
+    struct wanted wanted = {.bytes = request->bytes,
+                            .alignment = request->alignment > self->alignment ? request->alignment
+                                                                              : self->alignment};
+    if (__builtin_expect(self->spans.spare_count < 2 || !self->region.bytes, 0)) {
+        enum ar_status status = prepare(self, request->bytes);
+        if (status != AR_OK) {
+            self->failures += status == AR_NO_MEMORY;
+            return status;
+        }
+    }
+    uint32_t block = find_and_place(self, request, &wanted);
+    if (!block) {
+        self->failures++;
+        return AR_NO_MEMORY;
+    }
+    self->spans.at[block].requested_bytes = request->bytes;
+    ar_policy_grant(base, out, wanted.address, request->bytes, block);
+    return AR_OK;
+}
+
+static enum ar_status vma_free(struct ar_policy *base, const struct ar_policy_block *given,
+                               uint32_t stream)
+{
+    struct vma *self = vma_of(base);
+    uint32_t block = (uint32_t)given->cookie;
+    struct ar_span *at = self->spans.at;
+    (void)stream;
+    ar_policy_ungrant(base, at[block].requested_bytes, at[block].bytes);
+    if (self->linear)
+        leave_sequence(self, block);
+    uint32_t previous = at[block].previous;
+    uint32_t next = at[block].next;
+    if (!at[previous].used) { /* record 0 counts as used */
+        take(self, previous);
+        at[previous].bytes += at[block].bytes;
+        (void)ar_spans_join(&self->spans, previous, block);
+        block = previous;
+        self->merges++;
+    }
+    if (!at[next].used) {
+        take(self, next);
+        at[block].bytes += at[next].bytes;
+        (void)ar_spans_join(&self->spans, block, next);
+        self->merges++;
+    }
+    put(self, block);
+    return AR_OK;
+}
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+/* What a request with the usual alignment can have of a range. */
+static uint64_t aligned_part(const struct vma *self, uint64_t start, uint64_t end)
+{
+    uint64_t aligned = ar_size_round_up(start, self->alignment);
+    return aligned < end ? end - aligned : 0;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* A request that is served now: the largest under the linear algorithm; else the larger one of the
+ * null block and the first block of the highest class. */
+static uint64_t vma_servable(const struct ar_policy *base, enum ar_policy_effort effort)
+{
+    const struct vma *self = (const struct vma *)base;
+    const struct ar_span *at = self->spans.at;
+    struct space space;
+    uint64_t bytes = 0;
+    unsigned class;
+    (void)effort;
+    if (!self->region.bytes)
+        return 0;
+    if (self->linear) {
+        if (space_behind_first(self, &space))
+            bytes = aligned_part(self, space.start, space.end);
+        if (space_in_ring(self, &space))
+            bytes = larger(bytes, aligned_part(self, space.start, space.end));
+        return bytes;
+    }
+    if (self->null_block)
+        bytes = aligned_part(self, at[self->null_block].address, end_of(&at[self->null_block]));
+    if (ar_class_lists_highest(&self->lists, &class)) {
+        const struct ar_span *head = &at[self->lists.heads[class]];
+        bytes = larger(bytes, aligned_part(self, head->address, end_of(head)));
+    }
+    return bytes;
+}
+
+static void vma_stats(const struct ar_policy *base, struct ar_policy_stats *out)
+{
+    const struct vma *self = (const struct vma *)base;
+    *out = (struct ar_policy_stats){.totals = base->totals};
+    out->largest_free_block_bytes = vma_servable(base, AR_POLICY_EFFORT_NONE);
+    out->count.splits = self->splits;
+    out->count.merges = self->merges;
+    out->count.segments_made = self->region.bytes != 0;
+    out->count.failures = self->failures;
+}
+
+static void vma_walk(const struct ar_policy *base, ar_policy_visit *visit, void *argument)
+{
+    const struct vma *self = (const struct vma *)base;
+    for (uint32_t b = self->first; b; b = self->spans.at[b].next) {
+        const struct ar_span *span = &self->spans.at[b];
+        const struct ar_policy_range range = {
+            .address = span->address,
+            .bytes = span->bytes,
+            .requested_bytes = span->used ? span->requested_bytes : 0,
+            .segment_address = self->region.address,
+            .state = span->used ? AR_POLICY_RANGE_USED : AR_POLICY_RANGE_FREE,
+        };
+        if (!visit(argument, &range))
+            return;
+    }
+}
+
+/* What validate counts. */
+struct audit {
+    uint64_t end, releasable_bytes, listed; /* listed: free blocks that belong into a list */
+    uint64_t counts[2];
+    uint32_t lowest[2], highest[2]; /* used blocks, by mark */
+};
+
+static const char *audit_block(const struct vma *self, uint32_t block, struct audit *audit)
+{
+    const struct ar_span *at = self->spans.at;
+    const struct ar_span *span = &at[block];
+    if (span->address != audit->end || !span->bytes)
+        return "a block is empty or does not follow the one before it";
+    audit->end = end_of(span);
+    if (span->next && at[span->next].previous != block)
+        return "the links of two neighbours differ";
+    if (span->used) {
+        unsigned mark = self->linear ? span->mark & 1u : 0;
+        audit->lowest[mark] = audit->counts[mark]++ ? audit->lowest[mark] : block;
+        audit->highest[mark] = block;
+        return NULL;
+    }
+    if (span->next && !at[span->next].used)
+        return "two free blocks are not merged";
+    audit->releasable_bytes += fills_region(span) ? span->bytes : 0;
+    if (!span->next)
+        return self->null_block == block ? NULL : "the last block is free and not the null block";
+    if (self->linear)
+        return NULL;
+    audit->listed++;
+    return ar_class_lists_has(&self->lists, at, class_of(span->bytes), block)
+               ? NULL
+               : "a free block is in no list";
+}
+
+static const char *sequence_fault(const struct vma *self, const struct audit *audit)
+{
+    const struct linear *sequences = &self->sequences;
+    uint8_t first = sequences->first_mark;
+    uint8_t second = !first;
+    if (sequences->counts[first] != audit->counts[first] ||
+        sequences->counts[second] != audit->counts[second])
+        return "the blocks of a sequence were counted wrongly";
+    if (sequences->first_head != audit->lowest[first] ||
+        sequences->first_end != audit->highest[first])
+        return "the first sequence has other ends";
+    if ((sequences->mode == SECOND_EMPTY) != (audit->counts[second] == 0) ||
+        sequences->second_end !=
+            (sequences->mode == SECOND_RING ? audit->highest[second] : audit->lowest[second]))
+        return "the second sequence has another end";
+    return NULL;
+}
+
+static enum ar_status vma_validate(const struct ar_policy *base, struct ar_error *error)
+{
+    const struct vma *self = (const struct vma *)base;
+    struct audit audit = {.end = self->region.address};
+    const char *fault = NULL;
+    uint64_t listed;
+    for (uint32_t b = self->first; b && !fault; b = self->spans.at[b].next)
+        fault = audit_block(self, b, &audit);
+    if (!fault && audit.end != self->region.address + self->region.bytes)
+        fault = "the blocks do not fill the region";
+    if (!fault && self->null_block && self->spans.at[self->null_block].used)
+        fault = "the null block is used";
+    if (!fault && self->linear)
+        fault = sequence_fault(self, &audit);
+    if (!fault)
+        fault = ar_class_lists_fault(&self->lists, self->spans.at, &listed);
+    if (!fault && listed != audit.listed)
+        fault = "the lists hold another number of blocks than the region";
+    if (fault)
+        return ar_policy_broken(base, fault, audit.end, error);
+    return ar_policy_check_totals(base, audit.releasable_bytes, error);
+}
+
+static void vma_destroy(struct ar_policy *base)
+{
+    struct vma *self = vma_of(base);
+    region_close(&self->region, self->backing);
+    ar_spans_close(&self->spans, self->host);
+    ar_host_free(self->host, self, sizeof *self);
+}
+
+static enum ar_status vma_create(const struct ar_policy_context *context, const void *given,
+                                 struct ar_policy **out, struct ar_error *error)
+{
+    extern const struct ar_policy_ops vma_virtual_policy;
+    const struct vma_values *values = given;
+    uint64_t alignment = values->alignment;
+    if (!alignment)
+        alignment = context->backing->granule_bytes == 1 ? 1 : 256;
+    if (!ar_size_is_power_of_two(alignment))
+        return ar_error_set(error, AR_INVALID, "policy vma-virtual: alignment is a power of two");
+    struct vma *self = ar_policy_new(context, &vma_virtual_policy, sizeof *self, error);
+    if (!self)
+        return AR_HOST_MEMORY;
+    self->backing = context->backing;
+    self->host = context->host;
+    region_open(&self->region, values->region_bytes, &values->common);
+    if (self->region.most_bytes > MOST_BYTES)
+        self->region.most_bytes = MOST_BYTES;
+    self->alignment = alignment;
+    self->linear = values->linear != 0;
+    self->strategy = (enum strategy)values->strategy;
+    *out = &self->base;
+    return AR_OK;
+}
+
+const struct ar_policy_ops vma_virtual_policy = {
+    .abi = AR_POLICY_ABI,
+    .ops_bytes = sizeof(struct ar_policy_ops),
+    .name = "vma-virtual",
+    .summary = "VulkanMemoryAllocator's virtual block: one region, segregated fit or linear",
+    .reference = "VulkanMemoryAllocator 3.4.0-development, vk_mem_alloc.h at e386068 (2026)",
+    .capabilities = AR_POLICY_WATCHES_FREE | AR_POLICY_HONOURS_ALIGNMENT,
+    .options = vma_options,
+    .values_bytes = sizeof(struct vma_values),
+    .create = vma_create,
+    .destroy = vma_destroy,
+    .alloc = vma_alloc,
+    .free = vma_free,
+    .stats = vma_stats,
+    .walk = vma_walk,
+    .validate = vma_validate,
+    .servable = vma_servable,
+};
