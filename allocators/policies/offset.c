@@ -2,14 +2,14 @@
  * range of fixed size in constant time. Rendering engines use it for buffers of the GPU, and
  * Mooncake's store places its objects with it.
  *
- * 1. Sizes and offsets are 32-bit numbers of units. Bins follow a small float of 3 bits of mantissa:
- *    one bin for each size below 8 units, and 8 for each power of two above.
+ * 1. Sizes and offsets are 32-bit numbers of units. Bins follow a small float of 3 bits of
+ *    mantissa: one bin for each size below 8 units, and 8 for each power of two above.
  * 2. A request is rounded up to the bottom of a bin for the search only, so every free block that
  *    the search finds is large enough. It takes the lowest such bin and the block that was freed
  *    last, uses its start and frees the rest (allocate).
  * 3. A freed block merges with both neighbours at once (free).
- * 4. There are at most `max_allocs` - 1 blocks, used and free together. Requests fail when there are
- *    that many, also if one would fit exactly.
+ * 4. There are at most `max_allocs` - 1 blocks, used and free together. Requests fail when there
+ *    are that many, also if one would fit exactly.
  * 5. A request above 15/16 of 2^32 units fails: its bin is above that of every block.
  *
  * Mooncake (mooncake-store/src/offset_allocator.cpp at 158fc94) has two changes. The size of a unit

@@ -22,9 +22,9 @@
  * The linear algorithm (VmaBlockMetadata_Linear) looks at the ends of two sequences of blocks:
  *
  * 5. A request goes behind the last block of the first sequence.
- * 6. If it does not fit there, it starts a second sequence below the first, a ring buffer. From then
- *    on requests go behind the last block of the second sequence, up to the first block of the first
- *    one. When the first sequence is empty, the second one takes its place.
+ * 6. If it does not fit there, it starts a second sequence below the first, a ring buffer. From
+ *    then on requests go behind the last block of the second sequence, up to the first block of the
+ *    first one. When the first sequence is empty, the second one takes its place.
  * 7. A request for the upper end (VMA_VIRTUAL_ALLOCATION_CREATE_UPPER_ADDRESS_BIT) goes below the
  *    last block of a second sequence at the end of the range, a double stack. In a ring buffer it
  *    fails.

@@ -50,8 +50,9 @@ static const struct example examples[] = {
     {"cupy a small piece pins a chunk", "cupy", 100 * AR_MIB, "+60M -0 +512 +60M! =60M ~512"},
     {"cupy merges both neighbours", "cupy", UINT64_MAX,
      "+2K@0 -0 +1K@0 +512@1K +512@1536 -1 -3 ^1K ~512 -2 ^2K =2K"},
-    /* ONNX Runtime's arena: bfc_arena_test.cc, TestExtendStrategy, TestShrink and AllocatedVsRequested;
-       then a region of twice the size, and the same sizes again after a trim. */
+    /* ONNX Runtime's arena: bfc_arena_test.cc, TestExtendStrategy, TestShrink and
+     * AllocatedVsRequested; then a region of twice the size, and the same sizes again after a
+     * trim. */
     {"ort regions double", "ort", UINT64_MAX, "+1M =1M +1M =3M +1M =3M +1M =7M"},
     {"ort regions of the request", "ort:arena_extend_strategy=kSameAsRequested", UINT64_MAX,
      "+1K@0 +10M@1K -0 =10486784 c =10M"},
@@ -71,8 +72,8 @@ static const struct example examples[] = {
      "+1000@71144"},
     {"tlsf a block of 1000 serves 988", "tlsf:pool=4K,limit=1016", UINT64_MAX, "+988@8"},
     {"tlsf a block of 1000 does not serve 996", "tlsf:pool=4K,limit=1016", UINT64_MAX, "+996!"},
-    /* OffsetAllocator: offsetAllocatorTests.cpp, "numbers" and "allocate". The largest free block is
-       the bottom of its bin. */
+    /* OffsetAllocator: offsetAllocatorTests.cpp, "numbers" and "allocate". The largest free block
+     * is the bottom of its bin. */
     {"offset bins of a small float", "offset:size=17,unit=1", UINT64_MAX,
      "+1@0 -0 =17 ^16 +17! +16@0"},
     {"offset bin 38", "offset:size=118,unit=1", UINT64_MAX, "+1@0 -0 ^112 +113! +112@0 ~112"},
@@ -94,8 +95,9 @@ static const struct example examples[] = {
      "+100@0 ~104 +17@104 ~122"},
     {"offset units of more than a byte in a large region", "offset:size=8G", UINT64_MAX,
      "+1@0 ~4 +5@4 ~12 =8G"},
-    /* VMA's virtual block: Tests.cpp, TestVirtualBlocks; then the searches that its strategies differ
-       in, the lists from the class above on, and the linear algorithm, by the rules of its source. */
+    /* VMA's virtual block: Tests.cpp, TestVirtualBlocks; then the searches that its strategies
+     * differ in, the lists from the class above on, and the linear algorithm, by the rules of its
+     * source. */
     {"vma-virtual fills the block", "vma-virtual:size=16M", UINT64_MAX,
      "+8M@0 +4M@8M +8M! -1 +8M@8M ~16M -0 -3 ^16M"},
     {"vma-virtual takes a larger free block first", "vma-virtual:size=1M,alignment=1", UINT64_MAX,
