@@ -14,6 +14,7 @@
 #include "sim/bounds/bounds.h"
 #include "sim/bounds/plan_file.h"
 #include "sim/device.h"
+#include "sim/experiment/recorded_card.h"
 #include "workloads/workload.h"
 
 enum option_key {
@@ -362,15 +363,18 @@ static enum ar_status check(const struct bound_arguments *self, const struct bou
                         self->check, verdict.faults, verdict.faults == 1 ? "" : "s");
 }
 
-/* The limit of a probe: the capacity of the recorded card, or of the default device. */
+/* The limit of a probe: the capacity of the recorded card, if it is known, or of the default
+ * device. */
 static enum ar_status find_card(const struct trace_info *info, uint64_t *card_bytes,
                                 struct ar_error *error)
 {
+    char spec[RECORDED_CARD_SPEC_ROOM];
     struct ar_device *device;
     *card_bytes = info->capacity_bytes;
     if (*card_bytes)
         return AR_OK;
-    enum ar_status status = ar_device_open_text("sim", &device, error);
+    recorded_card_spec(info, spec);
+    enum ar_status status = ar_device_open_text(spec, &device, error);
     if (status)
         return status;
     *card_bytes = device->props.capacity_bytes;

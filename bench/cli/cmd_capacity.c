@@ -9,8 +9,10 @@
 
 #include "allocators/base/size.h"
 #include "bench/cli/cli.h"
+#include "bench/report/card_sentence.h"
 #include "bench/report/json_writer.h"
 #include "bench/report/output_file.h"
+#include "bench/report/sentence.h"
 #include "bench/statistics/statistics.h"
 #include "bench/report/table.h"
 #include "bench/machine/environment.h"
@@ -104,12 +106,10 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
 static enum ar_status find_one(const struct plan *plan, const struct plan_run *run,
                                struct answer *answer, struct ar_error *error)
 {
-    *answer = (struct answer){&plan->policies[run->policy],
-                              &plan->workloads[run->workload],
-                              run->frees,
-                              run->seed,
-                              {0},
-                              ""};
+    *answer = (struct answer){.policy = &plan->policies[run->policy],
+                              .workload = &plan->workloads[run->workload],
+                              .frees = run->frees,
+                              .seed = run->seed};
     return run_find_capacity(plan, run, &answer->result, answer->why, sizeof answer->why, error);
 }
 
@@ -194,6 +194,35 @@ static void add_row(struct table *table, const struct answer *answer, size_t ran
     gaps_cell(table, &answer->result);
 }
 
+/* What the recordings say of their cards. The answers do not depend on it, except for requests that
+ * no such card serves. */
+static void print_cards(const struct answer *answers, size_t count)
+{
+    char text[32];
+    for (size_t i = 0; i < count; i++) {
+        const struct capacity_result *result = &answers[i].result;
+        const struct trace_info *info = &answers[i].workload->info;
+        const struct recorded_card *card = &result->card;
+        ar_size_print(result->card_bytes, text, sizeof text);
+        if (answers[i].why[0] || (i && answers[i].workload == answers[i - 1].workload))
+            continue;
+        if (card->source == RECORDED_CARD_DRIVER)
+            sentence_format(stdout, 2,
+                            "%s was recorded with %s: what was reserved when event %" PRIu64
+                            " failed, and what the driver said was free.",
+                            info->name, text, card->event);
+        else if (card->source == RECORDED_CARD_TOTAL)
+            sentence_format(stdout, 2, "%s was recorded on %s with %s.", info->name,
+                            card->name[0] ? card->name : "a card", text);
+        else if (card->source == RECORDED_CARD_NAME)
+            sentence_format(stdout, 2, "%s was recorded on %s, with %s by the profile %s.",
+                            info->name, card->name, text, card->profile);
+        else if (card->source == RECORDED_CARD_UNKNOWN && info->recorder[0])
+            sentence_format(stdout, 2, "Card of %s unknown; requests that may fail count up to %s.",
+                            info->name, text);
+    }
+}
+
 static enum ar_status print_table(const struct answer *answers, size_t count,
                                   struct ar_error *error)
 {
@@ -228,6 +257,8 @@ static enum ar_status print_table(const struct answer *answers, size_t count,
     }
     enum ar_status status = table_print(table, stdout, TABLE_TEXT, error);
     table_close(table);
+    if (!status)
+        print_cards(answers, count);
     return status;
 }
 
@@ -318,6 +349,9 @@ static void write_answer(struct json_writer *json, const struct answer *answer)
     json_put_integer(json, "seed", answer->seed);
     if (answer->why[0])
         json_put_text(json, "detail", answer->why);
+    if (!answer->why[0])
+        json_put_text(json, "card_from", card_source_name(answer->result.card.source));
+    put_capacity(json, "card_bytes", answer->result.card_bytes);
     json_put_integer(json, "live_peak_bytes", answer->result.live_peak_bytes);
     put_capacity(json, "first_pass_bytes", answer->result.first_pass_bytes);
     put_capacity(json, "safe_bytes", answer->result.safe_bytes);

@@ -132,7 +132,8 @@ static void print_not_told(FILE *stream, const struct advise_page *page)
             result->start_blocks, result->start_blocks == 1 ? "" : "s");
         sentence_print(stream, line);
     }
-    print_pressure(stream, &result->pressure);
+    if (result->capacity_from != ADVISE_FROM_DRIVER) /* which says what the card had */
+        print_pressure(stream, &result->pressure);
     if (result->survived) {
         snprintf(line, sizeof line,
                  "%" PRIu64 " request%s not served, and the program continued: if a setting "

@@ -1,5 +1,6 @@
 #include "sim/experiment/recorded_card.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,13 @@ static enum ar_status find_failure(struct trace_source *source, struct recorded_
     return status;
 }
 
+void recorded_card_spec(const struct trace_info *info, char spec[RECORDED_CARD_SPEC_ROOM])
+{
+    const char *profile = info->card[0] ? sim_profile_of_card(info->card) : NULL;
+    snprintf(spec, RECORDED_CARD_SPEC_ROOM, "sim%s%s", profile ? ":profile=" : "",
+             profile ? profile : "");
+}
+
 static bool is_asked(const struct ar_spec *device)
 {
     const struct ar_spec_link *link = &device->links[device->link_count - 1];
@@ -96,7 +104,8 @@ enum ar_status recorded_card_find(struct trace_source *source, const struct ar_s
                                   struct recorded_card *out, struct ar_error *error)
 {
     const struct trace_info *info = &source->info;
-    *out = (struct recorded_card){.source = RECORDED_CARD_ASKED, .name = info->card};
+    *out = (struct recorded_card){.source = RECORDED_CARD_ASKED};
+    memcpy(out->name, info->card, sizeof out->name);
     if (is_asked(device))
         return AR_OK;
     out->profile = info->card[0] ? sim_profile_of_card(info->card) : NULL;

@@ -30,13 +30,17 @@ struct recorded_card {
     bool full;           /* DRIVER: the free bytes were too few for it; else a limit was in force,
                                 or another failure */
     const char *profile; /* a built-in one, for the spec; NULL: the spec stays */
-    const char *name;    /* recorded, of the source; or "" */
+    char name[sizeof((struct trace_info *)0)->card]; /* as recorded; or "" */
 };
 
 /* Rewinds the source and reads it to its end, unless it is adaptive. */
 enum ar_status recorded_card_find(struct trace_source *source, const struct ar_spec *device,
                                   struct recorded_card *out,
                                   struct ar_error *error) AR_STATUS_CHECKED;
+
+/* The spec of the device for the recorded card, without its capacity: by its name, or the default. */
+#define RECORDED_CARD_SPEC_ROOM 96
+void recorded_card_spec(const struct trace_info *info, char spec[RECORDED_CARD_SPEC_ROOM]);
 
 /* Follows the reserved bytes of a recording by the text of a note; other notes change nothing. */
 void recorded_reserved_follow(const char *text, uint64_t *reserved_bytes);

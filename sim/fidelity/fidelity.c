@@ -19,6 +19,7 @@
 
 #include "allocators/decorators/forward.h"
 #include "allocators/registry.h"
+#include "sim/experiment/recorded_card.h"
 #include "sim/fidelity/causes.h"
 #include "sim/fidelity/recorded_device.h"
 #include "sim/fidelity/recording.h"
@@ -187,16 +188,18 @@ static enum ar_status attempt_run(void *argument, struct ar_error *error)
     return status;
 }
 
-/* The recorded capacity; if it is not recorded, that of the default device, or the recorded peak if
- * it is larger. */
+/* The recorded capacity; if it is not recorded, that of the recorded card by its name or of the
+ * default device, or the recorded peak if it is larger. */
 static enum ar_status card_bytes(const struct trace_info *info, const struct recording *recording,
                                  uint64_t *bytes, struct ar_error *error)
 {
+    char spec[RECORDED_CARD_SPEC_ROOM];
     struct ar_device *device;
     *bytes = info->capacity_bytes;
     if (*bytes)
         return AR_OK;
-    enum ar_status status = ar_device_open_text("sim", &device, error);
+    recorded_card_spec(info, spec);
+    enum ar_status status = ar_device_open_text(spec, &device, error);
     if (status)
         return status;
     *bytes = device->props.total_bytes;

@@ -205,21 +205,25 @@ static size_t make_grid(uint64_t start_bytes, uint64_t most_bytes, uint64_t *gri
     return count;
 }
 
-/* The memory of the card, and the most that the device can have; the capacity in the user's spec
- * does not count. */
-static enum ar_status most_capacity(const struct experiment *experiment, uint64_t *card_bytes,
-                                    uint64_t *most_bytes, struct ar_error *error)
+/* The memory of the recorded card, and the most that the device can have; the capacity in the user's
+ * spec does not count. */
+static enum ar_status find_card(const struct search *search, struct capacity_result *result,
+                                uint64_t *most_bytes, struct ar_error *error)
 {
+    const struct ar_spec *asked = search->experiment->device;
+    struct recorded_card *card = &result->card;
     struct session_device plain;
     struct ar_device *device;
-    enum ar_status status = session_device_with(&plain, experiment->device, 0, error);
+    enum ar_status status = recorded_card_find(search->trace, asked, card, error);
+    if (status == AR_OK)
+        status = session_device_as(&plain, asked, card->profile, card->capacity_bytes, error);
     if (status != AR_OK)
         return status;
     status = ar_device_open(&plain.spec, &device, error);
     session_device_end(&plain);
     if (status != AR_OK)
         return status;
-    *card_bytes = device->props.total_bytes;
+    result->card_bytes = device->props.total_bytes;
     *most_bytes =
         device->props.most_bytes ? device->props.most_bytes : device->props.capacity_bytes;
     ar_device_close(device);
@@ -322,10 +326,11 @@ static enum ar_status refine(struct search *search, struct worker *workers, unsi
 static enum ar_status find(struct search *search, unsigned jobs, struct capacity_result *result,
                            struct ar_error *error)
 {
-    uint64_t card_bytes, most_bytes;
-    enum ar_status status = most_capacity(search->experiment, &card_bytes, &most_bytes, error);
+    uint64_t most_bytes;
+    enum ar_status status = find_card(search, result, &most_bytes, error);
     if (status == AR_OK)
-        status = survey_peak_live(search->trace, card_bytes, &result->live_peak_bytes, error);
+        status =
+            survey_peak_live(search->trace, result->card_bytes, &result->live_peak_bytes, error);
     if (status != AR_OK)
         return status;
     uint64_t start_bytes = ar_size_round_up(result->live_peak_bytes, UNIT_BYTES);

@@ -8,6 +8,7 @@
 #define SIM_SEARCH_SEARCH_H
 
 #include "allocators/spec.h"
+#include "sim/experiment/recorded_card.h"
 #include "sim/replay.h"
 
 struct capacity_gap { /* capacities above first_pass that fail, both inclusive, on the grid */
@@ -15,6 +16,8 @@ struct capacity_gap { /* capacities above first_pass that fail, both inclusive, 
 };
 
 struct capacity_result {
+    struct recorded_card card; /* probes beyond it do not count in the live peak */
+    uint64_t card_bytes;
     uint64_t live_peak_bytes;
     uint64_t first_pass_bytes; /* 0: none passed */
     uint64_t safe_bytes;       /* the lowest above which all of the grid pass; 0: none */

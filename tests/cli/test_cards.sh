@@ -52,6 +52,8 @@ check the_recorded_card says '^Capacity: that of NVIDIA H200, the recorded card,
 check fits_the_recorded_card says '^Fits in 139\.[0-9] GiB as it is'
 run explain "$tmp/with.trace" -p torch
 check explain_takes_it says '^Capacity: that of NVIDIA H200'
+run capacity -p torch -w "$tmp/with.trace"
+check capacity_names_it says '^large was recorded on NVIDIA H200, with 139\.[0-9] GiB by the profile h200'
 with 'card: Tesla K80'
 run explain "$tmp/with.trace" -p torch
 check a_card_without_a_profile says '^Card unknown: there is no profile of Tesla K80'

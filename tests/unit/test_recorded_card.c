@@ -19,7 +19,6 @@ static struct recorded_card find(const char *text, const char *device)
     assert_int_equal(workload_open(file.path, &source, &error), AR_OK);
     assert_int_equal(ar_spec_parse(device, &spec, &error), AR_OK);
     assert_int_equal(recorded_card_find(source, &spec, &card, &error), AR_OK);
-    card.name = NULL; /* of the source */
     ar_spec_close(&spec);
     trace_close(source);
     unlink(file.path);
