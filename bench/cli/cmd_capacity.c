@@ -211,6 +211,8 @@ static void print_cards(const struct answer *answers, size_t count)
                             "%s was recorded with %s: what was reserved when event %" PRIu64
                             " failed, and what the driver said was free.",
                             info->name, text, card->event);
+        else if (card->source == RECORDED_CARD_LIMIT)
+            sentence_format(stdout, 2, "%s was recorded with a limit of %s.", info->name, text);
         else if (card->source == RECORDED_CARD_TOTAL)
             sentence_format(stdout, 2, "%s was recorded on %s with %s.", info->name,
                             card->name[0] ? card->name : "a card", text);

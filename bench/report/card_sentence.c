@@ -7,9 +7,9 @@
 const char *card_source_name(enum recorded_card_source source)
 {
     static const char *const names[] = {
-        [RECORDED_CARD_ASKED] = "asked",     [RECORDED_CARD_DRIVER] = "driver",
-        [RECORDED_CARD_TOTAL] = "total",     [RECORDED_CARD_NAME] = "name",
-        [RECORDED_CARD_UNKNOWN] = "unknown",
+        [RECORDED_CARD_ASKED] = "asked",   [RECORDED_CARD_LIMIT] = "limit",
+        [RECORDED_CARD_DRIVER] = "driver", [RECORDED_CARD_TOTAL] = "total",
+        [RECORDED_CARD_NAME] = "name",     [RECORDED_CARD_UNKNOWN] = "unknown",
     };
     return names[source];
 }
@@ -23,6 +23,9 @@ void card_sentence_print(FILE *stream, const struct recorded_card *card, const c
                         "Capacity: as recorded; the bytes that were reserved when event %" PRIu64
                         " failed, and those that the driver said were free.",
                         card->event);
+        return;
+    case RECORDED_CARD_LIMIT:
+        sentence_print(stream, "Capacity: the recorded limit of the allocator.");
         return;
     case RECORDED_CARD_TOTAL:
         sentence_format(stream, 2, "Capacity: the memory of %s, as recorded.", name);

@@ -12,7 +12,7 @@ void card_sentence_print(FILE *stream, const struct recorded_card *card, const c
 /* Prints whose driver costs are charged; nothing if `costs_of` is "": the card's own. */
 void card_costs_print(FILE *stream, const char *costs_of);
 
-/* The word for JSON: asked, driver, total, name, unknown. */
+/* The word for JSON: asked, limit, driver, total, name, unknown. */
 const char *card_source_name(enum recorded_card_source source);
 
 #endif

@@ -109,9 +109,10 @@ enum ar_status recorded_card_find(struct trace_source *source, const struct ar_s
     if (is_asked(device))
         return AR_OK;
     out->profile = info->card[0] ? sim_profile_of_card(info->card) : NULL;
-    out->source = info->capacity_bytes ? RECORDED_CARD_TOTAL
-                  : out->profile       ? RECORDED_CARD_NAME
-                                       : RECORDED_CARD_UNKNOWN;
-    out->capacity_bytes = info->capacity_bytes;
-    return source->ops->served ? AR_OK : find_failure(source, out, error);
+    out->source = info->limit_bytes      ? RECORDED_CARD_LIMIT
+                  : info->capacity_bytes ? RECORDED_CARD_TOTAL
+                  : out->profile         ? RECORDED_CARD_NAME
+                                         : RECORDED_CARD_UNKNOWN;
+    out->capacity_bytes = info->limit_bytes ? info->limit_bytes : info->capacity_bytes;
+    return info->limit_bytes || source->ops->served ? AR_OK : find_failure(source, out, error);
 }

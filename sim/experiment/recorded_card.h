@@ -1,12 +1,13 @@
 /* The card of a recording: how much memory the program had, by what the recording states.
  *
  * 1. A device with a capacity or a profile in its spec is that card, whatever was recorded.
- * 2. If a request failed and the recording has the free bytes that the driver reported then
+ * 2. A recorded limit of the allocator is what the program could have.
+ * 3. If a request failed and the recording has the free bytes that the driver reported then
  *    (`device_free` in PyTorch's snapshots), the program could have those, the bytes that the
  *    allocator had reserved, and those outside of it. The last such request counts.
- * 3. Else the recorded total of the card counts (Kineto, Nsight Systems, traces of `record`).
- * 4. Else a built-in profile of the recorded card's name.
- * 5. Else the card is not known, and the default profile stands in for it.
+ * 4. Else the recorded total of the card counts (Kineto, Nsight Systems, traces of `record`).
+ * 5. Else a built-in profile of the recorded card's name.
+ * 6. Else the card is not known, and the default profile stands in for it.
  *
  * The recorded name also decides whose driver costs are charged, if a profile has it. */
 #ifndef SIM_EXPERIMENT_RECORDED_CARD_H
@@ -17,6 +18,7 @@
 
 enum recorded_card_source {
     RECORDED_CARD_ASKED,  /* the spec of the device says it */
+    RECORDED_CARD_LIMIT,  /* of the allocator */
     RECORDED_CARD_DRIVER, /* free bytes at a failed request */
     RECORDED_CARD_TOTAL,
     RECORDED_CARD_NAME,

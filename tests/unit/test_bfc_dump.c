@@ -68,6 +68,9 @@ static void test_tensorflow(void **state)
     format_rig_converts(
         *state,
         TF
+        "Created device /job:localhost/replica:0/task:0/device:GPU:0 with 21290 MB memory:  -> "
+        "device: 0, name: NVIDIA L4, pci bus id: 0000:00:03.0, compute capability: 8.9\r\n" TF
+        "device: 1, name: NVIDIA T4, pci bus id: 0000:00:04.0\r\n" TF
         "Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.25GiB with "
         "freed_by_count=0. The caller indicates that this is not a failure, but may mean\r\n" TF
         "Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.0KiB (rounded to "
@@ -87,7 +90,7 @@ static void test_tensorflow(void **state)
         "OP_REQUIRES failed at conv_ops.cc:1 : RESOURCE_EXHAUSTED: OOM when allocating tensor "
         "with shape[1023,1025] and type int8 on /device:GPU:0 by allocator GPU_0_bfc\r\n",
         TF_HEAD
-        "# limit: 4096\n" DIED
+        "# limit: 4096\n# card: NVIDIA L4\n" DIED
         "# let-go: final\n!,segment,51565518080,768,0\n!,segment,51582295808,256,0\n"
         "!,block,51565518080,256,0\n!,block,51565518336,512,free\n!,block,51582295808,256,1\n"
         "a,0,256,tag=Fill,initial=yes\na,1,256,tag=Sub,initial=yes\n"

@@ -86,6 +86,17 @@ static void total_and_name(void **state)
     assert_int_equal(card.source, RECORDED_CARD_UNKNOWN);
 }
 
+static void a_limit_is_what_the_program_had(void **state)
+{
+    struct recorded_card card =
+        find(HEAD "# limit: 5368709120\n# card: NVIDIA H100 80GB HBM3\n!,segment,0,52428800,0\n"
+                  "a,0,31457280\np,1,16777216\n!,oom,6291456\nr,1\n",
+             "sim");
+    assert_int_equal(card.source, RECORDED_CARD_LIMIT);
+    assert_int_equal(card.capacity_bytes, 5 * AR_GIB);
+    assert_string_equal(card.profile, "h100");
+}
+
 static void what_is_asked_is_the_card(void **state)
 {
     static const char *const specs[] = {"sim:capacity=1GiB", "sim:profile=h200"};
@@ -104,6 +115,7 @@ int main(void)
         cmocka_unit_test(the_last_failure_counts),
         cmocka_unit_test(without_reserved_bytes_it_is_not_known),
         cmocka_unit_test(total_and_name),
+        cmocka_unit_test(a_limit_is_what_the_program_had),
         cmocka_unit_test(what_is_asked_is_the_card),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -259,6 +259,7 @@ static enum ar_status convert(struct conversion *c)
             "at 7f2e00000000 of size 256\"; keep the messages of level I of "
             "bfc_allocator.cc (TF_CPP_MIN_LOG_LEVEL=0)");
     c->reading->info.limit_bytes = dump->limit_bytes;
+    memcpy(c->reading->info.card, c->log.card, sizeof c->log.card);
     enum ar_status status = format_start(c->reading, c->error);
     if (!status)
         status = dump->chunk_count ? append_dump(c) : append_buffers(c);

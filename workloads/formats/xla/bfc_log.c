@@ -24,6 +24,8 @@
  *
  *    "Entry Parameter Subshape:" instead of the last two marks an argument, which was live before;
  *    the program would have allocated all others.
+ * 7. "device: 0, name: NVIDIA A100-SXM4-40GB, pci bus id: .." of TensorFlow's gpu_device.cc names the
+ *    card; the first one counts.
  * Source of the words: bfc_allocator.cc of TensorFlow 1.0 to 2.18 and of XLA. */
 #include "workloads/formats/xla/bfc_log.h"
 
@@ -467,6 +469,21 @@ static void take_exact(struct bfc_reading *reading, const char *line)
     }
 }
 
+/* Rule 7. */
+static void take_card(struct bfc_log *log, const char *line)
+{
+    char text[sizeof log->card];
+    const char *device = strstr(line, "device: ");
+    const char *name = device ? after(device, ", name: ") : NULL;
+    const char *end = name ? strstr(name, ", pci bus id: ") : NULL;
+    size_t length = end ? (size_t)(end - name) : 0;
+    if (log->card[0] || !length || length >= sizeof text)
+        return;
+    memcpy(text, name, length);
+    text[length] = '\0';
+    field_text(text, log->card, sizeof log->card);
+}
+
 /* ---- lines ------------------------------------------------------------------------------- */
 
 static bool begins_anew(const struct bfc_reading *reading, const char *line)
@@ -495,6 +512,7 @@ static enum ar_status take_line(struct bfc_reading *reading, const char *line)
     if (status || taken || take_stats(reading, line) || take_failure(reading, line))
         return status;
     take_exact(reading, line);
+    take_card(reading->log, line);
     return AR_OK;
 }
 

@@ -77,6 +77,7 @@ struct bfc_log {
     uint64_t dumps;                  /* with chunks */
     uint64_t soft_failures;          /* requests that were allowed to fail, and did */
     bool later_failure;              /* a request failed after it, without a dump */
+    char card[128];                  /* of the first device that the log names; or "" */
 };
 
 /* Reads all of the log. IO, FORMAT or HOST_MEMORY. The caller closes `out`, also after a
