@@ -40,7 +40,8 @@ enum ar_status recorded_card_find(struct trace_source *source, const struct ar_s
                                   struct recorded_card *out,
                                   struct ar_error *error) AR_STATUS_CHECKED;
 
-/* The spec of the device for the recorded card, without its capacity: by its name, or the default. */
+/* The spec of the device for the recorded card, without its capacity: by its name, or the
+ * default. */
 #define RECORDED_CARD_SPEC_ROOM 96
 void recorded_card_spec(const struct trace_info *info, char spec[RECORDED_CARD_SPEC_ROOM]);
 

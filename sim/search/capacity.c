@@ -205,8 +205,8 @@ static size_t make_grid(uint64_t start_bytes, uint64_t most_bytes, uint64_t *gri
     return count;
 }
 
-/* The memory of the recorded card, and the most that the device can have; the capacity in the user's
- * spec does not count. */
+/* The memory of the recorded card, and the most that the device can have; the capacity in the
+ * user's spec does not count. */
 static enum ar_status find_card(const struct search *search, struct capacity_result *result,
                                 uint64_t *most_bytes, struct ar_error *error)
 {

@@ -113,6 +113,9 @@ refuses median_of_costs_beyond_all 2 'calibrate: .*/host_odd.profile: its costs 
 refuses device_of_costs_beyond_all 2 'option host_clock_ns: .* above 2\^60 ns' run -p growth -w order_flip -d "sim:profile=$tmp/host_odd.profile,host_clock_ns=30"
 refuses host_clock_alone 2 '--host-clock needs --median' calibrate --host-clock 30 -d sim -o "$tmp/none.profile"
 refuses median_for_a_host_it_does_not_know 2 'has no line host_clock_ps, so it cannot be brought to another host' "${median[@]}" --host-clock 30 -o "$tmp/none.profile"
+check measures_a_card quietly sim/profiles/measure.sh other "$tmp/other.profile" -d sim:profile=h200
+check a_measured_card_has_its_costs grep -q '^cost: alloc ' "$tmp/other.profile"
+check a_measured_card_has_its_own not grep -qE '^(costs_of|memory):' "$tmp/other.profile"
 refuses median_of_none 2 'two or more profiles; write calibrate --median PROFILE PROFILE.. -o FILE' calibrate --median -o "$tmp/none.profile"
 refuses median_of_one 2 'two or more profiles' calibrate --median "$card" -o "$tmp/none.profile"
 refuses median_into_nothing 2 'no output file is given.*--median PROFILE PROFILE.. -o FILE' "${median[@]}"

@@ -24,9 +24,9 @@
  *
  *    "Entry Parameter Subshape:" instead of the last two marks an argument, which was live before;
  *    the program would have allocated all others.
- * 7. "device: 0, name: NVIDIA A100-SXM4-40GB, pci bus id: .." of TensorFlow's gpu_device.cc names the
- *    card; the first one counts.
- * Source of the words: bfc_allocator.cc of TensorFlow 1.0 to 2.18 and of XLA. */
+ * 7. "device: 0, name: NVIDIA A100-SXM4-40GB, pci bus id: .." of TensorFlow's gpu_device.cc names
+ *    the card; the first one counts. Source of the words: bfc_allocator.cc of TensorFlow 1.0 to
+ *    2.18 and of XLA. */
 #include "workloads/formats/xla/bfc_log.h"
 
 #include <stdlib.h>
