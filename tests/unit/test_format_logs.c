@@ -325,6 +325,80 @@ static void umpire_reallocations(void **state)
         NULL);
 }
 
+/* Records of a reallocation in the second layout; the second one has no size. */
+#define SECOND_RESOURCE                                                                            \
+    SECOND("1", "make_memory_resource",                                                            \
+           "\"string_args\":{\"allocator_ref\":\"0x2\"},\"tags\":{\"allocator_name\":\"DEVICE\"}")
+#define SECOND_ALLOCATE(time, size, address)                                                       \
+    SECOND(time, "allocate",                                                                       \
+           "\"numeric_args\":{\"size\":" size "},\"string_args\":{\"allocator_ref\":\"0x2\","      \
+           "\"pointer\":\"" address "\"}")
+#define SECOND_DEALLOCATE(time, address)                                                           \
+    SECOND(time, "deallocate",                                                                     \
+           "\"string_args\":{\"allocator_ref\":\"0x2\",\"pointer\":\"" address "\"}")
+#define REALLOCATE_FIRST(time, address, size)                                                      \
+    SECOND(time, "reallocate",                                                                     \
+           "\"numeric_args\":{\"size\":" size "},\"string_args\":{\"allocator_ref\":\"0x2\","      \
+           "\"current_ptr\":\"" address "\"}")
+#define REALLOCATE_SECOND(time, address)                                                           \
+    SECOND(time, "reallocate",                                                                     \
+           "\"numeric_args\":{},\"string_args\":{\"allocator_ref\":\"0x2\",\"new_ptr\":\"" address \
+           "\"}")
+
+static void umpire_reallocations_of_the_second_layout(void **state)
+{
+    struct import_report report;
+    /* its request and free are logged between the two records */
+    format_rig_converts(
+        *state,
+        SECOND_RESOURCE SECOND_ALLOCATE("2", "128", "0x1000") REALLOCATE_FIRST("3", "0x1000", "256")
+            SECOND_ALLOCATE("4", "256", "0x2000") SECOND_DEALLOCATE("5", "0x1000")
+                REALLOCATE_SECOND("6", "0x2000") SECOND_DEALLOCATE("7", "0x2000"),
+        "# recorder: umpire\nt,0\na,0,128,tag=DEVICE\n!,alloc,4096\nt,2\n"
+        "a,1,256,tag=DEVICE\n!,alloc,8192\nt,3\nf,0\nt,5\nf,1\n",
+        &report);
+    assert_int_equal(report.failures, 0);
+    /* they are not, as on the host */
+    format_rig_converts(*state,
+                        SECOND_RESOURCE SECOND_ALLOCATE("2", "128", "0x1000")
+                            REALLOCATE_FIRST("3", "0x1000", "256") REALLOCATE_SECOND("6", "0x2000")
+                                REALLOCATE_FIRST("7", "0x2000", "64")
+                                    REALLOCATE_SECOND("8", "0x2000"),
+                        "# recorder: umpire\nt,0\na,0,128,tag=DEVICE\n!,alloc,4096\nt,4\nf,0\n"
+                        "a,1,256,tag=DEVICE\n!,alloc,8192\nt,6\nf,1\na,2,64,tag=DEVICE\n"
+                        "!,alloc,8192\n",
+                        NULL);
+    /* of no block, and to 0 bytes at the address that all blocks of 0 bytes have */
+    format_rig_converts(*state,
+                        SECOND_RESOURCE REALLOCATE_FIRST("2", "0", "0")
+                            SECOND_ALLOCATE("3", "0", "0x40") REALLOCATE_SECOND("4", "0x40")
+                                REALLOCATE_FIRST("5", "0x40", "0") SECOND_DEALLOCATE("6", "0x40")
+                                    SECOND_ALLOCATE("7", "0", "0x40") REALLOCATE_SECOND("8", "0x40")
+                                        SECOND_DEALLOCATE("9", "0x40"),
+                        "# recorder: umpire\nt,0\na,0,0,tag=DEVICE\n!,alloc,64\nt,3\nf,0\nt,4\n"
+                        "a,1,0,tag=DEVICE\n!,alloc,64\nt,6\nf,1\n",
+                        &report);
+    assert_int_equal(report.unmatched_frees + report.double_frees, 0);
+}
+
+static void umpire_reallocations_that_fail_or_are_cut(void **state)
+{
+    struct import_report report;
+    format_rig_converts(*state,
+                        SECOND_RESOURCE SECOND_ALLOCATE("2", "128", "0x1000")
+                            REALLOCATE_FIRST("3", "0x1000", "9999"),
+                        "# recorder: umpire\n# complete: no\n# let-go: final\nt,0\n"
+                        "a,0,128,tag=DEVICE\n!,alloc,4096\nt,1\na,1,9999,tag=DEVICE\n!,oom\nr,1\n",
+                        &report);
+    assert_int_equal(report.failures, 1);
+    format_rig_converts(*state,
+                        SECOND_RESOURCE REALLOCATE_SECOND("2", "0x2000")
+                            SECOND_ALLOCATE("3", "8", "0x1000"),
+                        "# recorder: umpire\nt,0\na,0,8,tag=DEVICE\n!,alloc,4096\n", &report);
+    assert_int_equal(report.guess_count, 1);
+    assert_non_null(strstr(report.guesses[0], "1 reallocations have no first record"));
+}
+
 static void umpire_a_log_of_host_memory_is_a_test(void **state)
 {
     struct import_report report;
@@ -394,6 +468,12 @@ static void umpire_bad_lines_are_refused(void **state)
         {RESOURCE("DEVICE", "0x2") ALLOCATED("1", "0x2", "8", "there"),
          ":2: memory_ptr: \"there\""},
         {RESOURCE("DEVICE", "2x"), ":1: \"2x\" is not an address"},
+        {SECOND_RESOURCE SECOND(
+             "2", "reallocate",
+             "\"string_args\":{\"allocator_ref\":\"0x2\",\"current_ptr\":\"0\"}"),
+         ":2: size: an integer"},
+        {SECOND_RESOURCE REALLOCATE_FIRST("2", "here", "8"), ":2: current_ptr: \"here\""},
+        {SECOND_RESOURCE REALLOCATE_SECOND("2", "there"), ":2: new_ptr: \"there\""},
     };
     format_rig_refuses(*state, cases, sizeof cases / sizeof cases[0]);
 }
@@ -418,6 +498,8 @@ int main(void)
         TEST(umpire_the_first_layout),
         TEST(umpire_requests_without_result_failed),
         TEST(umpire_reallocations),
+        TEST(umpire_reallocations_of_the_second_layout),
+        TEST(umpire_reallocations_that_fail_or_are_cut),
         TEST(umpire_a_log_of_host_memory_is_a_test),
         TEST(umpire_the_second_layout),
         TEST(umpire_what_came_before_has_no_size),

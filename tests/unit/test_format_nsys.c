@@ -121,12 +121,48 @@ static void refuses(void *state, const char *const *statements, const char *part
         fail_msg("\"%s\" says not \"%s\"", error.text, part);
 }
 
+#define EVENT(object) "INSERT INTO EVENTS VALUES ('" object "');"
+
+static void umpire_writes_databases_too(void **state)
+{
+    struct import_report report;
+    static const char *const statements[] = {
+        "CREATE TABLE EVENTS (EVENT JSON);",
+        EVENT("{\"category\":\"operation\",\"name\":\"make_memory_resource\",\"string_args\":"
+              "{\"allocator_ref\":\"0x2\"},\"tags\":{\"allocator_name\":\"DEVICE\"},\"timestamp\":"
+              "1}"),
+        EVENT("{\"category\":\"operation\",\"name\":\"reallocate\",\"numeric_args\":{\"size\":64},"
+              "\"string_args\":{\"allocator_ref\":\"0x2\",\"current_ptr\":\"0\"},\"timestamp\":2}"),
+        EVENT("{\"category\":\"operation\",\"name\":\"reallocate\",\"string_args\":"
+              "{\"allocator_ref\":\"0x2\",\"new_ptr\":\"0x40\"},\"timestamp\":3}"),
+        NULL};
+    converts(*state, statements, "# recorder: umpire\nt,0\na,0,64,tag=DEVICE\n!,alloc,64\n",
+             &report);
+    assert_int_equal(report.records, 3);
+    struct trace_source *source;
+    struct ar_error error;
+    struct trace_rig *rig = *state;
+    assert_int_equal(trace_open(rig->path[0], &source, &error), AR_OK);
+    assert_string_equal(source->info.format, "umpire");
+    trace_close(source);
+}
+
 static void bad_exports_are_refused(void **state)
 {
     static const struct {
         const char *statements[4], *part;
     } cases[] = {
         {{"CREATE TABLE x (y INT)"}, "has no table CUDA_GPU_MEMORY_USAGE_EVENTS: profile with"},
+        {{"CREATE TABLE x (y INT)"}, "and no table EVENTS, which a replay log of Umpire has"},
+        {{"CREATE TABLE EVENTS (EVENT JSON);", "INSERT INTO EVENTS VALUES (NULL);"},
+         ": EVENTS: row 1: EVENT: a JSON object as text is expected"},
+        {{"CREATE TABLE EVENTS (EVENT JSON);", "INSERT INTO EVENTS VALUES ('{');"},
+         ": EVENTS: row 1: this is not JSON"},
+        {{"CREATE TABLE EVENTS (x JSON);", "INSERT INTO EVENTS VALUES ('{}');"},
+         ": EVENTS: row 1: EVENT: a JSON object as text is expected"},
+        {{"CREATE TABLE EVENTS (EVENT JSON);",
+          EVENT("{\"name\":\"allocate\",\"numeric_args\":{\"size\":-8}}")},
+         ": EVENTS: row 1: size: an integer of bytes is expected"},
         {{"CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INT, bytes INT)"}, "lacks one of"},
         {{nsys_export_2024}, "has no rows of device memory"},
         {{nsys_export_2024, MEMORY("-1", PID, "0", "1", "1", "2", "0", "0")},
@@ -220,13 +256,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, format_rig_open, format_rig_close)
     const struct CMUnitTest tests[] = {
-        TEST(memory_kernels_and_streams),
-        TEST(early_versions),
-        TEST(enumerations_tell_numbers),
-        TEST(bad_exports_are_refused),
-        TEST(hostile_databases_run_nothing),
-        TEST(other_files_are_not_touched),
-        TEST(cut_exports),
+        TEST(memory_kernels_and_streams),  TEST(early_versions),
+        TEST(enumerations_tell_numbers),   TEST(umpire_writes_databases_too),
+        TEST(bad_exports_are_refused),     TEST(hostile_databases_run_nothing),
+        TEST(other_files_are_not_touched), TEST(cut_exports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

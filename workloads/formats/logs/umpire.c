@@ -12,10 +12,17 @@
  *    that its arguments name. Device memory is kept, pinned memory with `space=pinned`; managed and
  *    host memory are omitted. A log without device memory is a test on the host: then host memory
  *    is taken for it.
- * 3. A reallocation is a free and a request, unless the log has these two in addition.
- * 4. Of several processes in one log the first is taken, as Umpire's own tool does.
+ * 3. A reallocation is a free and a request. It writes two records in both layouts: before, with
+ *    the old address and the size, and after, with the new address; that of the second layout has no
+ *    size. What the allocator does for it may be logged between the two, and is then not repeated.
+ *    One without a second record failed, and the old block stays.
+ * 4. The experimental store of Umpire is a SQLite database: table EVENTS, whose rows are objects of
+ *    the second layout.
+ * 5. Of several processes in one log the first is taken, as Umpire's own tool does.
  *
- * Source of the format: LLNL/Umpire, tools/replay and src/umpire/event, versions 0.3 to 2025. */
+ * Source of the format: LLNL/Umpire, tools/replay (ReplayInterpreter::compile_reallocate) and
+ * src/umpire/event (json_file_store, sqlite_database), ResourceManager::reallocate, versions 0.3 to
+ * 2025. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -29,6 +36,7 @@
 #include "allocators/base/map.h"
 #include "allocators/base/status.h"
 #include "workloads/formats/formats.h"
+#include "workloads/formats/logs/umpire.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
 
@@ -53,7 +61,7 @@ struct umpire_line {
     int64_t process;
     uint64_t time_ns;
     uint64_t allocator, address, old_address, bytes;
-    bool has_allocator, has_result;
+    bool has_allocator, has_result, has_bytes;
     bool final;            /* no later line has the result */
     const char *name;      /* of a resource or allocator; never NULL */
     size_t argument_count; /* of a new allocator: the texts among its arguments */
@@ -119,11 +127,14 @@ static enum ar_status handle_of(const json_t *object, const char *const *keys, u
     return AR_OK;
 }
 
-static enum ar_status size_of(const json_t *value, uint64_t *bytes, struct ar_error *error)
+static enum ar_status size_of(const json_t *value, struct umpire_line *line, struct ar_error *error)
 {
+    if (!value && line->event == UMPIRE_REALLOCATE && line->has_result)
+        return AR_OK; /* the record before has it */
     if (!json_is_integer(value) || json_integer_value(value) < 0)
         return ar_error_set(error, AR_INVALID, "size: an integer of bytes is expected");
-    *bytes = (uint64_t)json_integer_value(value);
+    line->bytes = (uint64_t)json_integer_value(value);
+    line->has_bytes = true;
     return AR_OK;
 }
 
@@ -174,7 +185,7 @@ static enum ar_status take_first(const json_t *object, struct umpire_line *line,
         status = handle_of(line->event == UMPIRE_DEALLOCATE ? payload : result, pointer,
                            &line->address, &found, error);
     if (!status && (line->event == UMPIRE_ALLOCATE || line->event == UMPIRE_REALLOCATE))
-        status = size_of(json_object_get(payload, "size"), &line->bytes, error);
+        status = size_of(json_object_get(payload, "size"), line, error);
     return status;
 }
 
@@ -206,10 +217,12 @@ static enum ar_status take_second(const json_t *object, struct umpire_line *line
         status = handle_of(texts, pointer, &line->address, &found, error);
     if (!status && line->event == UMPIRE_REALLOCATE)
         status = handle_of(texts, old, &line->old_address, &found, error);
+    line->has_result = line->event != UMPIRE_REALLOCATE || text_of(texts, "new_ptr");
     if (!status && (line->event == UMPIRE_ALLOCATE || line->event == UMPIRE_REALLOCATE))
-        status = size_of(json_object_get(numbers, "size"), &line->bytes, error);
+        status = size_of(json_object_get(numbers, "size"), line, error);
     /* A request that was not served has no address. */
-    line->has_result = line->event != UMPIRE_ALLOCATE || line->address || !line->bytes;
+    if (line->event == UMPIRE_ALLOCATE)
+        line->has_result = line->address || !line->bytes;
     return status;
 }
 
@@ -247,6 +260,12 @@ struct allocator {
     uint8_t place;
 };
 
+/* A reallocation whose second record has not come yet. */
+struct reallocation {
+    uint64_t allocator, old_address, bytes;
+    size_t row; /* it counts as a failure until then */
+};
+
 struct reading {
     struct rows rows;
     struct ar_map refs; /* from an allocator's handle to its number */
@@ -255,6 +274,9 @@ struct reading {
     size_t allocator_count, allocator_room;
     size_t *intents; /* rows of requests without a result so far */
     size_t intent_count, intent_capacity;
+    struct reallocation *reallocations;
+    size_t reallocation_count, reallocation_room;
+    uint64_t half_reallocations; /* second records without a first */
     uint64_t unknown_allocators, other_processes, at_place[PLACE_COUNT];
     int64_t process;
     bool has_process;
@@ -397,26 +419,82 @@ static void settle_intent(struct reading *r, const struct umpire_line *line,
     }
 }
 
-static enum ar_status take_reallocation(struct reading *r, const struct umpire_line *line,
-                                        struct ar_error *error)
+static enum ar_status begin_reallocation(struct reading *r, const struct umpire_line *line,
+                                         struct ar_error *error)
 {
-    uint64_t old = 0, new = 0;
-    if (!line->has_result)
-        return AR_OK; /* the intent; a failure leaves the old block as it was */
-    if (ar_map_get(&r->open, line->address, &new) && r->rows.items[new].bytes == line->bytes &&
-        line->address != line->old_address)
-        return AR_OK; /* the log has the request and the free in addition */
-    struct allocator allocator = {0};
-    bool known = line->old_address && ar_map_get(&r->open, line->old_address, &old);
-    if (known)
+    const struct reallocation begun = {line->allocator, line->old_address, line->bytes,
+                                       r->rows.count};
+    uint64_t old;
+    struct allocator allocator;
+    if (line->old_address && ar_map_get(&r->open, line->old_address, &old))
         allocator = (struct allocator){r->rows.items[old].text, r->rows.items[old].device,
                                        r->rows.items[old].space};
     else
         allocator = allocator_at(r, line);
-    enum ar_status status = AR_OK;
+    if (r->reallocation_count == INTENTS_MOST)
+        memmove(r->reallocations, r->reallocations + 1,
+                --r->reallocation_count * sizeof *r->reallocations);
+    if (!AR_ARRAY_ADD(r->reallocations, r->reallocation_count, r->reallocation_room, begun))
+        return format_no_memory(error);
+    return add_row(r, line, ROW_FAILURE, 0, &allocator, error);
+}
+
+/* Takes the first record of a reallocation from the list. The first layout repeats the old address,
+ * the second one the allocator. */
+static bool take_first_record(struct reading *r, const struct umpire_line *line,
+                              struct reallocation *out)
+{
+    for (size_t i = r->reallocation_count; i-- > 0;) {
+        *out = r->reallocations[i];
+        if (line->has_bytes ? out->old_address != line->old_address || out->bytes != line->bytes
+                            : out->allocator != line->allocator)
+            continue;
+        r->reallocation_count--;
+        memmove(&r->reallocations[i], &r->reallocations[i + 1],
+                (r->reallocation_count - i) * sizeof *r->reallocations);
+        struct row *row = &r->rows.items[out->row];
+        row->action = ROW_NOTHING;
+        r->at_place[row->space]--;
+        return true;
+    }
+    return false;
+}
+
+static enum ar_status take_reallocation(struct reading *r, const struct umpire_line *line,
+                                        struct ar_error *error)
+{
+    struct reallocation first = {0};
+    struct umpire_line request = *line;
+    uint64_t old = 0, new = 0;
+    if (!line->has_result)
+        return begin_reallocation(r, line, error);
+    bool has_first = take_first_record(r, line, &first);
+    bool is_open = ar_map_get(&r->open, line->address, &new);
+    if (!has_first && !line->has_bytes) {
+        r->half_reallocations += !is_open;
+        return AR_OK; /* the block is there, or nothing is known of it */
+    }
+    if (has_first) {
+        request.bytes = first.bytes;
+        request.old_address = first.old_address;
+    }
+    /* The log may have the request and the free in addition. */
+    bool is_logged = is_open && r->rows.items[new].bytes == request.bytes &&
+                     (has_first ? new > first.row : request.address != request.old_address);
+    struct allocator allocator = {0};
+    bool known = request.old_address && ar_map_get(&r->open, request.old_address, &old) &&
+                 !(is_logged && old == new);
     if (known)
-        status = add_row(r, line, ROW_FREE, line->old_address, &allocator, error);
-    return status ? status : add_row(r, line, ROW_ALLOC, line->address, &allocator, error);
+        allocator = (struct allocator){r->rows.items[old].text, r->rows.items[old].device,
+                                       r->rows.items[old].space};
+    else if (!is_logged)
+        allocator = allocator_at(r, line);
+    enum ar_status status = AR_OK;
+    if (known && (has_first || !is_logged))
+        status = add_row(r, &request, ROW_FREE, request.old_address, &allocator, error);
+    return status || is_logged
+               ? status
+               : add_row(r, &request, ROW_ALLOC, request.address, &allocator, error);
 }
 
 static enum ar_status take_event(struct reading *r, const struct umpire_line *line,
@@ -451,9 +529,9 @@ static enum ar_status take_event(struct reading *r, const struct umpire_line *li
     return AR_OK;
 }
 
-static enum ar_status take_line(void *self, char *text, uint64_t number, struct ar_error *error)
+static enum ar_status take_object(struct reading *r, const char *text, uint64_t number,
+                                  struct ar_error *error)
 {
-    struct reading *r = self;
     struct umpire_line line = {.number = number};
     if (*text == '#')
         return AR_OK;
@@ -470,6 +548,19 @@ static enum ar_status take_line(void *self, char *text, uint64_t number, struct 
     }
     json_decref(line.json);
     return status;
+}
+
+static enum ar_status take_line(void *self, char *text, uint64_t number, struct ar_error *error)
+{
+    return take_object(self, text, number, error);
+}
+
+static enum ar_status take_event_row(void *self, const struct sqlite_value *values, uint64_t row,
+                                     struct ar_error *error)
+{
+    if (!*values->text)
+        return ar_error_set(error, AR_INVALID, "EVENT: a JSON object as text is expected");
+    return take_object(self, values->text, row, error);
 }
 
 /* ---- the file ---------------------------------------------------------------------------- */
@@ -498,6 +589,8 @@ static void choose_places(struct reading *r)
     import_guess_count(
         report, r->unknown_allocators,
         "lines name an allocator that the log does not make: taken for one of device memory");
+    import_guess_count(report, r->half_reallocations,
+                       "reallocations have no first record, which has their size: left out");
     import_guess_count(report, r->other_processes,
                        "lines are of other processes than the first: left out");
     report->left_out += r->other_processes;
@@ -514,26 +607,41 @@ static bool matches_umpire(const char *head, size_t count)
     return end && *head == '{' && line_matches(head, (size_t)(end - head));
 }
 
+static enum ar_status finish(struct reading *r, enum ar_status status, struct ar_error *error)
+{
+    struct trace_info *info = &r->rows.reading->info;
+    choose_places(r);
+    snprintf(info->recorder, sizeof info->recorder, "umpire%s%s", *r->version ? " " : "",
+             r->version);
+    if (!status)
+        status = rows_convert(&r->rows, error);
+    rows_close(&r->rows);
+    ar_map_close(&r->refs);
+    ar_map_close(&r->open);
+    free(r->allocators);
+    free(r->intents);
+    free(r->reallocations);
+    return status;
+}
+
 static enum ar_status read_umpire(struct format_reading *reading, struct ar_error *error)
 {
     struct reading r = {.rows = {.reading = reading, .unit = ":", .has_times = true}};
-    struct trace_info *info = &reading->info;
-    enum ar_status status = fields_lines(reading->input, take_line, &r, error);
-    choose_places(&r);
-    snprintf(info->recorder, sizeof info->recorder, "umpire%s%s", *r.version ? " " : "", r.version);
-    if (!status)
-        status = rows_convert(&r.rows, error);
-    rows_close(&r.rows);
-    ar_map_close(&r.refs);
-    ar_map_close(&r.open);
-    free(r.allocators);
-    free(r.intents);
-    return status;
+    return finish(&r, fields_lines(reading->input, take_line, &r, error), error);
+}
+
+enum ar_status umpire_read_database(struct format_reading *reading, struct sqlite_file *file,
+                                    struct ar_error *error)
+{
+    static const char *const columns[] = {"EVENT", NULL};
+    struct reading r = {.rows = {.reading = reading, .unit = ": row ", .has_times = true}};
+    snprintf(reading->info.format, sizeof reading->info.format, "%s", format_umpire.name);
+    return finish(&r, sqlite_file_rows(file, "EVENTS", columns, take_event_row, &r, error), error);
 }
 
 const struct format_reader format_umpire = {
     .name = "umpire",
-    .summary = "Umpire's replay log, JSON lines of both layouts, read",
+    .summary = "Umpire's replay log, JSON lines of both layouts or SQLite, read",
     .matches = matches_umpire,
     .read = read_umpire,
 };

@@ -21,6 +21,7 @@
 #include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "workloads/formats/formats.h"
+#include "workloads/formats/logs/umpire.h"
 #include "workloads/formats/rows.h"
 #include "workloads/io/fields.h"
 #include "workloads/io/sqlite_file.h"
@@ -317,7 +318,8 @@ static enum ar_status read_memory(struct reading *r, struct ar_error *error)
     if (!status && !has)
         return ar_error_set(error, AR_FORMAT,
                             "%s: the database has no table " MEMORY
-                            ": profile with --cuda-memory-usage=true",
+                            ": profile with --cuda-memory-usage=true; and no table EVENTS, which "
+                            "a replay log of Umpire has",
                             trace_input_path(r->rows.reading->input));
     if (!status)
         status = sqlite_file_lacks(r->file, MEMORY, memory_columns, &missing, error);
@@ -420,14 +422,13 @@ static enum ar_status read_all(struct reading *r, struct ar_error *error)
     return status;
 }
 
-static enum ar_status read_nsys(struct format_reading *reading, struct ar_error *error)
+static enum ar_status read_export(struct format_reading *reading, struct sqlite_file *file,
+                                  struct ar_error *error)
 {
-    struct reading r = {.rows = {.reading = reading, .unit = ": row ", .has_times = true}};
+    struct reading r = {.rows = {.reading = reading, .unit = ": row ", .has_times = true},
+                        .file = file};
     struct trace_info *info = &reading->info;
-    enum ar_status status = sqlite_file_open(reading->input, &r.file, error);
-    if (!status)
-        status = read_all(&r, error);
-    sqlite_file_close(r.file);
+    enum ar_status status = read_all(&r, error);
     say_guesses(&r);
     snprintf(info->recorder, sizeof info->recorder, "nsys%s%s", *r.version ? " " : "", r.version);
     snprintf(info->card, sizeof info->card, "%s", r.card);
@@ -440,6 +441,23 @@ static enum ar_status read_nsys(struct format_reading *reading, struct ar_error 
     ar_map_close(&r.operations);
     ar_map_close(&r.null_streams);
     ar_map_close(&r.launches);
+    return status;
+}
+
+/* The tables of a database say which program wrote it. */
+static enum ar_status read_nsys(struct format_reading *reading, struct ar_error *error)
+{
+    struct sqlite_file *file = NULL;
+    bool has_memory = false, has_events = false;
+    enum ar_status status = sqlite_file_open(reading->input, &file, error);
+    if (!status)
+        status = sqlite_file_has(file, MEMORY, &has_memory, error);
+    if (!status && !has_memory)
+        status = sqlite_file_has(file, "EVENTS", &has_events, error);
+    if (!status)
+        status = has_events ? umpire_read_database(reading, file, error)
+                            : read_export(reading, file, error);
+    sqlite_file_close(file);
     return status;
 }
 
