@@ -240,6 +240,88 @@ static void stalloc_bad_lines_are_refused(void **state)
     format_rig_refuses(*state, cases, sizeof cases / sizeof cases[0]);
 }
 
+/* ---- RMM's debug log --------------------------------------------------------------------- */
+
+#define DEBUG(thread, time, level, message)                                                        \
+    "[" thread "][14:21:19:" time "][" level "] " message "\n"
+
+static void rmm_debug_rows_become_events(void **state)
+{
+    struct import_report report;
+    format_rig_converts(
+        *state,
+        DEBUG("  7", "000001", "info  ", "----- RMM LOG BEGIN [PTDS DISABLED] -----")
+            DEBUG("  7", "000002", "debug ", "[A][Stream 0x1][Upstream 1048576B]")
+                DEBUG("  7", "000003", "trace ", "[A][stream 0x1][100B]")
+                    DEBUG("  7", "000004", "trace ", "[A][stream 0x1][256B][0x1000]") DEBUG(
+                        "  7", "000005", "trace ",
+                        "[Summary][Free lists: 1][Blocks: 1][Max Block: 9][Total Free: 9]")
+                        DEBUG("  7", "000006", "trace ", "[A][stream 0x55][512B]") DEBUG(
+                            "  7", "000007", "debug ", "[A][Stream 0x55][512B][Merged stream 0x1]")
+                            DEBUG("  7", "000008", "trace ", "[A][stream 0x55][512B][0x2000]")
+                                DEBUG("  7", "000009", "trace ", "[D][stream 0x1][100B][0x1000]"),
+        "# recorder: rmm\nt,0\na,0,100,thread=7\n!,alloc,4096\nt,4000\na,1,512,1,thread=7\n"
+        "!,alloc,8192\nt,5000\nf,0,thread=7\n",
+        &report);
+    assert_int_equal(report.records, 9);
+    assert_int_equal(report.left_out, 3);
+    assert_int_equal(report.guess_count, 1);
+    assert_non_null(strstr(report.guesses[0], "1 times a pool asked its upstream"));
+}
+
+static void rmm_debug_requests_that_fail(void **state)
+{
+    struct import_report report;
+    format_rig_converts(
+        *state,
+        DEBUG("7", "000001", "trace ", "[A][stream 0][99999999B]")
+            DEBUG("7", "000002", "error ",
+                  "[A][Stream 0][Upstream 99999999B][FAILURE maximum pool size exceeded: x]")
+                DEBUG("7", "000003", "trace ", "[A][stream 0][64B]")
+                    DEBUG("8", "000004", "trace ", "[A][stream 0][64B]")
+                        DEBUG("8", "000005", "trace ", "[A][stream 0][256B][0x2000]")
+                            DEBUG("7", "000006", "trace ", "[A][stream 0][256B][0x1000]")
+                                DEBUG("7", "000007", "trace ", "[A][stream 0][8888B]"),
+        "# recorder: rmm\n# complete: no\n# let-go: final\nt,0\np,0,99999999,thread=7\n!,oom\nr,0\n"
+        "t,4000\na,1,64,thread=8\n!,alloc,8192\nt,5000\na,2,64,thread=7\n!,alloc,4096\nt,6000\n"
+        "a,3,8888,thread=7\n!,oom\nr,3\n",
+        &report);
+    assert_int_equal(report.failures, 2);
+    assert_true(report.ends_in_failure);
+}
+
+static void rmm_debug_log_among_other_lines(void **state)
+{
+    struct import_report report;
+    format_rig_converts(
+        *state,
+        "some warning\n[1/3] building\n" DEBUG("7", "000003", "trace ", "[A][stream 0x2][0B]")
+            DEBUG("7", "000004", "trace ", "[A][stream 0x2][100B]") "another\n" DEBUG(
+                "7", "000005", "trace ", "[A][stream 0x2][256B][0x1000]"),
+        "# recorder: rmm\nt,0\na,0,100,1,thread=7\n!,alloc,4096\n", &report);
+    assert_int_equal(report.left_out, 3);
+    assert_non_null(strstr(report.guesses[0], "1 requests are of 0 bytes"));
+}
+
+static void rmm_bad_debug_lines_are_refused(void **state)
+{
+    static const struct format_rig_refusal cases[] = {
+        {DEBUG("7", "000001", "debug ", "[A][Stream 0x1][Upstream 1048576B]")
+             DEBUG("7", "000002", "error ",
+                   "[A][Stream 0x1][Upstream 9B][FAILURE maximum pool size exceeded: x]"),
+         ": this debug log of RMM has no requests"},
+        {DEBUG("7", "000001", "trace ", "[A][stream 0][64B]")
+             DEBUG("7", "000002", "trace ", "[A][stream 0][64]"),
+         ":2: size: \"64\" is not a number of bytes"},
+        {DEBUG("7", "000001", "trace ", "[A][stream here][64B]"), ":1: stream: \"here\""},
+        {DEBUG("7", "000001", "trace ", "[A][stream 0][64B][there]"), ":1: pointer: \"there\""},
+        {DEBUG("7", "000001", "trace ", "[D][stream 0][64B]"), ":1: a free has no pointer"},
+        {DEBUG("7", "000001", "trace ", "[A][stream 0][-4B]"), ":1: size: "},
+        {DEBUG("7", "000001", "trace ", "[A][stream 0]"), ":1: a stream and a size in brackets"},
+    };
+    format_rig_refuses(*state, cases, sizeof cases / sizeof cases[0]);
+}
+
 /* ---- Umpire -------------------------------------------------------------------------- */
 
 /* A line of the first layout, and one of the second. */
@@ -492,6 +574,10 @@ int main(void)
         TEST(rmm_streams_are_told_apart),
         TEST(rmm_wide_threads_are_counted),
         TEST(rmm_bad_rows_are_refused),
+        TEST(rmm_debug_rows_become_events),
+        TEST(rmm_debug_requests_that_fail),
+        TEST(rmm_debug_log_among_other_lines),
+        TEST(rmm_bad_debug_lines_are_refused),
         TEST(stalloc_lines_become_events),
         TEST(stalloc_a_file_may_begin_with_a_place),
         TEST(stalloc_bad_lines_are_refused),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/formats/known_files.h"
 #include "workloads/trace/binary.h"
 #include "workloads/trace/filter.h"
 #include "workloads/trace/header.h"
@@ -93,13 +94,8 @@ static enum ar_status open_any(const char *path, struct opening *opening, struct
     if (status)
         return status;
     char bytes[FORMAT_HEAD_BYTES];
-    size_t count = 0, got = 1;
-    while (!status && got && count < sizeof bytes) {
-        status = trace_input_read(input, bytes + count, sizeof bytes - count, &got, error);
-        count += status ? 0 : got;
-    }
-    if (!status)
-        status = trace_input_rewind(input, error);
+    size_t count = 0;
+    status = trace_input_head(input, bytes, sizeof bytes, &count, error);
     if (status) {
         trace_input_close(input);
         return status;
@@ -113,11 +109,16 @@ static enum ar_status open_any(const char *path, struct opening *opening, struct
         return trace_binary_open(input, out, error);
     if (begins_with(head, count, CSV_FIRST_LINE))
         return read_with(&format_csv, input, opening, out, error);
-    if (!begins_with(head, count, TRACE_TEXT_FIRST_LINE))
-        for (size_t i = 0; readers[i]; i++)
-            if (readers[i]->matches(head, count))
-                return read_with(readers[i], input, opening, out, error);
-    return trace_text_open(input, out, error);
+    if (begins_with(head, count, TRACE_TEXT_FIRST_LINE))
+        return trace_text_open(input, out, error);
+    for (size_t i = 0; readers[i]; i++)
+        if (readers[i]->matches(head, count))
+            return read_with(readers[i], input, opening, out, error);
+    status = known_file_refuse(path, head, count, error);
+    if (!status)
+        return trace_text_open(input, out, error);
+    trace_input_close(input);
+    return status;
 }
 
 enum ar_status trace_open(const char *path, struct trace_source **out, struct ar_error *error)

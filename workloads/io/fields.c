@@ -9,28 +9,50 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 
-enum ar_status fields_lines(struct trace_input *input,
-                            enum ar_status (*take)(void *self, char *line, uint64_t number,
-                                                   struct ar_error *error),
-                            void *self, struct ar_error *error)
+typedef enum ar_status take_line(void *self, char *line, uint64_t number, struct ar_error *error);
+
+/* Gives the lines of `lines`, which was started, and frees it. */
+static enum ar_status give_lines(struct trace_lines *lines, take_line *take, void *self,
+                                 struct ar_error *error)
 {
-    struct trace_lines *lines = malloc(sizeof *lines);
-    if (!lines)
-        return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a file");
-    trace_lines_start(lines, input);
     char *line = NULL;
     size_t length;
     enum ar_status status;
     while (!(status = trace_lines_next(lines, &line, &length, error)) && line) {
         status = length ? take(self, line, lines->number, error) : AR_OK;
         if (status) {
-            ar_error_prefix(error, status, "%s:%llu", trace_input_path(input),
+            ar_error_prefix(error, status, "%s:%llu", trace_input_path(lines->input),
                             (unsigned long long)lines->number);
             break;
         }
     }
     free(lines);
     return status;
+}
+
+static enum ar_status no_memory(struct ar_error *error)
+{
+    return ar_error_set(error, AR_HOST_MEMORY, "no host memory to read a file");
+}
+
+enum ar_status fields_lines(struct trace_input *input, take_line *take, void *self,
+                            struct ar_error *error)
+{
+    struct trace_lines *lines = malloc(sizeof *lines);
+    if (!lines)
+        return no_memory(error);
+    trace_lines_start(lines, input);
+    return give_lines(lines, take, self, error);
+}
+
+enum ar_status fields_log_lines(struct trace_input *input, take_line *take, void *self,
+                                struct ar_error *error)
+{
+    struct trace_lines *lines = malloc(sizeof *lines);
+    if (!lines)
+        return no_memory(error);
+    trace_lines_start_log(lines, input, TRACE_LINE_LIMIT);
+    return give_lines(lines, take, self, error);
 }
 
 size_t fields_split(char *line, char separator, char **fields, size_t room)

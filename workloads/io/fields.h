@@ -16,6 +16,12 @@ enum ar_status fields_lines(struct trace_input *input,
                                                    struct ar_error *error),
                             void *self, struct ar_error *error) AR_STATUS_CHECKED;
 
+/* The same for a text that may hold anything: of a long line the first 64 KiB are given. */
+enum ar_status fields_log_lines(struct trace_input *input,
+                                enum ar_status (*take)(void *self, char *line, uint64_t number,
+                                                       struct ar_error *error),
+                                void *self, struct ar_error *error) AR_STATUS_CHECKED;
+
 /* Cuts `line` at each `separator` in place: up to `room` fields. Returns the number of fields in
  * the line, also if that is more than `room`. */
 size_t fields_split(char *line, char separator, char **fields, size_t room);

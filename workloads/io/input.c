@@ -204,6 +204,19 @@ enum ar_status trace_input_rewind(struct trace_input *input, struct ar_error *er
     return AR_OK;
 }
 
+enum ar_status trace_input_head(struct trace_input *input, char *bytes, size_t room, size_t *count,
+                                struct ar_error *error)
+{
+    size_t got = 1;
+    enum ar_status status = AR_OK;
+    *count = 0;
+    while (!status && got && *count < room) {
+        status = trace_input_read(input, bytes + *count, room - *count, &got, error);
+        *count += status ? 0 : got;
+    }
+    return status ? status : trace_input_rewind(input, error);
+}
+
 void trace_input_guard(struct trace_input *input)
 {
     input->guarded = true;

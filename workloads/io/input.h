@@ -27,6 +27,9 @@ uint64_t trace_input_bytes(const struct trace_input *input);
 
 enum ar_status trace_input_rewind(struct trace_input *input,
                                   struct ar_error *error) AR_STATUS_CHECKED;
+/* Reads the first bytes of a file at its start, up to `room`, and rewinds it. */
+enum ar_status trace_input_head(struct trace_input *input, char *bytes, size_t room, size_t *count,
+                                struct ar_error *error) AR_STATUS_CHECKED;
 /* The descriptor of a file that is not compressed, else -1. */
 int trace_input_file(const struct trace_input *input);
 

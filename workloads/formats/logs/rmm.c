@@ -1,4 +1,6 @@
-/* RMM's CSV: the log of its logging_resource_adaptor, one row for each request, failure and free.
+/* RMM's two logs.
+ *
+ * The CSV of its logging_resource_adaptor, one row for each request, failure and free:
  *
  *     Thread,Time,Action,Pointer,Size,Stream
  *     1979932,14:21:19.998533,allocate,0x30a000000,256,0x2
@@ -11,11 +13,27 @@
  * 4. Threads keep their number as `thread=` if it has at most 32 bits; else they are numbered from
  *    1.
  *
- * Source of the format: rapidsai/rmm, logging_resource_adaptor, versions 0.15 to 25. */
+ * The debug log (RMM_DEBUG_LOG_FILE) of a pool, if RMM was compiled for the level trace and logs at
+ * it:
+ *
+ *     [ 19932][14:21:19:998533][trace ] [A][stream 0x2][100B]
+ *     [ 19932][14:21:19:998540][trace ] [A][stream 0x2][256B][0x30a000000]
+ *     [ 19932][14:21:20:000100][trace ] [D][stream 0x2][100B][0x30a000000]
+ *
+ * 5. The pool writes a request when it comes, and when it is served, with the size rounded to 256
+ *    bytes. One that is not served failed.
+ * 6. At other levels the log has only the memory that a pool took from its upstream, without
+ *    addresses: no workload follows from that.
+ * 7. The log may be among other lines of the standard error. They are left out.
+ *
+ * Source of the formats: rapidsai/rmm, logging_resource_adaptor, versions 0.15 to 25;
+ * src/logger.cpp (default_pattern) and mr/detail/stream_ordered_memory_resource.hpp of 25.12. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "allocators/base/array.h"
 #include "allocators/base/map.h"
 #include "allocators/base/size.h"
 #include "workloads/formats/formats.h"
@@ -32,12 +50,22 @@
 
 enum { THREAD, TIME, ACTION, POINTER, SIZE, STREAM, COLUMNS };
 
+/* A request of the debug log that is not served yet. */
+struct debug_request {
+    uint64_t bytes;
+    uint32_t thread;
+    size_t row; /* it counts as a failure until then */
+};
+
 struct reading {
     struct rows rows;
     struct ar_map threads; /* of more than 32 bits: their count */
     uint64_t time_ns;
     uint64_t headers, thread_streams;
     bool timed; /* a row was read */
+    struct debug_request *requests;
+    size_t request_count, request_room;
+    uint64_t growths, grown_bytes, refusals, no_bytes; /* of the debug log */
 };
 
 static const struct {
@@ -109,6 +137,17 @@ static enum ar_status parse_time(struct reading *r, const char *text, uint64_t *
     return AR_OK;
 }
 
+/* Gives the stream of a row the name that the trace needs: rule 2. */
+static void take_stream(struct reading *r, struct row *row)
+{
+    if (row->stream == 2) {
+        row->stream = THREAD_STREAM | row->thread;
+        r->thread_streams++;
+    } else if (row->stream == 1) {
+        row->stream = 0;
+    }
+}
+
 static enum ar_status parse_row(struct reading *r, char *line, struct row *row,
                                 struct ar_error *error)
 {
@@ -130,12 +169,7 @@ static enum ar_status parse_row(struct reading *r, char *line, struct row *row,
         return ar_error_prefix(error, status, "Size");
     if ((status = field_pointer(fields[STREAM], &row->stream, error)))
         return ar_error_prefix(error, status, "Stream");
-    if (row->stream == 2) {
-        row->stream = THREAD_STREAM | row->thread;
-        r->thread_streams++;
-    } else if (row->stream == 1) {
-        row->stream = 0;
-    }
+    take_stream(r, row);
     return AR_OK;
 }
 
@@ -151,10 +185,210 @@ static enum ar_status take_line(void *self, char *line, uint64_t number, struct 
     return status ? status : rows_add(&r->rows, &row, error);
 }
 
-static void say_guesses(struct reading *r)
+/* ---- the debug log ------------------------------------------------------------------------ */
+
+#define DEBUG_ROUND_BYTES 256u
+#define DEBUG_OPEN_MOST   4096 /* requests that are not served yet; they are served soon */
+
+/* Copies the text in the brackets at `*at`, without blanks around it, and moves behind them. False:
+ * there are none, or the text does not fit. */
+static bool take_brackets(const char **at, char *out, size_t room)
+{
+    const char *end = **at == '[' ? strchr(*at, ']') : NULL;
+    if (!end)
+        return false;
+    const char *text = *at + 1 + strspn(*at + 1, " ");
+    size_t length = text < end ? (size_t)(end - text) : 0;
+    while (length && text[length - 1] == ' ')
+        length--;
+    if (length >= room)
+        return false;
+    memcpy(out, text, length);
+    out[length] = 0;
+    *at = end + 1;
+    return true;
+}
+
+/* A line of the debug log; `message` is what follows the level. */
+struct debug_line {
+    char thread[32], time[40], level[16];
+    const char *message;
+};
+
+static bool is_debug_line(const char *line, struct debug_line *out)
+{
+    struct ar_error ignored;
+    uint64_t number;
+    bool dated;
+    if (!take_brackets(&line, out->thread, sizeof out->thread) ||
+        !take_brackets(&line, out->time, sizeof out->time) ||
+        !take_brackets(&line, out->level, sizeof out->level))
+        return false;
+    out->message = line + strspn(line, " ");
+    return !ar_count_parse(out->thread, &number, &ignored) &&
+           !field_time(out->time, &number, &dated, &ignored);
+}
+
+/* "256B" */
+static enum ar_status parse_debug_bytes(char *text, uint64_t *bytes, struct ar_error *error)
+{
+    size_t length = strlen(text);
+    if (!length || text[length - 1] != 'B')
+        return ar_error_set(error, AR_INVALID, "\"%.40s\" is not a number of bytes, as 256B", text);
+    text[length - 1] = 0;
+    return ar_count_parse(text, bytes, error);
+}
+
+static enum ar_status begin_debug_request(struct reading *r, struct row *row,
+                                          struct ar_error *error)
+{
+    const struct debug_request request = {row->bytes, row->thread, r->rows.count};
+    if (!row->bytes) { /* it is served with a null pointer, and nothing more is written */
+        r->no_bytes++;
+        return AR_OK;
+    }
+    row->action = ROW_FAILURE;
+    if (r->request_count == DEBUG_OPEN_MOST)
+        memmove(r->requests, r->requests + 1, --r->request_count * sizeof *r->requests);
+    if (!AR_ARRAY_ADD(r->requests, r->request_count, r->request_room, request))
+        return format_no_memory(error);
+    return rows_add(&r->rows, row, error);
+}
+
+/* The size asked for is in the record before. */
+static enum ar_status serve_debug_request(struct reading *r, struct row *row,
+                                          struct ar_error *error)
+{
+    row->action = ROW_ALLOC;
+    for (size_t i = r->request_count; i-- > 0;) {
+        const struct debug_request request = r->requests[i];
+        if (request.thread != row->thread || request.bytes > row->bytes ||
+            row->bytes - request.bytes >= DEBUG_ROUND_BYTES)
+            continue;
+        row->bytes = request.bytes;
+        r->rows.items[request.row].action = ROW_NOTHING;
+        memmove(&r->requests[i], &r->requests[i + 1],
+                (--r->request_count - i) * sizeof *r->requests);
+        break;
+    }
+    return rows_add(&r->rows, row, error);
+}
+
+/* A request or a free of a pool: what follows "[A]" or "[D]". */
+static enum ar_status take_debug_request(struct reading *r, const struct debug_line *line,
+                                         const char *at, bool frees, struct row *row,
+                                         struct ar_error *error)
+{
+    char stream[64], bytes[64], pointer[64];
+    if (!take_brackets(&at, stream, sizeof stream) || !take_brackets(&at, bytes, sizeof bytes))
+        return ar_error_set(error, AR_INVALID,
+                            "a stream and a size in brackets are expected: [A][stream 0x2][256B]");
+    enum ar_status status = parse_thread(r, line->thread, &row->thread, error);
+    if (!status)
+        status = parse_time(r, line->time, &row->time_ns, error);
+    if (!status && (status = field_pointer(stream + strlen("stream "), &row->stream, error)))
+        return ar_error_prefix(error, status, "stream");
+    if (!status && (status = parse_debug_bytes(bytes, &row->bytes, error)))
+        return ar_error_prefix(error, status, "size");
+    if (status)
+        return status;
+    take_stream(r, row);
+    bool has_pointer = take_brackets(&at, pointer, sizeof pointer);
+    if (has_pointer && (status = field_pointer(pointer, &row->address, error)))
+        return ar_error_prefix(error, status, "pointer");
+    if (!has_pointer && frees)
+        return ar_error_set(error, AR_INVALID,
+                            "a free has no pointer: [D][stream 0x2][256B][0x7f00]");
+    if (!has_pointer)
+        return begin_debug_request(r, row, error);
+    if (!frees)
+        return serve_debug_request(r, row, error);
+    row->action = ROW_FREE;
+    if (row->bytes && row->address)
+        return rows_add(&r->rows, row, error);
+    r->rows.reading->report->left_out++;
+    return AR_OK;
+}
+
+/* "[A][Stream 0x2][Upstream 1073741824B]", and after it "[FAILURE ..]" */
+static bool is_growth(struct reading *r, const char *at)
+{
+    static const char upstream[] = "Upstream ";
+    char stream[64], bytes[64], why[512];
+    struct ar_error ignored;
+    uint64_t number;
+    if (!take_brackets(&at, stream, sizeof stream) || !take_brackets(&at, bytes, sizeof bytes) ||
+        !field_begins_with(bytes, upstream) ||
+        parse_debug_bytes(bytes + sizeof upstream - 1, &number, &ignored))
+        return false;
+    bool refused = take_brackets(&at, why, sizeof why) || *at == '[';
+    r->refusals += refused;
+    r->growths += !refused;
+    r->grown_bytes += refused ? 0 : number;
+    return true;
+}
+
+static enum ar_status take_debug_line(void *self, char *text, uint64_t number,
+                                      struct ar_error *error)
+{
+    struct reading *r = self;
+    struct debug_line line;
+    struct row row = {.position = number};
+    struct import_report *report = r->rows.reading->report;
+    report->records++;
+    if (is_debug_line(text, &line)) {
+        bool frees = field_begins_with(line.message, "[D][");
+        if (field_begins_with(line.message, "[A][stream ") ||
+            field_begins_with(line.message, "[D][stream "))
+            return take_debug_request(r, &line, line.message + 3, frees, &row, error);
+        if (field_begins_with(line.message, "[A][") && is_growth(r, line.message + 3))
+            return AR_OK;
+    }
+    report->left_out++;
+    return AR_OK;
+}
+
+static enum ar_status no_requests(const struct reading *r, struct ar_error *error)
+{
+    char grown[32];
+    return ar_error_set(
+        error, AR_FORMAT,
+        "%s: this debug log of RMM has no requests, which are written at level trace: a pool asked "
+        "its upstream for memory %" PRIu64 " times, for %s in all, and was refused %" PRIu64
+        " times; record with rmm.set_logging_level(\"trace\"), or as CSV with RMM_LOG_FILE",
+        trace_input_path(r->rows.reading->input), r->growths,
+        ar_size_print(r->grown_bytes, grown, sizeof grown), r->refusals);
+}
+
+/* Whether a line of the first bytes is one that RMM's debug log has. */
+static bool is_debug_log(const char *head, size_t count)
+{
+    static const char *const stems[] = {"[A][stream ", "[D][stream ", "[A][Stream ",
+                                        "[Summary][Free lists", "----- RMM LOG BEGIN"};
+    struct debug_line line;
+    char text[1024];
+    const char *end;
+    for (; count; count -= (size_t)(end + 1 - head), head = end + 1) {
+        bool fits = head_line(head, count, text, sizeof text);
+        for (size_t i = 0; fits && i < sizeof stems / sizeof *stems; i++)
+            if (is_debug_line(text, &line) && field_begins_with(line.message, stems[i]))
+                return true;
+        if (!(end = memchr(head, '\n', count)))
+            return false;
+    }
+    return false;
+}
+
+/* ---- the file ----------------------------------------------------------------------------- */
+
+static void say_guesses(struct reading *r, bool is_debug)
 {
     struct import_report *report = r->rows.reading->report;
-    report->records = r->rows.count;
+    if (!is_debug)
+        report->records = r->rows.count;
+    import_guess_count(report, r->no_bytes, "requests are of 0 bytes: left out");
+    import_guess_count(report, r->growths,
+                       "times a pool asked its upstream for memory: left out, without addresses");
     if (r->headers > 1)
         import_guess(report, "%" PRIu64 " logs follow each other: taken for one program",
                      r->headers);
@@ -167,16 +401,24 @@ static void say_guesses(struct reading *r)
 static enum ar_status read_rmm(struct format_reading *reading, struct ar_error *error)
 {
     struct reading r = {.rows = {.reading = reading, .unit = ":", .has_times = true}};
+    char head[FORMAT_HEAD_BYTES];
+    size_t count = 0;
     (void)snprintf(reading->info.recorder, sizeof reading->info.recorder, "rmm");
-    enum ar_status status = fields_lines(reading->input, take_line, &r, error);
+    enum ar_status status = trace_input_head(reading->input, head, sizeof head, &count, error);
+    bool is_debug = !status && is_debug_log(head, count);
+    if (!status)
+        status = is_debug ? fields_log_lines(reading->input, take_debug_line, &r, error)
+                          : fields_lines(reading->input, take_line, &r, error);
     if (!status && !r.rows.count)
-        status = ar_error_set(error, AR_FORMAT, "%s: the log holds no rows",
-                              trace_input_path(reading->input));
-    say_guesses(&r);
+        status = is_debug ? no_requests(&r, error)
+                          : ar_error_set(error, AR_FORMAT, "%s: the log holds no rows",
+                                         trace_input_path(reading->input));
+    say_guesses(&r, is_debug);
     if (!status)
         status = rows_convert(&r.rows, error);
     rows_close(&r.rows);
     ar_map_close(&r.threads);
+    free(r.requests);
     return status;
 }
 
@@ -201,12 +443,12 @@ static bool matches_rmm(const char *head, size_t count)
     size_t header = strlen(HEADER);
     if (count > header && !memcmp(head, HEADER, header))
         return head[header] == '\n' || head[header] == '\r';
-    return begins_with_row(head, count);
+    return begins_with_row(head, count) || is_debug_log(head, count);
 }
 
 const struct format_reader format_rmm = {
     .name = "rmm",
-    .summary = "RMM's log of requests, failures and frees as CSV, read",
+    .summary = "RMM's log of requests, failures and frees as CSV, or its debug log, read",
     .matches = matches_rmm,
     .read = read_rmm,
 };

@@ -1,0 +1,391 @@
+/* Files of JAX and XLA: buffer assignments as text, and device memory profiles. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/support/format_rig.h"
+#include "tests/support/test.h"
+#include "workloads/formats/formats.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* ---- buffer assignment --------------------------------------------------------------------- */
+
+#define HEAD "BufferAssignment:\n"
+
+static void assignment_of_a_module(void **state)
+{
+    struct import_report report;
+    format_rig_converts(
+        *state,
+        HEAD "allocation 0: size 32, maybe-live-out:\n"
+             " value: <7 dot.2{} @0> (size=32,offset=0): f32[8]{0}\n"
+             "allocation 1: size 16, parameter 3, shape |f32[4]| at ShapeIndex {}:\n"
+             " value: <3 p @0> (size=16,offset=0): f32[4]{0}\n"
+             "allocation 2: size 4, constant:\n"
+             "allocation 3: size 8, thread-local:\n"
+             " value: <4 q @0> (size=8,offset=0): f32[2]{0}\n"
+             "allocation 4: size 100, preallocated-temp:\n"
+             " value: <5 a,b @0> (size=40,offset=0): f32[10]{0}\n"
+             " value: <6 t{1} @0> (size=60,offset=40): f32[15]{0}\n"
+             "\nTotal bytes used: 160 (160B)\n\nUsed values:\n<3 p @0>\n positions:\n  p\n"
+             "allocation 9 is a word here\n",
+        "# recorder: xla\n"
+        "a,0,16,tag=parameter 3,initial=yes\n!,value,1,0,16,p\na,1,4,tag=constant,initial=yes\n"
+        "a,2,32,tag=output\n!,value,0,0,32,dot.2\na,3,100,tag=temp\n!,value,4,0,40,a_b\n"
+        "!,value,4,40,60,t{1}\nf,3\nm,step\n",
+        &report);
+    assert_int_equal(report.guess_count, 3);
+    assert_non_null(strstr(report.guesses[1], "5 logical buffers are notes, without lifetimes"));
+    assert_non_null(strstr(report.guesses[2], "8 bytes of thread-local memory"));
+}
+
+/* With addresses, without values. */
+static void assignment_of_older_versions(void **state)
+{
+    struct import_report report;
+    format_rig_converts(*state,
+                        HEAD "allocation 0: 0x7f8a4c0, size 64, parameter 0 at ShapeIndex {}:\n"
+                             "  entry::p : f32[16]{0}\n"
+                             "allocation 1: 0x7f8a4d0, size 128, maybe-live-out:\n"
+                             "allocation 2: 0x7f8a4e0, size 256:\n",
+                        "# recorder: xla\na,0,64,tag=parameter 0,initial=yes\na,1,128,tag=output\n"
+                        "a,2,256,tag=other\nf,2\nm,step\n",
+                        &report);
+    assert_non_null(strstr(report.guesses[1], "are not in the text"));
+}
+
+static void assignment_in_other_memory_spaces(void **state)
+{
+    struct import_report report;
+    format_rig_converts(*state,
+                        HEAD "allocation 0: size 64, color 5, parameter 0, shape |f32[16]| at "
+                             "ShapeIndex {}:\nallocation 1: size 8, color 1, preallocated-temp:\n",
+                        "# recorder: xla\na,0,64,tag=parameter 0,space=pinned,initial=yes\n"
+                        "a,1,8,tag=temp\nf,1\nm,step\n",
+                        &report);
+    assert_non_null(strstr(report.guesses[2], "1 allocations are of other memory spaces"));
+}
+
+/* A parameter that is given back, and a total that does not fit. */
+static void assignment_that_is_cut(void **state)
+{
+    struct import_report report;
+    format_rig_converts(*state,
+                        HEAD "allocation 0: size 64, parameter 0, shape |f32[16]| at ShapeIndex "
+                             "{0}, output shape is |(f32[16])|, maybe-live-out:\n"
+                             "Total bytes used: 96 (96B)\n",
+                        "# recorder: xla\na,0,64,tag=parameter 0,initial=yes\nm,step\n", &report);
+    assert_non_null(strstr(report.guesses[1], "are 64 bytes, the text says 96"));
+}
+
+static void assignment_with_live_ranges(void **state)
+{
+    struct trace_rig *rig = *state;
+    char path[2][160];
+    struct trace_source *source;
+    struct ar_error error = {""};
+    static const char assignment[] = HEAD "allocation 0: size 64, preallocated-temp:\n"
+                                          " value: <5 dot.4 @0> (size=32,offset=0): f32[8]{0}\n"
+                                          " value: <6 t{1} @0> (size=32,offset=32): f32[8]{0}\n"
+                                          " value: <7 no @0> (size=4,offset=32): f32[1]{0}\n";
+    static const char ranges[] = "HloLiveRange (max 9):\n  InstructionSequence:\n    0:dot.4\n"
+                                 "  BufferLiveRange:\n    dot.4{}:1-2\n    t{1}:2-9\n"
+                                 "    bad:2-x\n    worse\n  Live ranges at 2 (peak):\n"
+                                 "    dot.4{}: 32 bytes (cumulative: 32 bytes)\n";
+    snprintf(path[0], sizeof path[0], "%s/m-buffer-assignment.txt", rig->folder);
+    snprintf(path[1], sizeof path[1], "%s/m-live-range.txt", rig->folder);
+    trace_rig_write(path[0], assignment, sizeof assignment - 1);
+    trace_rig_write(path[1], ranges, sizeof ranges - 1);
+    if (trace_open(path[0], &source, &error))
+        fail_msg("%s", error.text);
+    char *printed = trace_rig_print(rig, source);
+    assert_non_null(strstr(printed, "!,value,0,0,32,dot.4,1,2\n!,value,0,32,32,t{1},2,9\n"
+                                    "!,value,0,32,4,no\n"));
+    free(printed);
+    trace_close(source);
+    unlink(path[0]);
+    unlink(path[1]);
+}
+
+static void bad_assignments_are_refused(void **state)
+{
+    static const struct format_rig_refusal cases[] = {
+        {HEAD "nothing else\n", ": the buffer assignment has no allocations"},
+        {HEAD "allocation 0: size much:\n", ":2: \"allocation NUMBER: size BYTES\" is expected"},
+        {HEAD "allocation x: size 4:\n", ":2: \"allocation NUMBER: size BYTES\" is expected"},
+        {HEAD "allocation 0: size 1152921504606846976:\n", ":2: \"allocation NUMBER"},
+        {HEAD "allocation 0: size 4.0KiB, parameter 0:\n", ":2: \"allocation NUMBER"},
+        {HEAD "allocation 0: size 8, preallocated-temp:\n value: <1 a @0> (size=8): f\n",
+         ":3: \"value: <ID NAME @COLOR> (size=BYTES,offset=BYTES)\" is expected"},
+        {HEAD "allocation 0: size 8, preallocated-temp:\n value: <1 a @0> (size=8,offset=4): f\n",
+         ":3: the value ends at byte 12 of allocation 0, which has 8"},
+    };
+    format_rig_refuses(*state, cases, COUNT(cases));
+}
+
+/* ---- device memory profiles ---------------------------------------------------------------- */
+
+/* A message of a protobuf. */
+struct bytes {
+    unsigned char at[4096];
+    size_t count;
+};
+
+static void put_varint(struct bytes *out, uint64_t value)
+{
+    for (; value > 0x7f; value >>= 7)
+        out->at[out->count++] = (unsigned char)(value | 0x80);
+    out->at[out->count++] = (unsigned char)value;
+}
+
+static void put_number(struct bytes *out, unsigned field, uint64_t value)
+{
+    put_varint(out, field << 3);
+    put_varint(out, value);
+}
+
+static void put_bytes(struct bytes *out, unsigned field, const void *bytes, size_t count)
+{
+    put_varint(out, field << 3 | 2);
+    put_varint(out, count);
+    memcpy(out->at + out->count, bytes, count);
+    out->count += count;
+}
+
+static void put_type(struct bytes *out, uint64_t name, uint64_t unit)
+{
+    struct bytes type = {.count = 0};
+    put_number(&type, 1, name);
+    put_number(&type, 2, unit);
+    put_bytes(out, 1, type.at, type.count);
+}
+
+/* `location` 0: none; `device` 0: an executable. */
+static void put_sample(struct bytes *out, uint64_t location, uint64_t count, uint64_t bytes,
+                       uint64_t device, bool packed)
+{
+    struct bytes sample = {.count = 0}, values = {.count = 0}, label = {.count = 0};
+    if (location)
+        put_number(&sample, 1, location);
+    put_varint(&values, count);
+    put_varint(&values, bytes);
+    if (packed) {
+        put_bytes(&sample, 2, values.at, values.count);
+    } else {
+        put_number(&sample, 2, count);
+        put_number(&sample, 2, bytes);
+    }
+    put_number(&label, 1, 5);
+    put_number(&label, 2, device ? 6 : 7);
+    put_bytes(&sample, 3, label.at, label.count);
+    label.count = 0;
+    put_number(&label, 1, 8);
+    put_number(&label, 2, device);
+    if (device)
+        put_bytes(&sample, 3, label.at, label.count);
+    put_bytes(out, 2, sample.at, sample.count);
+}
+
+static void put_frame(struct bytes *out, uint64_t id, uint64_t line)
+{
+    struct bytes location = {.count = 0}, inner = {.count = 0};
+    put_number(&location, 1, id);
+    put_number(&inner, 1, id);
+    put_number(&inner, 2, line);
+    put_bytes(&location, 4, inner.at, inner.count);
+    put_bytes(out, 4, location.at, location.count);
+}
+
+static void put_function(struct bytes *out, uint64_t id, uint64_t name, uint64_t file)
+{
+    struct bytes function = {.count = 0};
+    put_number(&function, 1, id);
+    put_number(&function, 2, name);
+    put_number(&function, 4, file);
+    put_bytes(out, 5, function.at, function.count);
+}
+
+/* What samples refer to: location 1 is train.py:12:make, location 2 is JAX's own. */
+static void put_tables(struct bytes *out)
+{
+    static const char *const strings[] = {
+        "",       "allocations", "count",       "space",  "bytes",
+        "kind",   "buffer",      "executable",  "device", "cuda:0",
+        "cuda:3", "TFRT_CPU_1",  "/x/train.py", "make",   "/site-packages/jax/api.py",
+        "jit"};
+    put_frame(out, 1, 12);
+    put_frame(out, 2, 99);
+    put_function(out, 1, 13, 12);
+    put_function(out, 2, 15, 14);
+    for (size_t i = 0; i < COUNT(strings); i++)
+        put_bytes(out, 6, strings[i], strlen(strings[i]));
+}
+
+static void profile_of_two_gpus(void **state)
+{
+    struct import_report report;
+    struct bytes profile = {.count = 0};
+    put_type(&profile, 1, 2);
+    put_type(&profile, 3, 4);
+    put_sample(&profile, 1, 2, 8192, 9, true);
+    put_sample(&profile, 2, 1, 100, 10, false);
+    put_sample(&profile, 0, 1, 7, 9, true);
+    put_sample(&profile, 1, 3, 600, 0, true);  /* executables */
+    put_sample(&profile, 1, 4, 400, 11, true); /* of the host */
+    put_tables(&profile);
+    format_rig_converts_bytes(*state, profile.at, profile.count,
+                              "# recorder: xla\n"
+                              "a,0,4096,tag=train.py:12:make,initial=yes\n"
+                              "a,1,4096,tag=train.py:12:make,initial=yes\n"
+                              "a,2,100,tag=api.py:99:jit,device=3,initial=yes\n"
+                              "a,3,7,initial=yes\n",
+                              &report);
+    assert_int_equal(report.records, 5);
+    assert_non_null(strstr(report.guesses[1], "code of 3 executables, 600 bytes: left out"));
+    assert_non_null(strstr(report.guesses[2], "4 buffers of the host are left out"));
+}
+
+static void profile_of_the_host(void **state)
+{
+    struct import_report report;
+    struct bytes profile = {.count = 0};
+    put_type(&profile, 3, 4); /* in the other order */
+    put_type(&profile, 1, 2);
+    put_sample(&profile, 1, 64, 2, 11, true);
+    put_tables(&profile);
+    format_rig_converts_bytes(*state, profile.at, profile.count,
+                              "# recorder: xla\n"
+                              "a,0,32,tag=train.py:12:make,device=1,initial=yes\n"
+                              "a,1,32,tag=train.py:12:make,device=1,initial=yes\n",
+                              &report);
+    assert_non_null(strstr(report.guesses[1], "2 buffers of the host are taken for device memory"));
+}
+
+static void refuses_profile(void *state, const struct bytes *profile, const char *part)
+{
+    struct trace_rig *rig = state;
+    struct trace_source *source;
+    struct ar_error error = {""};
+    trace_rig_write(rig->path[0], profile->at, profile->count);
+    if (trace_open(rig->path[0], &source, &error) == AR_OK)
+        fail_msg("taken, without \"%s\"", part);
+    if (!strstr(error.text, part))
+        fail_msg("\"%s\" says not \"%s\"", error.text, part);
+}
+
+static void bad_profiles_are_refused(void **state)
+{
+    struct bytes profile = {.count = 0};
+    put_type(&profile, 5, 6); /* "kind", as another program would name its values */
+    put_type(&profile, 3, 4);
+    put_sample(&profile, 1, 2, 8192, 9, true);
+    put_tables(&profile);
+    refuses_profile(*state, &profile, "a pprof profile of \"kind, space\", and not JAX's");
+    profile.count = 0;
+    put_type(&profile, 1, 2);
+    put_type(&profile, 3, 4);
+    size_t types = profile.count;
+    put_sample(&profile, 1, 3, 8192, 9, true);
+    put_tables(&profile);
+    refuses_profile(*state, &profile, "a sample of 3 buffers with 8192 bytes, which are not of");
+    profile.count = types;
+    put_sample(&profile, 1, UINT64_C(1) << 40, 0, 9, true);
+    put_tables(&profile);
+    refuses_profile(*state, &profile, "the profile has more than 4194304 buffers");
+    profile.count = types;
+    put_sample(&profile, 1, 2, 64, 0, true);
+    put_tables(&profile);
+    refuses_profile(*state, &profile, "the profile has no buffers");
+}
+
+/* Each shorter file is refused, or is a smaller profile where a field ends. */
+static void cut_profiles(void **state)
+{
+    struct trace_rig *rig = *state;
+    struct bytes profile = {.count = 0};
+    size_t taken = 0;
+    put_type(&profile, 1, 2);
+    put_type(&profile, 3, 4);
+    put_sample(&profile, 1, 2, 8192, 9, true);
+    put_tables(&profile);
+    for (size_t count = 0; count < profile.count; count++) {
+        struct trace_source *source;
+        struct ar_error error = {""};
+        trace_rig_write(rig->path[0], profile.at, count);
+        if (trace_open(rig->path[0], &source, &error)) {
+            assert_int_equal(strncmp(error.text, rig->path[0], strlen(rig->path[0])), 0);
+            continue;
+        }
+        taken++;
+        trace_close(source);
+    }
+    assert_true(taken < 16);
+}
+
+/* ---- recorded with JAX 0.10.2 on the host, two devices ---------------------------------------- */
+
+static void recorded_files(void **state)
+{
+    static const struct {
+        const char *path;
+        uint64_t events, peak_bytes, gpus;
+    } cases[] = {{"tests/golden/data/jax/step.prof", 6, 65668, 3},
+                 {"tests/golden/data/jax/step-buffer-assignment.txt", 16, 81940, 1}};
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct trace_source *source;
+        struct ar_error error = {""};
+        if (trace_open(cases[i].path, &source, &error))
+            fail_msg("%s", error.text);
+        assert_int_equal(source->info.events, cases[i].events);
+        assert_int_equal(source->info.peak_live_bytes, cases[i].peak_bytes);
+        assert_int_equal(source->info.gpus, cases[i].gpus);
+        trace_close(source);
+    }
+}
+
+/* ---- files that are recognised and not read ---------------------------------------------------- */
+
+static void known_files_are_named(void **state)
+{
+    static const struct format_rig_refusal cases[] = {
+        {"HloModule jit_f, is_scheduled=true\n", ": no trace: this is a module of XLA"},
+        {"HloLiveRange (max 3):\n", ": no trace: this is the list of live ranges"},
+        {"\nTotal bytes used: 9 (9B)\n\nUsed values:\n<0 a @0>\n",
+         ": no trace: this is the list of values"},
+        {"Memory Space: default (color=0)\nTotal bytes: 9 (9B)\n  cumulative_size;       size;\n",
+         ": no trace: this is a memory usage report of XLA"},
+        {"|   PyTorch CUDA memory summary, device ID 0    |\n",
+         ": no trace: this is a memory summary of PyTorch"},
+        {"| NVIDIA-SMI 580.159  Driver Version: 580.159 |\n",
+         ": no trace: this is the output of nvidia-smi"},
+        {"Traceback:\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n",
+         ": no trace: this is a log with an out-of-memory message; `allocrig explain --message"},
+        {"<!DOCTYPE html>\n<html></html>\n", ": no trace: this is an HTML page"},
+        {"%PDF-1.7\n", ": no trace: this is a PDF document"},
+        {"{\"a\": 1}\n", ": no trace: this is JSON of an unknown form; `list formats`"},
+        {"[INFO] started\n", ": no trace: it begins neither with"},
+        {"one,two\n1,2\n", ": no trace: it begins neither with"},
+    };
+    format_rig_refuses(*state, cases, COUNT(cases));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, format_rig_open, format_rig_close)
+    const struct CMUnitTest tests[] = {
+        TEST(assignment_of_a_module),
+        TEST(assignment_of_older_versions),
+        TEST(assignment_in_other_memory_spaces),
+        TEST(assignment_that_is_cut),
+        TEST(assignment_with_live_ranges),
+        TEST(bad_assignments_are_refused),
+        TEST(profile_of_two_gpus),
+        TEST(profile_of_the_host),
+        TEST(bad_profiles_are_refused),
+        TEST(cut_profiles),
+        TEST(recorded_files),
+        TEST(known_files_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
