@@ -322,7 +322,7 @@ static void cut_profiles(void **state)
     assert_true(taken < 16);
 }
 
-/* ---- recorded with JAX 0.10.2 on the host, two devices ---------------------------------------- */
+/* ---- recorded with JAX 0.10.2 on the host, two devices ---- */
 
 static void recorded_files(void **state)
 {
@@ -344,7 +344,7 @@ static void recorded_files(void **state)
     }
 }
 
-/* ---- files that are recognised and not read ---------------------------------------------------- */
+/* ---- files that are recognised and not read ---- */
 
 static void known_files_are_named(void **state)
 {

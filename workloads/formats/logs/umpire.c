@@ -13,9 +13,9 @@
  *    host memory are omitted. A log without device memory is a test on the host: then host memory
  *    is taken for it.
  * 3. A reallocation is a free and a request. It writes two records in both layouts: before, with
- *    the old address and the size, and after, with the new address; that of the second layout has no
- *    size. What the allocator does for it may be logged between the two, and is then not repeated.
- *    One without a second record failed, and the old block stays.
+ *    the old address and the size, and after, with the new address; that of the second layout has
+ *    no size. What the allocator does for it may be logged between the two, and is then not
+ *    repeated. One without a second record failed, and the old block stays.
  * 4. The experimental store of Umpire is a SQLite database: table EVENTS, whose rows are objects of
  *    the second layout.
  * 5. Of several processes in one log the first is taken, as Umpire's own tool does.

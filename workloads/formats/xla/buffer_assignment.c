@@ -108,7 +108,8 @@ static uint64_t number_after(const char *attributes, const char *word)
     return number;
 }
 
-/* A module gives back memory that it got as a parameter ("maybe-live-out"): it stays a parameter. */
+/* A module gives back memory that it got as a parameter ("maybe-live-out"): it stays a
+ * parameter. */
 static enum kind kind_of(const char *attributes)
 {
     return strstr(attributes, ", thread-local")        ? THREAD_LOCAL
