@@ -174,6 +174,9 @@ static const char *not_the_allocator(const struct message *message)
     if (message_passes_limit(message))
         return "Raise that limit, or keep the program within it: `allocrig advise "
                "--limit` names the settings that do.";
+    if (message->block_limit && is_on(message, "Metal"))
+        return "Metal limits the bytes of one buffer (maxBufferLength): use a smaller tensor or "
+               "batch, a smaller quantization, or a newer release, which splits the weights.";
     if (message->block_limit && message->framework == MESSAGE_GGML)
         return "The device limits the bytes of one allocation: split buffers with "
                "GGML_VK_FORCE_MAX_ALLOCATION_SIZE, or use a smaller -ub.";

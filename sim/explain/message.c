@@ -116,7 +116,7 @@ static bool read_kinds(const struct message_text *text, struct message *self)
             continue;
         *self = other;
         found = true;
-        if (other.figures[MESSAGE_FIGURE_ASKED].known || !kinds[i].needs_size)
+        if (other.figures[MESSAGE_FIGURE_ASKED].known || other.bare || !kinds[i].needs_size)
             break;
     }
     self->windows = found && is_windows(text);

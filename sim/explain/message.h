@@ -56,6 +56,8 @@ enum message_confidence { MESSAGE_SURE, MESSAGE_LIKELY, MESSAGE_OPEN };
     X(MISSING, "the message does not have all figures")                                            \
     X(ASSUMED, "a figure is assumed")                                                              \
     X(LAYOUT, "the message does not say whether the pool's unused memory can be released")         \
+    X(TIGHT, "the card is full: its driver does not hand out the last of what it says is free")    \
+    X(CONTEXT, "it is not much more than a context, which may be larger than usual")               \
     X(SLACK, "less than 1 % of the pool is unused, as in every pool")                              \
     X(UNIFIED, "the total of a card that shares the host's memory may be a part of it only")
 
@@ -105,8 +107,9 @@ enum message_contradiction {
     X(PADDLE, "PaddlePaddle", "Out of memory error on GPU N. Cannot allocate S")                   \
     X(TENSORRT, "TensorRT", "Requested amount of GPU memory (N bytes) could not be allocated")     \
     X(TRITON_SERVER, "Triton Inference Server", "Failed to allocate CUDA memory with byte size N") \
+    X(MLX, "MLX", "metal::malloc, malloc_or_wait")                                                 \
     X(TRITON, "Triton", "out of resource: shared memory")                                          \
-    X(LIBRARY, "library", "cuBLAS, cuDNN, NCCL, Faiss, XGBoost, Theano")                           \
+    X(LIBRARY, "library", "cuBLAS, NCCL, Faiss, XGBoost, CatBoost, Theano")                        \
     X(HOST_PROGRAM, "host program", "NumPy, Ollama, the kernel's out-of-memory killer")            \
     X(DRIVER, "driver", "CUDA error: out of memory, hipErrorOutOfMemory, Vulkan, OpenCL")
 
@@ -172,6 +175,7 @@ struct message {
     bool type_assumed;     /* a shape without a type: 4 bytes for each element */
     bool whole_limit;      /* the reserved part of the limit is not printed: all of it is assumed */
     bool no_figures_taken; /* impossible figures of processes were left out */
+    bool async_pool;       /* the driver's pool: what it has allocated is taken as its size */
     bool others_hidden;    /* other processes are listed, all with 0 bytes */
     bool process_guessed;  /* one of the listed processes is assumed to be this one */
     bool host;             /* host memory ran out */

@@ -22,6 +22,10 @@
  * in tests/golden/known_answers.md, most leave 0.1 to 1 % unused even under expandable segments. */
 #define SLACK_SHARE 100
 
+/* A card with less free memory is full: the driver has pages of 2 MiB, steps of 32 MiB in its own
+ * pool, and page tables. */
+#define FULL_BYTES (UINT64_C(64) << 20)
+
 static const struct message_figure *figure_of(const struct message *self,
                                               enum message_figure_name name)
 {
@@ -62,6 +66,11 @@ static void derive(struct message *self, enum message_figure_name name, bool plu
 /* The remainder, and its rounding error. A remainder within the error is 0. */
 static void derive_remainder(struct message *self)
 {
+    /* The driver releases unused memory of its own pool before it refuses a request. */
+    if (self->async_pool && !knows(self, MESSAGE_FIGURE_RESERVED)) {
+        self->figures[MESSAGE_FIGURE_RESERVED] = *figure_of(self, MESSAGE_FIGURE_ALLOCATED);
+        self->figures[MESSAGE_FIGURE_RESERVED].derived = true;
+    }
     enum message_figure_name own =
         knows(self, MESSAGE_FIGURE_PROCESS) ? MESSAGE_FIGURE_PROCESS : MESSAGE_FIGURE_RESERVED;
     const enum message_figure_name parts[] = {MESSAGE_FIGURE_FREE, own, MESSAGE_FIGURE_OTHERS};
@@ -167,11 +176,10 @@ static struct holder holder_of(const struct message *self, enum message_cause ca
 static void list_holders(const struct message *self, struct holder holders[HOLDERS])
 {
     bool whole = knows(self, MESSAGE_FIGURE_PROCESS) || self->others_hidden;
-    bool mps = is_mps(self);
     uint64_t unused = bytes_of(self, MESSAGE_FIGURE_UNALLOCATED);
     uint64_t context = MESSAGE_CONTEXT_MOST;
     holders[0] = holder_of(self, MESSAGE_TENANT, MESSAGE_FIGURE_OTHERS, 0);
-    holders[1] = holder_of(self, MESSAGE_OUTSIDE, MESSAGE_FIGURE_OUTSIDE_POOL, mps ? 0 : context);
+    holders[1] = holder_of(self, MESSAGE_OUTSIDE, MESSAGE_FIGURE_OUTSIDE_POOL, context);
     holders[2] = holder_of(self, MESSAGE_TENANT_OR_OUTSIDE, MESSAGE_FIGURE_REMAINDER, context);
     holders[3] = holder_of(self, MESSAGE_FRAGMENTATION_POSSIBLE, MESSAGE_FIGURE_UNALLOCATED, 0);
     holders[3].known &= unused >= bytes_of(self, MESSAGE_FIGURE_RESERVED) / SLACK_SHARE;
@@ -266,17 +274,28 @@ static uint64_t together_of(const struct message *self, const struct holder *hol
     return bytes;
 }
 
+/* Whether others hold more than half of the card. */
+static bool has_most(const struct message *self, const struct holder *holder)
+{
+    return holder && holder->cause != MESSAGE_FRAGMENTATION_POSSIBLE &&
+           knows(self, MESSAGE_FIGURE_TOTAL) &&
+           holder->gain > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 2;
+}
+
 static enum message_cause judge_pool(struct message *self)
 {
     struct holder holders[HOLDERS];
-    unsigned enough;
-    bool close = false;
+    unsigned enough, others;
+    bool close = false, ignored = false;
     uint64_t unused = bytes_of(self, MESSAGE_FIGURE_UNALLOCATED);
     list_holders(self, holders);
+    const struct holder pool = holders[3];
     const struct holder *holder = largest_holder(self, holders, &enough, &close);
-    bool other = holder && holder->cause != MESSAGE_FRAGMENTATION_POSSIBLE;
-    bool most = other && knows(self, MESSAGE_FIGURE_TOTAL) &&
-                holder->gain > bytes_of(self, MESSAGE_FIGURE_TOTAL) / 2;
+    bool most = has_most(self, holder);
+    /* Without the pool: */
+    holders[3].known = false;
+    bool other = largest_holder(self, holders, &others, &ignored) != NULL;
+    holders[3] = pool;
     if (!most && fits_figure(self, MESSAGE_FIGURE_UNALLOCATED)) {
         unsure(self, MESSAGE_REASON_OTHER_CAUSE, other);
         unsure(self, MESSAGE_REASON_SLACK,
@@ -290,9 +309,27 @@ static enum message_cause judge_pool(struct message *self)
         return judge_rest(self, together_of(self, holders));
     self->close |= close;
     unsure(self, MESSAGE_REASON_OTHER_CAUSE, enough > 1 && !most);
-    unsure(self, MESSAGE_REASON_ASSUMED, self->process_guessed || self->others_hidden);
+    unsure(self, MESSAGE_REASON_ASSUMED,
+           self->process_guessed || self->others_hidden || self->async_pool);
+    unsure(self, MESSAGE_REASON_CONTEXT,
+           holder->cause == MESSAGE_TENANT_OR_OUTSIDE && holder->gain < MESSAGE_CONTEXT_MOST);
     unsure(self, MESSAGE_REASON_LAYOUT, holder->cause == MESSAGE_FRAGMENTATION_POSSIBLE);
     return holder->cause;
+}
+
+/* The requested bytes are free. On a full card that says little, and who has the memory says more.
+ */
+static enum message_cause judge_free(struct message *self)
+{
+    struct message full = *self;
+    if (!self->card_told || knows(self, MESSAGE_FIGURE_ALLOWED) ||
+        bytes_of(self, MESSAGE_FIGURE_FREE) > FULL_BYTES)
+        return MESSAGE_NOT_THE_ALLOCATOR;
+    unsure(self, MESSAGE_REASON_TIGHT, true);
+    enum message_cause cause = judge_pool(&full);
+    bool held = cause == MESSAGE_FRAGMENTATION || cause == MESSAGE_TENANT ||
+                cause == MESSAGE_OUTSIDE || cause == MESSAGE_TENANT_OR_OUTSIDE;
+    return held ? cause : MESSAGE_NOT_THE_ALLOCATOR;
 }
 
 static enum message_cause judge(struct message *self)
@@ -316,10 +353,15 @@ static enum message_cause judge(struct message *self)
         unsure(self, MESSAGE_REASON_UNIFIED, self->device[0] == 'H');
         return MESSAGE_IMPOSSIBLE;
     }
-    if (self->block_limit || fits_figure(self, MESSAGE_FIGURE_FREE)) {
-        unsure(self, MESSAGE_REASON_MISSING, !self->card_told && !self->block_limit);
+    if (self->block_limit)
         return MESSAGE_NOT_THE_ALLOCATOR;
+    /* MPS fails by its bound, so what the bound leaves was not enough; it is rounded. */
+    if (!is_mps(self) && fits_figure(self, MESSAGE_FIGURE_FREE)) {
+        unsure(self, MESSAGE_REASON_MISSING, !self->card_told);
+        return judge_free(self);
     }
+    if (exceeds(figure_of(self, MESSAGE_FIGURE_ALLOCATED), figure_of(self, MESSAGE_FIGURE_TOTAL)))
+        return MESSAGE_CAPACITY;
     return judge_pool(self);
 }
 

@@ -24,6 +24,14 @@ static const char how_vllm[] =
     "of the card. Find out: its log says what the weights took (\"Model loading took\") and what "
     "the share was. Raise gpu_memory_utilization if the card is otherwise empty; else lower "
     "max_model_len or max_num_seqs, set enforce_eager, or use more GPUs.";
+static const char how_spark[] =
+    "A batch could not be made small enough for the GPU. Find out: the log's lines of "
+    "DeviceMemoryEventHandler and RmmSpark before it. Fewer "
+    "spark.rapids.sql.concurrentGpuTasks, a smaller spark.rapids.sql.batchSizeBytes.";
+static const char how_kv[] =
+    "The cache that vLLM could make within its share of the card holds fewer tokens than "
+    "max_model_len. Lower max_model_len, or raise gpu_memory_utilization if the card is otherwise "
+    "empty; an fp8 cache (kv_cache_dtype) or more GPUs (tensor_parallel_size) help too.";
 static const char how_sglang[] =
     "SGLang had nothing left for its cache after the weights, within its share of the card. Raise "
     "--mem-fraction-static if the card is otherwise empty; else use a smaller model or more GPUs "
@@ -36,6 +44,7 @@ static const struct bare {
     bool host;
 } bares[] = {
     {"noavailablememoryforthecacheblocks", MESSAGE_VLLM, "", how_vllm, false},
+    {"thanthemaximumnumberoftokensthatcanbestoredinkvcache", MESSAGE_VLLM, "", how_kv, false},
     {"increase--mem-fraction-static", MESSAGE_SGLANG, "", how_sglang, false},
     {"increasemem_fraction_static", MESSAGE_SGLANG, "", how_sglang, false},
     {"cublas_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, false},
@@ -79,6 +88,8 @@ static const struct bare {
     {"exceededmemorylimit", MESSAGE_RMM, "", how_rmm, false},
     {"bad_alloc:out_of_memory", MESSAGE_RMM, "", how_rmm, false},
     {"bad_alloc:cudaerrorat", MESSAGE_RMM, "", how_rmm, false},
+    {"couldnotsplitinputsandretry", MESSAGE_SPARK, "", how_spark, false},
+    {"notenoughmemoryleft", MESSAGE_DRIVER, "", how_driver, false},
     {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, false},
     {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, false},
     {"outofmemory:killedprocess", MESSAGE_HOST_PROGRAM, "", NULL, true},

@@ -7,7 +7,8 @@
  *   PaddlePaddle   2.0 to 3.0, memory/allocation/cuda_allocator.cc
  *   TensorRT       7 to 10; Triton Inference Server 20.03 to 25.08, pinned and CNMEM pools
  *   Triton         2.0 to 3.5, compiler/errors: shared memory of a multiprocessor
- *   Theano 0.8 to 1.0, XGBoost 1.0 to 3.0, Faiss 1.5 to 1.12, NumPy, Ollama */
+ *   Theano 0.8 to 1.0, XGBoost 1.0 to 3.0, CatBoost, Faiss 1.5 to 1.12, NCCL 2, Kokkos, tinygrad,
+ *   MLX, NumPy, Ollama; RMM to 0.11 (a call failed with result RMM_ERROR_OUT_OF_MEMORY) */
 #include "sim/explain/message_forms.h"
 
 #include <stdio.h>
@@ -53,6 +54,12 @@ static const char how_paddle[] =
     "The message does not say what of the allocated memory is unused. Find out: "
     "paddle.device.cuda.memory_allocated() beside memory_reserved(); nvidia-smi for other "
     "processes; FLAGS_allocator_strategy=auto_growth, and paddle.device.cuda.empty_cache().";
+static const char how_nccl[] =
+    "NCCL asks the driver beside the pool of the framework, so too little was left outside of it. "
+    "Find out: nvidia-smi, or torch.cuda.mem_get_info() just before the first collective. Leave "
+    "memory free outside of the pool (torch.cuda.set_per_process_memory_fraction, "
+    "gpu_memory_utilization), call torch.cuda.empty_cache() before it, or lower NCCL_BUFFSIZE and "
+    "NCCL_MAX_NCHANNELS.";
 static const char how_shared[] =
     "It is the shared memory of a multiprocessor, which a kernel needs at once; no allocator is in "
     "it. Use smaller block sizes, or fewer num_stages.";
@@ -85,6 +92,15 @@ static const struct message_form forms[] = {
      260,
      {ASKED("deviceallocationof", "failed,devicestore"),
       {MESSAGE_FIGURE_ALLOCATED, "totalrmmallocatedis", NULL}},
+     FORM_LAST,
+     how_spark},
+    {MESSAGE_SPARK,
+     NULL,
+     "devicestoreexhausted,unabletoallocate",
+     NULL,
+     0,
+     120,
+     {ASKED("unabletoallocate", NULL), {MESSAGE_FIGURE_ALLOCATED, "totalrmmallocatedis", NULL}},
      FORM_LAST,
      how_spark},
     /* The exact bytes; the line before has them in MiB. */
@@ -126,9 +142,18 @@ static const struct message_form forms[] = {
      NULL},
     {MESSAGE_GGML,
      "Metal",
-     "failedtoallocatebuffer,size=",
-     NULL,
-     0,
+     "islargerthanbuffermaximumof",
+     "size",
+     60,
+     60,
+     {ASKED("size", "islargerthan"), {MESSAGE_FIGURE_LARGEST, "buffermaximumof", NULL}},
+     FORM_BLOCK,
+     NULL},
+    {MESSAGE_GGML,
+     "Metal",
+     "buffer,size=",
+     "failedtoallocate",
+     60,
      60,
      {ASKED("size=", NULL)},
      0,
@@ -171,16 +196,16 @@ static const struct message_form forms[] = {
      "cannotallocate",
      0,
      400,
-     {ASKED("cannotallocate", NULL), {MESSAGE_FIGURE_FREE, "availablememoryisonly", NULL}},
+     {ASKED("cannotallocate", NULL), {MESSAGE_FIGURE_FREE, "availablememoryis", NULL}},
      FORM_CARD,
      how_paddle},
     {MESSAGE_TENSORRT,
      NULL,
-     "requestedamountofgpumemory(",
-     NULL,
+     ")couldnotbeallocated",
+     "requestedamountof",
+     60,
      0,
-     80,
-     {ASKED("gpumemory(", ")couldnotbeallocated")},
+     {ASKED("memory(", ")couldnot")},
      0,
      NULL},
     {MESSAGE_TENSORRT,
@@ -242,6 +267,97 @@ static const struct message_form forms[] = {
      NULL},
     {MESSAGE_LIBRARY,
      NULL,
+     "outofmemory.requested",
+     "free",
+     0,
+     80,
+     {ASKED("requested", NULL), {MESSAGE_FIGURE_FREE, "free", NULL}},
+     FORM_CARD,
+     NULL},
+    {MESSAGE_LIBRARY,
+     "CUDA",
+     "failedtocudacalloc",
+     NULL,
+     0,
+     60,
+     {ASKED("cudacalloc", NULL)},
+     0,
+     how_nccl},
+    {MESSAGE_LIBRARY,
+     "CUDA",
+     "failedtocudamalloc",
+     NULL,
+     0,
+     60,
+     {ASKED("cudamalloc", NULL)},
+     0,
+     NULL},
+    {MESSAGE_LIBRARY,
+     NULL,
+     "(label=",
+     "failedtoallocate",
+     60,
+     0,
+     {ASKED("failedtoallocate", NULL)},
+     0,
+     NULL},
+    {MESSAGE_LIBRARY,
+     NULL,
+     "failedon",
+     "allocationof",
+     40,
+     80,
+     {ASKED("allocationof", "failedon"), {MESSAGE_FIGURE_RESERVED, "used:", NULL}},
+     0,
+     NULL},
+    {MESSAGE_MLX,
+     "Metal",
+     "greaterthanthemaximumallowedbuffersizeof",
+     "attemptingtoallocate",
+     80,
+     60,
+     {ASKED("attemptingtoallocate", NULL),
+      {MESSAGE_FIGURE_LARGEST, "maximumallowedbuffersizeof", NULL}},
+     FORM_BLOCK,
+     NULL},
+    {MESSAGE_MLX,
+     "Metal",
+     "[malloc_or_wait]unabletoallocate",
+     NULL,
+     0,
+     60,
+     {ASKED("unabletoallocate", NULL)},
+     0,
+     NULL},
+    {MESSAGE_RMM,
+     NULL,
+     "attemptedtoallocate:",
+     NULL,
+     0,
+     60,
+     {ASKED("attemptedtoallocate:", NULL)},
+     0,
+     NULL},
+    {MESSAGE_TENSORFLOW,
+     NULL,
+     "onhost:cuda_error_out_of_memory",
+     "failedtoalloc",
+     60,
+     0,
+     {ASKED("failedtoalloc", "onhost")},
+     FORM_HOST,
+     NULL},
+    {MESSAGE_TENSORFLOW,
+     NULL,
+     "couldnotallocatepinnedhostmemoryofsize:",
+     NULL,
+     0,
+     60,
+     {ASKED("ofsize:", NULL)},
+     FORM_HOST,
+     NULL},
+    {MESSAGE_LIBRARY,
+     NULL,
      "allocfailtype",
      "size",
      0,
@@ -281,7 +397,11 @@ static bool read_field(const struct message_text *text, const struct message_fie
                 return true;
             continue;
         }
-        size_t end = message_text_number(text, at + strlen(words), 0, figure);
+        size_t begin = at + strlen(words);
+        size_t end = message_text_number(text, begin, 0, figure);
+        if (field->figure == MESSAGE_FIGURE_ASKED && text->chars[begin] == '-' &&
+            (end = message_text_number(text, begin + 1, 0, figure)) != MESSAGE_NOWHERE)
+            figure->bytes = UINT64_C(1) << 60; /* a size that wrapped around below zero */
         if (end == MESSAGE_NOWHERE)
             continue;
         if (!field->after || strncmp(text->chars + end, field->after, strlen(field->after)) == 0)
@@ -390,7 +510,8 @@ static void finish_ggml(const struct message_text *text, struct message *self)
 {
     char name[16];
     read_ggml_name(text, name);
-    if (strncmp(name, "cpu", 3) == 0 || strstr(name, "host"))
+    if (strncmp(name, "cpu", 3) == 0 || strstr(name, "host") ||
+        message_text_has(text, "cpu_buffer_type_alloc_buffer"))
         self->host = true;
     else if (strncmp(name, "rocm", 4) == 0)
         snprintf(self->device, sizeof self->device, "HIP");
@@ -449,7 +570,8 @@ bool message_read_forms(const struct message_text *text, struct message *self)
  *   Out of GPU memory trying to allocate S
  *   Effective GPU memory usage: N% (S/S)
  *   Memory pool usage: S (S reserved)                (CUDA.jl from 3.0)
- *   X usage: S (S allocated, S cached)               (CUDA.jl up to 3.0, CuArrays.jl)
+ *   CUDA allocator usage: S (capped at S)            (CUDA.jl up to 3.0, CuArrays.jl)
+ *   X usage: S (S allocated, S cached)
  *   [Memory limit: [soft = S][, hard = S]]
  *
  * The first line is missing if a program prints its status. */
@@ -460,6 +582,7 @@ bool message_read_julia(const struct message_text *text, struct message *self)
         NULL};
     static const char usage[] = "effectivegpumemoryusage:", pool[] = "memorypoolusage:";
     static const struct message_field hard = {MESSAGE_FIGURE_ALLOWED, "hard=", NULL};
+    static const struct message_field capped = {MESSAGE_FIGURE_ALLOWED, "cappedat", NULL};
     struct message_figure *figures = self->figures, used = {0};
     bool failed = message_form_read(text, &form, self);
     size_t anchor = failed ? message_text_find(text, form.anchor, 0, text->count) : 0;
@@ -496,7 +619,8 @@ bool message_read_julia(const struct message_text *text, struct message *self)
     size_t line = message_text_find(text, pool, at, to);
     if (figures[MESSAGE_FIGURE_RESERVED].known && line != MESSAGE_NOWHERE)
         (void)message_text_size(text, line + strlen(pool), &figures[MESSAGE_FIGURE_ALLOCATED]);
-    (void)read_field(text, &hard, at, to, &figures[MESSAGE_FIGURE_ALLOWED]);
+    if (!read_field(text, &hard, at, to, &figures[MESSAGE_FIGURE_ALLOWED]))
+        (void)read_field(text, &capped, at, to, &figures[MESSAGE_FIGURE_ALLOWED]);
     return true;
 }
 

@@ -329,9 +329,11 @@ size_t message_text_number(const struct message_text *self, size_t at, int shift
         return end;
     end = read_decimal(self, at, false, &value, &last);
     double scale = (double)(UINT64_C(1) << (shift < 0 ? 0 : shift));
-    if (value * scale >= (double)FIGURE_MOST || (last < 1 && shift <= 0))
+    if (last < 1 && shift <= 0)
         return MESSAGE_NOWHERE;
-    *figure = (struct message_figure){.known = true, .bytes = (uint64_t)(value * scale + 0.5)};
+    *figure = (struct message_figure){.known = true, .bytes = FIGURE_MOST};
+    if (value * scale < (double)FIGURE_MOST)
+        figure->bytes = (uint64_t)(value * scale + 0.5);
     figure->coarse_bytes = shift > 0 ? (uint64_t)(last * scale / 2 + 0.5) : 0;
     return end;
 }

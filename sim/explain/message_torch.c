@@ -237,7 +237,7 @@ static bool read_async(const struct message_text *text, struct message *self)
     struct message_figure *figures = self->figures;
     const struct window window = {text, at, at + WINDOW_MOST, self};
     self->count = self->taken = 1;
-    self->card_told = true;
+    self->card_told = self->async_pool = true;
     strcpy(self->device, "CUDA");
     (void)figure_after(&window, "requested:", NULL, &figures[MESSAGE_FIGURE_ASKED]);
     (void)figure_after(&window, "currentlyallocated:", NULL, &figures[MESSAGE_FIGURE_ALLOCATED]);
@@ -298,8 +298,11 @@ static void read_at(const struct message_text *text, size_t at, struct message *
         message_text_find(text, "cpuallocator", at > WINDOW_MOST ? at - WINDOW_MOST : 0, at);
     if (host != MESSAGE_NOWHERE)
         strcpy(self->device, "CPU");
-    self->host = host != MESSAGE_NOWHERE;
-    self->segment_asked = host == MESSAGE_NOWHERE;
+    static const char buy[] = "notenoughmemory:you"; /* of the host, up to 1.0 */
+    self->host =
+        host != MESSAGE_NOWHERE ||
+        (at >= strlen(buy) && strncmp(text->chars + at - strlen(buy), buy, strlen(buy)) == 0);
+    self->segment_asked = !self->host;
     read_card(&window);
     read_pool(&window);
     read_use(&window);

@@ -53,6 +53,9 @@ static void read_free(const struct message_text *text, size_t from, size_t to, s
 
 static bool read_runtime(const struct message_text *text, struct message *self)
 {
+    if (!message_text_has(text, "thatwasnotpossible") && !message_text_has(text, "exhausted") &&
+        !message_text_has(text, "hbm"))
+        return false;
     static const char *const words[] = {"attemptingtoallocate", "attemptingtoreserve"};
     struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED], other;
     size_t at = MESSAGE_NOWHERE;

@@ -36,17 +36,17 @@ static struct message_figure exact(uint64_t bytes)
     return (struct message_figure){.known = true, .bytes = bytes};
 }
 
-/* Reads the whole number of bytes after the last occurrence of the words in [from, to). */
+/* Reads the number of bytes, or the size, after the last occurrence of the words in [from, to). */
 static bool count_after(const struct message_text *text, const char *words, size_t from, size_t to,
                         struct message_figure *figure)
 {
     bool found = false;
     for (size_t at = from; (at = message_text_find(text, words, at, to)) != MESSAGE_NOWHERE;) {
-        uint64_t count;
+        struct message_figure size;
         at += strlen(words);
-        if (message_text_count(text, at, &count) == MESSAGE_NOWHERE)
+        if (message_text_number(text, at, 0, &size) == MESSAGE_NOWHERE)
             continue;
-        *figure = exact(count);
+        *figure = size;
         found = true;
     }
     return found;
@@ -202,14 +202,14 @@ static void read_in_use(const struct message_text *text, size_t from, size_t to,
     static const char *const others[] = {"max", "chunks"};
     for (size_t at = from; (at = message_text_find(text, "inuse:", at, to)) != MESSAGE_NOWHERE;
          at += 6) {
-        uint64_t count;
+        struct message_figure size;
         bool other = false;
         for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
             size_t length = strlen(others[i]);
             other |= at >= length && strncmp(text->chars + at - length, others[i], length) == 0;
         }
-        if (!other && message_text_count(text, at + 6, &count) != MESSAGE_NOWHERE)
-            *figure = exact(count);
+        if (!other && message_text_number(text, at + 6, 0, &size) != MESSAGE_NOWHERE)
+            *figure = size;
     }
 }
 
@@ -229,7 +229,7 @@ static void read_card(const struct message_text *text, struct message *self)
     figures[MESSAGE_FIGURE_ALLOWED] = figures[MESSAGE_FIGURE_TOTAL];
     figures[MESSAGE_FIGURE_TOTAL] = exact(total_bytes);
     figures[MESSAGE_FIGURE_FREE] = exact(free_bytes);
-    self->card_told = true;
+    self->card_told = self->async_pool = true;
 }
 
 /* Reads the same figures with two decimals, if the statistics are truncated. */
@@ -326,6 +326,19 @@ static void find_dump(const struct message_text *text, size_t at, size_t to, str
     read_dump(text, from, at, self);
 }
 
+/* The statistics without the request that failed. */
+static bool read_statistics(const struct message_text *text, struct message *self)
+{
+    struct message_figure *figures = self->figures;
+    if (!message_text_has(text, "maxinuse:"))
+        return false;
+    read_dump(text, 0, text->count, self);
+    fill_dump(self);
+    self->bare = true;
+    self->count = self->taken = 1;
+    return figures[MESSAGE_FIGURE_TOTAL].known && figures[MESSAGE_FIGURE_ALLOCATED].known;
+}
+
 bool message_read_xla(const struct message_text *text, struct message *self)
 {
     struct message_figure complained = {0};
@@ -339,7 +352,7 @@ bool message_read_xla(const struct message_text *text, struct message *self)
         self->may_fail = false;
         from = 0;
     } else if (at == MESSAGE_NOWHERE) {
-        return false;
+        return read_statistics(text, self);
     } else {
         size_t next = message_text_find(text, "ranoutofmemorytryingtoallocate", at + 30, to);
         if (next != MESSAGE_NOWHERE && hard)

@@ -334,7 +334,7 @@ static void other_devices_and_backends(void **state)
                  "Device limit            : 11.99 GiB\nFree (according to CUDA): 0 bytes\n"
                  "PyTorch limit (set by user-supplied memory fraction)\n"
                  "                        : 17179869184.00 GiB"),
-        MESSAGE_CAPACITY);
+        MESSAGE_TENANT_OR_OUTSIDE);
     assert_int_equal(cause_of("CUDA out of memory. Tried to allocate more than 1EB memory."),
                      MESSAGE_IMPOSSIBLE);
     read_text("[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate "

@@ -33,7 +33,7 @@ enum told {
     TELLS_OTHERS = 8,
     TELLS_OUTSIDE = 16,
     FREE_IS_LIMIT = 32,   /* the free bytes are those that the limit leaves outside of the pool */
-    TELLS_ALLOCATED = 64, /* what of the pool is allocated, not what it reserved */
+    TELLS_ALLOCATED = 64, /* what of the driver's pool is allocated, taken as its size */
     TELLS_BOUND = 128,    /* what a bound leaves, of a pool whose reserved bytes are printed */
     ONE_POOL = 256,       /* the unused bytes of the only pool of the device */
 };
@@ -395,7 +395,8 @@ static const struct wording {
 /* What is neither free nor in the pool, nor in a process that the wording names. */
 static unsigned remainder_of(const struct figures *f, unsigned told)
 {
-    unsigned named = f->available + reserved(f) + (told & TELLS_OTHERS ? f->others : 0) +
+    unsigned pool = told & TELLS_ALLOCATED ? f->allocated : reserved(f);
+    unsigned named = f->available + pool + (told & TELLS_OTHERS ? f->others : 0) +
                      (told & TELLS_OUTSIDE ? f->outside : 0);
     return f->total > named ? f->total - named : 0;
 }
@@ -405,14 +406,10 @@ static unsigned beyond_context(unsigned mib)
     return mib > CONTEXT_MOST ? mib - CONTEXT_MOST : 0;
 }
 
-/* If no memory would be enough: without the unused bytes of the pool, the program has most of the
- * card, or nothing can be told. */
-static enum message_cause expected_rest(const struct figures *f, unsigned told)
+/* If no memory would be enough. */
+static enum message_cause expected_rest(unsigned told)
 {
-    if (told & (TELLS_POOL | TELLS_BOUND))
-        return MESSAGE_CAPACITY;
-    return (told & TELLS_ALLOCATED) && 2 * f->allocated > f->total ? MESSAGE_CAPACITY
-                                                                   : MESSAGE_UNKNOWN;
+    return told & (TELLS_POOL | TELLS_BOUND | TELLS_ALLOCATED) ? MESSAGE_CAPACITY : MESSAGE_UNKNOWN;
 }
 
 /* The rules again, on the figures that the wording has. Unused memory of the pool comes first, if
@@ -420,10 +417,11 @@ static enum message_cause expected_rest(const struct figures *f, unsigned told)
 static enum message_cause expected(const struct figures *f, unsigned told)
 {
     bool has_free = told & TELLS_FREE, has_pool = told & TELLS_POOL;
-    bool card = has_free && has_pool && !(told & (FREE_IS_LIMIT | ONE_POOL));
+    bool card =
+        has_free && (has_pool || (told & TELLS_ALLOCATED)) && !(told & (FREE_IS_LIMIT | ONE_POOL));
     unsigned total = told & FREE_IS_LIMIT ? reserved(f) + f->available : f->total;
     unsigned rest = card ? beyond_context(remainder_of(f, told)) : 0;
-    unsigned outside = told & TELLS_BOUND ? f->outside : beyond_context(f->outside);
+    unsigned outside = beyond_context(f->outside);
     struct {
         enum message_cause cause;
         unsigned gain;
@@ -436,7 +434,7 @@ static enum message_cause expected(const struct figures *f, unsigned told)
     size_t best = 4;
     if ((told & TELLS_TOTAL) && f->asked > total)
         return MESSAGE_IMPOSSIBLE;
-    if (has_free && f->asked <= f->available)
+    if (has_free && !(told & TELLS_BOUND) && f->asked <= f->available)
         return MESSAGE_NOT_THE_ALLOCATOR;
     for (size_t i = 0; i < 4 && has_free; i++)
         if (holders[i].gain && f->asked <= f->available + holders[i].gain &&
@@ -445,7 +443,7 @@ static enum message_cause expected(const struct figures *f, unsigned told)
     bool most = best < 3 && 2 * holders[best].gain > f->total;
     if (has_pool && !most && f->asked <= f->unallocated)
         return MESSAGE_FRAGMENTATION;
-    return best < 4 ? holders[best].cause : expected_rest(f, told);
+    return best < 4 ? holders[best].cause : expected_rest(told);
 }
 
 static void check(const char *text, size_t bytes, const struct wording *wording,
