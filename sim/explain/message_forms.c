@@ -386,9 +386,8 @@ static const struct message_form forms[] = {
      NULL},
 };
 
-/* Reads the figure of a field in [from, to). */
-static bool read_field(const struct message_text *text, const struct message_field *field,
-                       size_t from, size_t to, struct message_figure *figure)
+bool message_field_read(const struct message_text *text, const struct message_field *field,
+                        size_t from, size_t to, struct message_figure *figure)
 {
     const char *words = field->before ? field->before : field->after;
     for (size_t at = from; (at = message_text_find(text, words, at, to)) != MESSAGE_NOWHERE; at++) {
@@ -419,12 +418,12 @@ static bool read_at(const struct message_text *text, const struct message_form *
     to = next < to ? next : to;
     if (form->near && message_text_find(text, form->near, from, to) == MESSAGE_NOWHERE)
         return false;
-    if (!read_field(text, &form->fields[0], from, to, &self->figures[MESSAGE_FIGURE_ASKED]))
+    if (!message_field_read(text, &form->fields[0], from, to, &self->figures[MESSAGE_FIGURE_ASKED]))
         return false;
     for (size_t i = 1; i < sizeof form->fields / sizeof *form->fields; i++)
         if (form->fields[i].before || form->fields[i].after)
-            (void)read_field(text, &form->fields[i], from, to,
-                             &self->figures[form->fields[i].figure]);
+            (void)message_field_read(text, &form->fields[i], from, to,
+                                     &self->figures[form->fields[i].figure]);
     self->framework = form->framework;
     self->host = form->flags & FORM_HOST;
     self->may_fail = form->flags & FORM_SPARE;
@@ -539,13 +538,13 @@ static void finish_spark(const struct message_text *text, struct message *self)
     size_t at = 0, last = MESSAGE_NOWHERE;
     while ((at = message_text_find(text, store.before, at, text->count)) != MESSAGE_NOWHERE)
         last = at++;
-    if (last != MESSAGE_NOWHERE && read_field(text, &store, last, last + 80, &spill) &&
+    if (last != MESSAGE_NOWHERE && message_field_read(text, &store, last, last + 80, &spill) &&
         spill.bytes) {
         self->may_fail = true;
         self->how = how_spark_spills;
     }
     if (pool == MESSAGE_NOWHERE ||
-        !read_field(text, &maximum, pool, pool + 200, &figures[MESSAGE_FIGURE_TOTAL]))
+        !message_field_read(text, &maximum, pool, pool + 200, &figures[MESSAGE_FIGURE_TOTAL]))
         return;
     figures[MESSAGE_FIGURE_RESERVED] = figures[MESSAGE_FIGURE_TOTAL];
     figures[MESSAGE_FIGURE_FREE] = (struct message_figure){.known = true, .derived = true};
@@ -563,120 +562,4 @@ bool message_read_forms(const struct message_text *text, struct message *self)
         return true;
     }
     return false;
-}
-
-/* CUDA.jl and AMDGPU.jl:
- *
- *   Out of GPU memory trying to allocate S
- *   Effective GPU memory usage: N% (S/S)
- *   Memory pool usage: S (S reserved)                (CUDA.jl from 3.0)
- *   CUDA allocator usage: S (capped at S)            (CUDA.jl up to 3.0, CuArrays.jl)
- *   X usage: S (S allocated, S cached)
- *   [Memory limit: [soft = S][, hard = S]]
- *
- * The first line is missing if a program prints its status. */
-bool message_read_julia(const struct message_text *text, struct message *self)
-{
-    static const struct message_form form = {
-        MESSAGE_JULIA, NULL, "outofgpumemory", NULL, 0, 120, {ASKED("tryingtoallocate", NULL)}, 0,
-        NULL};
-    static const char usage[] = "effectivegpumemoryusage:", pool[] = "memorypoolusage:";
-    static const struct message_field hard = {MESSAGE_FIGURE_ALLOWED, "hard=", NULL};
-    static const struct message_field capped = {MESSAGE_FIGURE_ALLOWED, "cappedat", NULL};
-    struct message_figure *figures = self->figures, used = {0};
-    bool failed = message_form_read(text, &form, self);
-    size_t anchor = failed ? message_text_find(text, form.anchor, 0, text->count) : 0;
-    size_t at = message_text_find(text, usage, anchor, text->count);
-    if (!failed && at == MESSAGE_NOWHERE)
-        return false;
-    self->framework = MESSAGE_JULIA;
-    self->printed = !failed;
-    self->count += !failed;
-    self->taken += !failed;
-    if (at == MESSAGE_NOWHERE)
-        return true;
-    size_t to = message_text_find(text, usage, at + 1, text->count);
-    const char *open = memchr(text->chars + at, '(', text->count - at < 60 ? text->count - at : 60);
-    if (open) {
-        size_t end = message_text_size(text, (size_t)(open - text->chars) + 1, &used);
-        if (end != MESSAGE_NOWHERE && text->chars[end] == '/')
-            (void)message_text_size(text, end + 1, &figures[MESSAGE_FIGURE_TOTAL]);
-    }
-    const struct message_figure *total = &figures[MESSAGE_FIGURE_TOTAL];
-    if (used.known && total->known)
-        figures[MESSAGE_FIGURE_FREE] = (struct message_figure){
-            .known = true,
-            .derived = true,
-            .bytes = total->bytes > used.bytes ? total->bytes - used.bytes : 0,
-            .coarse_bytes = total->coarse_bytes + used.coarse_bytes,
-        };
-    self->card_told = true;
-    const struct message_field fields[] = {{MESSAGE_FIGURE_RESERVED, NULL, "reserved)"},
-                                           {MESSAGE_FIGURE_ALLOCATED, NULL, "allocated,"},
-                                           {MESSAGE_FIGURE_UNALLOCATED, NULL, "cached)"}};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        (void)read_field(text, &fields[i], at, to, &figures[fields[i].figure]);
-    size_t line = message_text_find(text, pool, at, to);
-    if (figures[MESSAGE_FIGURE_RESERVED].known && line != MESSAGE_NOWHERE)
-        (void)message_text_size(text, line + strlen(pool), &figures[MESSAGE_FIGURE_ALLOCATED]);
-    if (!read_field(text, &hard, at, to, &figures[MESSAGE_FIGURE_ALLOWED]))
-        (void)read_field(text, &capped, at, to, &figures[MESSAGE_FIGURE_ALLOWED]);
-    return true;
-}
-
-/* vLLM, before it has a pool, and for its cache of keys and values:
- *
- *   Free memory on device [cuda:N] (N/N GiB) on startup is less than desired GPU memory utilization
- *   (N, N GiB).
- *   To serve at least one request with the models's max seq len (N), (N GiB KV cache is needed,
- *   which is larger than the available KV cache memory (N GiB). */
-static bool read_vllm_start(const struct message_text *text, struct message *self)
-{
-    static const char begin[] = "freememoryondevice", middle[] = "desiredgpumemoryutilization(";
-    struct message_figure *figures = self->figures;
-    size_t at = message_text_find(text, begin, 0, text->count);
-    size_t wish = at == MESSAGE_NOWHERE ? at : message_text_find(text, middle, at, at + 160);
-    if (wish == MESSAGE_NOWHERE)
-        return false;
-    for (; at < wish && text->chars[at] != '('; at++)
-        ;
-    size_t end = message_text_number(text, at + 1, 30, &figures[MESSAGE_FIGURE_FREE]);
-    if (end != MESSAGE_NOWHERE && text->chars[end] == '/')
-        (void)message_text_number(text, end + 1, 30, &figures[MESSAGE_FIGURE_TOTAL]);
-    const char *comma = memchr(text->chars + wish, ',', text->count - wish);
-    if (comma)
-        (void)message_text_number(text, (size_t)(comma - text->chars) + 1, 30,
-                                  &figures[MESSAGE_FIGURE_ASKED]);
-    /* The process has no pool yet. */
-    figures[MESSAGE_FIGURE_ALLOCATED] = (struct message_figure){.known = true, .derived = true};
-    figures[MESSAGE_FIGURE_RESERVED] = figures[MESSAGE_FIGURE_ALLOCATED];
-    self->card_told = true;
-    self->how = "vLLM asks for this share of the card at once, before it has a pool. End the other "
-                "processes (an earlier server may still run), or lower gpu_memory_utilization to "
-                "what is free.";
-    return true;
-}
-
-bool message_read_vllm(const struct message_text *text, struct message *self)
-{
-    static const struct message_form cache = {
-        MESSAGE_VLLM,
-        NULL,
-        "kvcacheisneeded",
-        "availablekvcachememory",
-        40,
-        200,
-        {ASKED("(", "kvcacheisneeded"),
-         {MESSAGE_FIGURE_UNALLOCATED, "availablekvcachememory(", NULL}},
-        FORM_ONE_POOL,
-        "The cache of one request of that length needs more than gpu_memory_utilization leaves "
-        "after the weights: lower max_model_len, raise gpu_memory_utilization, use an fp8 cache "
-        "(kv_cache_dtype), or more GPUs (tensor_parallel_size)."};
-    bool found = message_form_read(text, &cache, self);
-    if (!found) {
-        found = read_vllm_start(text, self);
-        self->count = self->taken = found;
-    }
-    self->framework = MESSAGE_VLLM;
-    return found;
 }

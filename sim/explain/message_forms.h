@@ -32,6 +32,10 @@ struct message_form {
     const char *how; /* how to find the cause; NULL: the framework's way */
 };
 
+/* Reads the figure of a field in [from, to). A request below zero counts as 2^60 bytes. */
+bool message_field_read(const struct message_text *text, const struct message_field *field,
+                        size_t from, size_t to, struct message_figure *figure);
+
 /* Reads the first message of this form (FORM_LAST: the last one). */
 bool message_form_read(const struct message_text *text, const struct message_form *form,
                        struct message *self);

@@ -128,6 +128,29 @@ static bool is_markdown(const char *text, size_t at, size_t bytes)
            strchr("_*`.()[]#+-!<>|~", text[at + 1]);
 }
 
+/* The length of what a launcher or a container's log writes before each line: "[rank3]: ", or
+ * "2026-03-04T05:06:07.8Z stderr F "; 0: none. */
+static size_t prefix_length(const char *text, size_t at, size_t bytes)
+{
+    static const char rank[] = "[rank";
+    static const char *const streams[] = {" stderr F ", " stdout F ", " stderr P ", " stdout P "};
+    size_t end = at;
+    if (bytes - at > strlen(rank) && strncasecmp(text + at, rank, strlen(rank)) == 0) {
+        end += strlen(rank);
+        while (end < bytes && is_digit(text[end]))
+            end++;
+        return bytes - end >= 2 && memcmp(text + end, "]:", 2) == 0 ? end + 2 - at : 0;
+    }
+    while (end < bytes && end - at < 40 && text[end] &&
+           (is_digit(text[end]) || strchr("-:.TZ+", text[end])))
+        end++;
+    for (size_t i = 0; end - at >= 20 && i < sizeof streams / sizeof *streams; i++)
+        if (bytes - end >= strlen(streams[i]) &&
+            memcmp(text + end, streams[i], strlen(streams[i])) == 0)
+            return end + strlen(streams[i]) - at;
+    return 0;
+}
+
 /* The number of bytes at `at` that are not part of words, and the gap that they leave. */
 static size_t white_length(const char *text, size_t at, size_t bytes, enum message_gap *gap)
 {
@@ -165,6 +188,11 @@ static void squeeze(const char *text, size_t bytes, struct message_text *self)
     for (size_t at = 0; at < bytes; at++) {
         char c = text[at];
         enum message_gap here;
+        size_t prefix = gap == MESSAGE_GAP_LINE ? prefix_length(text, at, bytes) : 0;
+        if (prefix) {
+            at += prefix - 1;
+            continue;
+        }
         size_t white = is_plain(c) ? 0 : white_length(text, at, bytes, &here);
         if (white) {
             at += white - 1;
