@@ -1,4 +1,4 @@
-/* Messages with the status of a pool or of a card in lines of their own: CUDA.jl, AMDGPU.jl, vLLM. */
+/* Messages that print the status of a pool or of a card: CUDA.jl, AMDGPU.jl, vLLM. */
 #include <string.h>
 
 #include "sim/explain/message_forms.h"
