@@ -29,7 +29,10 @@ enum replay_measure { REPLAY_METRICS_NONE, REPLAY_METRICS_EXACT };
 /* Why a request failed: the first of these that would have served it. */
 enum replay_cause {
     REPLAY_CAUSE_NONE,
+    /* a block came back while the request waited, and the policy did not look at it again */
+    REPLAY_CAUSE_RETURNED,
     REPLAY_CAUSE_FRAGMENTATION,
+    REPLAY_CAUSE_CACHE, /* free memory of the policy, for memory asked for beside it */
     REPLAY_CAUSE_PENDING,
     REPLAY_CAUSE_TENANT,
     REPLAY_CAUSE_OUTSIDE,

@@ -8,7 +8,9 @@
 
 static void put_request(struct json_writer *json, const struct explain_result *result)
 {
+    static const char *const kinds[] = {"block", "beside", "launch"};
     json_begin_object(json, "request");
+    json_put_text(json, "kind", kinds[result->kind]);
     json_put_integer(json, "event", result->event);
     json_put_integer(json, "id", result->id);
     json_put_integer(json, "bytes", result->bytes);
@@ -51,12 +53,28 @@ static void put_state(struct json_writer *json, const struct explain_result *res
 static void put_ladder(struct json_writer *json, const struct cause_ladder *ladder)
 {
     json_begin_object(json, "ladder");
-    json_put_bounded(json, "same_bytes", ladder->same_bytes);
+    json_put_bool(json, "again", ladder->again);
+    if (ladder->beside) {
+        json_put_bounded(json, "cached_bytes", ladder->cached_bytes);
+        json_put_null(json, "same_bytes");
+    } else {
+        json_put_null(json, "cached_bytes");
+        json_put_bounded(json, "same_bytes", ladder->same_bytes);
+    }
     json_put_bounded(json, "other_bytes", ladder->other_bytes);
     json_put_bounded(json, "pending_bytes", ladder->pending_bytes);
     json_put_bounded(json, "tenant_bytes", ladder->tenant_bytes);
     json_put_bounded(json, "outside_bytes", ladder->outside_bytes);
     json_end_object(json);
+}
+
+static void put_index(struct json_writer *json, const char *name,
+                      const struct explain_result *result, double index)
+{
+    if (result->kind == EXPLAIN_REQUEST)
+        json_put_real(json, name, index);
+    else
+        json_put_null(json, name);
 }
 
 static void put_pins(struct json_writer *json, const struct explain_result *result)
@@ -70,9 +88,9 @@ static void put_pins(struct json_writer *json, const struct explain_result *resu
     json_put_integer(json, "count", result->free_blocks);
     json_put_integer(json, "bytes", result->free_block_bytes);
     json_put_integer(json, "largest_bytes", result->largest_free_block_bytes);
-    json_put_real(json, "external_fragmentation", result->indices.external);
-    json_put_real(json, "unusable_free_index", result->indices.unusable);
-    if (result->indices.fragmentation < 0) /* a free range is large enough */
+    put_index(json, "external_fragmentation", result, result->indices.external);
+    put_index(json, "unusable_free_index", result, result->indices.unusable);
+    if (result->indices.fragmentation < 0 || result->kind != EXPLAIN_REQUEST) /* it is served */
         json_put_null(json, "fragmentation_index");
     else
         json_put_real(json, "fragmentation_index", result->indices.fragmentation);
@@ -101,6 +119,9 @@ static void put_pins(struct json_writer *json, const struct explain_result *resu
 
 static void put_helpers(struct json_writer *json, const struct explain_result *result)
 {
+    char advice[1024];
+    explain_page_advice(result, advice, sizeof advice);
+    json_put_text(json, "advice", advice[0] ? advice : NULL);
     json_begin_array(json, "helps");
     for (size_t i = 0; i < result->rerun_count; i++) {
         const struct candidate *candidate = &result->reruns[i].candidate;

@@ -1,6 +1,8 @@
 #include "bench/report/explain_page.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "allocators/base/size.h"
@@ -10,12 +12,35 @@
 
 #define SHOWN_MOST 8 /* re-runs of each kind */
 
-static const char *cause_sentence(enum replay_cause cause)
+/* Why free memory that was enough did not serve the request. */
+static const char *fragmentation_sentence(const struct explain_result *result)
 {
-    switch (cause) {
+    if (result->largest_same_bytes >= result->bytes)
+        return "enough was free, and one free range is large enough, but a rule of the policy "
+               "keeps "
+               "this request from it (a size class, rounding up, or a limit of splits)";
+    if (result->ladder.same_bytes >= result->bytes)
+        return result->ladder.obtainable_bytes
+                   ? "enough was free, but in several pieces: in the policy's free ranges and on "
+                     "the device"
+                   : "enough was free, but in several ranges";
+    if (result->largest_other_bytes >= result->bytes)
+        return "enough was free, but in pools and streams that the request could not use";
+    return "enough was free, but in several ranges, of which some belong to pools and streams that "
+           "the request could not use";
+}
+
+static const char *cause_sentence(const struct explain_result *result)
+{
+    switch (result->cause) {
+    case REPLAY_CAUSE_RETURNED:
+        return "a block came back while the request waited, and the policy did not look at it "
+               "again before it gave up: trying again serves it";
     case REPLAY_CAUSE_FRAGMENTATION:
-        return "enough was free, but in several ranges, or in pools and streams that the request "
-               "could not use";
+        return fragmentation_sentence(result);
+    case REPLAY_CAUSE_CACHE:
+        return "the pool's cache stood in the way: the pool held enough free memory, which the "
+               "driver cannot take";
     case REPLAY_CAUSE_PENDING:
         return "freed blocks would have served it, but other streams still used them";
     case REPLAY_CAUSE_TENANT:
@@ -25,9 +50,13 @@ static const char *cause_sentence(enum replay_cause cause)
     case REPLAY_CAUSE_DRIVER:
         return "the driver failed for another reason than lack of memory";
     default:
+        if (result->kind == EXPLAIN_BESIDE)
+            return "the program's live blocks leave less than this at this capacity";
+        if (result->ladder.barred)
+            return "the device has enough free memory, but a rule of the policy keeps it from "
+                   "obtaining it (memory left to the system, rounding up, or a least segment)";
         return "the program's live blocks are too large for this capacity: no arrangement of "
-               "blocks "
-               "would have served it";
+               "blocks would have served it";
     }
 }
 
@@ -44,21 +73,25 @@ static void print_bytes(FILE *stream, const char *what, uint64_t bytes, const ch
 static void print_request(FILE *stream, const struct explain_page *page)
 {
     const struct explain_result *result = page->result;
-    char text[32], line[512], step[64] = "";
+    char text[32], what[192], line[768], step[64] = "";
     if (result->steps && result->step > result->steps)
         snprintf(step, sizeof step, ", after the last step");
     else if (result->steps)
         snprintf(step, sizeof step, ", in step %" PRIu64 " of %" PRIu64, result->step,
                  result->steps);
-    snprintf(line, sizeof line,
-             "%s with %s: event %" PRIu64 "%s requests %s (block %" PRIu64 ", stream %" PRIu32
-             "%s%s) and fails.",
-             page->workload, page->policy, result->event, step,
-             ar_size_print(result->bytes, text, sizeof text), result->id, result->stream,
-             result->tag[0] ? ", " : "", result->tag);
+    ar_size_print(result->bytes, text, sizeof text);
+    if (result->kind == EXPLAIN_REQUEST)
+        snprintf(what, sizeof what, "requests %s (block %" PRIu64 ", stream %" PRIu32 "%s%s)", text,
+                 result->id, result->stream, result->tag[0] ? ", " : "", result->tag);
+    else if (result->kind == EXPLAIN_BESIDE)
+        snprintf(what, sizeof what, "requests %s beside the pool", text);
+    else
+        snprintf(what, sizeof what, "launches a kernel, which needs memory beside the pool,");
+    snprintf(line, sizeof line, "%s with %s: event %" PRIu64 "%s %s and fails.", page->workload,
+             page->policy, result->event, step, what);
     sentence_print(stream, line);
     snprintf(line, sizeof line, "%s: %s.", replay_cause_name(result->cause),
-             cause_sentence(result->cause));
+             cause_sentence(result));
     sentence_print(stream, line);
     if (result->problem[0])
         sentence_print(stream, result->problem);
@@ -94,22 +127,46 @@ static void print_state(FILE *stream, const struct explain_result *result)
         print_bytes(stream, efforts[effort], result->servable_bytes[effort], "");
 }
 
-static void print_ladder(FILE *stream, const struct explain_result *result)
+struct rung {
+    const char *what;
+    uint64_t bytes;
+};
+
+#define RUNGS_MOST 5
+
+/* The steps of a ladder, in its order. Returns their number. */
+static size_t list_rungs(const struct cause_ladder *ladder, struct rung rungs[RUNGS_MOST])
 {
-    const struct cause_ladder *ladder = &result->ladder;
-    const struct {
-        const char *what;
-        uint64_t bytes;
-    } rungs[] = {
+    const struct rung beside[] = {
+        {"free on the device", ladder->obtainable_bytes},
+        {"and whole segments free in the pool", ladder->cached_bytes},
+        {"and free between the pool's live blocks", ladder->other_bytes},
+        {"and freed, but not completed", ladder->pending_bytes},
+        {"and of other processes", ladder->tenant_bytes},
+    };
+    const struct rung inside[] = {
         {"free for this pool and stream, merged", ladder->same_bytes},
         {"and free for other pools and streams", ladder->other_bytes},
         {"and freed, but not completed", ladder->pending_bytes},
         {"and of other processes", ladder->tenant_bytes},
         {"and outside of the pool", ladder->outside_bytes},
     };
-    fputs("\nWhat would have been available, with the free memory of the device:\n", stream);
-    bool reached = false;
-    for (size_t i = 0; i < sizeof rungs / sizeof *rungs; i++) {
+    memcpy(rungs, ladder->beside ? beside : inside, ladder->beside ? sizeof beside : sizeof inside);
+    return ladder->beside ? sizeof beside / sizeof *beside : sizeof inside / sizeof *inside;
+}
+
+static void print_ladder(FILE *stream, const struct explain_result *result)
+{
+    struct rung rungs[RUNGS_MOST];
+    size_t count = list_rungs(&result->ladder, rungs);
+    fprintf(stream, "\nWhat would have been available%s:\n",
+            result->ladder.beside   ? ""
+            : result->ladder.barred ? ", without the free memory of the device"
+                                    : ", with the free memory of the device");
+    if (result->ladder.again)
+        fputs("  a block that serves it, if it is tried again     <- enough\n", stream);
+    bool reached = result->ladder.again;
+    for (size_t i = 0; i < count; i++) {
         bool first = !reached && rungs[i].bytes >= result->bytes;
         print_bytes(stream, rungs[i].what, rungs[i].bytes, first ? "<- enough" : "");
         reached |= first;
@@ -130,16 +187,32 @@ static void print_free_blocks(FILE *stream, const struct explain_result *result)
     fputc('\n', stream);
     sentence_print(stream, line);
     snprintf(line, sizeof line,
-             "External fragmentation %.3f; for this request the unusable free index is %.3f",
-             indices->external, indices->unusable);
+             "External fragmentation %.3f%s; for this request the unusable free index is %.3f",
+             indices->external,
+             result->ladder.obtainable_bytes ? ", the free memory of the device included" : "",
+             indices->unusable);
     size_t used = strlen(line);
     if (indices->fragmentation < 0)
-        snprintf(line + used, sizeof line - used, "; one of the ranges would be large enough.");
+        snprintf(line + used, sizeof line - used, "; one of the ranges is large enough.");
     else
         snprintf(line + used, sizeof line - used,
                  ", the fragmentation index %.3f (0: lack of memory, 1: fragmentation).",
                  indices->fragmentation);
     sentence_print(stream, line);
+}
+
+/* A stretch without live blocks did not serve the request. */
+static const char *empty_stretch(const struct explain_result *result)
+{
+    if (result->cause == REPLAY_CAUSE_RETURNED)
+        return "A free range is as large as the request: it serves it when it is tried again.";
+    if (result->largest_same_bytes >= result->bytes)
+        return "A free range is as large as the request, but the policy's rules keep the request "
+               "from it.";
+    if (result->largest_other_bytes >= result->bytes)
+        return "A free range of another pool or stream is as large as the request.";
+    return "A stretch as large as the request holds no live block, but not all of it is free for "
+           "this request: parts are pending, or belong to other pools and streams.";
 }
 
 /* The blocks that are in the way; and whether there is free memory elsewhere for them. */
@@ -149,6 +222,10 @@ static void print_stretch(FILE *stream, const struct explain_result *result)
     uint64_t there = result->ladder.other_bytes;
     if (!result->stretch_bytes) {
         sentence_print(stream, "No segment of the policy is as large as the request.");
+        return;
+    }
+    if (!result->stretch_blocks) {
+        sentence_print(stream, empty_stretch(result));
         return;
     }
     int used = snprintf(line, sizeof line,
@@ -167,6 +244,98 @@ static void print_stretch(FILE *stream, const struct explain_result *result)
     sentence_print(stream, line);
 }
 
+/* How a program releases the cache of its framework, and limits it to a part of the card. */
+struct cache_calls {
+    const char *framework, *release;
+    const char *limit; /* a format with the fraction, or with bytes */
+    bool in_bytes;
+};
+
+static const struct cache_calls *cache_calls_of(const char *framework)
+{
+    static const struct cache_calls calls[] = {
+        {"torch", "torch.cuda.empty_cache()", "torch.cuda.set_per_process_memory_fraction(%.3f)",
+         false},
+        {"cupy", "cupy.get_default_memory_pool().free_all_blocks()",
+         "cupy.get_default_memory_pool().set_limit(size=%.0f)", true},
+        {"rmm", NULL, "PoolMemoryResource(maximum_pool_size=%.0f)", true},
+        {"tensorflow", NULL, "gpu_options.per_process_gpu_memory_fraction = %.3f", false},
+        {"xla", NULL, "XLA_PYTHON_CLIENT_MEM_FRACTION=%.3f", false},
+        {"", NULL, "the option limit=%.0f of the policy", true},
+    };
+    size_t i = 0;
+    while (i + 1 < sizeof calls / sizeof *calls && strcmp(calls[i].framework, framework) != 0)
+        i++;
+    return &calls[i];
+}
+
+static void add(char *text, size_t room, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void add(char *text, size_t room, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, room - used, format, arguments);
+    va_end(arguments);
+}
+
+static void add_limit(char *text, size_t room, const struct explain_result *result,
+                      const struct cache_calls *calls)
+{
+    char limit[160], bytes[32];
+    double value =
+        calls->in_bytes
+            ? (double)result->pool_limit_bytes
+            : floor((double)result->pool_limit_bytes / (double)result->capacity_bytes * 1000) /
+                  1000;
+    ar_size_print(result->pool_limit_bytes, bytes, sizeof bytes);
+    const char *at = strchr(calls->limit, '%'); /* "%.3f" or "%.0f" */
+    snprintf(limit, sizeof limit, "%.*s%.*f%s", (int)(at - calls->limit), calls->limit,
+             calls->in_bytes ? 0 : 3, value, at + 4);
+    if (result->pool_limit_passes)
+        add(text, room, " Or limit the pool to %s: `%s` passes with this capacity.", bytes, limit);
+    else
+        add(text, room,
+            " A limit of the pool of %s (`%s`) leaves room for it, but the pool needs more than "
+            "that at this capacity.",
+            bytes, limit);
+}
+
+void explain_page_advice(const struct explain_result *result, char *text, size_t room)
+{
+    const struct cache_calls *calls = cache_calls_of(result->framework);
+    char bytes[32];
+    text[0] = '\0';
+    if (result->cause == REPLAY_CAUSE_RETURNED)
+        add(text, room,
+            "Catch the error and make the same request again: it is served from a block that is "
+            "free now. Or wait for the other streams before the request.%s",
+            strcmp(result->framework, "torch") == 0
+                ? " PyTorch waits for pending blocks when memory is short, but does not look for a "
+                  "free one again before it reports the error (pytorch/pytorch#189504)."
+                : "");
+    if (result->cause != REPLAY_CAUSE_CACHE)
+        return;
+    uint64_t releasable_bytes = result->ladder.cached_bytes - result->device_free_bytes;
+    ar_size_print(releasable_bytes, bytes, sizeof bytes);
+    if (result->can_trim && result->ladder.cached_bytes >= result->bytes)
+        add(text, room, "Release the cache before it%s%s%s: that gives %s to the device.",
+            calls->release ? " (`" : "", calls->release ? calls->release : "",
+            calls->release ? "`)" : "", bytes);
+    else if (result->can_trim)
+        add(text, room,
+            "A release of the cache gives only %s to the device: the rest is free between live "
+            "blocks.",
+            bytes);
+    else
+        add(text, room, "This policy does not release its cache.");
+    if (result->pool_limit_bytes)
+        add_limit(text, room, result, calls);
+    add(text, room, " Or leave room for it: a larger capacity, or a smaller pool.");
+}
+
 static enum ar_status print_pins(FILE *stream, const struct explain_result *result,
                                  struct ar_error *error)
 {
@@ -182,7 +351,7 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
         {"tag", "", true, 0},
     };
     char a[32];
-    if (result->opaque || !result->pinning_block_count)
+    if (result->opaque || !result->pinning_block_count || result->kind != EXPLAIN_REQUEST)
         return AR_OK;
     print_free_blocks(stream, result);
     print_stretch(stream, result);
@@ -247,9 +416,14 @@ static void print_kind(FILE *stream, const struct explain_result *result, bool o
 
 static void print_helpers(FILE *stream, const struct explain_result *result)
 {
-    char line[256], text[32];
+    char line[256], text[32], advice[1024];
     if (result->cause == REPLAY_CAUSE_DRIVER)
         return;
+    explain_page_advice(result, advice, sizeof advice);
+    if (advice[0]) {
+        fputc('\n', stream);
+        sentence_print(stream, advice);
+    }
     print_kind(stream, result, true, "With the same capacity these settings pass:");
     print_kind(stream, result, false, "With the same capacity these other policies pass:");
     if (!result->rerun_count) {
@@ -260,7 +434,8 @@ static void print_helpers(FILE *stream, const struct explain_result *result)
     }
     fputc('\n', stream);
     if (result->more_capacity_bytes)
-        snprintf(line, sizeof line, "The same policy passes with a capacity of %s and above",
+        snprintf(line, sizeof line, "The same policy%s passes with a capacity of %s and above",
+                 result->limit_bytes ? " without its limit" : "",
                  ar_size_print(result->more_capacity_bytes, text, sizeof text));
     else
         snprintf(line, sizeof line,

@@ -18,6 +18,9 @@ struct explain_page {
     const struct recorded_card *card;
 };
 
+/* What to do about causes that no setting of the policy answers: sentences, or "". */
+void explain_page_advice(const struct explain_result *result, char *text, size_t room);
+
 /* HOST_MEMORY. */
 enum ar_status explain_page_print(FILE *stream, const struct explain_page *page,
                                   struct ar_error *error) AR_STATUS_CHECKED;

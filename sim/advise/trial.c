@@ -165,7 +165,7 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
         const struct ar_policy_ops *ops = session.policy->ops;
         if (!ops->setting || !ops->setting(session.policy, out->setting, sizeof out->setting))
             out->setting[0] = '\0';
-        if (setup->frees == REPLAY_RECORDED && trace->info.has_split_frees)
+        if (setup->frees == REPLAY_RECORDED && trace->info.has_split_frees && !setup->as_run)
             status = waiting_wrap(&session, trace->info.streams, error);
         if (!status)
             status = replay(setup, trace, &session, exact, out, error);
@@ -243,6 +243,22 @@ static uint64_t step_at(const struct trial_setup *setup, uint64_t bytes)
     return step > UNIT_BYTES ? ar_size_round_up(step, UNIT_BYTES) : UNIT_BYTES;
 }
 
+/* Finds the edge between `low`, which fails, and *high, which passes, to 2 MiB. */
+static enum ar_status bisect(struct walk *self, uint64_t low, uint64_t *high,
+                             struct ar_error *error)
+{
+    while (*high - low > UNIT_BYTES) {
+        uint64_t middle = low + ar_size_round_down((*high - low) / 2, UNIT_BYTES);
+        bool there;
+        enum ar_status status = passes(self, middle, &there, error);
+        if (status)
+            return status;
+        *high = there ? middle : *high;
+        low = there ? low : middle;
+    }
+    return AR_OK;
+}
+
 enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *trace,
                           const char *policy, uint64_t from_bytes, uint64_t *safe_bytes,
                           struct ar_error *error)
@@ -263,17 +279,35 @@ enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *
             return status;
         high = passed ? low : high;
     }
-    while (!passed && high - low > UNIT_BYTES) {
-        uint64_t middle = low + ar_size_round_down((high - low) / 2, UNIT_BYTES);
-        bool there;
-        enum ar_status status = passes(&walk, middle, &there, error);
+    *safe_bytes = high;
+    return passed ? AR_OK : bisect(&walk, low, safe_bytes, error);
+}
+
+enum ar_status trial_safe_on(const struct trial_setup *setup, struct trace_source *trace,
+                             const char *policy, const uint64_t *grid_bytes, size_t count,
+                             uint64_t failed_bytes, uint64_t *safe_bytes, struct ar_error *error)
+{
+    struct walk walk = {.setup = setup, .trace = trace, .policy = policy};
+    uint64_t above_bytes = 0; /* the lowest point above `failed_bytes` */
+    bool passed = true, below = false;
+    *safe_bytes = 0;
+    while (count && passed && !below) {
+        below = grid_bytes[count - 1] <= failed_bytes; /* one such point is tried too */
+        enum ar_status status = passes(&walk, grid_bytes[count - 1], &passed, error);
         if (status)
             return status;
-        high = there ? middle : high;
-        low = there ? low : middle;
+        if (passed)
+            *safe_bytes = grid_bytes[--count];
+        if (passed && !below)
+            above_bytes = *safe_bytes;
     }
-    *safe_bytes = high;
-    return AR_OK;
+    enum ar_status status = AR_OK;
+    if (*safe_bytes && !passed)
+        status = bisect(&walk, grid_bytes[count - 1], safe_bytes, error);
+    if (status || !*safe_bytes || *safe_bytes > failed_bytes)
+        return status;
+    *safe_bytes = above_bytes; /* a gap that the grid does not show */
+    return above_bytes ? bisect(&walk, failed_bytes, safe_bytes, error) : AR_OK;
 }
 
 enum ar_status trial_search(const struct trial_setup *setup, struct trace_source *trace,

@@ -19,6 +19,8 @@ struct trial_setup {
     bool as_limit;                   /* the capacity is a limit of the policy, on a larger card */
     uint64_t late_bytes; /* the largest block whose free completed later (sensitivity_late) */
     bool has_outside;    /* the trace has memory outside of the policy */
+    /* Recorded completions are replayed as `run` does, without waiting_wrap. */
+    bool as_run;
 };
 
 /* Why the recording does not show whether a setting passes. */
@@ -74,6 +76,14 @@ enum ar_status trial_search(const struct trial_setup *setup, struct trace_source
 enum ar_status trial_safe(const struct trial_setup *setup, struct trace_source *trace,
                           const char *policy, uint64_t from_bytes, uint64_t *safe_bytes,
                           struct ar_error *error) AR_STATUS_CHECKED;
+
+/* The same search on a given grid of capacities, ascending: the lowest of them above which all
+ * pass, with the edge below it bisected to 2 MiB. `failed_bytes`: a capacity that is known to fail;
+ * 0: none. 0: the highest fails. */
+enum ar_status trial_safe_on(const struct trial_setup *setup, struct trace_source *trace,
+                             const char *policy, const uint64_t *grid_bytes, size_t count,
+                             uint64_t failed_bytes, uint64_t *safe_bytes,
+                             struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Does the work items [0, count) with `jobs` workers, each with its own copy of the trace. Returns
  * the failure of the lowest number. */

@@ -1,5 +1,6 @@
 #include "sim/explain/explain.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "sim/experiment/baseline.h"
 #include "sim/experiment/session.h"
 #include "sim/experiment/survey.h"
+#include "sim/search/search.h"
 
 /* The observer's record of the run. */
 struct tracking {
@@ -32,18 +34,83 @@ static void note_call(void *argument, const struct observer_policy_call *call)
     }
 }
 
+static void copy_tag(const struct trace_attributes *keys, char *tag, size_t bytes)
+{
+    if (keys && keys->tag)
+        snprintf(tag, bytes, "%.*s", (int)bytes - 1, keys->tag);
+}
+
+/* The framework of the policy, whose settings are tried. */
+static const char *recorder_of(const struct ar_spec *policy)
+{
+    const struct ar_policy_ops *ops;
+    const char *text = policy->text;
+    struct ar_error ignored;
+    if (registry_lookup(policy, &ops, &ignored) || !ops->recorders)
+        return "";
+    if (strcmp(ops->recorders[0], "xla") == 0 && !strstr(text, "framework=jax"))
+        return "tensorflow";
+    return ops->recorders[0];
+}
+
+/* Finds the failed event: what it asks for, and its names. */
+static enum ar_status find_failed(struct trace_source *source, struct explain_result *out,
+                                  struct ar_error *error)
+{
+    const struct trace_event *events;
+    uint64_t number = 0;
+    size_t count = 1;
+    enum ar_status status = trace_rewind(source, error);
+    while (!status && count) {
+        status = trace_next(source, &events, &count, error);
+        if (status || out->event - number >= count) {
+            number += count;
+            continue;
+        }
+        const struct trace_event *event = &events[out->event - number];
+        bool request = event->kind == TRACE_ALLOC || event->kind == TRACE_PROBE;
+        out->kind = event->kind == TRACE_OUTSIDE ? EXPLAIN_BESIDE
+                    : request                    ? EXPLAIN_REQUEST
+                                                 : EXPLAIN_LAUNCH;
+        out->id = event->id;
+        out->stream = event->stream;
+        if (event->attributes)
+            copy_tag(trace_attributes_of(source, event->attributes), out->tag, sizeof out->tag);
+        break;
+    }
+    return status;
+}
+
+/* The cause is read off the ladder that the result shows. */
+static void fill_ladder(const struct session *session, const struct tracking *tracking,
+                        struct explain_result *out)
+{
+    if (out->kind == EXPLAIN_REQUEST) {
+        struct ar_policy_request request = tracking->failed;
+        request.bytes = out->bytes;
+        cause_ladder_fill(&out->ladder, session->policy, session->device, &request,
+                          session->limit_bytes);
+    } else {
+        cause_ladder_fill_beside(&out->ladder, session->policy, session->device);
+    }
+    if (out->kind != EXPLAIN_LAUNCH && out->cause != REPLAY_CAUSE_DRIVER &&
+        out->cause != REPLAY_CAUSE_PINNED)
+        out->cause = cause_of_ladder(&out->ladder, out->bytes);
+}
+
 static void note_state(const struct session *session, const struct tracking *tracking,
                        struct explain_result *out)
 {
     const struct ar_policy *policy = session->policy;
     const struct ar_device *device = session->device;
     uint64_t total_bytes;
-    struct ar_policy_request request = tracking->failed;
-    request.bytes = out->bytes;
-    out->stream = request.stream;
-    out->pool = request.pool;
+    if (out->kind == EXPLAIN_REQUEST) {
+        out->stream = tracking->failed.stream;
+        out->pool = tracking->failed.pool;
+    }
     out->totals = policy->totals;
     out->opaque = policy->ops->capabilities & AR_POLICY_OPAQUE;
+    out->can_trim = policy->ops->trim != NULL;
     for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
         out->servable_bytes[effort] = ar_policy_servable(policy, (enum ar_policy_effort)effort);
     ar_backing_memory(device->backing, &out->device_free_bytes, &total_bytes);
@@ -52,7 +119,7 @@ static void note_state(const struct session *session, const struct tracking *tra
     out->outside_bytes = device->counters.outside_bytes;
     out->physical_bytes = device->counters.physical_bytes;
     out->limit_bytes = session->limit_bytes;
-    cause_ladder_fill(&out->ladder, policy, device, &request, session->limit_bytes);
+    fill_ladder(session, tracking, out);
 }
 
 /* The first replay, and the state at its end. */
@@ -90,25 +157,19 @@ static enum ar_status look(const struct experiment *experiment, struct session *
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the blocks' origins");
     if (out->passed)
         return AR_OK;
+    status = find_failed(experiment->source, out, error);
+    if (status)
+        return status;
     note_state(session, tracking, out);
     return pinning_blocks_find(session->policy, &tracking->births, tracking->asked_bytes, out,
                                error);
 }
 
-static void copy_tag(const struct trace_attributes *keys, char *tag, size_t bytes)
+static void note_event(const struct trace_attributes *keys, uint64_t number, uint64_t step,
+                       struct explain_result *out)
 {
-    if (keys && keys->tag)
-        snprintf(tag, bytes, "%.*s", (int)bytes - 1, keys->tag);
-}
-
-static void note_event(const struct trace_event *event, const struct trace_attributes *keys,
-                       uint64_t number, uint64_t step, struct explain_result *out)
-{
-    if (!out->passed && number == out->event) {
-        out->id = event->id;
+    if (!out->passed && number == out->event)
         out->step = step;
-        copy_tag(keys, out->tag, sizeof out->tag);
-    }
     for (size_t i = 0; i < out->pinning_block_count; i++)
         if (out->pinning_blocks[i].event == number) {
             out->pinning_blocks[i].step = step;
@@ -116,7 +177,8 @@ static void note_event(const struct trace_event *event, const struct trace_attri
         }
 }
 
-/* Finds the tags and the steps of events in another pass over the trace. */
+/* Finds the steps and tags of events in another pass over the trace, and the most memory beside
+ * the pool. */
 static enum ar_status name_events(struct trace_source *source, struct explain_result *out,
                                   struct ar_error *error)
 {
@@ -129,8 +191,10 @@ static enum ar_status name_events(struct trace_source *source, struct explain_re
         for (size_t i = 0; !status && i < count; i++, number++) {
             const struct trace_attributes *keys =
                 events[i].attributes ? trace_attributes_of(source, events[i].attributes) : NULL;
-            note_event(&events[i], keys, number, step, out);
+            note_event(keys, number, step, out);
             step += events[i].kind == TRACE_MARK && (events[i].flags & TRACE_STEP);
+            if (events[i].kind == TRACE_OUTSIDE && events[i].value > out->outside_peak_bytes)
+                out->outside_peak_bytes = events[i].value;
         }
     }
     out->steps = step - 1;
@@ -188,26 +252,13 @@ static void keep_passed(struct explain_result *out)
     qsort(out->reruns, kept, sizeof *out->reruns, compare_reruns);
 }
 
-/* The framework of the policy, whose settings are tried. */
-static const char *recorder_of(const struct ar_spec *policy)
-{
-    const struct ar_policy_ops *ops;
-    const char *text = policy->text;
-    struct ar_error ignored;
-    if (registry_lookup(policy, &ops, &ignored) || !ops->recorders)
-        return "";
-    if (strcmp(ops->recorders[0], "xla") == 0 && !strstr(text, "framework=jax"))
-        return "tensorflow";
-    return ops->recorders[0];
-}
-
 static enum ar_status try_others(const struct experiment *experiment,
                                  const struct trial_setup *setup, unsigned jobs,
                                  struct explain_result *out, struct ar_error *error)
 {
     struct candidates candidates;
-    enum ar_status status = candidates_list(recorder_of(experiment->policy),
-                                            experiment->policy->text, true, &candidates, error);
+    enum ar_status status =
+        candidates_list(out->framework, experiment->policy->text, true, &candidates, error);
     if (status)
         return status;
     out->reruns = calloc(candidates.count, sizeof *out->reruns);
@@ -228,20 +279,48 @@ static enum ar_status try_others(const struct experiment *experiment,
     return status;
 }
 
-/* Finds the capacity that the same policy would have needed without its limit. */
+/* Finds the capacity that the same policy would have needed without its limit: on the grid of
+ * `capacity`, above the one that failed. */
 static enum ar_status try_capacity(const struct experiment *experiment,
                                    const struct trial_setup *setup, struct explain_result *out,
                                    struct ar_error *error)
 {
     char policy[CANDIDATE_SPEC_ROOM];
-    struct trial all = {0};
+    struct capacity_grid grid;
     enum ar_status status =
         candidates_without_limit(experiment->policy->text, policy, sizeof policy, error);
     if (!status)
-        status = trial_alone(setup, experiment->source, policy, &all, error);
-    if (status || !all.begun || !all.passed)
+        status = capacity_grid_make(out->live_peak_bytes, out->most_bytes, &grid, error);
+    if (status)
         return status;
-    return trial_search(setup, experiment->source, policy, &all, &out->more_capacity_bytes, error);
+    status =
+        trial_safe_on(setup, experiment->source, policy, grid.bytes, grid.count,
+                      out->limit_bytes ? 0 : out->capacity_bytes, &out->more_capacity_bytes, error);
+    capacity_grid_close(&grid);
+    return status;
+}
+
+/* Whether a limit of the policy that leaves room for all memory beside it lets the trace pass. */
+static enum ar_status try_limit(const struct experiment *experiment,
+                                const struct trial_setup *setup, struct explain_result *out,
+                                struct ar_error *error)
+{
+    char policy[CANDIDATE_SPEC_ROOM], limited[CANDIDATE_SPEC_ROOM + 32];
+    struct trial trial = {0};
+    uint64_t beside_bytes = out->outside_peak_bytes + out->others_bytes;
+    if (out->cause != REPLAY_CAUSE_CACHE || beside_bytes >= out->capacity_bytes)
+        return AR_OK;
+    out->pool_limit_bytes = ar_size_round_down(out->capacity_bytes - beside_bytes, AR_MIB);
+    enum ar_status status =
+        candidates_without_limit(experiment->policy->text, policy, sizeof policy, error);
+    if (status || !out->pool_limit_bytes)
+        return status;
+    snprintf(limited, sizeof limited, "%s%slimit=%" PRIu64, policy, strchr(policy, ':') ? "," : ":",
+             out->pool_limit_bytes);
+    status =
+        trial_run(setup, experiment->source, limited, out->capacity_bytes, false, &trial, error);
+    out->pool_limit_passes = trial.begun && trial.passed;
+    return status;
 }
 
 /* The baseline for the slowdowns of re-runs: a run with all of the card, as in `advise`. Without
@@ -261,17 +340,20 @@ static enum ar_status time_free(const struct experiment *experiment, struct tria
     return status;
 }
 
-enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,
-                           struct explain_result *result, struct ar_error *error)
+enum ar_status explain_failure(const struct experiment *experiment, struct explain_result *result,
+                               struct ar_error *error)
 {
     struct session session;
     struct tracking tracking = {0};
     memset(result, 0, sizeof *result);
+    result->framework = recorder_of(experiment->policy);
     enum ar_status status = session_open(&session, experiment->policy, experiment->device,
                                          experiment->seed, NULL, error);
     if (status)
         return status;
-    uint64_t card_bytes = session.device->props.total_bytes;
+    const struct ar_device_props *props = &session.device->props;
+    uint64_t card_bytes = props->total_bytes;
+    result->most_bytes = props->most_bytes ? props->most_bytes : props->capacity_bytes;
     memcpy(result->profile, session.device->props.profile, sizeof result->profile);
     memcpy(result->costs_of, session.device->props.costs_of, sizeof result->costs_of);
     status = look(experiment, &session, &tracking, result, error);
@@ -281,19 +363,30 @@ enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,
         status = name_events(experiment->source, result, error);
     if (!status)
         status = survey_peak_live(experiment->source, card_bytes, &result->live_peak_bytes, error);
+    return status;
+}
+
+enum ar_status explain_run(const struct experiment *experiment, unsigned jobs,
+                           struct explain_result *result, struct ar_error *error)
+{
     struct baseline baseline = {0};
+    enum ar_status status = explain_failure(experiment, result, error);
+    if (status || result->passed || result->cause == REPLAY_CAUSE_DRIVER)
+        return status;
     struct trial_setup setup = {.device = experiment->device,
                                 .frees = experiment->frees,
                                 .host = experiment->host,
                                 .seed = experiment->seed,
-                                .live_peak_bytes = result->live_peak_bytes};
-    if (!status && !result->passed && result->cause != REPLAY_CAUSE_DRIVER) {
-        status = time_free(experiment, &setup, &baseline, error);
-        if (!status)
-            status = try_others(experiment, &setup, jobs, result, error);
-        if (!status)
-            status = try_capacity(experiment, &setup, result, error);
-    }
+                                .live_peak_bytes = result->live_peak_bytes,
+                                .has_outside = result->outside_peak_bytes > 0,
+                                .as_run = true};
+    status = time_free(experiment, &setup, &baseline, error);
+    if (!status)
+        status = try_others(experiment, &setup, jobs, result, error);
+    if (!status)
+        status = try_capacity(experiment, &setup, result, error);
+    if (!status)
+        status = try_limit(experiment, &setup, result, error);
     if (status)
         explain_result_close(result);
     return status;

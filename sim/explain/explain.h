@@ -29,15 +29,17 @@ struct explain_pinning_block {
     bool in_stretch;
 };
 
-/* Indices of the f free bytes in n free blocks, for a request of s bytes. The last two are from the
- * Linux kernel (mm/vmstat.c). */
+/* Indices of f free bytes in n pieces, for a request of s bytes. The pieces are the free blocks,
+ * and what the device has free if the ladder counts it. A request can use pieces of its own pool
+ * and stream, and the device's. If it failed, and would fail again, it could not use those that are
+ * large enough. The last two indices are from the Linux kernel (mm/vmstat.c). */
 struct explain_indices {
-    double external; /* external fragmentation: 1 - largest free block / f; 0 if f is 0 */
-    double unusable; /* unusable free index: the part of f not in units of s; 1 if f is 0 */
+    double external; /* external fragmentation: 1 - largest usable piece / f; 0 if f is 0 */
+    double unusable; /* unusable free index: the part of f not in usable units of s; 1 if f is 0 */
     double
         fragmentation; /* fragmentation index: 1 - (1 + f / s) / n, at least 0. Near 0 the request
                              fails because there is too little memory, near 1 because of
-                             fragmentation; -1 if a free block is large enough */
+                             fragmentation; -1 if a usable piece is large enough */
 };
 
 struct explain_rerun {
@@ -45,14 +47,22 @@ struct explain_rerun {
     struct trial trial;
 };
 
+/* What the failed event asks for. */
+enum explain_kind {
+    EXPLAIN_REQUEST, /* a block of the policy */
+    EXPLAIN_BESIDE,  /* more memory beside the pool; its bytes are those added */
+    EXPLAIN_LAUNCH,  /* memory for a kernel, of an unknown size: bytes is 0 */
+};
+
 struct explain_result {
     char profile[64], costs_of[64]; /* of the device, see ar_device_props */
     bool passed;
+    enum explain_kind kind;
     uint64_t event, id, bytes, step, steps;
     uint32_t stream, pool;
     char tag[64];
-    enum replay_cause cause;
-    char problem[512]; /* cause DRIVER */
+    enum replay_cause cause; /* that of the ladder, except for LAUNCH and DRIVER */
+    char problem[512];       /* cause DRIVER */
     struct cause_ladder ladder;
     struct ar_policy_totals totals;
     uint64_t servable_bytes[AR_POLICY_EFFORT_COUNT];
@@ -60,17 +70,31 @@ struct explain_result {
     uint64_t device_free_bytes, capacity_bytes, others_bytes, outside_bytes, limit_bytes;
     uint64_t physical_bytes;
     uint64_t free_blocks, free_block_bytes, largest_free_block_bytes;
+    /* The largest free range of the request's pool and stream, and of the others. */
+    uint64_t largest_same_bytes, largest_other_bytes;
     struct explain_indices indices;
     uint64_t stretch_bytes, stretch_live_bytes; /* see rule 2; 0: no segment is that large */
     size_t stretch_blocks;
     struct explain_pinning_block pinning_blocks[EXPLAIN_PINNING_BLOCKS_MOST];
     size_t pinning_block_count;
     uint64_t live_peak_bytes, live_peak_event; /* of the whole trace */
+    uint64_t most_bytes;                       /* the largest capacity of such a device */
     struct explain_rerun *reruns;              /* that passed or ran longer, best first */
     size_t rerun_count, rerun_tried;
-    uint64_t more_capacity_bytes; /* with which it would have passed; 0: not even with all of the
-                                card or four times the live peak */
+    /* Cause CACHE: the policy with the limit that leaves room for all memory beside the pool. */
+    uint64_t pool_limit_bytes; /* 0: not tried */
+    bool pool_limit_passes;
+    bool can_trim;               /* the policy can release its cache */
+    const char *framework;       /* that the policy imitates: "torch", "cupy", ...; or "" */
+    uint64_t outside_peak_bytes; /* the most memory beside the pool, of the whole trace */
+    /* The lowest capacity above which all of the grid of `capacity` pass (sim/search/search.h),
+     * and above the one that failed. Without the policy's limit. 0: none. */
+    uint64_t more_capacity_bytes;
 };
+
+/* Explains the failure alone, without re-runs. */
+enum ar_status explain_failure(const struct experiment *experiment, struct explain_result *result,
+                               struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Explains the experiment (its row, sample and measure are not used) with `jobs` workers for the
  * re-runs. An adaptive source must be written to a file first. OK also if no request failed. */

@@ -189,28 +189,49 @@ static void insert(struct explain_result *out, const struct explain_pinning_bloc
     pins[at] = *pin;
 }
 
-static void note_free_block(const struct ar_policy_range *range, uint64_t *usable_bytes,
+/* The pieces that the request could use. */
+struct usable {
+    uint64_t largest_bytes, units_bytes; /* units: in multiples of the request */
+};
+
+static void add_usable(struct usable *self, uint64_t bytes, const struct explain_result *out)
+{
+    if (!out->ladder.again && bytes >= out->bytes)
+        return;
+    self->largest_bytes = bytes > self->largest_bytes ? bytes : self->largest_bytes;
+    self->units_bytes += out->bytes ? bytes - bytes % out->bytes : 0;
+}
+
+static void note_free_block(const struct ar_policy_range *range, struct usable *usable,
                             struct explain_result *out)
 {
     if (range->state != AR_POLICY_RANGE_FREE)
         return;
-    *usable_bytes += out->bytes ? range->bytes - range->bytes % out->bytes : 0;
+    bool same = range->stream == out->stream && range->pool == out->pool;
+    uint64_t *largest = same ? &out->largest_same_bytes : &out->largest_other_bytes;
     out->free_blocks++;
     out->free_block_bytes += range->bytes;
+    if (range->bytes > *largest)
+        *largest = range->bytes;
     if (range->bytes > out->largest_free_block_bytes)
         out->largest_free_block_bytes = range->bytes;
+    if (same)
+        add_usable(usable, range->bytes, out);
 }
 
-static struct explain_indices find_indices(const struct explain_result *out, uint64_t usable_bytes)
+static struct explain_indices find_indices(const struct explain_result *out, struct usable *usable)
 {
-    double free_bytes = (double)out->free_block_bytes;
+    uint64_t device_bytes = out->ladder.obtainable_bytes;
+    double pieces = (double)out->free_blocks + (device_bytes > 0);
+    double free_bytes = (double)out->free_block_bytes + (double)device_bytes;
     struct explain_indices indices = {.external = 0, .unusable = 1, .fragmentation = 0};
-    if (!out->free_blocks || !out->bytes)
+    if (pieces <= 0 || !out->bytes)
         return indices;
-    indices.external = 1 - (double)out->largest_free_block_bytes / free_bytes;
-    indices.unusable = 1 - (double)usable_bytes / free_bytes;
-    indices.fragmentation = 1 - (1 + free_bytes / (double)out->bytes) / (double)out->free_blocks;
-    if (out->largest_free_block_bytes >= out->bytes)
+    add_usable(usable, device_bytes, out);
+    indices.external = 1 - (double)usable->largest_bytes / free_bytes;
+    indices.unusable = 1 - (double)usable->units_bytes / free_bytes;
+    indices.fragmentation = 1 - (1 + free_bytes / (double)out->bytes) / pieces;
+    if (usable->largest_bytes >= out->bytes)
         indices.fragmentation = -1;
     else if (indices.fragmentation < 0)
         indices.fragmentation = 0;
@@ -222,20 +243,23 @@ enum ar_status pinning_blocks_find(const struct ar_policy *policy, const struct 
                                    struct ar_error *error)
 {
     struct ranges ranges = {0};
-    uint64_t usable_bytes = 0; /* of all free blocks, in multiples of the request */
+    struct usable usable = {0};
     ar_policy_walk(policy, keep, &ranges);
     if (ranges.failed) {
         free(ranges.at);
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the policy's ranges");
     }
-    struct stretch stretch = find_stretch(&ranges, out->bytes);
+    bool request = out->kind == EXPLAIN_REQUEST;
+    struct stretch stretch = {0};
+    if (request)
+        stretch = find_stretch(&ranges, out->bytes);
     out->stretch_bytes = stretch.bytes;
     out->stretch_live_bytes = stretch.live_bytes;
     for (size_t i = 0; i < ranges.count; i++) {
         const struct ar_policy_range *range = &ranges.at[i];
         bool inside = i >= stretch.first && i < stretch.end;
-        note_free_block(range, &usable_bytes, out);
-        if (range->state != AR_POLICY_RANGE_USED)
+        note_free_block(range, &usable, out);
+        if (range->state != AR_POLICY_RANGE_USED || !request)
             continue;
         out->stretch_blocks += inside;
         uint64_t beside = free_beside(&ranges, i);
@@ -252,7 +276,7 @@ enum ar_status pinning_blocks_find(const struct ar_policy *policy, const struct 
                                                   .in_stretch = inside};
         insert(out, &pin);
     }
-    out->indices = find_indices(out, usable_bytes);
+    out->indices = find_indices(out, &usable);
     free(ranges.at);
     return AR_OK;
 }

@@ -32,8 +32,9 @@ void births_remove(struct births *self, uint64_t address);
 const struct birth *births_find(const struct births *self, uint64_t address);
 void births_close(struct births *self);
 
-/* Fills the free blocks, indices, stretch and pinning blocks of `out`. Its event and bytes must be
- * those of the failure; `asked_bytes` is the sum of all requests until then. HOST_MEMORY. */
+/* Fills the free blocks, indices, stretch and pinning blocks of `out`. Its event, request and
+ * ladder must be those of the failure; `asked_bytes` is the sum of all requests until then.
+ * HOST_MEMORY. */
 enum ar_status pinning_blocks_find(const struct ar_policy *policy, const struct births *births,
                                    uint64_t asked_bytes, struct explain_result *out,
                                    struct ar_error *error) AR_STATUS_CHECKED;

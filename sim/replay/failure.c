@@ -69,10 +69,14 @@ enum ar_status replay_not_served(struct replay *run, const struct trace_event *e
     slot->block = (struct ar_policy_block){.requested_bytes = event->value};
     if (event->kind == TRACE_PROBE)
         run->failed_probes++;
-    else
+    else {
+        struct ar_policy_request request = run->request;
+        request.bytes = event->value;
+        request.stream = event->stream;
         replay_count_failure(
             run, event,
-            cause_of_failure(run->policy, run->device, event->value, run->config->limit_bytes));
+            cause_of_failure(run->policy, run->device, &request, run->config->limit_bytes));
+    }
     return AR_OK;
 }
 
@@ -86,11 +90,13 @@ void replay_launch_refused(struct replay *run, const struct trace_event *event)
 
 void replay_outside_refused(struct replay *run, const struct trace_event *event)
 {
+    bool first = !run->failed;
     uint64_t more_bytes = event->value - run->device->counters.outside_bytes;
-    uint64_t free_bytes, total_bytes;
-    ar_backing_memory(run->device->backing, &free_bytes, &total_bytes);
-    bool tenant = run->device->counters.others_bytes >= more_bytes - free_bytes;
-    replay_count_failure(run, event, tenant ? REPLAY_CAUSE_TENANT : REPLAY_CAUSE_CAPACITY);
+    struct cause_ladder ladder;
+    cause_ladder_fill_beside(&ladder, run->policy, run->device);
+    replay_count_failure(run, event, cause_of_ladder(&ladder, more_bytes));
+    if (first)
+        run->first_failed_bytes = more_bytes;
 }
 
 void replay_driver_failed(struct replay *run, bool in_event)
@@ -142,47 +148,77 @@ static uint64_t obtainable(const struct ar_policy *policy, uint64_t free_bytes,
     return free_bytes < room_bytes ? free_bytes : room_bytes;
 }
 
-static void fill(struct cause_ladder *ladder, const struct ar_policy *policy,
-                 const struct ar_device *device, const struct cause_walk *walk, uint64_t bytes,
-                 uint64_t limit_bytes)
+/* Whether the policy would serve the request if it were tried again. The policy is asked only if a
+ * free range is large enough, because the question may poll pending frees. */
+static bool serves_now(struct ar_policy *policy, const struct ar_policy_request *request)
+{
+    struct ar_policy_stats stats;
+    ar_policy_stats(policy, &stats);
+    return stats.largest_free_block_bytes >= request->bytes && ar_policy_would_fit(policy, request);
+}
+
+static void fill(struct cause_ladder *ladder, struct ar_policy *policy,
+                 const struct ar_device *device, const struct cause_walk *walk,
+                 const struct ar_policy_request *request, uint64_t limit_bytes)
 {
     uint64_t free_bytes, total_bytes;
     ar_backing_memory(device->backing, &free_bytes, &total_bytes);
     uint64_t with_tenant = add(free_bytes, device->counters.others_bytes);
     uint64_t with_outside = add(with_tenant, device->counters.outside_bytes);
     uint64_t held_bytes = walk->same_bytes + walk->other_bytes + walk->pending_bytes;
-    ladder->obtainable_bytes = obtainable(policy, free_bytes, limit_bytes);
-    if (ladder->obtainable_bytes >= bytes) {
-        /* A rule of the policy prevents its use, so more of it would not help either. */
-        *ladder = (struct cause_ladder){
-            .same_bytes = walk->same_bytes,
-            .other_bytes = walk->same_bytes + walk->other_bytes,
-            .pending_bytes = held_bytes,
-            .tenant_bytes = held_bytes,
-            .outside_bytes = held_bytes,
-        };
-        return;
-    }
-    ladder->same_bytes = add(ladder->obtainable_bytes, walk->same_bytes);
+    *ladder = (struct cause_ladder){.again = serves_now(policy, request)};
+    uint64_t obtainable_bytes = obtainable(policy, free_bytes, limit_bytes);
+    ladder->barred = obtainable_bytes >= request->bytes;
+    if (ladder->barred) /* more of it would not help either */
+        obtainable_bytes = with_tenant = with_outside = 0;
+    ladder->obtainable_bytes = ladder->cached_bytes = obtainable_bytes;
+    ladder->same_bytes = add(obtainable_bytes, walk->same_bytes);
     ladder->other_bytes = add(ladder->same_bytes, walk->other_bytes);
     ladder->pending_bytes = add(ladder->other_bytes, walk->pending_bytes);
     ladder->tenant_bytes = add(held_bytes, obtainable(policy, with_tenant, limit_bytes));
     ladder->outside_bytes = add(held_bytes, obtainable(policy, with_outside, limit_bytes));
 }
 
-void cause_ladder_fill(struct cause_ladder *ladder, const struct ar_policy *policy,
+static struct cause_walk walk_of_totals(const struct ar_policy *policy)
+{
+    return (struct cause_walk){
+        .same_bytes = ar_policy_free_bytes(&policy->totals),
+        .pending_bytes = policy->totals.pending_bytes,
+    };
+}
+
+void cause_ladder_fill(struct cause_ladder *ladder, struct ar_policy *policy,
                        const struct ar_device *device, const struct ar_policy_request *request,
                        uint64_t limit_bytes)
 {
     struct cause_walk walk = {.stream = request->stream, .pool = request->pool};
-    ar_policy_walk(policy, cause_visit, &walk);
-    fill(ladder, policy, device, &walk, request->bytes, limit_bytes);
+    if (policy->ops->capabilities & AR_POLICY_OPAQUE)
+        walk = walk_of_totals(policy);
+    else
+        ar_policy_walk(policy, cause_visit, &walk);
+    fill(ladder, policy, device, &walk, request, limit_bytes);
+}
+
+void cause_ladder_fill_beside(struct cause_ladder *ladder, const struct ar_policy *policy,
+                              const struct ar_device *device)
+{
+    const struct cause_walk pool = walk_of_totals(policy);
+    uint64_t free_bytes, total_bytes;
+    ar_backing_memory(device->backing, &free_bytes, &total_bytes);
+    *ladder = (struct cause_ladder){.beside = true, .obtainable_bytes = free_bytes};
+    ladder->cached_bytes = add(free_bytes, policy->totals.releasable_bytes);
+    ladder->same_bytes = ladder->other_bytes = add(free_bytes, pool.same_bytes);
+    ladder->pending_bytes = add(ladder->other_bytes, pool.pending_bytes);
+    ladder->tenant_bytes = add(ladder->pending_bytes, device->counters.others_bytes);
+    ladder->outside_bytes = ladder->tenant_bytes;
 }
 
 enum replay_cause cause_of_ladder(const struct cause_ladder *ladder, uint64_t bytes)
 {
+    if (ladder->again)
+        return REPLAY_CAUSE_RETURNED;
     if (ladder->other_bytes >= bytes)
-        return REPLAY_CAUSE_FRAGMENTATION;
+        return ladder->beside ? REPLAY_CAUSE_CACHE : REPLAY_CAUSE_FRAGMENTATION;
     if (ladder->pending_bytes >= bytes)
         return REPLAY_CAUSE_PENDING;
     if (ladder->tenant_bytes >= bytes)
@@ -192,14 +228,11 @@ enum replay_cause cause_of_ladder(const struct cause_ladder *ladder, uint64_t by
     return REPLAY_CAUSE_CAPACITY;
 }
 
-enum replay_cause cause_of_failure(const struct ar_policy *policy, const struct ar_device *device,
-                                   uint64_t bytes, uint64_t limit_bytes)
+enum replay_cause cause_of_failure(struct ar_policy *policy, const struct ar_device *device,
+                                   const struct ar_policy_request *request, uint64_t limit_bytes)
 {
-    const struct cause_walk walk = {
-        .same_bytes = ar_policy_free_bytes(&policy->totals),
-        .pending_bytes = policy->totals.pending_bytes,
-    };
+    const struct cause_walk walk = walk_of_totals(policy);
     struct cause_ladder ladder;
-    fill(&ladder, policy, device, &walk, bytes, limit_bytes);
-    return cause_of_ladder(&ladder, bytes);
+    fill(&ladder, policy, device, &walk, request, limit_bytes);
+    return cause_of_ladder(&ladder, request->bytes);
 }

@@ -68,14 +68,17 @@ static void report_outcome(const struct replay *run, struct replay_result *resul
         enum metric metric;
         enum replay_cause cause;
     } causes[] = {
+        {METRIC_failed_by_returned, REPLAY_CAUSE_RETURNED},
         {METRIC_failed_by_fragmentation, REPLAY_CAUSE_FRAGMENTATION},
+        {METRIC_failed_by_cache, REPLAY_CAUSE_CACHE},
         {METRIC_failed_by_pending, REPLAY_CAUSE_PENDING},
         {METRIC_failed_by_tenant, REPLAY_CAUSE_TENANT},
         {METRIC_failed_by_outside, REPLAY_CAUSE_OUTSIDE},
         {METRIC_failed_by_capacity, REPLAY_CAUSE_CAPACITY},
     };
     for (unsigned i = 0; i < sizeof causes / sizeof *causes; i++)
-        metric_set(metrics, causes[i].metric, run->failed_by[causes[i].cause]);
+        if (causes[i].metric < METRIC_FIRST_OPTIONAL || run->failed_by[causes[i].cause])
+            metric_set(metrics, causes[i].metric, run->failed_by[causes[i].cause]);
 }
 
 static void report_driver(const struct replay *run, struct metric_values *metrics)
@@ -153,10 +156,16 @@ const char *replay_host_name(enum replay_host host)
 const char *replay_cause_name(enum replay_cause cause)
 {
     static const char *const names[] = {
-        [REPLAY_CAUSE_NONE] = "none",       [REPLAY_CAUSE_FRAGMENTATION] = "fragmentation",
-        [REPLAY_CAUSE_PENDING] = "pending", [REPLAY_CAUSE_TENANT] = "tenant",
-        [REPLAY_CAUSE_OUTSIDE] = "outside", [REPLAY_CAUSE_CAPACITY] = "capacity",
-        [REPLAY_CAUSE_PINNED] = "pinned",   [REPLAY_CAUSE_DRIVER] = "driver",
+        [REPLAY_CAUSE_NONE] = "none",
+        [REPLAY_CAUSE_RETURNED] = "returned",
+        [REPLAY_CAUSE_FRAGMENTATION] = "fragmentation",
+        [REPLAY_CAUSE_CACHE] = "cache",
+        [REPLAY_CAUSE_PENDING] = "pending",
+        [REPLAY_CAUSE_TENANT] = "tenant",
+        [REPLAY_CAUSE_OUTSIDE] = "outside",
+        [REPLAY_CAUSE_CAPACITY] = "capacity",
+        [REPLAY_CAUSE_PINNED] = "pinned",
+        [REPLAY_CAUSE_DRIVER] = "driver",
     };
     return names[cause];
 }

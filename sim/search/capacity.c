@@ -230,6 +230,26 @@ static enum ar_status find_card(const struct search *search, struct capacity_res
     return AR_OK;
 }
 
+enum ar_status capacity_grid_make(uint64_t live_peak_bytes, uint64_t most_bytes,
+                                  struct capacity_grid *out, struct ar_error *error)
+{
+    uint64_t start_bytes = ar_size_round_up(live_peak_bytes, UNIT_BYTES);
+    *out = (struct capacity_grid){0};
+    start_bytes = start_bytes ? start_bytes : UNIT_BYTES;
+    size_t count = make_grid(start_bytes, most_bytes, NULL);
+    out->bytes = calloc(count + 1, sizeof *out->bytes);
+    if (!out->bytes)
+        return ar_error_set(error, AR_HOST_MEMORY, "no host memory for a grid of capacities");
+    out->count = make_grid(start_bytes, most_bytes, out->bytes);
+    return AR_OK;
+}
+
+void capacity_grid_close(struct capacity_grid *grid)
+{
+    free(grid->bytes);
+    *grid = (struct capacity_grid){0};
+}
+
 static enum ar_status try_grid(struct search *search, struct worker *workers, unsigned jobs,
                                struct capacity_result *result, struct ar_error *error)
 {
@@ -327,24 +347,23 @@ static enum ar_status find(struct search *search, unsigned jobs, struct capacity
                            struct ar_error *error)
 {
     uint64_t most_bytes;
+    struct capacity_grid grid = {0};
     enum ar_status status = find_card(search, result, &most_bytes, error);
     if (status == AR_OK)
         status =
             survey_peak_live(search->trace, result->card_bytes, &result->live_peak_bytes, error);
+    if (status == AR_OK)
+        status = capacity_grid_make(result->live_peak_bytes, most_bytes, &grid, error);
     if (status != AR_OK)
         return status;
-    uint64_t start_bytes = ar_size_round_up(result->live_peak_bytes, UNIT_BYTES);
-    start_bytes = start_bytes ? start_bytes : UNIT_BYTES;
-    search->count = make_grid(start_bytes, most_bytes, NULL);
-    search->grid_bytes = calloc(search->count + 1, sizeof *search->grid_bytes);
+    search->count = grid.count;
+    search->grid_bytes = grid.bytes;
     search->shows = calloc(search->count + 1, sizeof *search->shows);
     struct worker *workers = calloc(jobs, sizeof *workers);
-    if (!search->grid_bytes || !search->shows || !workers)
+    if (!search->shows || !workers)
         status = ar_error_set(error, AR_HOST_MEMORY, "no host memory for a grid of capacities");
-    if (status == AR_OK) {
-        make_grid(start_bytes, most_bytes, search->grid_bytes);
+    if (status == AR_OK)
         status = hire(search, workers, jobs, error);
-    }
     if (status == AR_OK)
         status = try_grid(search, workers, jobs, result, error);
     if (status == AR_OK)
@@ -352,7 +371,7 @@ static enum ar_status find(struct search *search, unsigned jobs, struct capacity
     for (unsigned i = 1; workers && i < jobs; i++)
         trace_close(workers[i].trace);
     free(workers);
-    free(search->grid_bytes);
+    capacity_grid_close(&grid);
     free(search->shows);
     return status;
 }

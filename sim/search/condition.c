@@ -19,18 +19,15 @@ static enum ar_status no_memory(struct ar_error *error)
 
 static enum ar_status parse_cause(const char *name, struct condition *out, struct ar_error *error)
 {
-    static const enum replay_cause causes[] = {REPLAY_CAUSE_FRAGMENTATION, REPLAY_CAUSE_PENDING,
-                                               REPLAY_CAUSE_TENANT,        REPLAY_CAUSE_OUTSIDE,
-                                               REPLAY_CAUSE_CAPACITY,      REPLAY_CAUSE_DRIVER};
     out->kind = CONDITION_CAUSE;
-    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
-        out->cause = causes[i];
-        if (strcmp(replay_cause_name(causes[i]), name) == 0)
+    for (int cause = REPLAY_CAUSE_NONE + 1; cause <= REPLAY_CAUSE_DRIVER; cause++) {
+        out->cause = (enum replay_cause)cause;
+        if (strcmp(replay_cause_name(out->cause), name) == 0)
             return AR_OK;
     }
     return ar_error_set(error, AR_INVALID,
-                        "\"%.40s\" is no cause; there are fragmentation, pending, tenant, outside, "
-                        "capacity, driver",
+                        "\"%.40s\" is no cause; there are returned, fragmentation, cache, pending, "
+                        "tenant, outside, capacity, pinned, driver",
                         name);
 }
 

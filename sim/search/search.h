@@ -29,6 +29,18 @@ struct capacity_result {
     size_t gap_count;
 };
 
+/* The grid of a workload with that live peak, ascending, up to the most that the device can have
+ * (ar_device_props). */
+struct capacity_grid {
+    uint64_t *bytes;
+    size_t count;
+};
+
+enum ar_status capacity_grid_make(uint64_t live_peak_bytes, uint64_t most_bytes,
+                                  struct capacity_grid *out,
+                                  struct ar_error *error) AR_STATUS_CHECKED;
+void capacity_grid_close(struct capacity_grid *grid);
+
 /* `experiment` has policy, workload and device; its capacity is replaced. `jobs`: workers. */
 enum ar_status capacity_find(const struct experiment *experiment, unsigned jobs,
                              struct capacity_result *result,

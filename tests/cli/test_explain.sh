@@ -66,6 +66,12 @@ printf '# allocrig-trace 1\na,0,41943040\na,1,20971520\na,2,41943040\nf,1\na,3,2
 run explain "$tmp/never.trace" -p first-fit -d sim:capacity=100MiB
 check never_enough grep -q '^  never enough' "$out"
 check nor_by_moving_blocks says 'for which there is no free memory elsewhere: all that is free is 1\.000 MiB less'
+printf '# allocrig-trace 1\na,0,314572800\nf,0\na,1,325058560\nf,1\no,104857600\n' >"$tmp/beside.trace"
+run explain "$tmp/beside.trace" -p torch -d sim:capacity=650MiB --json "$tmp/beside.json"
+check beside_the_pool says 'requests 100\.0 MiB beside the pool and fails'
+check the_cache_is_in_the_way says "cache: the pool's cache stood in the way"
+check what_to_do_about_it says 'Release the cache before it ..torch\.cuda\.empty_cache....: that gives 610\.0 MiB .*Or limit the pool to 550\.0 MiB: .torch\.cuda\.set_per_process_memory_fraction.0\.846.. passes .* Or leave room'
+check safe_capacity_is_told says 'passes with a capacity of 710\.0 MiB and above'
 run explain "$lora" -p torch:expandable_segments=true -d sim:capacity=4100MiB --json "$tmp/passes.json"
 check the_setting_does_pass says 'every request was served'
 "$ALLOCRIG" explain "$prefetch" -p torch -d sim:capacity=1GiB --jobs 1 >"$tmp/1"
@@ -92,6 +98,7 @@ json json_has_the_indices '.runs[0].holes | .external_fragmentation > 0 and .unu
 json json_has_what_pins '[.runs[0].pins[] | select(.in_stretch)] | length == 1 and .[0].bytes == 713728000' lora
 json json_has_what_helps '[.runs[0].helps[] | select(.own and .setting == "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")] | length == 1' lora
 json json_has_their_time '.runs[0].helps | all(.slowdown >= 1)' lora
+json json_of_memory_beside_the_pool '.runs[0] | .cause == "cache" and .request.kind == "beside" and .ladder.cached_bytes == 681574400 and .ladder.same_bytes == null and (.advice | startswith("Release"))' beside
 json json_has_each_way_to_free '[.runs[].frees] == ["at-once", "recorded"]' prefetch
 run explain "$prefetch" -p torch -d sim:capacity=1GiB --json -
 check json_alone_on_standard_output cmp -s "$out" "$tmp/prefetch.json"

@@ -23,11 +23,27 @@ static void stub_walk(const struct ar_policy *self, ar_policy_visit *visit, void
             return;
 }
 
-static const struct ar_policy_ops stub_ops = {.name = "stub", .walk = stub_walk};
+static void stub_stats(const struct ar_policy *self, struct ar_policy_stats *out)
+{
+    *out = (struct ar_policy_stats){.totals = self->totals, .largest_free_block_bytes = 10};
+}
 
-static const struct ar_policy stub = {
+/* Serves requests of up to 8 bytes from its free ranges. */
+static bool stub_would_fit(struct ar_policy *self, const struct ar_policy_request *request)
+{
+    (void)self;
+    return request->bytes <= 8;
+}
+
+static const struct ar_policy_ops stub_ops = {
+    .name = "stub", .walk = stub_walk, .stats = stub_stats, .would_fit = stub_would_fit};
+
+static struct ar_policy stub = {
     .ops = &stub_ops,
-    .totals = {.reserved_bytes = 370, .granted_bytes = 300, .pending_bytes = 40},
+    .totals = {.reserved_bytes = 370,
+               .granted_bytes = 300,
+               .pending_bytes = 40,
+               .releasable_bytes = 5},
 };
 
 static struct fake_device *card(void)
@@ -46,7 +62,7 @@ static void check(const struct fake_device *device, uint64_t limit_bytes, uint64
     struct cause_ladder ladder;
     cause_ladder_fill(&ladder, &stub, &device->base, &request, limit_bytes);
     assert_int_equal(cause_of_ladder(&ladder, bytes), expected);
-    assert_int_equal(cause_of_failure(&stub, &device->base, bytes, limit_bytes), expected);
+    assert_int_equal(cause_of_failure(&stub, &device->base, &request, limit_bytes), expected);
 }
 
 static void each_step_adds_to_the_one_before(void **state)
@@ -97,12 +113,45 @@ static void a_rule_of_the_policys_own_is_capacity(void **state)
     fake_device_close(device);
 }
 
+/* A block that the policy would take now comes before all else. */
+static void a_block_that_came_back_is_its_own_cause(void **state)
+{
+    struct fake_device *device = card();
+    check(device, 0, 8, REPLAY_CAUSE_RETURNED);
+    check(device, 0, 9, REPLAY_CAUSE_FRAGMENTATION);
+    check(device, 370, 8, REPLAY_CAUSE_RETURNED);
+    fake_device_close(device);
+}
+
+/* Beside the pool: 80 free, 5 in whole segments, 30 free in all, 40 pending, 160 of tenants. */
+static void memory_beside_the_pool_has_its_own_ladder(void **state)
+{
+    struct fake_device *device = card();
+    struct cause_ladder ladder;
+    cause_ladder_fill_beside(&ladder, &stub, &device->base);
+    assert_true(ladder.beside && !ladder.again);
+    assert_int_equal(ladder.obtainable_bytes, 80);
+    assert_int_equal(ladder.cached_bytes, 85);
+    assert_int_equal(ladder.other_bytes, 110);
+    assert_int_equal(ladder.pending_bytes, 150);
+    assert_int_equal(ladder.tenant_bytes, 310);
+    assert_int_equal(cause_of_ladder(&ladder, 81), REPLAY_CAUSE_CACHE);
+    assert_int_equal(cause_of_ladder(&ladder, 110), REPLAY_CAUSE_CACHE);
+    assert_int_equal(cause_of_ladder(&ladder, 111), REPLAY_CAUSE_PENDING);
+    assert_int_equal(cause_of_ladder(&ladder, 151), REPLAY_CAUSE_TENANT);
+    assert_int_equal(cause_of_ladder(&ladder, 310), REPLAY_CAUSE_TENANT);
+    assert_int_equal(cause_of_ladder(&ladder, 311), REPLAY_CAUSE_CAPACITY);
+    fake_device_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_step_adds_to_the_one_before),
         cmocka_unit_test(a_policy_at_its_limit_gets_nothing_of_others),
         cmocka_unit_test(a_rule_of_the_policys_own_is_capacity),
+        cmocka_unit_test(a_block_that_came_back_is_its_own_cause),
+        cmocka_unit_test(memory_beside_the_pool_has_its_own_ladder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "allocators/base/size.h"
 #include "sim/explain/pinning_blocks.h"
 #include "sim/explain/explain.h"
+#include "sim/search/search.h"
 #include "tests/support/experiment_rig.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny_trace.h"
@@ -64,8 +65,9 @@ static void the_block_between_is_named(void **state)
 }
 
 /* The indices of free memory, worked out by hand. A checkerboard of s = 8 MiB in C = 512 that is
- * asked for 2 s: 1 - 2 s / C, all of it unusable, 1 / 2 - 2 s / C. A free block of 80 MiB that
- * belongs to another stream than the one which asks for 30: two pieces of it, 20 are left over. */
+ * asked for 2 s: 1 - 2 s / C, all of it unusable, 1 / 2 - 2 s / C. A free block of 80 MiB of
+ * another stream than the one which asks for 30: the request can use none of it, only the 10 MiB
+ * that the device has. */
 static void free_blocks_are_put_into_indices(void **state)
 {
     struct explain_result result;
@@ -79,10 +81,14 @@ static void free_blocks_are_put_into_indices(void **state)
     explain_result_close(&result);
     explain("torch", "sim:capacity=110MiB", "a,0,104857600,1 f,0 a,1,20971520,1 a,2,31457280,2",
             &result);
+    assert_int_equal(result.cause, REPLAY_CAUSE_FRAGMENTATION);
     assert_int_equal(result.free_block_bytes, 80 * AR_MIB);
-    assert_true(result.indices.external == 0);
-    assert_true(result.indices.unusable == 20 / 80.0);
-    assert_true(result.indices.fragmentation == -1);
+    assert_int_equal(result.largest_same_bytes, 0);
+    assert_int_equal(result.largest_other_bytes, 80 * AR_MIB);
+    assert_int_equal(result.ladder.obtainable_bytes, 10 * AR_MIB);
+    assert_true(result.indices.external == 1 - 10 / 90.0);
+    assert_true(result.indices.unusable == 1);
+    assert_true(result.indices.fragmentation == 0); /* below: 1 - (1 + 90 / 30) / 2 */
     explain_result_close(&result);
 }
 
@@ -109,6 +115,162 @@ static void a_run_that_passes_is_told(void **state)
     explain("torch", "sim:capacity=1GiB", PINNED, &result);
     assert_true(result.passed);
     assert_int_equal(result.rerun_count, 0);
+    explain_result_close(&result);
+}
+
+static void failure(const char *policy, const char *device, const char *events,
+                    struct explain_result *result)
+{
+    struct experiment_rig rig;
+    experiment_rig_over(&rig, policy, device, tiny_trace(events));
+    if (explain_failure(&rig.experiment, result, &rig.error))
+        fail_msg("%s", rig.error.text);
+    experiment_rig_close(&rig);
+}
+
+#define MIB(n) ((uint64_t)(n)*AR_MIB)
+
+/* Memory beside the pool. In MiB: what was asked for, what the device has free, with the cached
+ * segments, with all that is free in the pool. */
+static void the_cache_in_the_way_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *policy, *device, *events;
+        enum replay_cause cause;
+        uint64_t event, asked, free, cached, all;
+    } cases[] = {
+        /* two segments of 100 are cached */
+        {"torch", "sim:capacity=650MiB",
+         "a,0,419430400 a,1,104857600 a,2,104857600 f,1 f,2 o,104857600", REPLAY_CAUSE_CACHE, 5,
+         100, 50, 250, 250},
+        /* the same, and the program has released them */
+        {"torch", "sim:capacity=650MiB",
+         "a,0,419430400 a,1,104857600 a,2,104857600 f,1 f,2 c o,104857600 o,272629760",
+         REPLAY_CAUSE_CAPACITY, 7, 160, 150, 150, 150},
+        /* 60 more than the 40 before */
+        {"torch", "sim:capacity=200MiB", "o,41943040 a,0,125829120 f,0 o,104857600",
+         REPLAY_CAUSE_CACHE, 3, 60, 40, 160, 160},
+        /* free, but between live blocks */
+        {"torch", "sim:capacity=210MiB",
+         "a,0,209715200 f,0 a,1,104857600 a,2,52428800 f,1 o,52428800", REPLAY_CAUSE_CACHE, 5, 50,
+         10, 10, 160},
+        {"torch:expandable_segments=true", "sim:capacity=210MiB",
+         "a,0,104857600 a,1,83886080 f,0 o,83886080", REPLAY_CAUSE_CACHE, 3, 80, 30, 130, 130},
+        {"cupy", "sim:capacity=300MiB", "a,0,209715200 f,0 o,157286400", REPLAY_CAUSE_CACHE, 2, 150,
+         100, 300, 300},
+        {"greedy:framework=jax,fraction=0.9", "sim:capacity=1000MiB", "a,0,104857600 o,524288000",
+         REPLAY_CAUSE_CACHE, 1, 500, 100, 100, 900},
+        /* other processes, work that is not done, and live blocks */
+        {"torch", "sim:capacity=300MiB,others=100MiB", "a,0,104857600 f,0 o,262144000",
+         REPLAY_CAUSE_TENANT, 2, 250, 100, 200, 200},
+        {"torch", "sim:capacity=110MiB", "a,0,104857600 k,1,90000000 u,0,1 r,0 o,104857600",
+         REPLAY_CAUSE_PENDING, 4, 100, 10, 10, 10},
+        {"direct", "sim:capacity=100MiB", "a,0,83886080 o,41943040", REPLAY_CAUSE_CAPACITY, 1, 40,
+         20, 20, 20},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct explain_result result;
+        failure(cases[i].policy, cases[i].device, cases[i].events, &result);
+        assert_int_equal(result.cause, cases[i].cause);
+        assert_int_equal(result.kind, EXPLAIN_BESIDE);
+        assert_int_equal(result.event, cases[i].event);
+        assert_int_equal(result.bytes, MIB(cases[i].asked));
+        assert_int_equal(result.ladder.obtainable_bytes, MIB(cases[i].free));
+        assert_int_equal(result.ladder.cached_bytes, MIB(cases[i].cached));
+        assert_int_equal(result.ladder.other_bytes, MIB(cases[i].all));
+        assert_int_equal(result.pinning_block_count, 0);
+    }
+}
+
+/* Pieces of a segment whose frees complete while the request waits for them. */
+static void a_block_that_came_back_is_named(void **state)
+{
+    (void)state;
+#define SEGMENT "a,0,209715200 f,0 a,1,104857600 a,2,104857600 "
+#define PENDING "k,1,50000000 u,1,1 r,1 "
+    static const struct {
+        const char *policy, *device, *events;
+        enum replay_cause cause;
+        uint64_t largest; /* free for the request, in MiB */
+    } cases[] = {
+        {"torch", "sim:capacity=200MiB", SEGMENT PENDING "a,3,104857600", REPLAY_CAUSE_RETURNED,
+         100},
+        {"torch", "sim:capacity=215MiB", SEGMENT PENDING "a,3,52428800", REPLAY_CAUSE_RETURNED,
+         100},
+        {"torch:limit=201MiB", "sim", SEGMENT PENDING "a,3,104857600", REPLAY_CAUSE_RETURNED, 100},
+        {"torch:roundup_power2_divisions=4", "sim:capacity=230MiB",
+         "a,0,234881024 f,0 a,1,117440512 a,2,117440512 " PENDING "a,3,104857600",
+         REPLAY_CAUSE_RETURNED, 112},
+        {"torch", "sim:capacity=300MiB",
+         "a,0,314572800 f,0 a,1,104857600 a,2,104857600 a,3,104857600 k,1,50000000 u,1,1 r,1 "
+         "k,1,9000000 u,2,1 r,2 a,4,209715200",
+         REPLAY_CAUSE_RETURNED, 200},
+        {"gmlake:defragment=no", "sim:capacity=200MiB", SEGMENT PENDING "a,3,104857600",
+         REPLAY_CAUSE_RETURNED, 100},
+        /* it came back, but is too small, or for another stream; or it did not come back */
+        {"torch", "sim:capacity=215MiB", SEGMENT PENDING "a,3,115343360",
+         REPLAY_CAUSE_FRAGMENTATION, 100},
+        {"torch", "sim:capacity=200MiB", SEGMENT PENDING "a,3,104857600,2",
+         REPLAY_CAUSE_FRAGMENTATION, 0},
+        {"torch", "sim:capacity=200MiB", SEGMENT "a,3,104857600", REPLAY_CAUSE_CAPACITY, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct explain_result result;
+        failure(cases[i].policy, cases[i].device, cases[i].events, &result);
+        if (result.cause != cases[i].cause)
+            fail_msg("%s: %s", cases[i].events, replay_cause_name(result.cause));
+        assert_int_equal(result.ladder.again, result.cause == REPLAY_CAUSE_RETURNED);
+        assert_int_equal(result.largest_same_bytes, MIB(cases[i].largest));
+    }
+}
+
+/* The capacity that passes is that of `capacity`, and above the one that failed. */
+static void the_capacity_that_passes_is_the_safe_one(void **state)
+{
+    (void)state;
+#define BESIDE "a,0,419430400 a,1,104857600 a,2,104857600 f,1 f,2 o,104857600 a,3,52428800"
+    static const struct {
+        const char *policy, *device, *events;
+    } cases[] = {
+        {"torch", "sim:capacity=650MiB", BESIDE},
+        {"torch:limit=590MiB", "sim", BESIDE},
+        {"torch:expandable_segments=true", "sim:capacity=500MiB", BESIDE},
+        {"greedy:framework=jax,fraction=1", "sim:capacity=100MiB", PINNED},
+        {"growth:framework=jax", "sim:capacity=130MiB", PINNED},
+        {"torch", "sim:capacity=200MiB", SEGMENT PENDING "a,3,104857600"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct explain_result result;
+        struct capacity_result capacity;
+        struct experiment_rig rig;
+        explain(cases[i].policy, cases[i].device, cases[i].events, &result);
+        const char *bare = strstr(cases[i].policy, "limit") ? "torch" : cases[i].policy;
+        experiment_rig_over(&rig, bare, cases[i].device, tiny_trace(cases[i].events));
+        if (capacity_find(&rig.experiment, 1, &capacity, &rig.error))
+            fail_msg("%s", rig.error.text);
+        assert_int_equal(result.more_capacity_bytes, capacity.safe_bytes);
+        assert_true(result.limit_bytes || result.more_capacity_bytes > result.capacity_bytes);
+        capacity_result_close(&capacity);
+        experiment_rig_close(&rig);
+        explain_result_close(&result);
+    }
+}
+
+/* A limit of the pool leaves 100 MiB for memory beside it. */
+static void a_limit_that_leaves_room_is_tried(void **state)
+{
+    (void)state;
+    struct explain_result result;
+    explain("torch", "sim:capacity=650MiB", BESIDE, &result);
+    assert_int_equal(result.cause, REPLAY_CAUSE_CACHE);
+    assert_int_equal(result.pool_limit_bytes, 550 * AR_MIB);
+    assert_false(result.pool_limit_passes); /* 600 are live */
+    explain_result_close(&result);
+    explain("torch", "sim:capacity=650MiB", "a,0,314572800 f,0 a,1,325058560 f,1 o,104857600",
+            &result);
+    assert_int_equal(result.cause, REPLAY_CAUSE_CACHE);
+    assert_true(result.pool_limit_passes && result.can_trim);
     explain_result_close(&result);
 }
 
@@ -144,6 +306,10 @@ int main(void)
         cmocka_unit_test(free_blocks_are_put_into_indices),
         cmocka_unit_test(what_would_have_helped),
         cmocka_unit_test(a_run_that_passes_is_told),
+        cmocka_unit_test(the_cache_in_the_way_is_named),
+        cmocka_unit_test(a_block_that_came_back_is_named),
+        cmocka_unit_test(the_capacity_that_passes_is_the_safe_one),
+        cmocka_unit_test(a_limit_that_leaves_room_is_tried),
         cmocka_unit_test(births_are_found_by_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -267,7 +267,7 @@ static void bad_conditions_are_refused(void **state)
     static const char *const cases[][2] = {
         {"", "\"\" is no condition; there are fails, cause=CAUSE"},
         {"failed", "\"failed\" is no condition"},
-        {"cause=luck", "\"luck\" is no cause; there are fragmentation"},
+        {"cause=luck", "\"luck\" is no cause; there are returned, fragmentation"},
         {"peak_live_byte>1",
          "there is no metric \"peak_live_byte\"; did you mean \"peak_live_bytes"},
         {"peak_live_bytes>", "\"\" is neither a number nor a size"},

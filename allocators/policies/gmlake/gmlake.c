@@ -301,6 +301,21 @@ static uint64_t gmlake_servable(const struct ar_policy *base, enum ar_policy_eff
     return effort >= AR_POLICY_EFFORT_TRIM ? larger(best, base->totals.releasable_bytes) : best;
 }
 
+static bool gmlake_would_fit(struct ar_policy *base, const struct ar_policy_request *request)
+{
+    struct gmlake *self = gmlake_of(base);
+    bool small = request->bytes <= GMLAKE_SMALL_BYTES;
+    deferred_poll(&self->deferred);
+    if (request->stream >= self->stream_room)
+        return false;
+    uint64_t bytes =
+        ar_size_round_up(request->bytes, small ? GMLAKE_UNIT_BYTES : GMLAKE_PAGE_BYTES);
+    uint64_t views =
+        small ? 0 : ar_range_tree_most(&self->nodes, self->streams[request->stream].free_views);
+    return heap_largest(&self->heap, gmlake_list(request->stream, small)) >= bytes ||
+           views >= bytes;
+}
+
 static void gmlake_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct gmlake *self = (const struct gmlake *)base;
@@ -528,6 +543,7 @@ const struct ar_policy_ops gmlake_policy = {
     .use = gmlake_use,
     .progress = gmlake_progress,
     .trim = gmlake_trim,
+    .would_fit = gmlake_would_fit,
     .setting = gmlake_setting,
     .problem = gmlake_problem,
 };
