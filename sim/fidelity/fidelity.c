@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "allocators/decorators/forward.h"
+#include "allocators/policies/torch/conf_keys.h"
 #include "allocators/registry.h"
 #include "sim/experiment/recorded_card.h"
 #include "sim/fidelity/causes.h"
@@ -276,10 +277,17 @@ enum ar_status fidelity_default_spec(const struct trace_info *info, char *text, 
         return ar_error_set(
             error, AR_INVALID,
             "%s: its settings contain both kinds of quotes; give the policy with -p", info->name);
-    char limit[40] = "";
+    char limit[80] = "";
+    int at = 0;
     if (info->limit_bytes)
-        snprintf(limit, sizeof limit, "%climit=%" PRIu64, info->conf[0] ? ',' : ':',
-                 info->limit_bytes);
+        at = snprintf(limit, sizeof limit, "%climit=%" PRIu64, info->conf[0] ? ',' : ':',
+                      info->limit_bytes);
+    /* Before PyTorch 2.5 private pools do not grow by pages. */
+    struct torch_release release = torch_release_read(info->recorder);
+    if (release.major && torch_release_compare(release, (struct torch_release){2, 5}) < 0 &&
+        strcmp(ops->name, "torch") == 0 && strstr(info->conf, "expandable_segments:True"))
+        snprintf(limit + at, sizeof limit - (size_t)at, ",version=%u.%u", release.major,
+                 release.minor);
     int used = info->conf[0] ? snprintf(text, text_bytes, "%s:conf=%c%s%c%s", ops->name, quote,
                                         info->conf, quote, limit)
                              : snprintf(text, text_bytes, "%s%s", ops->name, limit);

@@ -21,7 +21,8 @@ struct given {
 static struct given next_segment(const struct torch *self, const struct ar_policy_range *ranges,
                                  size_t count)
 {
-    struct given given = {.ranges = ranges, .expandable = self->settings.expandable};
+    bool plain = self->settings.plain_pools && ranges->pool != 0;
+    struct given given = {.ranges = ranges, .expandable = self->settings.expandable && !plain};
     while (given.count < count && ranges[given.count].segment_address == ranges->segment_address)
         given.count++;
     return given;

@@ -31,11 +31,11 @@ static const struct torch_conf_key keys[] = {
     {"per_process_memory_fraction", NULL, {2, 10}, {0, 0}, TORCH_CONF_PLACES},
     {"pinned_reserve_segment_size_mb", NULL, {2, 10}, {0, 0}, TORCH_CONF_INERT},
     {"large_segment_size_mb", NULL, {2, 11}, {0, 0}, TORCH_CONF_PLACES},
-    {"throw_on_cudamalloc_oom", NULL, {2, 12}, {0, 0}, TORCH_CONF_INERT},
+    {"throw_on_cudamalloc_oom", NULL, {2, 12}, {0, 0}, TORCH_CONF_PLACES},
     {"pinned_free_catch_all", NULL, {2, 12}, {0, 0}, TORCH_CONF_INERT},
     {"pinned_max_round_threshold_mb", NULL, {2, 13}, {0, 0}, TORCH_CONF_INERT},
     {"pinned_max_cached_size_mb", NULL, {2, 13}, {0, 0}, TORCH_CONF_INERT},
-    {"expandable_segments_reserve", NULL, {2, 15}, {0, 0}, TORCH_CONF_INERT},
+    {"expandable_segments_reserve", NULL, {2, 15}, {0, 0}, TORCH_CONF_PLACES},
     {"expandable_segments_reserve_by_class", NULL, {2, 15}, {0, 0}, TORCH_CONF_INERT},
 };
 

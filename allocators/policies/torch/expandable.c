@@ -1,7 +1,8 @@
-/* Expandable segments: one reserved range for each stream and pool, 9/8 of the memory of the card
- * long, mapped by pages (2 MiB small, 20 MiB large) as blocks need them. Unmapped address space is
- * kept in blocks too, which are linked with their neighbours but are in a separate set in the order
- * of addresses. Each page has a handle of its own. */
+/* Expandable segments: a reserved range for each stream and pool, 9/8 of the memory of the card
+ * long or as expandable_segments_reserve says, mapped by pages (2 MiB small, 20 MiB large) as
+ * blocks need them. Unmapped address space is kept in blocks too, which are linked with their
+ * neighbours but are in a separate set in the order of addresses. Each page has a handle of its
+ * own. */
 #include "allocators/policies/torch/torch.h"
 
 #include <string.h>
@@ -75,14 +76,23 @@ static bool has_room(const struct torch *self, uint32_t block, uint64_t wanted_b
     return bytes >= wanted_bytes;
 }
 
-/* The size of a range: 9/8 of the memory of the card, in whole pages. */
+/* The size of a range: 9/8 of the memory of the card, or less if the program says so, in whole
+ * pages. */
 uint64_t torch_range_bytes(const struct torch *self, uint32_t arena)
 {
+    const struct torch_settings *settings = &self->settings;
     uint64_t page = torch_page_bytes(self, self->arenas[arena]);
     uint64_t free_bytes;
     uint64_t total_bytes;
     ar_backing_memory(self->backing, &free_bytes, &total_bytes);
-    return (total_bytes / 8 * 9 + total_bytes % 8 * 9 / 8 + page - 1) / page * page;
+    uint64_t bytes = total_bytes / 8 * 9 + total_bytes % 8 * 9 / 8;
+    uint64_t wanted_bytes = bytes;
+    if (settings->reserved_fraction > 0 && settings->reserved_fraction < 1.125)
+        wanted_bytes = (uint64_t)(settings->reserved_fraction * (double)total_bytes);
+    else if (settings->reserved_bytes)
+        wanted_bytes = settings->reserved_bytes;
+    bytes = wanted_bytes < bytes ? wanted_bytes : bytes;
+    return (bytes + page - 1) / page * page;
 }
 
 /* A new range of address space, as one unmapped block. 0: none. */
@@ -119,7 +129,7 @@ static uint32_t find_expandable(struct torch *self, uint32_t arena_index, uint64
         if (has_room(self, block, bytes))
             return block;
     }
-    return reserve_range(self, arena_index);
+    return bytes <= torch_range_bytes(self, arena_index) ? reserve_range(self, arena_index) : 0;
 }
 
 static bool grow_pages(struct torch *self, struct torch_segment *segment, uint32_t count)

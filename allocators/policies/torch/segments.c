@@ -315,15 +315,20 @@ static bool granted(struct torch *self, enum ar_status status)
     return status == AR_OK;
 }
 
+bool torch_is_beyond_limit(const struct torch *self, uint64_t rounded_bytes)
+{
+    uint64_t bytes = torch_device_request(&self->settings, rounded_bytes);
+    return self->limited && self->base.totals.reserved_bytes + bytes > self->allowed_bytes;
+}
+
 /* Memory from the device for a request; the block is in no set. 0: refused. */
 uint32_t torch_alloc_block(struct torch *self, uint32_t arena, uint64_t rounded_bytes, bool retry)
 {
     uint64_t bytes = torch_device_request(&self->settings, rounded_bytes);
-    uint64_t reserved = self->base.totals.reserved_bytes;
     self->num_alloc_retries += retry;
-    if (self->limited && reserved + bytes > self->allowed_bytes)
+    if (torch_is_beyond_limit(self, rounded_bytes))
         return 0;
-    if (self->settings.expandable)
+    if (torch_grows(self, arena))
         return torch_expand(self, arena, rounded_bytes);
     uint64_t address;
     if (!torch_reserve_blocks(self, 2) ||
@@ -377,8 +382,10 @@ static uint32_t next_free(const struct torch *self, struct torch_arena *arena, u
 }
 
 /* Releases blocks too large to be split: one that is large enough, or the largest ones until their
- * sum is. They stay released if they do not suffice. */
-bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
+ * sum is. They stay released if they do not suffice. `*stopped` is set if it is a block of a range,
+ * and the release of PyTorch stops then. */
+bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes,
+                             bool *stopped)
 {
     uint64_t least = self->settings.max_split_bytes;
     if (least == UINT64_MAX)
@@ -392,6 +399,9 @@ bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t 
             release_segment(self, block);
             return true;
         }
+        *stopped = self->settings.stops;
+        if (*stopped)
+            return false;
     }
     uint64_t released = 0;
     uint64_t below_bytes = key;
@@ -403,6 +413,9 @@ bool torch_release_available(struct torch *self, uint32_t arena_index, uint64_t 
             break;
         below_bytes = self->spans.at[block].bytes;
         below_address = self->spans.at[block].address;
+        *stopped = self->settings.stops && torch_is_expandable(self, block);
+        if (*stopped)
+            return false;
         if (!torch_is_expandable(self, block)) {
             released += below_bytes;
             release_segment(self, block);

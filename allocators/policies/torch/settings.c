@@ -1,5 +1,21 @@
 /* The options by the names of PyTorch, the configuration string of PYTORCH_CUDA_ALLOC_CONF, and the
- * rounding of sizes that depends on them. */
+ * rounding of sizes that depends on them.
+ *
+ * What releases do otherwise, with the pull request of the change. Which release has it first is
+ * from the strings of libc10_cuda.so in the published packages (VERSIONS.md):
+ *
+ * 1. Before 2.5 a private pool has segments, also if the others grow by pages (#128068). A block of
+ *    such a segment is divided like one of a range.
+ * 2. Before 2.5 the program stops at an assertion if memory is short and a block of a range is too
+ *    large to be split, because it is to be released like a segment (#134338). Here the request
+ *    fails and nothing is released.
+ * 3. Before 2.13 no pending free is waited for, and the cache is not released, while memory goes to
+ *    a private pool (#181830). From 2.13 on that is so during the capture of a graph only, which a
+ *    trace does not tell from another use of a pool: then the cache is released.
+ * 4. From 2.12 on throw_on_cudamalloc_oom lets a request beyond the limit fail before anything is
+ *    released (#179473).
+ * 5. From 2.15 on expandable_segments_reserve is the size of a range, and a request that is larger
+ *    fails (#192269). */
 #include "allocators/policies/torch/torch.h"
 
 #include <stdio.h>
@@ -10,6 +26,8 @@
 
 const struct ar_option torch_options[] = {
     AR_POLICY_COMMON_OPTIONS,
+    {"version", AR_OPTION_TEXT, offsetof(struct torch_values, version), NULL, 0, 0, NULL,
+     "the release of PyTorch, from 2.4 on, whose rules and keys hold; default: the newest"},
     {"conf", AR_OPTION_TEXT, offsetof(struct torch_values, conf), NULL, 0, 0, NULL,
      "a whole PYTORCH_CUDA_ALLOC_CONF string, in quotes; it is read after the other options"},
     {"expandable_segments", AR_OPTION_BOOL, offsetof(struct torch_values, expandable_segments),
@@ -137,13 +155,37 @@ static enum ar_status conf_fraction(const char *key, const char *value, double *
     return AR_OK;
 }
 
+static enum ar_status conf_bool(const char *key, const char *value, bool *out,
+                                struct ar_error *error)
+{
+    *out = strcmp(value, "True") == 0 || strcmp(value, "true") == 0;
+    return *out || strcmp(value, "False") == 0 || strcmp(value, "false") == 0
+               ? AR_OK
+               : bad_conf(key, value, "write True or False", error);
+}
+
+/* "0.5": of the card's memory; "40G": GiB. PyTorch warns and ignores what it cannot read. */
+static void conf_reserve(struct torch_settings *settings, const char *value)
+{
+    char *end;
+    double number = strtod(value, &end);
+    bool is_bytes = *end == 'G' && end[1] == '\0';
+    if (end == value || (*end && !is_bytes) || !(number > 0.0))
+        return;
+    double bytes = number * (double)AR_GIB;
+    settings->reserved_fraction = is_bytes ? 0 : number;
+    settings->reserved_bytes = !is_bytes ? 0 : bytes < 0x1p60 ? (uint64_t)bytes : UINT64_C(1) << 60;
+}
+
 static enum ar_status conf_pair(struct torch_settings *settings, const char *key, const char *value,
                                 struct ar_error *error)
 {
-    if (strcmp(key, "expandable_segments") == 0) {
-        settings->expandable = strcmp(value, "True") == 0 || strcmp(value, "true") == 0;
-        if (!settings->expandable && strcmp(value, "False") != 0 && strcmp(value, "false") != 0)
-            return bad_conf(key, value, "write True or False", error);
+    if (strcmp(key, "expandable_segments") == 0)
+        return conf_bool(key, value, &settings->expandable, error);
+    if (strcmp(key, "throw_on_cudamalloc_oom") == 0)
+        return conf_bool(key, value, &settings->rejects, error);
+    if (strcmp(key, "expandable_segments_reserve") == 0) {
+        conf_reserve(settings, value);
         return AR_OK;
     }
     if (strcmp(key, "max_split_size_mb") == 0)
@@ -175,8 +217,24 @@ static enum ar_status conf_pair(struct torch_settings *settings, const char *key
     return AR_OK;
 }
 
+/* Whether the release accepts a key with that value. A key that no release has is found later. */
+static enum ar_status check_key(struct torch_release release, const char *key, const char *value,
+                                struct ar_error *error)
+{
+    const struct torch_conf_key *known = torch_conf_key_find(key, value);
+    if (!known || torch_conf_key_accepted(known, release))
+        return AR_OK;
+    return ar_error_set(
+        error, AR_INVALID, "policy torch: %s:%.60s: PyTorch %u.%u does not accept it, %u.%u %s",
+        key, value, release.major, release.minor,
+        known->last.major ? known->last.major : known->first.major,
+        known->last.major ? known->last.minor : known->first.minor,
+        known->last.major ? "is the last release that does" : "is the first release that does");
+}
+
 struct conf_reading {
     struct torch_settings *settings;
+    struct torch_release release;
     struct ar_error *error;
     enum ar_status status;
 };
@@ -184,14 +242,16 @@ struct conf_reading {
 static bool conf_visit(void *argument, const char *key, const char *value)
 {
     struct conf_reading *self = argument;
-    self->status = conf_pair(self->settings, key, value, self->error);
+    self->status = check_key(self->release, key, value, self->error);
+    if (self->status == AR_OK)
+        self->status = conf_pair(self->settings, key, value, self->error);
     return self->status == AR_OK;
 }
 
 static enum ar_status read_conf(struct torch_settings *settings, const char *conf,
-                                struct ar_error *error)
+                                struct torch_release release, struct ar_error *error)
 {
-    struct conf_reading reading = {.settings = settings, .error = error};
+    struct conf_reading reading = {.settings = settings, .release = release, .error = error};
     const char *at;
     if (!torch_conf_each(conf, conf_visit, &reading, &at))
         return ar_error_set(error, AR_INVALID,
@@ -200,9 +260,53 @@ static enum ar_status read_conf(struct torch_settings *settings, const char *con
     return reading.status;
 }
 
+static bool is_before(struct torch_release release, unsigned minor)
+{
+    return release.major && torch_release_compare(release, (struct torch_release){2, minor}) < 0;
+}
+
+/* The rules of a release, and whether it has the keys of the options that are set. */
+static enum ar_status read_version(const struct torch_values *values,
+                                   struct torch_settings *settings, struct torch_release *release,
+                                   struct ar_error *error)
+{
+    char text[32];
+    *release = (struct torch_release){0, 0};
+    if (!values->version || !values->version[0])
+        return AR_OK;
+    *release = torch_release_read(values->version);
+    if (!release->major || is_before(*release, 4))
+        return ar_error_set(error, AR_INVALID,
+                            "policy torch: version \"%.40s\": write a release from 2.4 on, such as "
+                            "2.4; the rules of earlier ones are not known",
+                            values->version);
+    settings->plain_pools = is_before(*release, 5);
+    settings->stops = is_before(*release, 5);
+    settings->pools_fail = is_before(*release, 13);
+    const struct {
+        const char *key;
+        uint64_t value, unset;
+    } given[] = {
+        {"max_split_size_mb", values->max_split_size_mb, 0},
+        {"max_non_split_rounding_mb", values->max_non_split_rounding_mb, 20},
+        {"large_segment_size_mb", values->large_segment_size_mb, 20},
+    };
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < sizeof given / sizeof *given && !status; i++) {
+        snprintf(text, sizeof text, "%llu", (unsigned long long)given[i].value);
+        if (given[i].value != given[i].unset)
+            status = check_key(*release, given[i].key, text, error);
+    }
+    snprintf(text, sizeof text, "%g", values->per_process_memory_fraction);
+    if (!status && values->per_process_memory_fraction > 0)
+        status = check_key(*release, "per_process_memory_fraction", text, error);
+    return status;
+}
+
 enum ar_status torch_settings_read(const struct torch_values *values,
                                    struct torch_settings *settings, struct ar_error *error)
 {
+    struct torch_release release;
     *settings = (struct torch_settings){
         .expandable = values->expandable_segments,
         .max_split_bytes =
@@ -212,15 +316,16 @@ enum ar_status torch_settings_read(const struct torch_values *values,
         .fraction = values->per_process_memory_fraction,
         .large_segment_bytes = values->large_segment_size_mb * AR_MIB,
     };
+    enum ar_status status = read_version(values, settings, &release, error);
+    if (status != AR_OK)
+        return status;
     if (values->max_split_size_mb && values->max_split_size_mb < 20)
         return ar_error_set(error, AR_INVALID,
                             "policy torch: max_split_size_mb is at least 20, or 0 for no limit");
-    if (values->roundup_power2_divisions) {
-        enum ar_status status = read_divisions(settings, values->roundup_power2_divisions, error);
-        if (status != AR_OK)
-            return status;
-    }
-    enum ar_status status = values->conf ? read_conf(settings, values->conf, error) : AR_OK;
+    if (values->roundup_power2_divisions)
+        status = read_divisions(settings, values->roundup_power2_divisions, error);
+    if (status == AR_OK && values->conf)
+        status = read_conf(settings, values->conf, release, error);
     /* Otherwise the rest of a segment would count as a block that can be released. */
     if (status == AR_OK && settings->max_split_bytes < settings->large_segment_bytes)
         return ar_error_set(

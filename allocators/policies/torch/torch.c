@@ -1,6 +1,8 @@
 /* The order of decisions of PyTorch's caching allocator in malloc and free. The rules are those of
  * c10/cuda/CUDACachingAllocator.cpp as of PyTorch 2.11:
  *
+ * (settings.c has what other releases do otherwise)
+ *
  * malloc  1. poll the events of pending frees 2. round the size up, choose the small or the large
  * pool 3. best fit among the free blocks of the stream 4. collect old blocks if a limit and a
  * threshold are set 5. memory from the device: a segment, or pages of an expandable one 6. release
@@ -17,12 +19,17 @@
 /* Steps 4 to 7. 0: out of memory. */
 static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_bytes)
 {
+    bool stopped = false;
     if (self->ages)
         torch_collect(self);
+    if (self->settings.rejects && torch_is_beyond_limit(self, rounded_bytes))
+        return 0;
     uint32_t block = torch_alloc_block(self, arena, rounded_bytes, false);
-    if (!block && !self->fault && torch_release_available(self, arena, rounded_bytes))
+    if (!block && !self->fault && torch_release_available(self, arena, rounded_bytes, &stopped))
         block = torch_alloc_block(self, arena, rounded_bytes, false);
-    if (!block && !self->fault) {
+    if (self->settings.pools_fail && self->pools[self->arenas[arena]->pool].id != 0)
+        stopped = true;
+    if (!block && !self->fault && !stopped) {
         self->flushes++;
         torch_release_cached(self);
         if (!self->fault)
@@ -269,7 +276,8 @@ static inline void make_free(struct torch *self, uint32_t block, enum torch_kind
                              uint64_t bytes)
 {
     torch_usage_remove(self->usage, kind, bytes, self->blocks[block].requested_bytes);
-    if (!self->settings.expandable) {
+    if (!self->settings.expandable ||
+        (self->settings.plain_pools && !torch_is_expandable(self, block))) {
         put_back(self, block, kind);
         return;
     }
@@ -410,6 +418,13 @@ static bool torch_setting(const struct ar_policy *base, char *text, size_t text_
         add_setting(list, sizeof list, "garbage_collection_threshold:%g", s->gc_threshold);
     if (s->fraction > 0)
         add_setting(list, sizeof list, "per_process_memory_fraction:%g", s->fraction);
+    if (s->rejects)
+        add_setting(list, sizeof list, "throw_on_cudamalloc_oom:True");
+    if (s->reserved_fraction > 0)
+        add_setting(list, sizeof list, "expandable_segments_reserve:%g", s->reserved_fraction);
+    if (s->reserved_bytes)
+        add_setting(list, sizeof list, "expandable_segments_reserve:%gG",
+                    (double)s->reserved_bytes / (double)AR_GIB);
     if (s->has_divisions)
         add_divisions(list, sizeof list, s->divisions);
     if (s->large_segment_bytes != (20 * AR_MIB))
@@ -453,7 +468,9 @@ static uint64_t allowed(uint64_t limit_bytes, double fraction, uint64_t total_by
 {
     if (limit_bytes)
         fraction = (double)limit_bytes / (double)total_bytes;
-    return fraction > 0 ? (uint64_t)(fraction * (double)total_bytes) : UINT64_MAX;
+    return fraction > 0 && (fraction < 1 || limit_bytes)
+               ? (uint64_t)(fraction * (double)total_bytes)
+               : UINT64_MAX;
 }
 
 static enum ar_status torch_create(const struct ar_policy_context *context, const void *given,
@@ -486,7 +503,8 @@ static enum ar_status torch_create(const struct ar_policy_context *context, cons
     self->spare_segment = UINT32_MAX;
     self->last_arena[0] = UINT32_MAX;
     self->last_arena[1] = UINT32_MAX;
-    self->limited = values->common.limit_bytes || settings.fraction > 0;
+    /* From 2.10 on, which has this key, a fraction of 1 is no limit (setMemoryFraction). */
+    self->limited = values->common.limit_bytes || (settings.fraction > 0 && settings.fraction < 1);
     self->ages = self->limited && settings.gc_threshold > 0;
     self->allowed_bytes = allowed(values->common.limit_bytes, settings.fraction, total_bytes);
     *out = &self->base;

@@ -1,4 +1,5 @@
-/* PyTorch's caching allocator for CUDA (c10/cuda/CUDACachingAllocator, as of 2.11).
+/* PyTorch's caching allocator for CUDA (c10/cuda/CUDACachingAllocator, as of 2.11, and what the
+ * releases from 2.4 to 2.15 do otherwise).
  *
  *   settings.c    options, the configuration string, rounding of sizes
  *   conf_keys.c   the keys of that string, and the releases that accept them
@@ -123,6 +124,7 @@ static inline void torch_usage_remove(struct torch_usage usage[TORCH_KIND_COUNT]
 
 struct torch_values {
     struct ar_policy_common common;
+    const char *version;
     const char *conf;
     bool expandable_segments;
     uint64_t max_split_size_mb;
@@ -143,6 +145,13 @@ struct torch_settings {
     uint64_t large_segment_bytes;
     uint64_t divisions[TORCH_DIVISION_INTERVALS]; /* 0 or 1: plain rounding */
     bool has_divisions;
+    bool rejects; /* throw_on_cudamalloc_oom: a request beyond the limit fails at once */
+    double reserved_fraction; /* of the card's memory, the address space of a range; 0: not set */
+    uint64_t reserved_bytes;  /* the same in bytes; 0: not set */
+    /* What releases before the newest do otherwise: settings.c has the sources. */
+    bool plain_pools; /* private pools have segments even if others grow by pages */
+    bool stops;       /* a program stops if a range is to be released as a segment */
+    bool pools_fail;  /* a request of a private pool waits for no free and releases no cache */
 };
 
 extern const struct ar_option torch_options[];
@@ -282,7 +291,9 @@ uint32_t torch_segment_new(struct torch *self, uint64_t address, uint64_t bytes,
                            bool expandable);
 void torch_segment_drop(struct torch *self, uint32_t segment);
 uint32_t torch_alloc_block(struct torch *self, uint32_t arena, uint64_t rounded_bytes, bool retry);
-bool torch_release_available(struct torch *self, uint32_t arena, uint64_t rounded_bytes);
+bool torch_is_beyond_limit(const struct torch *self, uint64_t rounded_bytes);
+bool torch_release_available(struct torch *self, uint32_t arena, uint64_t rounded_bytes,
+                             bool *stopped);
 void torch_release_cached(struct torch *self);
 void torch_collect(struct torch *self);
 bool torch_would_collect(const struct torch *self);
@@ -369,6 +380,13 @@ static inline void torch_change(struct torch *self, enum torch_stat stat, enum t
 static inline bool torch_is_expandable(const struct torch *self, uint32_t block)
 {
     return self->settings.expandable && self->segments[self->blocks[block].segment].expandable;
+}
+
+/* Whether the segments of an arena grow by pages. */
+static inline bool torch_grows(const struct torch *self, uint32_t arena)
+{
+    return self->settings.expandable &&
+           !(self->settings.plain_pools && self->pools[self->arenas[arena]->pool].id != 0);
 }
 
 static inline uint64_t torch_page_bytes(const struct torch *self, const struct torch_arena *arena)

@@ -1,0 +1,277 @@
+/* `torch:version=`: what releases of PyTorch do otherwise than the newest. The rules and their
+ * sources are in allocators/policies/torch/settings.c; the expected values follow from them. */
+#include "allocators/base/size.h"
+#include "sim/fidelity/fidelity.h"
+#include "tests/support/policy_rig.h"
+#include "tests/support/sim.h"
+#include "tests/support/test.h"
+
+#define PAGE (20 * AR_MIB)
+
+struct version_rig {
+    struct ar_device *device;
+    struct policy_rig policy;
+};
+
+static void open_rig(struct version_rig *rig, const char *policy, const char *device)
+{
+    rig->device = sim_test_open(device);
+    if (policy_rig_open(&rig->policy, policy, rig->device->backing, 0))
+        fail_msg("%s: %s", policy, rig->policy.error.text);
+}
+
+static void close_rig(struct version_rig *rig)
+{
+    struct ar_error error;
+    if (ar_policy_validate(rig->policy.policy, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(policy_rig_close(&rig->policy), 0);
+    assert_string_equal(rig->device->ops->problem(rig->device), "");
+    assert_int_equal(rig->device->counters.physical_bytes, 0);
+    ar_device_close(rig->device);
+}
+
+static enum ar_status alloc_in(struct version_rig *rig, uint32_t pool, uint64_t bytes,
+                               struct ar_policy_block *out)
+{
+    const struct ar_policy_request request = {.bytes = bytes, .pool = pool};
+    return ar_policy_alloc(rig->policy.policy, &request, out);
+}
+
+static struct ar_policy_stats stats_of(const struct version_rig *rig)
+{
+    struct ar_policy_stats stats;
+    ar_policy_stats(rig->policy.policy, &stats);
+    return stats;
+}
+
+static uint64_t reserved(const struct version_rig *rig)
+{
+    return rig->policy.policy->totals.reserved_bytes;
+}
+
+/* 4 and 17 MiB of a private pool: two pages of one range. Before 2.5 a segment for each: of 20 MiB,
+ * since 4 are below 10, and of 18. */
+static void check_private_pool(const char *policy, uint64_t bytes, bool is_range)
+{
+    struct version_rig rig;
+    struct ar_policy_block block[4];
+    open_rig(&rig, policy, "sim");
+    assert_int_equal(alloc_in(&rig, 1, 4 * AR_MIB, &block[0]), AR_OK);
+    assert_int_equal(reserved(&rig), PAGE);
+    assert_int_equal(alloc_in(&rig, 1, 17 * AR_MIB, &block[1]), AR_OK);
+    assert_int_equal(reserved(&rig), bytes);
+    assert_int_equal(block[1].address == block[0].address + 4 * AR_MIB, is_range);
+    /* The rest of a segment is cut to 512 bytes too. */
+    assert_int_equal(alloc_in(&rig, 1, 16 * AR_MIB - 512, &block[2]), AR_OK);
+    assert_int_equal(reserved(&rig), bytes);
+    assert_int_equal(block[2].granted_bytes, 16 * AR_MIB - 512);
+    /* The common pool grows by pages in any release. */
+    assert_int_equal(alloc_in(&rig, 0, 17 * AR_MIB, &block[3]), AR_OK);
+    assert_int_equal(reserved(&rig), bytes + PAGE);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(policy_rig_free(&rig.policy, &block[i]), AR_OK);
+    assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
+    assert_int_equal(reserved(&rig), bytes); /* the private pool is in use */
+    rig.policy.policy->ops->end_pool(rig.policy.policy, 1);
+    assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
+    assert_int_equal(reserved(&rig), 0);
+    close_rig(&rig);
+}
+
+static void private_pools_grow_from_2_5_on(void **state)
+{
+    (void)state;
+    check_private_pool("torch:version=2.4,expandable_segments=true", PAGE + 18 * AR_MIB, false);
+    check_private_pool("torch:version=2.5,expandable_segments=true", 2 * PAGE, true);
+    check_private_pool("torch:expandable_segments=true", 2 * PAGE, true);
+}
+
+/* 40 MiB free in a range, too large to be split, before a live block, and a page more than the card
+ * has: the free pages are unmapped and the request is served. Before 2.5 the program stops. */
+static void check_stop(const char *policy, enum ar_status status, uint64_t flushes)
+{
+    struct version_rig rig;
+    struct ar_policy_block block, after;
+    open_rig(&rig, policy, "sim:capacity=70MiB");
+    assert_int_equal(alloc_in(&rig, 0, 40 * AR_MIB, &block), AR_OK);
+    assert_int_equal(alloc_in(&rig, 0, PAGE, &after), AR_OK);
+    assert_int_equal(policy_rig_free(&rig.policy, &block), AR_OK);
+    assert_int_equal(alloc_in(&rig, 0, 19 * AR_MIB, &block), status);
+    assert_int_equal(stats_of(&rig).count.flushes, flushes);
+    close_rig(&rig);
+}
+
+static void ranges_are_no_segments_from_2_5_on(void **state)
+{
+    (void)state;
+    check_stop("torch:version=2.4,expandable_segments=true,max_split_size_mb=21", AR_NO_MEMORY, 0);
+    check_stop("torch:version=2.5,expandable_segments=true,max_split_size_mb=21", AR_OK, 1);
+    check_stop("torch:expandable_segments=true,max_split_size_mb=21", AR_OK, 1);
+}
+
+/* 30 MiB are cached in the common pool of a card of 50, and 40 are requested. */
+static void check_retry(const char *policy, uint32_t pool, enum ar_status status)
+{
+    struct version_rig rig;
+    struct ar_policy_block block;
+    open_rig(&rig, policy, "sim:capacity=50MiB");
+    assert_int_equal(alloc_in(&rig, 0, 30 * AR_MIB, &block), AR_OK);
+    assert_int_equal(policy_rig_free(&rig.policy, &block), AR_OK);
+    assert_int_equal(alloc_in(&rig, pool, 40 * AR_MIB, &block), status);
+    assert_int_equal(reserved(&rig), status ? 30 * AR_MIB : 40 * AR_MIB);
+    assert_int_equal(stats_of(&rig).count.retries, !status);
+    close_rig(&rig);
+}
+
+static void pools_retry_from_2_13_on(void **state)
+{
+    (void)state;
+    check_retry("torch:version=2.12", 1, AR_NO_MEMORY);
+    check_retry("torch:version=2.12", 0, AR_OK);
+    check_retry("torch:version=2.13", 1, AR_OK);
+    check_retry("torch", 1, AR_OK);
+}
+
+/* 30 MiB are cached of a limit of 50: a request of 40 releases them, or is refused at once. */
+static void requests_beyond_the_limit_can_be_rejected(void **state)
+{
+    static const struct {
+        const char *policy;
+        enum ar_status status;
+    } cases[] = {
+        {"torch:limit=50MiB,conf='throw_on_cudamalloc_oom:True'", AR_NO_MEMORY},
+        {"torch:limit=50MiB,version=2.12,conf='throw_on_cudamalloc_oom:True'", AR_NO_MEMORY},
+        {"torch:limit=50MiB,conf='throw_on_cudamalloc_oom:False'", AR_OK},
+        {"torch:limit=50MiB", AR_OK},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_retry(cases[i].policy, 0, cases[i].status);
+    /* Without a limit it has no effect. */
+    check_retry("torch:conf='throw_on_cudamalloc_oom:True'", 0, AR_OK);
+}
+
+/* A fraction of 1 is no limit: then old blocks are not collected either. */
+static void a_fraction_of_one_is_no_limit(void **state)
+{
+    struct version_rig rig;
+    struct ar_policy_block block;
+    (void)state;
+    open_rig(&rig, "torch:per_process_memory_fraction=1,garbage_collection_threshold=0.1",
+             "sim:capacity=100MiB");
+    assert_int_equal(alloc_in(&rig, 0, 30 * AR_MIB, &block), AR_OK);
+    assert_int_equal(policy_rig_free(&rig.policy, &block), AR_OK);
+    assert_int_equal(alloc_in(&rig, 0, 40 * AR_MIB, &block), AR_OK);
+    assert_int_equal(reserved(&rig), 70 * AR_MIB);
+    close_rig(&rig);
+}
+
+/* Ranges of half a card of 100 MiB: 50, which is 60 in pages of 20. Two blocks of 40 are in two
+ * ranges, and a larger one than a range fails. */
+static void check_reserve(const char *policy, bool one_range, enum ar_status large)
+{
+    struct version_rig rig;
+    struct ar_policy_block block[3];
+    open_rig(&rig, policy, "sim:capacity=100MiB");
+    assert_int_equal(alloc_in(&rig, 0, 40 * AR_MIB, &block[0]), AR_OK);
+    assert_int_equal(alloc_in(&rig, 0, 40 * AR_MIB, &block[1]), AR_OK);
+    assert_int_equal(block[1].address == block[0].address + 40 * AR_MIB, one_range);
+    assert_int_equal(reserved(&rig), 80 * AR_MIB);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(policy_rig_free(&rig.policy, &block[i]), AR_OK);
+    assert_int_equal(alloc_in(&rig, 0, 61 * AR_MIB, &block[2]), large);
+    close_rig(&rig);
+}
+
+static void ranges_can_be_shorter(void **state)
+{
+    (void)state;
+    check_reserve("torch:expandable_segments=true", true, AR_OK);
+    check_reserve("torch:conf='expandable_segments:True,expandable_segments_reserve:0.5'", false,
+                  AR_NO_MEMORY);
+    check_reserve("torch:conf='expandable_segments:True,expandable_segments_reserve:0.05G'", false,
+                  AR_NO_MEMORY);
+    check_reserve("torch:conf='expandable_segments:True,expandable_segments_reserve:8'", true,
+                  AR_OK);
+    check_reserve("torch:conf='expandable_segments:True,expandable_segments_reserve:none'", true,
+                  AR_OK);
+}
+
+static void keys_are_those_of_the_release(void **state)
+{
+    static const struct {
+        const char *policy, *error; /* NULL: it is accepted */
+    } cases[] = {
+        {"torch:version=2.4,conf='max_split_size_mb:64,expandable_segments:True'", NULL},
+        {"torch:version=2.4.1+cu121", NULL},
+        {"torch:version=2.99", NULL},
+        {"torch:version=2.6,max_non_split_rounding_mb=64", NULL},
+        {"torch:version=2.5,max_non_split_rounding_mb=64",
+         "policy torch: max_non_split_rounding_mb:64: PyTorch 2.5 does not accept it, 2.6 is the "
+         "first release that does"},
+        {"torch:version=2.4,conf='large_segment_size_mb:64'",
+         "policy torch: large_segment_size_mb:64: PyTorch 2.4 does not accept it, 2.11 is the "
+         "first release that does"},
+        {"torch:version=2.9,per_process_memory_fraction=0.5",
+         "policy torch: per_process_memory_fraction:0.5: PyTorch 2.9 does not accept it, 2.10 is "
+         "the first release that does"},
+        {"torch:version=2.1",
+         "policy torch: version \"2.1\": write a release from 2.4 on, such as 2.4; the rules of "
+         "earlier ones are not known"},
+        {"torch:version=new",
+         "policy torch: version \"new\": write a release from 2.4 on, such as 2.4; the rules of "
+         "earlier ones are not known"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ar_device *device = sim_test_open("sim");
+        struct policy_rig rig;
+        enum ar_status status = policy_rig_open(&rig, cases[i].policy, device->backing, 0);
+        assert_int_equal(status, cases[i].error ? AR_INVALID : AR_OK);
+        if (cases[i].error)
+            assert_string_equal(rig.error.text, cases[i].error);
+        assert_int_equal(policy_rig_close(&rig), 0);
+        ar_device_close(device);
+    }
+}
+
+/* A recording of an older release is compared with the rules of that release. */
+static void recordings_have_a_release(void **state)
+{
+    static const struct {
+        const char *recorder, *conf, *spec;
+    } cases[] = {
+        {"torch 2.4.1+cu121", "expandable_segments:True",
+         "torch:conf='expandable_segments:True',limit=7,version=2.4"},
+        {"torch 2.5.0", "expandable_segments:True",
+         "torch:conf='expandable_segments:True',limit=7"},
+        {"torch 2.4.1", "", "torch:limit=7"},
+        {"torch", "expandable_segments:True", "torch:conf='expandable_segments:True',limit=7"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct trace_info info = {.limit_bytes = 7};
+        struct ar_error error;
+        char text[256];
+        snprintf(info.recorder, sizeof info.recorder, "%s", cases[i].recorder);
+        snprintf(info.conf, sizeof info.conf, "%s", cases[i].conf);
+        assert_int_equal(fidelity_default_spec(&info, text, sizeof text, &error), AR_OK);
+        assert_string_equal(text, cases[i].spec);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(private_pools_grow_from_2_5_on),
+        cmocka_unit_test(ranges_are_no_segments_from_2_5_on),
+        cmocka_unit_test(pools_retry_from_2_13_on),
+        cmocka_unit_test(requests_beyond_the_limit_can_be_rejected),
+        cmocka_unit_test(a_fraction_of_one_is_no_limit),
+        cmocka_unit_test(ranges_can_be_shorter),
+        cmocka_unit_test(keys_are_those_of_the_release),
+        cmocka_unit_test(recordings_have_a_release),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
