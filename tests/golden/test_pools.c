@@ -48,6 +48,14 @@ static bool read_segment(struct recording *r)
         r->given_back_bytes += bytes;
         return true;
     }
+    if (sscanf(r->line, "map,%" SCNu64, &bytes) == 1) {
+        r->held_bytes += bytes;
+        return true;
+    }
+    if (sscanf(r->line, "range,%" SCNu64, &address) == 1) {
+        r->backing->next = address;
+        return true;
+    }
     return false;
 }
 

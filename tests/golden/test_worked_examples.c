@@ -117,6 +117,19 @@ static const struct example examples[] = {
     {"vma-virtual linear does not use what is free between live blocks",
      "vma-virtual:size=1K,algorithm=linear,alignment=1", UINT64_MAX,
      "+300@0 +300@300 +300@600 -1 +200! ^124 -2 +700@300"},
+    /* ggml's pools, by the rules of its source. A buffer of 1050 bytes has 1280. */
+    {"ggml obtains 5 % more", "ggml", UINT64_MAX, "+1000@0 ~1280 =1280 +100M@1280 =110101760"},
+    {"ggml never splits a buffer", "ggml", UINT64_MAX, "+1M -0 +1@0 ~1101056 +1@1101056 =1101312"},
+    {"ggml the smallest buffer, then the lowest slot", "ggml", UINT64_MAX,
+     "+2560@0 +1000@2816 +1000@4096 -2 -1 -0 +1000@4096 +1000@2816 +1000@0"},
+    {"ggml does not share between streams", "ggml", UINT64_MAX, "+1000@0s1 -0 +1000@1280s2 =2560"},
+    {"ggml leaves a buffer that is larger by 64 GiB", "ggml", UINT64_MAX,
+     "+70G@0 -0 +1M@78920024064 =78921125120 +10G@0"},
+    {"ggml releases what its stream has cached", "ggml", 2816,
+     "+1000@0s1 +1000@1280s2 -0 -1 +2000!s1 =1280 +1000@1280s2"},
+    {"ggml did not before", "ggml:retry=false", 2816, "+1000@0 -0 +2000! =1280 +1@0"},
+    {"ggml a stack in pages", "ggml:pool=vmm", 80 * AR_GIB,
+     "+1@0 ~128 =2M +2M@128 =4M -1 +1000@128 ~1152 ^4193152 -2 -0 =4M"},
     /* Slabs: the first slab of a class has two blocks, or 16 KiB. */
     {"slab eight classes to a doubling", "slab", UINT64_MAX,
      "+4096 ~4K +4097 ~8704 +256K ~270848 +262145 ~533248"},
@@ -244,7 +257,7 @@ static void check_example(void **state)
     struct run run = {.count = 0};
     assert_non_null(backing);
     fake_backing_open(backing, example->cap_bytes);
-    if (strstr(example->spec, "expandable"))
+    if (strstr(example->spec, "expandable") || strstr(example->spec, "pool=vmm"))
         fake_backing_virtual(backing, 2 * AR_MIB, example->cap_bytes);
     struct ar_policy_context context = {.backing = &backing->base, .host = &host};
     assert_int_equal(ar_spec_parse(example->spec, &spec, &error), AR_OK);

@@ -1,0 +1,230 @@
+/* The policies of inference and graphics engines (ort, offset, vma-virtual, ggml): random
+ * operations with other options than the defaults, which the property tests use; ggml's stack,
+ * which takes frees in reverse order only; and options that contradict the device. What they place
+ * is compared with the real allocators in golden/test_pools. */
+#include "allocators/base/rng.h"
+#include "allocators/base/size.h"
+#include "tests/support/fake_backing.h"
+#include "tests/support/op_script.h"
+#include "tests/support/policy_rig.h"
+#include "tests/support/sim.h"
+#include "tests/support/test.h"
+
+static void open_rig(struct policy_rig *rig, const char *spec, struct ar_backing *backing)
+{
+    if (policy_rig_open(rig, spec, backing, 0) != AR_OK)
+        fail_msg("%s: %s", spec, rig->error.text);
+}
+
+static void options(void **state)
+{
+    static const char *const specs[] = {
+        "checked(every=50)+ort:arena_extend_strategy=kSameAsRequested",
+        "checked(every=50)+ort:initial_chunk_size_bytes=1000,initial_growth_chunk_size_bytes=1,"
+        "max_dead_bytes_per_chunk=1,max_power_of_two_extend_bytes=4MiB,limit=300MiB",
+        "checked(every=50)+offset:round_up=true",
+        "checked(every=50)+offset:size=300MiB,unit=4096,max_allocs=200",
+        "checked(every=50)+vma-virtual:strategy=min_memory,alignment=1",
+        "checked(every=50)+vma-virtual:strategy=min_time,limit=300MiB",
+        "checked(every=50)+vma-virtual:strategy=min_offset,size=300MiB",
+        "checked(every=50)+vma-virtual:algorithm=linear",
+        "checked(every=50)+ggml:retry=false",
+    };
+    struct op_script script;
+    op_script_open(&script, 3, 10000, 300, 32 * AR_MIB);
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        struct policy_rig rig;
+        struct ar_device *device = sim_test_open("sim:profile=h100,capacity=512MiB");
+        open_rig(&rig, specs[i], device->backing);
+        struct op_result result = op_script_run(&script, rig.policy);
+        if (result.status != AR_OK)
+            fail_msg("%s: %s", specs[i], ar_policy_problem(rig.policy));
+        assert_true(result.served > result.refused && result.refused > 0);
+        assert_int_equal(policy_rig_close(&rig), 0);
+        assert_int_equal(device->counters.physical_bytes, 0);
+        ar_device_close(device);
+    }
+    op_script_close(&script);
+    (void)state;
+}
+
+/* ---- ggml's stack ---------------------------------------------------------------------------- */
+
+enum { STREAMS = 2, DEPTH = 40 };
+
+/* Random requests on two streams; each stream frees its last block first. Stops at a status that
+ * is neither OK nor NO_MEMORY. */
+static enum ar_status use_stacks(struct policy_rig *rig, unsigned steps, unsigned *refused)
+{
+    static struct ar_policy_block blocks[STREAMS][DEPTH];
+    unsigned counts[STREAMS] = {0};
+    struct ar_rng rng;
+    ar_rng_seed(&rng, 5);
+    *refused = 0;
+    for (unsigned i = 0; i < steps; i++) {
+        uint32_t stream = (uint32_t)ar_rng_below(&rng, STREAMS);
+        unsigned *count = &counts[stream];
+        enum ar_status status;
+        if (*count == DEPTH || (*count && ar_rng_below(&rng, 100) < 45)) {
+            --*count;
+            status = ar_policy_free(rig->policy, &blocks[stream][*count], stream);
+        } else {
+            const struct ar_policy_request request = {.bytes = 1 + ar_rng_below(&rng, 8 * AR_MIB),
+                                                      .stream = stream};
+            status = ar_policy_alloc(rig->policy, &request, &blocks[stream][*count]);
+            *count += status == AR_OK;
+            *refused += status == AR_NO_MEMORY;
+        }
+        if (status != AR_OK && status != AR_NO_MEMORY)
+            return status;
+    }
+    return AR_OK;
+}
+
+static void stacks(void **state)
+{
+    unsigned refused;
+    struct policy_rig rig;
+    struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
+    (void)state;
+    open_rig(&rig, "checked(every=1)+ggml:pool=vmm", device->backing);
+    assert_int_equal(use_stacks(&rig, 4000, &refused), AR_OK);
+    assert_in_range(refused, 1, 1000);
+    assert_int_equal(policy_rig_close(&rig), 0);
+    assert_int_equal(device->counters.physical_bytes, 0);
+    ar_device_close(device);
+}
+
+/* Each host allocation and each call for memory fails once. */
+static void stack_faults(void **state)
+{
+    unsigned refused;
+    (void)state;
+    for (uint64_t at = 1; at < 40; at++) {
+        char spec[80];
+        struct policy_rig rig;
+        struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
+        enum ar_status status = policy_rig_open(&rig, "ggml:pool=vmm", device->backing, at);
+        if (status == AR_OK)
+            status = use_stacks(&rig, 300, &refused);
+        assert_true(status == AR_OK || status == AR_HOST_MEMORY);
+        assert_int_equal(policy_rig_close(&rig), 0);
+        snprintf(spec, sizeof spec, "checked+fault(n=%d)+ggml:pool=vmm", (int)at);
+        open_rig(&rig, spec, device->backing);
+        assert_int_equal(use_stacks(&rig, 300, &refused), AR_OK);
+        assert_int_equal(policy_rig_close(&rig), 0);
+        assert_int_equal(device->counters.physical_bytes, 0);
+        ar_device_close(device);
+    }
+}
+
+static void stack_refuses_other_orders(void **state)
+{
+    struct policy_rig rig;
+    struct ar_policy_block first, second;
+    struct ar_error error = {""};
+    struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
+    (void)state;
+    open_rig(&rig, "ggml:pool=vmm", device->backing);
+    assert_int_equal(policy_rig_alloc(&rig, 1000, &first), AR_OK);
+    assert_int_equal(policy_rig_alloc(&rig, 1000, &second), AR_OK);
+    assert_int_equal(second.address, first.address + 1024);
+    assert_int_equal(policy_rig_free(&rig, &first), AR_INVALID);
+    assert_string_equal(ar_policy_problem(rig.policy),
+                        "pool=vmm frees blocks in the reverse order of their requests, as ggml "
+                        "demands, and 1 later block of stream 0 is live: use pool=leg for this "
+                        "program");
+    assert_int_equal(rig.policy->totals.live_blocks, 2);
+    assert_int_equal(ar_policy_validate(rig.policy, &error), AR_OK);
+    assert_int_equal(policy_rig_free(&rig, &second), AR_OK);
+    assert_int_equal(policy_rig_free(&rig, &first), AR_OK);
+    assert_int_equal(policy_rig_close(&rig), 0);
+    ar_device_close(device);
+}
+
+static void stack_has_a_maximum(void **state)
+{
+    struct policy_rig rig;
+    struct ar_policy_block block;
+    struct ar_device *device = sim_test_open("sim:profile=h100,capacity=128MiB");
+    (void)state;
+    open_rig(&rig, "ggml:pool=vmm,max_size=5000000", device->backing);
+    assert_int_equal(policy_rig_alloc(&rig, 3 * AR_MIB, &block), AR_OK); /* 3 pages of 2 MiB fit */
+    assert_int_equal(policy_rig_alloc(&rig, 3 * AR_MIB + 1, &block), AR_NO_MEMORY);
+    assert_int_equal(policy_rig_alloc(&rig, 3 * AR_MIB, &block), AR_OK);
+    assert_int_equal(rig.policy->totals.reserved_bytes, 6 * AR_MIB);
+    assert_int_equal(policy_rig_close(&rig), 0);
+    ar_device_close(device);
+}
+
+/* ---- options that are wrong, and settings
+ * ----------------------------------------------------- */
+
+static void contradictions(void **state)
+{
+    static const struct {
+        const char *spec;
+        enum ar_status status;
+        const char *words;
+    } rows[] = {
+        {"ggml:pool=vmm", AR_UNSUPPORTED, "no virtual memory; use pool=leg"},
+        {"offset:unit=3", AR_INVALID, "unit is a power of two"},
+        {"vma-virtual:alignment=3", AR_INVALID, "alignment is a power of two"},
+        {"ort:arena_extend_strategy=double", AR_INVALID, "kNextPowerOfTwo"},
+    };
+    struct fake_backing *fake = malloc(sizeof *fake);
+    (void)state;
+    assert_non_null(fake);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct policy_rig rig;
+        fake_backing_open(fake, UINT64_MAX);
+        assert_int_equal(policy_rig_open(&rig, rows[i].spec, &fake->base, 0), rows[i].status);
+        if (!strstr(rig.error.text, rows[i].words))
+            fail_msg("%s: %s", rows[i].spec, rig.error.text);
+        assert_int_equal(policy_rig_close(&rig), 0);
+    }
+    free(fake);
+}
+
+static void settings(void **state)
+{
+    static const struct {
+        const char *spec, *text; /* NULL: none */
+    } rows[] = {
+        {"ort", "arena_extend_strategy=kNextPowerOfTwo"},
+        {"ort:arena_extend_strategy=kSameAsRequested,limit=2GiB",
+         "arena_extend_strategy=kSameAsRequested gpu_mem_limit=2147483648"},
+        {"ort:max_dead_bytes_per_chunk=1MiB", NULL},
+        {"ggml", "cmake -DGGML_CUDA_NO_VMM=ON"},
+        {"ggml:limit=1GiB", NULL},
+    };
+    struct fake_backing *fake = malloc(sizeof *fake);
+    (void)state;
+    assert_non_null(fake);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct policy_rig rig;
+        char text[200] = "";
+        fake_backing_open(fake, UINT64_MAX);
+        open_rig(&rig, rows[i].spec, &fake->base);
+        bool has = rig.policy->ops->setting(rig.policy, text, sizeof text);
+        assert_int_equal(has, rows[i].text != NULL);
+        if (has)
+            assert_string_equal(text, rows[i].text);
+        assert_int_equal(policy_rig_close(&rig), 0);
+    }
+    free(fake);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options),
+        cmocka_unit_test(stacks),
+        cmocka_unit_test(stack_faults),
+        cmocka_unit_test(stack_refuses_other_orders),
+        cmocka_unit_test(stack_has_a_maximum),
+        cmocka_unit_test(contradictions),
+        cmocka_unit_test(settings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
