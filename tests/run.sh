@@ -28,6 +28,8 @@ idle_limit=${TEST_IDLE:-60}
 cpu_limit=${TEST_CPU:-3600}
 logs=.build/test-logs
 kinds="property golden unit fuzz"
+# What a sanitizer finds ends a program with a status that no test expects, and says where it was.
+export ASAN_OPTIONS=handle_sigill=1:exitcode=99${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 
 # Reads a test's output and prints "passed failed skipped".
 count_cases() {

@@ -24,6 +24,34 @@ lint_cuda_files='^$'
 [ -n "$lint_cuda" ] || lint_cuda_files='^bench/cuda/.*\.c$|^bench/cuda/(api|state|streams|marks|blas|kernels|kernels_state)\.h$|^tests/gpu/|^tests/support/cuda_stand_in/|^tests/unit/test_cuda_'
 export lint_cuda_flags lint_cuda_files
 
+# lint_stale STATE KEY FILE...: those of the files that must be looked at. The others are, with all that
+# they include, as they were when lint_clean was last called with this STATE and KEY (the tools and
+# their flags). In a fixture, and without python3, that is all files.
+lint_stale() {
+    local state=.build/lint/$1 key=$2
+    shift 2
+    if [ "$lint_root" = "$lint_home" ] && command -v python3 >/dev/null; then
+        mkdir -p .build/lint
+        printf '%s\n' "$@" | python3 tests/lint/stale.py "$state" "$key"
+    else
+        printf '%s\n' "$@"
+    fi
+}
+
+# lint_clean STATE: there was no finding in what lint_stale named.
+lint_clean() {
+    [ ! -e ".build/lint/$1.now" ] || mv ".build/lint/$1.now" ".build/lint/$1"
+}
+
+# lint_compile COMPILER FLAGS FILE...: what the compiler says of the files, 40 to a call, two calls at a time.
+lint_compile() {
+    local compiler=$1 flags=$2
+    shift 2
+    # shellcheck disable=SC2086 # flags are words
+    [ $# = 0 ] || printf '%s\0' "$@" | xargs -0 -P 2 -n 40 "$compiler" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic \
+        -Wshadow -Wconversion -Werror -I. -Ibench/library $lint_cuda_flags $flags -fsyntax-only 2>&1
+}
+
 # lint_verdict NAME FILES_SEEN FINDINGS
 lint_verdict() {
     if [ "$2" -eq 0 ]; then

@@ -1,19 +1,22 @@
 #!/bin/bash
-# Every C file compiles without a warning, with gcc and with clang.
+# Every C file compiles without a warning, with gcc and with clang. A file that was clean is compiled
+# again when it, a header that it includes, or the compiler changes.
 set -u
 # shellcheck source=tests/lint/lib.bash
 . "$(dirname "$0")/lib.bash"
 
 mapfile -t files < <(lint_files c | grep -Ev "$lint_cuda_files")
-check_one() {
-    local relaxed=
-    [[ $2 != tests/* ]] || relaxed=-Wno-unused-parameter # cmocka passes a state to every test
-    # shellcheck disable=SC2086 # flags are words
-    "$1" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wshadow \
-        -Wconversion $relaxed -Werror -I. -Ibench/library $lint_cuda_flags -fsyntax-only "$2" 2>&1 | sed "s,^,$1: ,"
-}
-export -f check_one
-findings=$(for compiler in gcc clang; do
-    ! command -v $compiler >/dev/null || printf '%s\n' "${files[@]}" | sed "s,^,$compiler ,"
-done | xargs -P 2 -L 1 bash -c 'check_one "$@"' _)
+findings=
+for compiler in gcc clang; do
+    command -v $compiler >/dev/null || continue
+    key="$($compiler --version | head -n 1) $lint_cuda_flags $(cat "$lint_home/tests/lint/"{warnings.sh,lib.bash} | cksum)"
+    mapfile -t stale < <(lint_stale warnings-$compiler "$key" "${files[@]}")
+    [ ${#stale[@]} -gt 0 ] || continue
+    mapfile -t product < <(printf '%s\n' "${stale[@]}" | grep -v '^tests/')
+    mapfile -t tests < <(printf '%s\n' "${stale[@]}" | grep '^tests/')
+    # cmocka passes a state to every test
+    found=$(lint_compile $compiler '' "${product[@]}"; lint_compile $compiler -Wno-unused-parameter "${tests[@]}")
+    [ -n "$found" ] || lint_clean warnings-$compiler
+    [ -z "$found" ] || findings+="$compiler: ${found//$'\n'/$'\n'$compiler: }"$'\n'
+done
 lint_verdict warnings ${#files[@]} "$findings"
