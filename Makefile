@@ -141,6 +141,7 @@ $(B)/%.o: %.c $(B)/flags
 	$(Q)$(CC) $(ALL_CFLAGS) $(SPEED) -MMD -MP -c $< -o $@
 # The code of most tests runs for milliseconds: compiling it is what takes time.
 $(B)/tests/unit/%.o $(B)/tests/golden/%.o: SPEED := -O0 -g1
+$(B)/tests/unit/test_change_points.o: SPEED := -O2 -g1
 $(B)/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(CXX_FLAGS) -MMD -MP -c $< -o $@

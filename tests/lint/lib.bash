@@ -43,13 +43,19 @@ lint_clean() {
     [ ! -e ".build/lint/$1.now" ] || mv ".build/lint/$1.now" ".build/lint/$1"
 }
 
-# lint_compile COMPILER FLAGS FILE...: what the compiler says of the files, 40 to a call, two calls at a time.
+# lint_compile COMPILER FLAGS FILE...: what the compiler says of the files, two calls at a time.
 lint_compile() {
-    local compiler=$1 flags=$2
+    local -a call
+    # shellcheck disable=SC2206 # flags are words
+    call=("$1" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+        -I. -Ibench/library $lint_cuda_flags $2 -fsyntax-only -x c)
     shift 2
-    # shellcheck disable=SC2086 # flags are words
-    [ $# = 0 ] || printf '%s\0' "$@" | xargs -0 -P 2 -n 40 "$compiler" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic \
-        -Wshadow -Wconversion -Werror -I. -Ibench/library $lint_cuda_flags $flags -fsyntax-only 2>&1
+    # clang's driver starts a process for each file; the compiler proper, as `-###` prints it, takes many
+    # files and reads a header once. The input of that line, its last word, is left out.
+    local line
+    line=$("${call[@]}" -### /dev/null 2>&1 | tail -n 1)
+    case $line in *'"-cc1"'*) eval "call=($line)" && unset 'call[-1]' ;; esac
+    [ $# = 0 ] || printf '%s\0' "$@" | xargs -0 -P 2 -n $((($# + 1) / 2)) "${call[@]}" 2>&1
 }
 
 # lint_verdict NAME FILES_SEEN FINDINGS

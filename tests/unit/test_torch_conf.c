@@ -127,8 +127,8 @@ static void strings_of_every_release_are_read(void **state)
         "backend:native,expandable_segments:False",
         "expandable_segments:True, roundup_power2_divisions:16",
         " max_split_size_mb : 512 ,garbage_collection_threshold : 0.9,",
-        "release_lock_on_cudamalloc:True,pinned_use_cuda_host_register:True,"
-        "pinned_num_register_threads:8",
+        ("release_lock_on_cudamalloc:True,pinned_use_cuda_host_register:True,"
+         "pinned_num_register_threads:8"),
         "max_non_split_rounding_mb:64,pinned_use_background_threads:True",
         "graph_capture_record_stream_reuse:True,expandable_segments:True",
         "per_process_memory_fraction:0.8,pinned_reserve_segment_size_mb:128",
