@@ -16,6 +16,7 @@
 #include "bench/statistics/statistics.h"
 #include "bench/report/table.h"
 #include "bench/machine/environment.h"
+#include "bench/suite/grid.h"
 #include "bench/suite/matrix.h"
 #include "bench/suite/plan.h"
 #include "bench/suite/progress.h"
@@ -220,8 +221,10 @@ static void print_cards(const struct answer *answers, size_t count)
             sentence_format(stdout, 2, "%s was recorded on %s, with %s by the profile %s.",
                             info->name, card->name, text, card->profile);
         else if (card->source == RECORDED_CARD_UNKNOWN && info->recorder[0])
-            sentence_format(stdout, 2, "Card of %s unknown; requests that may fail count up to %s.",
-                            info->name, text);
+            sentence_format(stdout, 2,
+                            "Card of %s unknown: none is recorded. The capacities do not depend on "
+                            "it.",
+                            info->name);
     }
 }
 
@@ -376,11 +379,35 @@ static void write_answer(struct json_writer *json, const struct answer *answer)
 /* The slowdown at a few capacities near the live peak. */
 struct curve {
     struct run_record *records; /* of the runs of the plan; the points borrow from them */
+    struct text_list devices;   /* of the runs that need more than the card has */
     struct slowdown_curve slowdown;
 };
 
-static enum ar_status find_curve(struct plan *plan, struct suite *suite, struct curve *curve,
-                                 struct ar_error *error)
+/* The curve begins with a run of each workload that passes: if the card is too small for it, on one
+ * with the capacity that was found to be safe. `answers`: of the runs, in their order. */
+static enum ar_status make_room(struct plan *plan, const struct answer *answers,
+                                struct text_list *devices, struct ar_error *error)
+{
+    enum ar_status status = AR_OK;
+    for (size_t i = 0; i < plan->run_count && !status; i++) {
+        struct plan_run *run = &plan->runs[i];
+        char capacity[32];
+        char *text = NULL;
+        if (answers[i].result.safe_bytes <= plan->props[run->device].capacity_bytes)
+            continue;
+        ar_size_print_exact(answers[i].result.safe_bytes, capacity, sizeof capacity);
+        status = spec_text_with(run->device_text, "capacity", capacity, &text, error);
+        if (!status)
+            status = text_list_add(devices, text, error);
+        if (!status)
+            run->device_text = devices->items[devices->count - 1];
+        free(text);
+    }
+    return status;
+}
+
+static enum ar_status find_curve(struct plan *plan, const struct answer *answers,
+                                 struct suite *suite, struct curve *curve, struct ar_error *error)
 {
     static const double ratios[] = {1.00, 1.02, 1.05, 1.1, 1.25, 1.5, 2};
     curve->records = calloc(plan->run_count + 1, sizeof *curve->records);
@@ -388,8 +415,10 @@ static enum ar_status find_curve(struct plan *plan, struct suite *suite, struct 
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the slowdown curve");
     suite->ratio_count = sizeof ratios / sizeof ratios[0];
     memcpy(suite->ratios, ratios, sizeof ratios);
-    enum ar_status status =
-        matrix_run(plan, plan->runs, plan->run_count, plan_jobs(plan), curve->records, error);
+    enum ar_status status = make_room(plan, answers, &curve->devices, error);
+    if (!status)
+        status =
+            matrix_run(plan, plan->runs, plan->run_count, plan_jobs(plan), curve->records, error);
     return status ? status
                   : slowdown_run(plan, curve->records, plan_jobs(plan), &curve->slowdown, error);
 }
@@ -485,12 +514,13 @@ static enum ar_status find_all(struct capacity_arguments *self, struct plan *pla
     if (!status && !begun)
         status = ar_error_set(error, AR_MISSING, "%s", answers[0].why);
     if (!status && self->wants_curve)
-        status = find_curve(plan, &self->suite, &curve, error);
+        status = find_curve(plan, answers, &self->suite, &curve, error);
     if (!status)
         status =
             report(self, &json, answers, count, self->wants_curve ? &curve.slowdown : NULL, error);
     slowdown_close(&curve.slowdown);
     free(curve.records);
+    text_list_close(&curve.devices);
     output_abandon(&json);
     for (size_t i = 0; i < count; i++)
         capacity_result_close(&answers[i].result);

@@ -34,6 +34,10 @@ check a_limit_above_the_card says '^Fits in 141\.0 GiB as it is'
 run run -p torch -w "$large" -d sim:profile=h200
 check the_card_by_name says 'sim h200, 139\.[0-9] GiB'
 
+awk '{ print } /^a,/ { print "k,0,200000" }' "$large" >"$tmp/kernels.trace"
+run capacity -p torch -w "$tmp/kernels.trace" --curve
+check the_curve_goes_beyond_the_card grep -qE '^torch +1\.[0-9]+ +1\.[0-9]+ ' "$out"
+
 # Without a size the card is not known, and the page says so.
 run advise "$large" --jobs 2
 check advise_assumes says '^Card unknown: none is recorded, so the capacity is that of the profile h100'
