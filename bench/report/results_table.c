@@ -19,6 +19,7 @@
 
 #include "allocators/base/size.h"
 #include "bench/report/sentence.h"
+#include "sim/sim_device/profile.h"
 
 #define POLICY_WIDTH 22u
 
@@ -727,9 +728,35 @@ static void name_workloads(const struct results *results,
         snprintf(names, 160, "%.120s", first);
 }
 
+/* Says of a recording of another card than the default, on which it ran here, how to take that. */
+static void note_card(FILE *stream, const struct run_record *record)
+{
+    const struct trace_info *info = &record->workload;
+    const char *profile = info->card[0] ? sim_profile_of_card(info->card) : NULL;
+    if (profile && strcmp(record->device.kind, "sim") == 0 &&
+        strcmp(profile, record->device.profile) != 0 && !strstr(record->device_spec, "profile=") &&
+        !strstr(record->device_spec, "capacity="))
+        sentence_format(stream, 2,
+                        "%s was recorded on %s and runs here on %s: -d sim:profile=%s is that "
+                        "card.",
+                        info->name, info->card, record->device.profile, profile);
+}
+
+static void note_cards(FILE *stream, const struct results *results)
+{
+    const char *last = "";
+    for (size_t i = 0; i < results->group_count; i++) {
+        const struct run_record *record = results->groups[i].runs;
+        if (strcmp(record->workload.name, last) != 0)
+            note_card(stream, record);
+        last = record->workload.name;
+    }
+}
+
 void results_notes_print(FILE *stream, const struct results *results)
 {
     char names[160];
+    note_cards(stream, results);
     name_workloads(results, lacks_slowdown, names);
     if (names[0])
         sentence_format(

@@ -56,6 +56,10 @@ check the_recorded_card says '^Capacity: that of NVIDIA H200, the recorded card,
 check fits_the_recorded_card says '^Fits in 139\.[0-9] GiB as it is'
 run explain "$tmp/with.trace" -p torch
 check explain_takes_it says '^Capacity: that of NVIDIA H200'
+run run -p torch -w "$tmp/with.trace"
+check run_names_it says '^large was recorded on NVIDIA H200 and runs here on h100: -d sim:profile=h200 is that card\.$'
+run run -p torch -w "$tmp/with.trace" -d sim:profile=h200
+check run_on_it not says 'was recorded on'
 run capacity -p torch -w "$tmp/with.trace"
 check capacity_names_it says '^large was recorded on NVIDIA H200, with 139\.[0-9] GiB by the profile h200'
 with 'card: Tesla K80'
