@@ -264,6 +264,12 @@ static enum ar_status compare_part(void *argument, const struct workload_part *p
         puts("");
     if (!status)
         status = compare_source(self, part->source, error);
+    const struct ar_error why = *error;
+    if (status == AR_INVALID && part->several && !part->source->report)
+        status = ar_error_set(error, status,
+                              "%.300s; this is one GPU of a converted trace, whose notes name no "
+                              "GPU: give the recording itself, or convert it with --device N",
+                              why.text);
     trace_close(part->source);
     self->differ += status == AR_NEGATIVE;
     return part->several && status == AR_NEGATIVE ? AR_OK : status;

@@ -126,6 +126,12 @@ run inspect "$tmp/umpire.json"
 check umpire_by_gpu [ "$(grep -E '^live peak|^name' "$out" | awk '{ print $3 }' | xargs)" = 'gpu0 1000 gpu1 1.953' ]
 check umpire_report_remains says 'import of .*umpire\.json, read as umpire'
 
+# A converted trace has the notes of all GPUs, which name none.
+quietly "$ALLOCRIG" convert "$tmp/snapshot.json" "$tmp/converted.trace"
+refuses converted_has_no_notes 2 'give the recording itself, or convert it with --device N' fidelity "$tmp/converted.trace"
+run bound "$tmp/converted.trace"
+check converted_by_gpu [ "$(grep -cE '^converted gpu[02]: |^snapshot gpu[02]: ' "$out")" = 2 ]
+
 # -- two settings of a program with two GPUs, predicted from each other by GPU
 cp "$tmp/snapshot.json" "$tmp/prog.a.json"
 cp "$tmp/snapshot.json" "$tmp/prog.b.json"

@@ -364,8 +364,8 @@ static void known_files_are_named(void **state)
         {"<!DOCTYPE html>\n<html></html>\n", ": no trace: this is an HTML page"},
         {"%PDF-1.7\n", ": no trace: this is a PDF document"},
         {"{\"a\": 1}\n", ": no trace: this is JSON of an unknown form; `list formats`"},
-        {"[INFO] started\n", ": no trace: it begins neither with"},
-        {"one,two\n1,2\n", ": no trace: it begins neither with"},
+        {"[INFO] started\n", ": no trace: it begins with \"[INFO] started\", and neither with"},
+        {"one,two\n1,2\n", ": no trace: it begins with \"one,two\", and neither with"},
     };
     format_rig_refuses(*state, cases, COUNT(cases));
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/io/fields.h"
 #include "workloads/io/lines.h"
 #include "workloads/trace/check.h"
 #include "workloads/trace/trace.h"
@@ -230,6 +231,17 @@ static enum ar_status located(const struct text_trace *trace, enum ar_status sta
                            (unsigned long long)trace->lines.number);
 }
 
+static enum ar_status no_trace(const char *path, const char *line, struct ar_error *error)
+{
+    char shown[48];
+    field_text(line, shown, sizeof shown);
+    return ar_error_set(error, AR_FORMAT,
+                        "%s: no trace: it begins with \"%s\", and neither with "
+                        "\"" TRACE_TEXT_FIRST_LINE "\" nor with an event a,ID,BYTES nor as any "
+                        "other format that `list formats` names",
+                        path, shown);
+}
+
 static enum ar_status first_line(struct text_trace *trace, struct ar_error *error)
 {
     static const char stem[] = "# allocrig-trace ";
@@ -251,11 +263,7 @@ static enum ar_status first_line(struct text_trace *trace, struct ar_error *erro
             "%s:1: version \"%.20s\" of the trace format; this program reads version 1", path,
             line + sizeof stem - 1);
     if ((line[0] != 'a' && line[0] != 'f') || line[1] != ',')
-        return ar_error_set(error, AR_FORMAT,
-                            "%s: no trace: it begins neither with \"" TRACE_TEXT_FIRST_LINE
-                            "\" nor with an event a,ID,BYTES nor as any other format that `list "
-                            "formats` names",
-                            path);
+        return no_trace(path, line, error);
     trace->oracle = true;
     trace->line = line;
     return AR_OK;

@@ -433,6 +433,19 @@ static void tell(struct conversion *c)
 
 /* ---- the reader -------------------------------------------------------------------------- */
 
+/* Says what the profile has instead. */
+static enum ar_status no_memory_events(struct conversion *c)
+{
+    size_t kernels = 0;
+    for (size_t i = 0; i < c->rows.count; i++)
+        kernels += c->rows.items[i].kind == KINETO_KERNEL;
+    return ar_error_set(c->error, AR_FORMAT,
+                        "a Chrome trace of %" PRIu64 " events, with %zu GPU kernels, %" PRIu64
+                        " memory events of the host and no events of GPU memory; with PyTorch's "
+                        "profiler, profile with profile_memory=True",
+                        c->rows.events, kernels, c->rows.other_devices);
+}
+
 static enum ar_status convert(struct conversion *c)
 {
     sort_rows(c);
@@ -443,9 +456,7 @@ static enum ar_status convert(struct conversion *c)
             "without is in line %" PRIu64,
             c->rows.first_unusable);
     if (!c->memory_rows)
-        return ar_error_set(c->error, AR_FORMAT,
-                            "the profile holds no events of GPU memory; profile with "
-                            "profile_memory=True");
+        return no_memory_events(c);
     enum ar_status status = pair_frees(&c->rows, &c->pairs, c->error);
     if (!status)
         status = find_streams(c);
