@@ -139,6 +139,28 @@ void deferred_wait_all(struct deferred *self)
     }
 }
 
+void deferred_wait_for(struct deferred *self, bool (*wanted)(void *argument, uint32_t block),
+                       void *argument)
+{
+    for (uint32_t i = 0; i < self->queue_count; i++) {
+        struct deferred_queue *queue = &self->queues[i];
+        uint32_t left = 0;
+        for (uint32_t k = 0; k < queue->count; k++) {
+            struct deferred_event event = queue->events[queue->head + k];
+            if (!wanted(argument, event.block)) {
+                queue->events[queue->head + left++] = event;
+                continue;
+            }
+            ar_backing_wait(self->backing, event.ticket);
+            self->pending_events--;
+            if (--self->blocks[event.block].events == 0)
+                self->complete(self->argument, event.block);
+        }
+        queue->count = left;
+        queue->head = left ? queue->head : 0;
+    }
+}
+
 void deferred_wait_oldest(struct deferred *self)
 {
     for (uint32_t i = 0; i < self->queue_count; i++) {

@@ -70,6 +70,11 @@ void deferred_forget(struct deferred *self, uint32_t block);
 void deferred_poll_all(struct deferred *self);
 void deferred_wait_all(struct deferred *self);
 
+/* Waits for the events of those pending frees for whose blocks `wanted` returns true, and completes
+ * them. */
+void deferred_wait_for(struct deferred *self, bool (*wanted)(void *argument, uint32_t block),
+                       void *argument);
+
 /* Waits for the oldest event of each stream and completes the frees that had no other event. */
 void deferred_wait_oldest(struct deferred *self);
 

@@ -57,6 +57,11 @@ bool ar_policy_would_fit(struct ar_policy *self, const struct ar_policy_request 
     return self->ops->would_fit && self->ops->would_fit(self, request);
 }
 
+enum ar_status ar_policy_delete_pool(struct ar_policy *self, uint32_t pool)
+{
+    return self->ops->delete_pool ? self->ops->delete_pool(self, pool) : AR_OK;
+}
+
 void ar_policy_end_pool(struct ar_policy *self, uint32_t pool)
 {
     if (self->ops->end_pool)

@@ -33,7 +33,13 @@ struct ar_policy_request {
     uint32_t pool;      /* the id of a private pool; 0: the common pool */
     uint8_t upper_end;  /* 1: place it at the upper end of a two-ended arena */
     uint8_t may_fail;   /* 1: a probe; the program goes on if it fails */
+    uint8_t mempool;    /* AR_MEMPOOL_x: the pool is a torch.cuda.MemPool; 0: not known */
 };
+
+/* Bits of `mempool`. Each request of a pool has the same. */
+#define AR_MEMPOOL_PLAIN      0x1u
+#define AR_MEMPOOL_USE_ON_OOM 0x2u /* other requests may take its free memory when there is none */
+#define AR_MEMPOOL_NO_SPLIT   0x4u /* its free blocks are handed out whole */
 
 /* What the policy returns for a request. The caller keeps it and passes it back unchanged. */
 struct ar_policy_block {
@@ -249,6 +255,10 @@ struct ar_policy_ops {
 
     /* Resets the peaks of `report` to the present values. */
     void (*reset_peaks)(struct ar_policy *self);
+
+    /* The program has deleted a private pool: its free memory is released now, and that of no other
+     * pool. What is live in it is released with other cached memory later. */
+    enum ar_status (*delete_pool)(struct ar_policy *self, uint32_t pool);
 };
 
 /* Policies with AR_POLICY_WATCHES_FREE keep the bytes that can serve requests of `unit_bytes`: the
@@ -329,6 +339,7 @@ AR_API bool ar_policy_would_release(struct ar_policy *self,
                                     const struct ar_policy_request *request);
 AR_API bool ar_policy_would_fit(struct ar_policy *self, const struct ar_policy_request *request);
 AR_API void ar_policy_end_pool(struct ar_policy *self, uint32_t pool);
+AR_API enum ar_status ar_policy_delete_pool(struct ar_policy *self, uint32_t pool);
 AR_API void ar_policy_reset_peaks(struct ar_policy *self);
 AR_API bool ar_policy_report(const struct ar_policy *self, size_t index, char *name,
                              size_t name_bytes, uint64_t *value);

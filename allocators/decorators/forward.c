@@ -127,6 +127,13 @@ static bool forward_would_fit(struct ar_policy *base, const struct ar_policy_req
     return would;
 }
 
+static enum ar_status forward_delete_pool(struct ar_policy *base, uint32_t pool)
+{
+    enum ar_status status = ar_policy_delete_pool(forward_enter(base), pool);
+    forward_settle(base);
+    return status;
+}
+
 static void forward_end_pool(struct ar_policy *base, uint32_t pool)
 {
     ar_policy_end_pool(forward_enter(base), pool);
@@ -183,6 +190,7 @@ void *forward_create(struct ar_host *host, size_t own_bytes, const char *prefix,
     self->ops.reset_peaks = inner->ops->reset_peaks ? forward_reset_peaks : NULL;
     self->ops.report = inner->ops->report ? forward_report : NULL;
     self->ops.end_pool = inner->ops->end_pool ? forward_end_pool : NULL;
+    self->ops.delete_pool = inner->ops->delete_pool ? forward_delete_pool : NULL;
     self->inner = inner;
     self->host = host;
     self->own_bytes = own_bytes;

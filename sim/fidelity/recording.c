@@ -237,6 +237,7 @@ static enum ar_status on_request(struct reading *reading, const struct trace_eve
                     .alignment = keys->align,
                     .stream = event->stream,
                     .pool = keys->pool,
+                    .mempool = keys->mempool,
                     .may_fail = event->kind == TRACE_PROBE},
     };
     return AR_OK;

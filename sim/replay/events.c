@@ -212,6 +212,7 @@ static enum ar_status unusual_request(struct replay *run, const struct trace_eve
     }
     run->request.alignment = keys->align;
     run->request.pool = keys->pool;
+    run->request.mempool = keys->mempool;
     run->request.upper_end = keys->end == TRACE_END_UPPER;
     run->request.may_fail = event->kind == TRACE_PROBE;
     enum ar_status status = ask(run, event, slot, error);
@@ -416,6 +417,18 @@ static enum ar_status on_outside(struct replay *run, const struct trace_event *e
     return AR_OK;
 }
 
+/* The program has deleted a MemPool. */
+static enum ar_status delete_pool(struct replay *run, const struct trace_event *event,
+                                  uint32_t pool, struct ar_error *error)
+{
+    enum ar_status status = ar_policy_delete_pool(run->policy, pool);
+    if (run->wants_calls && run->policy->ops->delete_pool)
+        replay_called(run, event, OBSERVER_POLICY_TRIM, status, NULL, 0);
+    if (status != AR_OK)
+        return replay_broken(run, event, status, "it could not delete a pool", error);
+    return AR_OK;
+}
+
 static enum ar_status on_trim(struct replay *run, const struct trace_event *event,
                               struct ar_error *error)
 {
@@ -427,6 +440,8 @@ static enum ar_status on_trim(struct replay *run, const struct trace_event *even
             ar_policy_end_pool(run->pinned.policy, pool);
         if (keys->space == TRACE_SPACE_PINNED)
             return run->pinned.policy ? replay_pinned_trim(run, event, error) : AR_OK;
+        if (pool && keys->mempool)
+            return delete_pool(run, event, pool, error);
         if (pool)
             ar_policy_end_pool(run->policy, pool);
         if (pool && run->config->tap)

@@ -1,6 +1,7 @@
 /* Recordings of real allocators on a real card, event by event: the policy with the name of an
  * allocator must place every block at the same offset of the same segment, with the same granted
- * and reserved bytes. Each test is one recording in tests/golden/data/oracles. */
+ * and reserved bytes. Each test is one recording in tests/golden/data/oracles, or one of programs
+ * with torch.cuda.MemPool in tests/golden/data/mempool, which have their trace in the same file. */
 #include <unistd.h>
 
 #include <zlib.h>
@@ -12,7 +13,8 @@
 #include "workloads/formats/formats.h"
 #include "workloads/trace/trace.h"
 
-#define FOLDER "tests/golden/data/oracles"
+#define FOLDER   "tests/golden/data/oracles"
+#define MEMPOOLS "tests/golden/data/mempool"
 
 struct oracle {
     gzFile file;
@@ -20,6 +22,7 @@ struct oracle {
     char spec[256];
     char trace[256];
     char addresses[64]; /* a temporary file */
+    char events[64];    /* the same, if the trace is in the recording */
 };
 
 static bool read_line(struct oracle *oracle)
@@ -30,24 +33,46 @@ static bool read_line(struct oracle *oracle)
     return true;
 }
 
-/* Reads up to the first row, and writes the addresses where the device finds them. */
+/* Opens a temporary file. */
+static FILE *temporary(char *path, size_t room)
+{
+    snprintf(path, room, "/tmp/allocrig-oracle-XXXXXX");
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    FILE *out = fdopen(descriptor, "w");
+    assert_non_null(out);
+    return out;
+}
+
+/* Reads up to the first row. Writes the addresses where the device finds them, and the events of a
+ * trace in the same file. */
 static void open_oracle(struct oracle *oracle, const char *path)
 {
     oracle->file = gzopen(path, "rb");
     assert_non_null(oracle->file);
     assert_true(read_line(oracle) && strncmp(oracle->line, "spec ", 5) == 0);
     snprintf(oracle->spec, sizeof oracle->spec, "%s", oracle->line + 5);
-    assert_true(read_line(oracle) && strncmp(oracle->line, "trace ", 6) == 0);
-    snprintf(oracle->trace, sizeof oracle->trace, "tests/golden/data/traces/%.200s",
-             oracle->line + 6);
-    snprintf(oracle->addresses, sizeof oracle->addresses, "/tmp/allocrig-oracle-XXXXXX");
-    int descriptor = mkstemp(oracle->addresses);
-    assert_true(descriptor >= 0);
-    FILE *out = fdopen(descriptor, "w");
-    assert_non_null(out);
-    for (int first = 1; read_line(oracle) && strncmp(oracle->line, "segment ", 8) == 0; first = 0)
+    oracle->events[0] = '\0';
+    assert_true(read_line(oracle));
+    if (strncmp(oracle->line, "trace ", 6) == 0) {
+        snprintf(oracle->trace, sizeof oracle->trace, "tests/golden/data/traces/%.200s",
+                 oracle->line + 6);
+        assert_true(read_line(oracle));
+    }
+    FILE *out = temporary(oracle->addresses, sizeof oracle->addresses);
+    for (int first = 1; strncmp(oracle->line, "segment ", 8) == 0; first = 0) {
         fprintf(out, "%s%s\n", first ? "ordinal,bytes,address\n" : "", oracle->line + 8);
+        assert_true(read_line(oracle));
+    }
     assert_int_equal(fclose(out), 0);
+    if (strncmp(oracle->line, "event ", 6) != 0)
+        return;
+    out = temporary(oracle->events, sizeof oracle->events);
+    fputs("# allocrig-trace 1\n", out);
+    for (; strncmp(oracle->line, "event ", 6) == 0; assert_true(read_line(oracle)))
+        fprintf(out, "%s\n", oracle->line + 6);
+    assert_int_equal(fclose(out), 0);
+    snprintf(oracle->trace, sizeof oracle->trace, "%s", oracle->events);
 }
 
 /* Compares a row of the replay with a line, and reads the next line. */
@@ -80,7 +105,7 @@ static enum ar_status compare(void *argument, const struct replay_row *row, stru
     return AR_OK;
 }
 
-static void check_oracle(void **state)
+static void check_in(const char *folder, const char *name)
 {
     struct oracle oracle;
     struct ar_error error = {""};
@@ -91,7 +116,7 @@ static void check_oracle(void **state)
     struct ar_device_props props;
     char path[512];
     char text[256];
-    snprintf(path, sizeof path, FOLDER "/%s", (const char *)*state);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     open_oracle(&oracle, path);
     snprintf(text, sizeof text, "sim:profile=h100,addresses=%s", oracle.addresses);
     assert_int_equal(ar_spec_parse(oracle.spec, &policy, &error), AR_OK);
@@ -113,9 +138,22 @@ static void check_oracle(void **state)
     ar_spec_close(&device);
     gzclose(oracle.file);
     unlink(oracle.addresses);
+    if (oracle.events[0])
+        unlink(oracle.events);
+}
+
+static void check_oracle(void **state)
+{
+    check_in(FOLDER, *state);
+}
+
+static void check_mempool(void **state)
+{
+    check_in(MEMPOOLS, *state);
 }
 
 int main(void)
 {
-    return folder_tests_run("oracles", FOLDER, check_oracle);
+    int status = folder_tests_run("oracles", FOLDER, check_oracle);
+    return folder_tests_run("mempool", MEMPOOLS, check_mempool) ? 1 : status;
 }

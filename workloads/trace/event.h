@@ -58,18 +58,25 @@ struct trace_attributes {
     uint8_t space;  /* enum trace_space */
     uint8_t end;    /* enum trace_end */
     uint16_t given; /* TRACE_GIVEN_x of the keys that were written, so that a copy keeps `pool=0` */
+    uint8_t mempool;  /* TRACE_MEMPOOL_x: the pool is a torch.cuda.MemPool; 0: not said */
     const char *rest; /* keys unknown to this version, unchanged: "x=1,y=2"; or NULL */
 };
 
 /* Bits of `given`, in the order in which FORMAT.md lists the keys. */
-#define TRACE_GIVEN_TAG    0x01u
-#define TRACE_GIVEN_POOL   0x02u
-#define TRACE_GIVEN_ALIGN  0x04u
-#define TRACE_GIVEN_DEVICE 0x08u
-#define TRACE_GIVEN_THREAD 0x10u
-#define TRACE_GIVEN_TENANT 0x20u
-#define TRACE_GIVEN_SPACE  0x40u
-#define TRACE_GIVEN_END    0x80u
+#define TRACE_GIVEN_TAG     0x01u
+#define TRACE_GIVEN_POOL    0x02u
+#define TRACE_GIVEN_ALIGN   0x04u
+#define TRACE_GIVEN_DEVICE  0x08u
+#define TRACE_GIVEN_THREAD  0x10u
+#define TRACE_GIVEN_TENANT  0x20u
+#define TRACE_GIVEN_SPACE   0x40u
+#define TRACE_GIVEN_END     0x80u
+#define TRACE_GIVEN_MEMPOOL 0x100u
+
+/* Bits of `mempool`, those of ar_policy_request.mempool. */
+#define TRACE_MEMPOOL_PLAIN      0x1u
+#define TRACE_MEMPOOL_USE_ON_OOM 0x2u
+#define TRACE_MEMPOOL_NO_SPLIT   0x4u
 
 /* The result of a request, for programs whose later requests depend on it. */
 struct trace_served {

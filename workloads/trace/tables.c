@@ -13,13 +13,26 @@
 
 enum { BLOCK = 256 };
 
-enum key { KEY_TAG, KEY_POOL, KEY_ALIGN, KEY_DEVICE, KEY_THREAD, KEY_TENANT, KEY_SPACE, KEY_END };
-enum { KEY_COUNT = KEY_END + 1 };
+enum key {
+    KEY_TAG,
+    KEY_POOL,
+    KEY_ALIGN,
+    KEY_DEVICE,
+    KEY_THREAD,
+    KEY_TENANT,
+    KEY_SPACE,
+    KEY_END,
+    KEY_MEMPOOL
+};
+enum { KEY_COUNT = KEY_MEMPOOL + 1 };
 
-static const char *const key_names[KEY_COUNT] = {"tag",    "pool",   "align", "device",
-                                                 "thread", "tenant", "space", "end"};
+static const char *const key_names[KEY_COUNT] = {"tag",    "pool",  "align", "device", "thread",
+                                                 "tenant", "space", "end",   "mempool"};
 static const char *const space_names[] = {"device", "pinned"};
 static const char *const end_names[] = {"", "lower", "upper"};
+/* By the bits above TRACE_MEMPOOL_PLAIN. */
+static const char *const mempool_names[] = {"plain", "use_on_oom", "no_split",
+                                            "use_on_oom+no_split"};
 
 void trace_tables_close(struct trace_tables *tables)
 {
@@ -67,6 +80,15 @@ static enum ar_status take_known(struct trace_attributes *out, enum key key, con
         if (strcmp(value, "device") != 0 && strcmp(value, "pinned") != 0)
             return ar_error_set(error, AR_INVALID, "space=%.40s: must be device or pinned", value);
         out->space = value[0] == 'p' ? TRACE_SPACE_PINNED : TRACE_SPACE_DEVICE;
+    } else if (key == KEY_MEMPOOL) {
+        for (unsigned i = 0; i < 4; i++)
+            if (strcmp(value, mempool_names[i]) == 0)
+                out->mempool = (uint8_t)(TRACE_MEMPOOL_PLAIN | i << 1);
+        if (!out->mempool)
+            return ar_error_set(error, AR_INVALID,
+                                "mempool=%.40s: must be plain, use_on_oom, no_split or "
+                                "use_on_oom+no_split",
+                                value);
     } else if (key == KEY_END) {
         if (strcmp(value, "lower") != 0 && strcmp(value, "upper") != 0)
             return ar_error_set(error, AR_INVALID, "end=%.40s: must be lower or upper", value);
@@ -139,7 +161,8 @@ static unsigned given_of(const struct trace_attributes *a)
     return (unsigned)a->given | (a->tag ? 1u << KEY_TAG : 0) | (a->pool ? 1u << KEY_POOL : 0) |
            (a->align ? 1u << KEY_ALIGN : 0) | (a->device ? 1u << KEY_DEVICE : 0) |
            (a->thread ? 1u << KEY_THREAD : 0) | (a->tenant ? 1u << KEY_TENANT : 0) |
-           (a->space ? 1u << KEY_SPACE : 0) | (a->end ? 1u << KEY_END : 0);
+           (a->space ? 1u << KEY_SPACE : 0) | (a->end ? 1u << KEY_END : 0) |
+           (a->mempool ? 1u << KEY_MEMPOOL : 0);
 }
 
 /* Prints the canonical text to `out`; returns its length, whatever the room. */
@@ -153,6 +176,7 @@ static size_t print_keys(const struct trace_attributes *a, char *out, size_t roo
         [KEY_TAG] = a->tag ? a->tag : "",
         [KEY_SPACE] = space_names[a->space == TRACE_SPACE_PINNED],
         [KEY_END] = end_names[a->end <= TRACE_END_UPPER ? a->end : 0],
+        [KEY_MEMPOOL] = mempool_names[a->mempool >> 1 & 3],
     };
     unsigned given = given_of(a);
     size_t used = 0;

@@ -72,6 +72,17 @@ static bool grow_arenas(struct torch *self)
     return true;
 }
 
+/* A pool that does not split hands out whole blocks (MemPool(no_split=True), since 2.9). */
+void torch_arena_rule(const struct torch *self, struct torch_arena *arena)
+{
+    if (self->pools[arena->pool].mempool & AR_MEMPOOL_NO_SPLIT)
+        arena->least_rest_bytes = UINT64_MAX;
+    else if (arena->small || self->settings.expandable)
+        arena->least_rest_bytes = TORCH_MIN_BLOCK_BYTES;
+    else
+        arena->least_rest_bytes = TORCH_SMALL_BYTES + 1;
+}
+
 static uint32_t arena_new(struct torch *self, uint32_t stream, uint32_t pool, bool small,
                           bool *failed)
 {
@@ -83,6 +94,7 @@ static uint32_t arena_new(struct torch *self, uint32_t stream, uint32_t pool, bo
     arena->stream = stream;
     arena->pool = pool;
     arena->small = small;
+    torch_arena_rule(self, arena);
     uint32_t bucket = bucket_of(self, stream, self->pools[pool].id, small);
     self->arenas[self->arena_count] = arena;
     self->buckets[bucket] = self->arena_count + 1;
@@ -455,6 +467,37 @@ void torch_release_cached(struct torch *self)
             if (self->arenas[i]->small == (small != 0) &&
                 is_released(&self->pools[self->arenas[i]->pool]))
                 release_arena(self, self->arenas[i]);
+}
+
+struct pool_of_block {
+    const struct torch *torch;
+    uint32_t pool;
+};
+
+static bool is_of_pool(void *argument, uint32_t block)
+{
+    const struct pool_of_block *of = argument;
+    const struct torch *self = of->torch;
+    return self->arenas[self->spans.at[block].owner]->pool == of->pool;
+}
+
+/* The destructor of a MemPool: the pool ends, and an empty_cache of that pool alone waits for its
+ * pending frees and releases its free memory (ATen/cuda/MemPool.cpp; release_cached_blocks with the
+ * id of a pool). */
+void torch_release_pool(struct torch *self, uint32_t id)
+{
+    for (uint32_t i = 0; i < self->pool_count; i++) {
+        struct pool_of_block of = {self, i};
+        if (self->pools[i].id != id || self->pools[i].ended)
+            continue;
+        self->pools[i].ended = true;
+        self->num_sync_all_streams++;
+        deferred_wait_for(&self->deferred, is_of_pool, &of);
+        for (int small = 1; small >= 0; small--)
+            for (uint32_t k = 0; k < self->arena_count; k++)
+                if (self->arenas[k]->pool == i && self->arenas[k]->small == (small != 0))
+                    release_arena(self, self->arenas[k]);
+    }
 }
 
 /* The sum of ages and the number of undivided blocks in the common large pool. */

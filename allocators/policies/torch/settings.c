@@ -15,7 +15,9 @@
  * 4. From 2.12 on throw_on_cudamalloc_oom lets a request beyond the limit fail before anything is
  *    released (#179473).
  * 5. From 2.15 on expandable_segments_reserve is the size of a range, and a request that is larger
- *    fails (#192269). */
+ *    fails (#192269).
+ * 6. Before 2.11 pools with use_on_oom are the last resort; from then on they come before the
+ *    release of cached memory (#169699). */
 #include "allocators/policies/torch/torch.h"
 
 #include <stdio.h>
@@ -283,6 +285,7 @@ static enum ar_status read_version(const struct torch_values *values,
     settings->plain_pools = is_before(*release, 5);
     settings->stops = is_before(*release, 5);
     settings->pools_fail = is_before(*release, 13);
+    settings->overflow_last = is_before(*release, 11);
     const struct {
         const char *key;
         uint64_t value, unset;

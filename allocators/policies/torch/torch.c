@@ -1,33 +1,65 @@
 /* The order of decisions of PyTorch's caching allocator in malloc and free. The rules are those of
  * c10/cuda/CUDACachingAllocator.cpp as of PyTorch 2.11:
  *
- * (settings.c has what other releases do otherwise)
+ * malloc
+ * 1. Poll the events of pending frees.
+ * 2. Round the size up, choose the small or the large pool.
+ * 3. Best fit among the free blocks of the stream.
+ * 4. Collect old blocks if a limit and a threshold are set.
+ * 5. Memory from the device: a segment, or pages of an expandable one.
+ * 6. Best fit in each MemPool with use_on_oom, for requests of the common pool.
+ * 7. Release a cached block too large to be split, then 5 again.
+ * 8. Wait for all pending frees, release all cached memory, then 5 again (a retry).
+ * 9. Split the block if the rest is worth it.
  *
- * malloc  1. poll the events of pending frees 2. round the size up, choose the small or the large
- * pool 3. best fit among the free blocks of the stream 4. collect old blocks if a limit and a
- * threshold are set 5. memory from the device: a segment, or pages of an expandable one 6. release
- * a cached block too large to be split, then 5 again 7. wait for all pending frees, release all
- * cached memory, then 5 again (a retry) 8. split the block if the rest is worth it free    the
- * block is no longer allocated at once; it is free, and merged with its neighbours, when no other
- * stream uses it. Nothing is released to the device. */
+ * free: the block is no longer allocated at once; it is free, and merged with its neighbours, when
+ * no other stream uses it. Nothing is released to the device.
+ *
+ * A request in a private pool (of a graph that is captured, or within torch.cuda.use_mem_pool)
+ * leaves out 6, and before 2.13 also 1 and 8: `captures_underway` is not empty then. The memory of
+ * a private pool is not released while the pool lives: see torch_end_pool and torch_release_pool.
+ * settings.c has what other releases do otherwise. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "allocators/policies/torch/torch.h"
 
-/* Steps 4 to 7. 0: out of memory. */
+/* Step 6: `use_on_oom`, since 2.8. Free blocks of expandable segments are not found, because
+ * try_mempool_fallback looks for others only. */
+static uint32_t from_mempools(struct torch *self, const struct torch_arena *arena,
+                              uint64_t rounded_bytes)
+{
+    if (self->settings.expandable)
+        return 0;
+    for (uint32_t i = 0; i < self->pool_count; i++) {
+        const struct torch_pool *pool = &self->pools[i];
+        if (!(pool->mempool & AR_MEMPOOL_USE_ON_OOM) || pool->ended)
+            continue;
+        uint32_t found = torch_arena_find(self, arena->stream, pool->id, arena->small);
+        uint32_t block = found == UINT32_MAX ? 0 : torch_find(self, found, rounded_bytes);
+        if (block)
+            return block;
+    }
+    return 0;
+}
+
+/* Steps 4 to 8. 0: out of memory. */
 static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_bytes)
 {
     bool stopped = false;
+    bool is_private = self->pools[self->arenas[arena]->pool].id != 0;
+    bool overflow_last = self->settings.overflow_last;
     if (self->ages)
         torch_collect(self);
     if (self->settings.rejects && torch_is_beyond_limit(self, rounded_bytes))
         return 0;
     uint32_t block = torch_alloc_block(self, arena, rounded_bytes, false);
+    if (!block && !self->fault && !is_private && !overflow_last)
+        block = from_mempools(self, self->arenas[arena], rounded_bytes);
     if (!block && !self->fault && torch_release_available(self, arena, rounded_bytes, &stopped))
         block = torch_alloc_block(self, arena, rounded_bytes, false);
-    if (self->settings.pools_fail && self->pools[self->arenas[arena]->pool].id != 0)
+    if (self->settings.pools_fail && is_private)
         stopped = true;
     if (!block && !self->fault && !stopped) {
         self->flushes++;
@@ -35,6 +67,8 @@ static uint32_t obtain(struct torch *self, uint32_t arena, uint64_t rounded_byte
         if (!self->fault)
             block = torch_alloc_block(self, arena, rounded_bytes, true);
     }
+    if (!block && !self->fault && !is_private && overflow_last)
+        block = from_mempools(self, self->arenas[arena], rounded_bytes);
     return block;
 }
 
@@ -59,7 +93,7 @@ static inline void count_taken(struct torch *self, enum torch_kind kind, bool wa
     }
 }
 
-/* Steps 3 and 8 if segments do not grow. The rest of the block takes its place in the free set if
+/* Steps 3 and 9 if segments do not grow. The rest of the block takes its place in the free set if
  * possible. 0: no block. */
 static inline uint32_t take(struct torch *self, uint32_t arena_index, uint64_t rounded_bytes)
 {
@@ -95,7 +129,7 @@ static inline uint32_t take(struct torch *self, uint32_t arena_index, uint64_t r
     return block;
 }
 
-/* Step 8 for a block that is in no set. */
+/* Step 9 for a block that is in no set. */
 static void divide(struct torch *self, uint32_t block, uint64_t rounded_bytes)
 {
     const struct ar_span *span = &self->spans.at[block];
@@ -112,7 +146,7 @@ static void divide(struct torch *self, uint32_t block, uint64_t rounded_bytes)
                     rest_bytes);
 }
 
-/* Steps 3 to 8 if segments grow, else steps 4 to 8. */
+/* Steps 3 to 9 if segments grow, else steps 4 to 9. */
 static __attribute__((noinline)) enum ar_status find_slowly(struct torch *self, uint32_t arena,
                                                             uint64_t rounded_bytes, uint32_t *block)
 {
@@ -132,6 +166,17 @@ static __attribute__((noinline)) enum ar_status find_slowly(struct torch *self, 
     return AR_OK;
 }
 
+/* What the program said of a MemPool when it made it. */
+static void set_mempool(struct torch *self, uint32_t pool, uint8_t mempool)
+{
+    if (self->pools[pool].mempool == mempool)
+        return;
+    self->pools[pool].mempool = mempool;
+    for (uint32_t i = 0; i < self->arena_count; i++)
+        if (self->arenas[i]->pool == pool)
+            torch_arena_rule(self, self->arenas[i]);
+}
+
 static uint32_t arena_for(struct torch *self, const struct ar_policy_request *request, bool small,
                           bool *failed)
 {
@@ -143,6 +188,8 @@ static uint32_t arena_for(struct torch *self, const struct ar_policy_request *re
         uint32_t arena = torch_arena_of(self, request->stream, request->pool, small, failed);
         if (*failed)
             return 0;
+        if (request->mempool)
+            set_mempool(self, self->arenas[arena]->pool, request->mempool);
         self->last_stream = request->stream;
         self->last_pool = request->pool;
         self->last_arena[small] = arena;
@@ -167,11 +214,18 @@ static inline void hand_out(struct torch *self, uint32_t block,
     ar_policy_grant(&self->base, out, span->address, bytes, block);
 }
 
+/* Step 1 is left out in private pools before 2.13. */
+static inline bool skips_poll(const struct torch *self, const struct ar_policy_request *request)
+{
+    return request->pool && self->settings.pools_fail;
+}
+
 static enum ar_status torch_alloc(struct ar_policy *base, const struct ar_policy_request *request,
                                   struct ar_policy_block *out)
 {
     struct torch *self = torch_of(base);
-    deferred_poll(&self->deferred);
+    if (self->deferred.pending_events && !skips_poll(self, request))
+        deferred_poll_all(&self->deferred);
     uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
     bool small = rounded_bytes <= TORCH_SMALL_BYTES;
     bool failed = !torch_reserve_blocks(self, 2);
@@ -342,7 +396,8 @@ static enum ar_status torch_trim(struct ar_policy *base, uint64_t keep_bytes)
 static bool torch_would_fit(struct ar_policy *base, const struct ar_policy_request *request)
 {
     struct torch *self = torch_of(base);
-    deferred_poll(&self->deferred);
+    if (!skips_poll(self, request))
+        deferred_poll(&self->deferred);
     uint64_t rounded_bytes = torch_round(&self->settings, request->bytes);
     bool small = rounded_bytes <= TORCH_SMALL_BYTES;
     uint32_t arena = torch_arena_find(self, request->stream, request->pool, small);
@@ -366,6 +421,14 @@ static void torch_end_pool(struct ar_policy *base, uint32_t pool)
     struct torch *self = torch_of(base);
     for (uint32_t i = 0; i < self->pool_count; i++)
         self->pools[i].ended |= self->pools[i].id == pool;
+}
+
+static enum ar_status torch_delete_pool(struct ar_policy *base, uint32_t pool)
+{
+    struct torch *self = torch_of(base);
+    if (pool)
+        torch_release_pool(self, pool);
+    return self->fault;
 }
 
 /* Appends "key:value" to the list. */
@@ -541,4 +604,5 @@ const struct ar_policy_ops torch_policy = {
     .end_pool = torch_end_pool,
     .would_fit = torch_would_fit,
     .reset_peaks = torch_reset_peaks,
+    .delete_pool = torch_delete_pool,
 };

@@ -152,6 +152,7 @@ struct torch_settings {
     bool plain_pools; /* private pools have segments even if others grow by pages */
     bool stops;       /* a program stops if a range is to be released as a segment */
     bool pools_fail;  /* a request of a private pool waits for no free and releases no cache */
+    bool overflow_last; /* pools with use_on_oom come after the release of the cache */
 };
 
 extern const struct ar_option torch_options[];
@@ -201,6 +202,7 @@ struct torch_segment {
 struct torch_pool {
     uint32_t id;
     bool ended;        /* a private pool that the program has ended */
+    uint8_t mempool;   /* AR_MEMPOOL_x; 0: of a graph, or not known */
     uint64_t calls[2]; /* of get_free_block since the start, small and large */
 };
 
@@ -209,6 +211,7 @@ struct torch_arena {
     struct ar_span_index index;
     uint32_t stream, pool; /* pool: an index of pools */
     bool small;
+    uint64_t least_rest_bytes; /* a rest of a block that is cut off; UINT64_MAX: none ever is */
     uint64_t free_bytes;
     uint32_t *unmapped; /* blocks of address space only, ascending by address */
     uint32_t unmapped_count, unmapped_room;
@@ -295,6 +298,8 @@ bool torch_is_beyond_limit(const struct torch *self, uint64_t rounded_bytes);
 bool torch_release_available(struct torch *self, uint32_t arena, uint64_t rounded_bytes,
                              bool *stopped);
 void torch_release_cached(struct torch *self);
+void torch_release_pool(struct torch *self, uint32_t pool);
+void torch_arena_rule(const struct torch *self, struct torch_arena *arena);
 void torch_collect(struct torch *self);
 bool torch_would_collect(const struct torch *self);
 
@@ -409,10 +414,8 @@ static inline bool torch_accepts(const struct torch_settings *settings, uint64_t
 static inline bool torch_should_split(const struct torch *self, const struct torch_arena *arena,
                                       uint64_t rounded_bytes, uint64_t bytes)
 {
-    uint64_t rest_bytes = bytes - rounded_bytes;
-    if (arena->small || self->settings.expandable)
-        return rest_bytes >= TORCH_MIN_BLOCK_BYTES;
-    return rest_bytes > TORCH_SMALL_BYTES && rounded_bytes < self->settings.max_split_bytes;
+    return bytes - rounded_bytes >= arena->least_rest_bytes &&
+           (rounded_bytes < self->settings.max_split_bytes || self->settings.expandable);
 }
 
 #endif
