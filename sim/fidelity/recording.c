@@ -567,17 +567,39 @@ static void end_pools(struct recorded_source *self, const struct recorded_group 
     }
 }
 
+/* The private pool of an action, 0: of the common pool, or not known. */
+static uint32_t pool_of(const struct recorded_source *self, size_t action)
+{
+    const struct recorded_place *place =
+        recorded_place_at(self->device, self->recording->actions[action].address);
+    return place ? place->pool : 0;
+}
+
+/* Whether all memory of the group is of private pools. Then they were deleted (a torch.cuda.MemPool
+ * releases its own memory alone), or the common pool has nothing to release. */
+static bool is_of_pools(const struct recorded_source *self, const struct recorded_group *group)
+{
+    for (size_t i = group->first; i < group->first + group->count; i++)
+        if (!pool_of(self, i))
+            return false;
+    return self->policy->ops->delete_pool != NULL;
+}
+
 /* Whether a release must be inserted before the current event. */
 static bool is_release(struct recorded_source *self)
 {
     struct recorded_group *group = next_group(self);
     if (!group || group->event != self->next_event || self->result->difference.found)
         return false;
-    end_pools(self, group);
+    self->deletes = !self->released && is_of_pools(self, group);
+    if (!self->deletes)
+        end_pools(self, group);
     decide(self, group);
     if (group->cause != CAUSE_RELEASE || self->released)
         return false;
     step(self, STEP_TRIM, group_end(self, group));
+    for (size_t i = group->first; self->deletes && i < group->first + group->count; i++)
+        (void)ar_policy_delete_pool(self->policy, pool_of(self, i)); /* the device sees the calls */
     self->released = true;
     return true;
 }
@@ -642,10 +664,27 @@ static void begin_step(struct recorded_source *self, const struct trace_event *e
     }
 }
 
+/* A request that failed although the allocator held free memory, and released none of it: it was in
+ * a private pool, where PyTorch releases nothing, and recordings of failures before 2.12 do not
+ * name the pool. The policy does not get it. */
+static const struct trace_event *without_pool(struct recorded_source *self,
+                                              const struct trace_event *event)
+{
+    const struct recorded_request *request = self->device->request;
+    if (!request || !request->failed || request->has_group || request->waited ||
+        request->request.pool || !self->policy->totals.releasable_bytes ||
+        !self->policy->ops->delete_pool)
+        return event;
+    self->unnamed = *event;
+    self->unnamed.value = 0;
+    self->device->request = NULL; /* its outcome is not compared */
+    return &self->unnamed;
+}
+
 static enum ar_status recorded_next(struct trace_source *base, const struct trace_event **events,
                                     size_t *count, struct ar_error *error)
 {
-    static const struct trace_event release = {.kind = TRACE_TRIM};
+    static const struct trace_event release = {.kind = TRACE_TRIM}, nothing = {.kind = TRACE_NOTE};
     struct recorded_source *self = of(base);
     enum ar_status status = AR_OK;
     end_release(self);
@@ -654,7 +693,7 @@ static enum ar_status recorded_next(struct trace_source *base, const struct trac
         const struct trace_event *event = &self->span[self->span_at];
         look_behind(self);
         if (is_release(self)) {
-            *events = &release;
+            *events = self->deletes ? &nothing : &release;
             *count = 1;
             return AR_OK;
         }
@@ -669,7 +708,7 @@ static enum ar_status recorded_next(struct trace_source *base, const struct trac
         self->next_event++;
         if (left_out)
             continue;
-        *events = event;
+        *events = without_pool(self, event);
         *count = 1;
         break;
     }

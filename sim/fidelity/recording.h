@@ -184,6 +184,8 @@ struct recorded_source {
     size_t completion;   /* the next one */
     bool completed;      /* the current event is a completion that the next request may have seen */
     bool released;       /* the release before the next group was inserted */
+    bool deletes;        /* it was that of private pools alone */
+    struct trace_event unnamed; /* a request in a private pool that the recording does not name */
 };
 
 /* Rewinds `inner`. */

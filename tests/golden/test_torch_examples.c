@@ -216,6 +216,101 @@ static void fraction_counts_device_requests(void **state)
     close_rig(&rig);
 }
 
+/* ---- pools of torch.cuda.MemPool (recordings: tests/golden/data/mempool) --------------------- */
+
+static struct ar_policy_block request_in(struct rig *rig, uint32_t pool, uint64_t bytes,
+                                         uint8_t mempool)
+{
+    struct ar_policy_block block = {0};
+    const struct ar_policy_request asked = {.bytes = bytes, .pool = pool, .mempool = mempool};
+    struct ar_error error;
+    assert_int_equal(ar_policy_alloc(rig->policy, &asked, &block), AR_OK);
+    if (ar_policy_validate(rig->policy, &error) != AR_OK)
+        fail_msg("%s", error.text);
+    return block;
+}
+
+static void delete_pool(struct rig *rig, uint32_t pool)
+{
+    struct ar_error error;
+    assert_int_equal(ar_policy_delete_pool(rig->policy, pool), AR_OK);
+    if (ar_policy_validate(rig->policy, &error) != AR_OK)
+        fail_msg("%s", error.text);
+}
+
+/* A live pool keeps its memory; its deletion releases that, and nothing of the others. */
+static void a_pool_lives_until_it_is_deleted(void **state)
+{
+    struct rig rig = open_rig("torch", UINT64_MAX);
+    struct ar_policy_block live = request_in(&rig, 1, 12 * AR_MIB, AR_MEMPOOL_PLAIN);
+    struct ar_policy_block freed = request_in(&rig, 1, 30 * AR_MIB, AR_MEMPOOL_PLAIN);
+    release(&rig, freed);
+    release(&rig, request(&rig, 50 * AR_MIB));
+    release(&rig, request_in(&rig, 2, 16 * AR_MIB, AR_MEMPOOL_PLAIN));
+    assert_int_equal(ar_policy_trim(rig.policy, 0), AR_OK);
+    assert_int_equal(reserved(&rig), (12 + 30 + 16) * AR_MIB);
+    assert_int_equal(request_in(&rig, 1, 25 * AR_MIB, AR_MEMPOOL_PLAIN).address, freed.address);
+    release(&rig, freed = request(&rig, 50 * AR_MIB));
+    struct ar_policy_block second = request_in(&rig, 1, 4 * AR_MIB, AR_MEMPOOL_PLAIN);
+    (void)second; /* the rest of the 30 MiB */
+    assert_int_equal(reserved(&rig), (12 + 30 + 16 + 50) * AR_MIB);
+    delete_pool(&rig, 2);
+    assert_int_equal(reserved(&rig), (12 + 30 + 50) * AR_MIB);
+    delete_pool(&rig, 1); /* blocks of both segments live */
+    assert_int_equal(reserved(&rig), (12 + 30 + 50) * AR_MIB);
+    release(&rig, live);
+    assert_int_equal(ar_policy_trim(rig.policy, 0), AR_OK);
+    assert_int_equal(reserved(&rig), 30 * AR_MIB);
+    close_rig(&rig);
+}
+
+/* Before 2.13 nothing is released for a request in a pool, not even memory of the common pool. */
+static void no_flush_within_a_pool(void **state)
+{
+    struct rig rig = open_rig("torch:version=2.11", 100 * AR_MIB);
+    struct ar_policy_block block;
+    const struct ar_policy_request within = {.bytes = 60 * AR_MIB, .pool = 1};
+    release(&rig, request(&rig, 60 * AR_MIB));
+    assert_int_equal(ar_policy_alloc(rig.policy, &within, &block), AR_NO_MEMORY);
+    assert_int_equal(reserved(&rig), 60 * AR_MIB);
+    assert_int_equal(torch_of(rig.policy)->num_alloc_retries, 0);
+    (void)request(&rig, 70 * AR_MIB); /* outside it is */
+    assert_int_equal(reserved(&rig), 70 * AR_MIB);
+    close_rig(&rig);
+}
+
+static void a_pool_for_the_last_resort(void **state)
+{
+    struct rig rig = open_rig("torch", 100 * AR_MIB);
+    uint8_t last_resort = AR_MEMPOOL_PLAIN | AR_MEMPOOL_USE_ON_OOM;
+    struct ar_policy_block block = request_in(&rig, 1, 40 * AR_MIB, last_resort);
+    release(&rig, block);
+    release(&rig, request(&rig, 30 * AR_MIB));
+    (void)request(&rig, 25 * AR_MIB); /* of the 30 */
+    assert_int_equal(request(&rig, 35 * AR_MIB).address, block.address);
+    assert_int_equal(reserved(&rig), 70 * AR_MIB);
+    delete_pool(&rig, 1);
+    expect_failure(&rig, 35 * AR_MIB);
+    close_rig(&rig);
+    rig = open_rig("torch", 100 * AR_MIB); /* not without the option */
+    release(&rig, request_in(&rig, 1, 70 * AR_MIB, AR_MEMPOOL_PLAIN));
+    expect_failure(&rig, 40 * AR_MIB);
+    close_rig(&rig);
+}
+
+static void whole_blocks(void **state)
+{
+    struct rig rig = open_rig("torch", UINT64_MAX);
+    uint8_t whole = AR_MEMPOOL_PLAIN | AR_MEMPOOL_NO_SPLIT;
+    release(&rig, request_in(&rig, 1, 30 * AR_MIB, whole));
+    assert_int_equal(request_in(&rig, 1, 5 * AR_MIB, whole).granted_bytes, 30 * AR_MIB);
+    assert_int_equal(request_in(&rig, 1, 512, whole).granted_bytes, 2 * AR_MIB);
+    assert_int_equal(request_in(&rig, 1, 512, whole).granted_bytes, 2 * AR_MIB);
+    assert_int_equal(request(&rig, 512).granted_bytes, 512);
+    assert_int_equal(reserved(&rig), 36 * AR_MIB);
+    close_rig(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +323,10 @@ int main(void)
         cmocka_unit_test(split_head_blocks_a_segment),
         cmocka_unit_test(oversize_blocks),
         cmocka_unit_test(fraction_counts_device_requests),
+        cmocka_unit_test(a_pool_lives_until_it_is_deleted),
+        cmocka_unit_test(no_flush_within_a_pool),
+        cmocka_unit_test(a_pool_for_the_last_resort),
+        cmocka_unit_test(whole_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -488,7 +488,7 @@ void torch_release_pool(struct torch *self, uint32_t id)
 {
     for (uint32_t i = 0; i < self->pool_count; i++) {
         struct pool_of_block of = {self, i};
-        if (self->pools[i].id != id || self->pools[i].ended)
+        if (self->pools[i].id != id)
             continue;
         self->pools[i].ended = true;
         self->num_sync_all_streams++;
