@@ -1,6 +1,10 @@
 /* The public interface: what it returns equals what the program's own parts return; its errors. */
+#include <unistd.h>
+
 #include "bench/library/allocrig.h"
+#include "allocators/base/size.h"
 #include "sim/replay.h"
+#include "tests/support/temporary_file.h"
 #include "tests/support/test.h"
 #include "workloads/workload.h"
 
@@ -206,6 +210,44 @@ static void advice_is_ranked_settings(void **state)
     ar_advice_close(advice);
     ar_experiment_close(experiment);
     ar_library_close(library);
+}
+
+/* Ten blocks of 10 GiB, which the default card does not have. */
+static void a_card_has_any_size(void **state)
+{
+    static const char *const devices[] = {"sim:capacity=141GiB", "sim:profile=h200", "sim"};
+    char text[512] = "# allocrig-trace 1\n# name: large\n# recorder: torch 2.9.0\n";
+    for (int i = 0; i < 10; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "a,%d,%llu\n", i,
+                 (unsigned long long)(10 * AR_GIB));
+    }
+    struct temporary_file file = temporary_file(text);
+    struct ar_library *library = opened();
+    for (int i = 0; i < 3; i++) {
+        struct ar_row row;
+        struct ar_results *results = run(library, "torch", file.path, devices[i]);
+        assert_int_equal(ar_results_row(results, 0, &row, sizeof row, NULL), AR_OK);
+        assert_int_equal(row.passed, i < 2);
+        ar_results_close(results);
+    }
+    struct ar_capacities *capacities;
+    struct ar_capacity found;
+    struct ar_advice *advice;
+    struct ar_setting setting;
+    struct ar_experiment *experiment = experiment_of(library, "torch", file.path, "sim");
+    assert_int_equal(ar_experiment_capacity(experiment, &capacities, NULL), AR_OK);
+    assert_int_equal(ar_capacities_row(capacities, 0, &found, sizeof found, NULL), AR_OK);
+    assert_int_equal(found.safe_bytes, 100 * AR_GIB);
+    ar_capacities_close(capacities);
+    assert_int_equal(ar_experiment_set(experiment, "capacity", "288GiB", NULL), AR_OK);
+    assert_int_equal(ar_experiment_advise(experiment, &advice, NULL), AR_OK);
+    assert_int_equal(ar_advice_row(advice, 0, &setting, sizeof setting, NULL), AR_OK);
+    assert_int_equal(setting.safe_bytes, 100 * AR_GIB);
+    ar_advice_close(advice);
+    ar_experiment_close(experiment);
+    ar_library_close(library);
+    unlink(file.path);
 }
 
 #define TWO_GPUS "tests/golden/data/two_gpus.trace"
@@ -434,6 +476,7 @@ int main(void)
         cmocka_unit_test(an_observer_is_told_of_each_event),
         cmocka_unit_test(capacities_are_where_runs_pass),
         cmocka_unit_test(advice_is_ranked_settings),
+        cmocka_unit_test(a_card_has_any_size),
         cmocka_unit_test(gpus_of_a_workload_are_apart),
         cmocka_unit_test(a_workload_is_its_events),
         cmocka_unit_test(what_is_registered_is_named_in_specs),

@@ -172,7 +172,7 @@ def capacity(policy, workload, device="sim", **options):
 
 def advise(workload, capacity=None, device="sim", *, limit=None, **options):
     """Which settings would let a recorded program run in less memory, best ones first. `capacity` is the card in
-    question, `limit` the same as a limit that the program sets for itself."""
+    question (None: the recorded one, if it is known), `limit` the same as a limit that the program sets for itself."""
     lib, rows, found = _lib(), Rows(), _library.Setting()
     options = dict(options, capacity=capacity, limit=limit)
     with _experiment(lib, [], workload, device, options) as experiment, \
