@@ -14,6 +14,7 @@
 #include "bench/suite/result_folder.h"
 #include "bench/suite/run_files.h"
 #include "bench/suite/slowdown.h"
+#include "workloads/workload.h"
 
 struct suite_work {
     const struct suite *suite;
@@ -53,8 +54,11 @@ static enum ar_status want_one_run(const struct suite_work *self, struct ar_erro
     snprintf(what, sizeof what, "--%s", suite_file_name(file));
     if (self->plan.policy_count > 1 || self->plan.workload_count > 1)
         return ar_error_set(error, AR_INVALID,
-                            "%s holds one run and this is %zu; name one policy and one workload",
-                            what, self->plan.run_count);
+                            "%s holds one run and this is %zu; name one policy and one workload%s",
+                            what, self->plan.run_count,
+                            workload_gpu_of(self->plan.workloads[0].text)
+                                ? ", and select one GPU with --device N"
+                                : "");
     if (self->plan.workloads[0].frees_count > 1)
         return ar_error_set(
             error, AR_INVALID,

@@ -27,6 +27,8 @@ column() { cut -d, -f"$1" "$tmp/$2.csv" | sed -n '2,$p'; }
 run run -p direct -p vmm -w "$tmp/one.trace" -d sim:capacity=24MiB --csv "$tmp/one.csv"
 check as_if_alone [ "$(sed -n 's/,two gpu1,[^,]*,[^,]*,/,/p' "$tmp/two.csv" | cut -d, -f3- | sed 's/,[0-9.]*$//' | head -1)" = \
     "$(sed -n '2,$s/,two,[^,]*,[^,]*,/,/p' "$tmp/one.csv" | cut -d, -f3- | sed 's/,[0-9.]*$//' | head -1)" ]
+refuses one_run_for_a_file 2 'name one policy and one workload, and select one GPU with --device N$' \
+    run -p direct -w "$two" -d sim --series "$tmp/series.csv"
 run compare "$tmp/two.json" "$tmp/two.json"
 check rows_compare [ "$status" = 0 ]
 run run -p direct -w "$two" -d 1 -d sim --csv -

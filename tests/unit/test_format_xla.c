@@ -261,6 +261,27 @@ static void profile_of_the_host(void **state)
     assert_non_null(strstr(report.guesses[1], "2 buffers of the host are taken for device memory"));
 }
 
+/* The fields in another order: strings first, as no program is forbidden to write them. */
+static void profile_in_another_order(void **state)
+{
+    struct bytes profile = {.count = 0}, tables = {.count = 0};
+    put_tables(&tables);
+    size_t strings = 0; /* the strings begin with an empty one */
+    while (tables.at[strings] != (6 << 3 | 2) || tables.at[strings + 1] != 0)
+        strings++;
+    memcpy(profile.at, tables.at + strings, tables.count - strings);
+    profile.count = tables.count - strings;
+    memcpy(profile.at + profile.count, tables.at, strings);
+    profile.count += strings;
+    put_sample(&profile, 1, 1, 64, 10, false);
+    put_type(&profile, 1, 2);
+    put_type(&profile, 3, 4);
+    format_rig_converts_bytes(*state, profile.at, profile.count,
+                              "# recorder: xla\n"
+                              "a,0,64,tag=train.py:12:make,device=3,initial=yes\n",
+                              NULL);
+}
+
 static void refuses_profile(void *state, const struct bytes *profile, const char *part)
 {
     struct trace_rig *rig = state;
@@ -382,6 +403,7 @@ int main(void)
         TEST(bad_assignments_are_refused),
         TEST(profile_of_two_gpus),
         TEST(profile_of_the_host),
+        TEST(profile_in_another_order),
         TEST(bad_profiles_are_refused),
         TEST(cut_profiles),
         TEST(recorded_files),

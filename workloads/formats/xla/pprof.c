@@ -525,21 +525,47 @@ static enum ar_status read_pprof(struct format_reading *reading, struct ar_error
     return status;
 }
 
-/* The types of the values come first: messages of two small numbers. */
+/* Whether a field of a profile has the form that profile.proto says. */
+static bool fits_profile(const struct field *field)
+{
+    enum { MESSAGES = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 11, LAST = 15 };
+    if (!field->number || field->number > LAST)
+        return false;
+    /* comments are a list of numbers: packed or not */
+    return field->number == 13 || field->has_length == (MESSAGES >> field->number & 1);
+}
+
+static bool is_type(const struct field *field)
+{
+    struct part part = field->part;
+    struct field inner;
+    bool any = part.at < part.end;
+    while (part.at < part.end)
+        if (!take_field(&part, &inner) || inner.has_length || inner.number > 2)
+            return false;
+    return any;
+}
+
+/* The types of the values come first, messages of two small numbers, or the strings, of which the
+ * first is empty. All other fields in the first bytes must fit. */
 static bool matches_pprof(const char *head, size_t count)
 {
     struct part part = {(const unsigned char *)head, (const unsigned char *)head + count};
-    struct field field, inner;
-    size_t types = 0;
-    while (part.at < part.end && *part.at == (PROFILE_SAMPLE_TYPE << 3 | 2)) {
-        if (!take_field(&part, &field) || field.part.at == field.part.end)
+    struct field field;
+    size_t fields = 0;
+    while (part.at < part.end) {
+        bool whole = take_field(&part, &field);
+        if (whole && !fits_profile(&field))
             return false;
-        while (field.part.at < field.part.end)
-            if (!take_field(&field.part, &inner) || inner.has_length || inner.number > 2)
-                return false;
-        types++;
+        if (fields == 0 && !(whole && ((field.number == PROFILE_SAMPLE_TYPE && is_type(&field)) ||
+                                       (field.number == PROFILE_STRING && field.has_length &&
+                                        field.part.at == field.part.end))))
+            return false;
+        if (!whole) /* damaged, or cut by the end of the first bytes */
+            break;
+        fields++;
     }
-    return types && part.at < part.end && *part.at == (PROFILE_SAMPLE << 3 | 2);
+    return fields >= 2;
 }
 
 const struct format_reader format_jax_pprof = {
