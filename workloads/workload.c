@@ -125,10 +125,10 @@ static enum ar_status open_gpu(const char *path, uint32_t gpu, bool recording,
     enum ar_status status = trace_open_device(path, gpu, recording, out, error);
     if (status)
         return status;
-    char *name = (*out)->info.name;
+    struct trace_info *info = &(*out)->info;
     int length = snprintf(mark, sizeof mark, " gpu%" PRIu32, gpu);
-    size_t at = strlen(name), most = sizeof(*out)->info.name - 1 - (size_t)length;
-    strcpy(name + (at < most ? at : most), mark);
+    size_t at = strlen(info->name), most = sizeof info->name - (size_t)length - 1;
+    strcpy(info->name + (at < most ? at : most), mark);
     return AR_OK;
 }
 

@@ -151,7 +151,7 @@ struct profile {
     size_t type_count;
     int allocations, space; /* the indices of these values; -1: there is none */
     bool host;              /* also the buffers of the host */
-    uint64_t blocks, executables, executable_bytes, host_blocks, other_devices, damaged;
+    uint64_t blocks, executables, executable_bytes, host_blocks, other_devices;
 };
 
 static enum ar_status read_bytes(struct profile *p, struct ar_error *error)
