@@ -388,12 +388,12 @@ static void print_reason(FILE *stream, const struct message *message)
             message->figures[MESSAGE_FIGURE_ALLOCATED].known &&
             message->figures[MESSAGE_FIGURE_TOTAL].known)
             snprintf(line, sizeof line,
-                     "%s %s, and no figure in the message is as large. %s of %s are allocated.",
+                     "%s %s: more than is free, unused in the pool, or known to be others'. %s of "
+                     "%s are allocated.",
                      asked, verb, size_of(message, MESSAGE_FIGURE_ALLOCATED, a, sizeof a),
                      size_of(message, MESSAGE_FIGURE_TOTAL, b, sizeof b));
         else
-            snprintf(line, sizeof line, "%s %s, and no figure in the message is as large.", asked,
-                     verb);
+            snprintf(line, sizeof line, "%s %s, more than is left.", asked, verb);
     }
     sentence_print(stream, line);
 }

@@ -57,7 +57,7 @@ enum message_confidence { MESSAGE_SURE, MESSAGE_LIKELY, MESSAGE_OPEN };
     X(ASSUMED, "a figure is assumed")                                                              \
     X(LAYOUT, "the message does not say whether the pool's unused memory can be released")         \
     X(TIGHT, "the card is full: its driver does not hand out the last of what it says is free")    \
-    X(CONTEXT, "it is not much more than a context, which may be larger than usual")               \
+    X(CONTEXT, "the message does not say how much of the rest is this process's context")          \
     X(SLACK, "less than 1 % of the pool is unused, as in every pool")                              \
     X(UNIFIED, "the total of a card that shares the host's memory may be a part of it only")
 
@@ -102,9 +102,10 @@ enum message_contradiction {
     X(JULIA, "CUDA.jl", "Out of GPU memory trying to allocate S, memory_status()")                 \
     X(GGML, "ggml (llama.cpp)", "CUDA, HIP, Vulkan, Metal, SYCL buffers, pinned memory")           \
     X(VLLM, "vLLM", "Free memory on device .. is less than desired, cache blocks, KV cache")       \
-    X(SGLANG, "SGLang", "Not enough memory; increase --mem-fraction-static")                       \
+    X(SGLANG, "SGLang", "--mem-fraction-static, its pools of requests and tokens")                 \
     X(DIRECTML, "DirectML", "Could not allocate tensor with N bytes")                              \
     X(PADDLE, "PaddlePaddle", "Out of memory error on GPU N. Cannot allocate S")                   \
+    X(MINDSPORE, "MindSpore", "TotalUsedMemStatistics .. plus alloc size is more than total")      \
     X(TENSORRT, "TensorRT", "Requested amount of GPU memory (N bytes) could not be allocated")     \
     X(TRITON_SERVER, "Triton Inference Server", "Failed to allocate CUDA memory with byte size N") \
     X(MLX, "MLX", "metal::malloc, malloc_or_wait")                                                 \

@@ -246,6 +246,8 @@ static enum message_cause judge_rest(struct message *self, uint64_t together)
                bytes_of(self, MESSAGE_FIGURE_FREE) + bytes_of(self, MESSAGE_FIGURE_UNALLOCATED) >=
                    bytes_of(self, MESSAGE_FIGURE_ASKED));
         unsure(self, MESSAGE_REASON_OTHER_CAUSE, together >= bytes_of(self, MESSAGE_FIGURE_ASKED));
+        /* The program alone would fit, beside a smaller context than was allowed for. */
+        unsure(self, MESSAGE_REASON_CONTEXT, total && self->card_told);
         return MESSAGE_CAPACITY;
     }
     unsure(self, MESSAGE_REASON_MISSING, true);

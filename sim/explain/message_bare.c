@@ -1,5 +1,6 @@
 /* Messages that only say that memory ran out, and errors of libraries that allocate beside the
- * pool. No cause follows from them; the table says how to find it. */
+ * pool. No cause follows from them; the table says how to find it. The size of a request is read if
+ * one stands near. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,16 @@ static const char how_beside[] =
     "(torch.cuda.mem_get_info(), nvidia-smi); leave memory free outside of the pool "
     "(torch.cuda.set_per_process_memory_fraction, TensorFlow's memory limit, "
     "XLA_PYTHON_CLIENT_MEM_FRACTION, vLLM's gpu_memory_utilization).";
+const char message_how_unknown[] =
+    "The message has no other figure. Find out: nvidia-smi (rocm-smi, xpu-smi) for other processes "
+    "and for what is free just before the request, and the statistics of the program's own "
+    "allocator, if it has one.";
+static const char how_cpp[] =
+    "C++ reports this for memory of the host, and RMM also for memory of the card. Find out: free "
+    "-h and the limit of the container for the host, nvidia-smi for the card.";
+static const char how_ollama[] =
+    "Ollama's log says before it what it found free (\"inference compute\", \"gpu memory\"). Find "
+    "out: ollama ps and nvidia-smi for other processes; a smaller num_ctx or num_gpu.";
 static const char how_driver[] =
     "The driver does not print sizes. Find out: nvidia-smi (rocm-smi, xpu-smi) for other processes "
     "and for what is free; run the program with the statistics of its framework "
@@ -37,6 +48,11 @@ static const char how_sglang[] =
     "--mem-fraction-static if the card is otherwise empty; else use a smaller model or more GPUs "
     "(--tp).";
 
+static const char how_slots[] =
+    "SGLang's own pool of requests or tokens is used up, not the card. Lower "
+    "--max-running-requests or --max-total-tokens, or raise --mem-fraction-static if the card is "
+    "otherwise empty; a smaller --chunked-prefill-size if it happens in prefill.";
+
 static const struct bare {
     const char *words;
     enum message_framework framework;
@@ -45,6 +61,9 @@ static const struct bare {
 } bares[] = {
     {"noavailablememoryforthecacheblocks", MESSAGE_VLLM, "", how_vllm, false},
     {"thanthemaximumnumberoftokensthatcanbestoredinkvcache", MESSAGE_VLLM, "", how_kv, false},
+    {"alloc_req_slotsrunsoutofmemory", MESSAGE_SGLANG, "", how_slots, false},
+    {"prefilloutofmemory", MESSAGE_SGLANG, "", how_slots, false},
+    {"decodeoutofmemory", MESSAGE_SGLANG, "", how_slots, false},
     {"increase--mem-fraction-static", MESSAGE_SGLANG, "", how_sglang, false},
     {"increasemem_fraction_static", MESSAGE_SGLANG, "", how_sglang, false},
     {"cublas_status_alloc_failed", MESSAGE_LIBRARY, "CUDA", how_beside, false},
@@ -66,7 +85,17 @@ static const struct bare {
     {"kiogpucommandbuffercallbackerroroutofmemory", MESSAGE_GGML, "Metal", how_driver, false},
     {"erroroutofdevicememory", MESSAGE_DRIVER, "Vulkan", how_driver, false},
     {"vk_error_out_of_device_memory", MESSAGE_DRIVER, "Vulkan", how_driver, false},
-    {"cl_mem_object_allocation_failure", MESSAGE_DRIVER, "OpenCL", how_driver, false},
+    {"cudahostalloc", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"cumemhostalloc", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"cumemallochost", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"cudamallochost", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"hiphostmalloc", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"cl_out_of_host_memory", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"erroroutofhostmemory", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"vk_error_out_of_host_memory", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"errno12]cannotallocatememory", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"failedtoallocatepinnedsystemmemory", MESSAGE_TRITON_SERVER, "", NULL, true},
+    {"mem_object_allocation_failure", MESSAGE_DRIVER, "OpenCL", how_driver, false},
     {"ur_result_error_out_of_device_memory", MESSAGE_DRIVER, "XPU", how_driver, false},
     {"ze_result_error_out_of_device_memory", MESSAGE_DRIVER, "XPU", how_driver, false},
     {"pi_error_out_of_resources", MESSAGE_DRIVER, "XPU", how_driver, false},
@@ -93,16 +122,57 @@ static const struct bare {
     {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, false},
     {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, false},
     {"outofmemory:killedprocess", MESSAGE_HOST_PROGRAM, "", NULL, true},
-    {"oom-kill:", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"oom-kill", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"oomkilled", MESSAGE_HOST_PROGRAM, "", NULL, true},
+    {"cl_out_of_resources", MESSAGE_DRIVER, "OpenCL", how_driver, false},
+    {"8007000enotenoughmemory", MESSAGE_DIRECTML, "DirectML", NULL, false},
+    {"pt_devmemallocationfailed", MESSAGE_DRIVER, "HPU", how_driver, false},
+    {"insufficientvram", MESSAGE_DRIVER, "", how_ollama, false},
     {"outofmemoryerror", MESSAGE_DRIVER, "", how_driver, false},
     {"outofmemory", MESSAGE_DRIVER, "", how_driver, false},
     {"out_of_memory", MESSAGE_DRIVER, "", how_driver, false},
+    {"insufficientmemory", MESSAGE_DRIVER, "", message_how_unknown, false},
+    {"insufficientdevicememory", MESSAGE_DRIVER, "", message_how_unknown, false},
+    {"insufficientgpumemory", MESSAGE_DRIVER, "", message_how_unknown, false},
+    {"notenoughmemory", MESSAGE_DRIVER, "", message_how_unknown, false},
+    {"notenoughdevicememory", MESSAGE_DRIVER, "", message_how_unknown, false},
+    {"notenoughgpumemory", MESSAGE_DRIVER, "", message_how_unknown, false},
+    {"notenoughvram", MESSAGE_DRIVER, "", message_how_unknown, false},
+    {"outofgpu", MESSAGE_DRIVER, "", message_how_unknown, false},
+    {"outofvram", MESSAGE_DRIVER, "", message_how_unknown, false},
+    {"failedtoallocatememory", MESSAGE_DRIVER, "", message_how_unknown, false},
+    {"couldnotallocatememory", MESSAGE_DRIVER, "", message_how_unknown, false},
+    {"cannotallocatememory", MESSAGE_DRIVER, "", message_how_unknown, false},
+    {"allocationfailed", MESSAGE_DRIVER, "", message_how_unknown, false},
+    {"std::bad_alloc", MESSAGE_DRIVER, "", how_cpp, false},
 };
 
 static bool is_rmm(const struct message_text *text)
 {
     return message_text_has(text, "/rmm/") || message_text_has(text, "rmm.") ||
            message_text_has(text, "rmmfailure");
+}
+
+/* The first size, with its unit, that stands right after a word for a request. */
+static void read_size(const struct message_text *text, struct message *self)
+{
+    static const char *const words[] = {
+        "allocate", "allocating", "allocationof", "ofsize",     "requested",
+        "required", "need",       "size:",        "requesting", "oflength"};
+    struct message_figure *asked = &self->figures[MESSAGE_FIGURE_ASKED];
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        for (size_t at = 0;
+             (at = message_text_find(text, words[i], at, text->count)) != MESSAGE_NOWHERE;) {
+            at += strlen(words[i]);
+            at += strspn(text->chars + at, ":=(");
+            bool size = strcmp(words[i], "ofsize") == 0;
+            size_t end = message_text_asked(text, at, asked);
+            if (end == MESSAGE_NOWHERE && size)
+                end = message_text_number(text, at, 0, asked);
+            if (end != MESSAGE_NOWHERE)
+                return;
+        }
+    *asked = (struct message_figure){0};
 }
 
 bool message_read_bare(const struct message_text *text, struct message *self)
@@ -124,6 +194,8 @@ bool message_read_bare(const struct message_text *text, struct message *self)
             self->framework = MESSAGE_RMM;
             self->how = how_rmm;
         }
+        if (self->framework == MESSAGE_DRIVER)
+            read_size(text, self);
         return true;
     }
     return false;

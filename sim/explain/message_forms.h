@@ -11,13 +11,14 @@ struct message_field {
 };
 
 enum message_form_flag {
-    FORM_HOST = 1,     /* the memory is the host's */
-    FORM_SPARE = 2,    /* the program continues without it */
-    FORM_CARD = 4,     /* total and free are those of the card */
-    FORM_LAST = 8,     /* the last message counts: the earlier ones were retried */
-    FORM_ON_CHIP = 16, /* the memory is on the chip */
-    FORM_BLOCK = 32,   /* the device limits the bytes of one request */
-    FORM_ONE_POOL = 64 /* the free bytes are the unused ones of the only pool */
+    FORM_HOST = 1,      /* the memory is the host's */
+    FORM_SPARE = 2,     /* the program continues without it */
+    FORM_CARD = 4,      /* total and free are those of the card */
+    FORM_LAST = 8,      /* the last message counts: the earlier ones were retried */
+    FORM_ON_CHIP = 16,  /* the memory is on the chip */
+    FORM_BLOCK = 32,    /* the device limits the bytes of one request */
+    FORM_ONE_POOL = 64, /* the free bytes are the unused ones of the only pool */
+    FORM_MIB = 128      /* a number without a unit is one of MiB */
 };
 
 /* All words are lower case, without white space. */
@@ -32,9 +33,15 @@ struct message_form {
     const char *how; /* how to find the cause; NULL: the framework's way */
 };
 
-/* Reads the figure of a field in [from, to). A request below zero counts as 2^60 bytes. */
+/* The table, and advice that is also given by a buffer's name. */
+extern const struct message_form message_forms[];
+extern const size_t message_form_count;
+extern const char message_how_vulkan[];
+
+/* Reads the figure of a field in [from, to). A request below zero counts as 2^60 bytes. A number
+ * without a unit counts 2^shift bytes. */
 bool message_field_read(const struct message_text *text, const struct message_field *field,
-                        size_t from, size_t to, struct message_figure *figure);
+                        size_t from, size_t to, int shift, struct message_figure *figure);
 
 /* Reads the first message of this form (FORM_LAST: the last one). */
 bool message_form_read(const struct message_text *text, const struct message_form *form,

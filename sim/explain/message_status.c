@@ -58,12 +58,12 @@ bool message_read_julia(const struct message_text *text, struct message *self)
                                            {MESSAGE_FIGURE_ALLOCATED, NULL, "allocated,"},
                                            {MESSAGE_FIGURE_UNALLOCATED, NULL, "cached)"}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        (void)message_field_read(text, &fields[i], at, to, &figures[fields[i].figure]);
+        (void)message_field_read(text, &fields[i], at, to, 0, &figures[fields[i].figure]);
     size_t line = message_text_find(text, pool, at, to);
     if (figures[MESSAGE_FIGURE_RESERVED].known && line != MESSAGE_NOWHERE)
         (void)message_text_size(text, line + strlen(pool), &figures[MESSAGE_FIGURE_ALLOCATED]);
-    if (!message_field_read(text, &hard, at, to, &figures[MESSAGE_FIGURE_ALLOWED]))
-        (void)message_field_read(text, &capped, at, to, &figures[MESSAGE_FIGURE_ALLOWED]);
+    if (!message_field_read(text, &hard, at, to, 0, &figures[MESSAGE_FIGURE_ALLOWED]))
+        (void)message_field_read(text, &capped, at, to, 0, &figures[MESSAGE_FIGURE_ALLOWED]);
     return true;
 }
 

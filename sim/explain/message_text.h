@@ -52,6 +52,9 @@ bool message_text_has(const struct message_text *self, const char *words);
 /* Whether JAX printed a message of XLA, not TensorFlow. */
 bool message_text_speaks_jax(const struct message_text *self);
 
+/* How to find a cause if the message does not name its program. */
+extern const char message_how_unknown[];
+
 /* The readers of the wordings. They return whether the text has such a message, and fill the
  * printed figures. If the size of the request is missing, its figure stays unknown. */
 bool message_read_torch(const struct message_text *text, struct message *self);

@@ -8,6 +8,7 @@
  *   - Ran out of memory in memory space hbm | vmem | smem. Used S of S hbm. Exceeded hbm capacity
  *     by S.
  *   - Scoped allocation with size S and limit S exceeded scoped vmem limit by S.
+ *   - TPU TensorCore Hbm usage: S, SparseCore Hbm usage S, exceeding available bytes: S
  *   - Allocation (size=N) would exceed memory (size=N)
  *
  * "Reservable" and "allocatable" are the largest free range. JAX, TensorFlow and PyTorch/XLA print
@@ -136,10 +137,33 @@ static bool read_planned(const struct message_text *text, struct message *self)
                       &figures[MESSAGE_FIGURE_ASKED]) != MESSAGE_NOWHERE;
 }
 
+/* The memory is shared by both cores of the chip. */
+static bool read_cores(const struct message_text *text, struct message *self)
+{
+    static const char words[] = "exceedingavailablebytes:", usage[] = "hbmusage";
+    struct message_figure *figures = self->figures, one;
+    struct message_figure *asked = &figures[MESSAGE_FIGURE_ASKED];
+    size_t end = message_text_find(text, words, 0, text->count);
+    size_t at = end == MESSAGE_NOWHERE || end < 160 ? 0 : end - 160;
+    if (end == MESSAGE_NOWHERE || size_after(text, words, end, text->count,
+                                             &figures[MESSAGE_FIGURE_TOTAL]) == MESSAGE_NOWHERE)
+        return false;
+    for (; (at = message_text_find(text, usage, at, end)) != MESSAGE_NOWHERE;) {
+        at += strlen(usage);
+        if (message_text_number(text, at + (text->chars[at] == ':'), 0, &one) == MESSAGE_NOWHERE)
+            continue;
+        asked->known = asked->derived = true;
+        asked->bytes += one.bytes;
+        asked->coarse_bytes += one.coarse_bytes;
+    }
+    self->count = 1;
+    return asked->known;
+}
+
 bool message_read_tpu(const struct message_text *text, struct message *self)
 {
     static bool (*const readers[])(const struct message_text *, struct message *) = {
-        read_program, read_runtime, read_allocatable, read_planned};
+        read_program, read_runtime, read_allocatable, read_planned, read_cores};
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
         *self = (struct message){0};
         if (!readers[i](text, self))

@@ -312,6 +312,25 @@ bool message_text_speaks_jax(const struct message_text *text)
     return has_any(text, xla) || !has_any(text, bfc);
 }
 
+/* Whether the words are only those of any program. */
+static bool speaks_neither(const struct message_text *text)
+{
+    static const char *const own[] = {"xla",
+                                      "jax",
+                                      "tensorflow",
+                                      "exhausted",
+                                      "_bfc",
+                                      "oomwhen",
+                                      "bfc_allocator",
+                                      "fromdevice:",
+                                      "outofmemoryallocating",
+                                      "outofmemorywhiletrying",
+                                      "ranoutofmemory",
+                                      "failedtoallocaterequestfor",
+                                      NULL};
+    return !has_any(text, own);
+}
+
 /* The dump of a request is after it, or, in old versions, before it. */
 static void find_dump(const struct message_text *text, size_t at, size_t to, struct message *self)
 {
@@ -358,6 +377,10 @@ bool message_read_xla(const struct message_text *text, struct message *self)
         if (next != MESSAGE_NOWHERE && hard)
             to = next;
         self->figures[MESSAGE_FIGURE_ASKED] = complained;
+    }
+    if (speaks_neither(text)) {
+        self->framework = MESSAGE_DRIVER;
+        self->how = message_how_unknown;
     }
     self->count += !self->count;
     self->taken = 1;
