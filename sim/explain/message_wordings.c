@@ -8,7 +8,8 @@
  *   TensorRT       7 to 10; Triton Inference Server 20.03 to 25.08, pinned and CNMEM pools
  *   Triton         2.0 to 3.5, compiler/errors: shared memory of a multiprocessor
  *   Theano 0.8 to 1.0, XGBoost 1.0 to 3.0, CatBoost, Faiss 1.5 to 1.12, NCCL 2, Kokkos, tinygrad,
- *   MLX, NumPy, Ollama, MindSpore, Ascend CANN; RMM to 0.11 (a call failed with result RMM_ERROR_OUT_OF_MEMORY) */
+ *   MLX, NumPy, Ollama, MindSpore, Ascend CANN; RMM to 0.11 (a call failed with result
+ *   RMM_ERROR_OUT_OF_MEMORY) */
 #include <stddef.h>
 
 #include "sim/explain/message_forms.h"
