@@ -124,6 +124,33 @@ static void check_retry(const char *policy, uint32_t pool, enum ar_status status
     close_rig(&rig);
 }
 
+/* The free of a block of a private pool that another stream used, and whose use is done: the next
+ * request of the pool takes it. Before 2.13 only one of the common pool completes the free. */
+static void check_completion(const char *policy, bool completes)
+{
+    struct version_rig rig;
+    struct ar_policy_block block, next, common, last;
+    open_rig(&rig, policy, "sim");
+    assert_int_equal(alloc_in(&rig, 1, PAGE, &block), AR_OK);
+    assert_int_equal(ar_policy_use(rig.policy.policy, &block, 1), AR_OK);
+    assert_int_equal(policy_rig_free(&rig.policy, &block), AR_OK);
+    rig.device->ops->sync(rig.device, 1);
+    assert_int_equal(alloc_in(&rig, 1, PAGE, &next), AR_OK);
+    assert_int_equal(next.address == block.address, completes);
+    assert_int_equal(alloc_in(&rig, 0, 1, &common), AR_OK);
+    assert_int_equal(alloc_in(&rig, 1, PAGE, &last), AR_OK);
+    assert_int_equal(last.address == block.address, !completes);
+    close_rig(&rig);
+}
+
+static void pools_complete_frees_from_2_13_on(void **state)
+{
+    (void)state;
+    check_completion("torch:version=2.12", false);
+    check_completion("torch:version=2.13", true);
+    check_completion("torch", true);
+}
+
 static void pools_retry_from_2_13_on(void **state)
 {
     (void)state;
@@ -267,6 +294,7 @@ int main(void)
         cmocka_unit_test(private_pools_grow_from_2_5_on),
         cmocka_unit_test(ranges_are_no_segments_from_2_5_on),
         cmocka_unit_test(pools_retry_from_2_13_on),
+        cmocka_unit_test(pools_complete_frees_from_2_13_on),
         cmocka_unit_test(requests_beyond_the_limit_can_be_rejected),
         cmocka_unit_test(a_fraction_of_one_is_no_limit),
         cmocka_unit_test(ranges_can_be_shorter),

@@ -9,9 +9,9 @@
  * 2. Before 2.5 the program stops at an assertion if memory is short and a block of a range is too
  *    large to be split, because it is to be released like a segment (#134338). Here the request
  *    fails and nothing is released.
- * 3. Before 2.13 no pending free is waited for, and the cache is not released, while memory goes to
- *    a private pool (#181830). From 2.13 on that is so during the capture of a graph only, which a
- *    trace does not tell from another use of a pool: then the cache is released.
+ * 3. Before 2.13 no pending free is completed or waited for, and the cache is not released, while
+ *    memory goes to a private pool (#181830). From 2.13 on that is so during the capture of a graph
+ *    only, which a trace does not tell from another use of a pool: then the cache is released.
  * 4. From 2.12 on throw_on_cudamalloc_oom lets a request beyond the limit fail before anything is
  *    released (#179473).
  * 5. From 2.15 on expandable_segments_reserve is the size of a range, and a request that is larger

@@ -151,7 +151,7 @@ struct torch_settings {
     /* What releases before the newest do otherwise: settings.c has the sources. */
     bool plain_pools;   /* private pools have segments even if others grow by pages */
     bool stops;         /* a program stops if a range is to be released as a segment */
-    bool pools_fail;    /* a request of a private pool waits for no free and releases no cache */
+    bool pools_fail;    /* a request of a private pool completes no free and releases no cache */
     bool overflow_last; /* pools with use_on_oom come after the release of the cache */
 };
 
