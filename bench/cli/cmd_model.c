@@ -235,6 +235,20 @@ static enum ar_status refuse_twice(const struct arguments *self, struct ar_error
     return AR_OK;
 }
 
+/* Two folders of runs with the same policy and workload would count them twice. */
+static enum ar_status refuse_same(const struct arguments *self, struct dirent **names,
+                                  const struct model_cell *cells, int at, struct ar_error *error)
+{
+    for (int i = 0; i < at; i++)
+        if (by_workload(&cells[i], &cells[at]) == 0)
+            return ar_error_set(error, AR_INVALID,
+                                "%s: %s and %s are both runs of %s with %s; remove one, or put it "
+                                "into a folder of repetitions",
+                                self->folders[0], names[i]->d_name, names[at]->d_name,
+                                cells[at].card.workload, cells[at].card.policy);
+    return AR_OK;
+}
+
 static enum ar_status run(const struct arguments *self, struct ar_error *error)
 {
     struct dirent **names = NULL;
@@ -250,8 +264,11 @@ static enum ar_status run(const struct arguments *self, struct ar_error *error)
     else if (!count)
         status = ar_error_set(error, AR_INVALID, "%s: the folder has no folders of runs",
                               self->folders[0]);
-    for (int i = 0; i < count && !status; i++)
+    for (int i = 0; i < count && !status; i++) {
         status = read_cell(self, names[i]->d_name, &cells[i], error);
+        if (!status)
+            status = refuse_same(self, names, cells, i, error);
+    }
     if (!status)
         status = tell_left_out(self, names, count, error);
     if (!status) {

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bench/cuda/state.h"
 
@@ -19,8 +20,14 @@
 enum ar_status cuda_record_open(struct cuda_record *record, const char *path,
                                 struct ar_error *error)
 {
+    struct stat there;
     if (!path)
         return AR_OK;
+    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
+        return ar_error_set(error, AR_INVALID,
+                            "device cuda: the addresses cannot be written to %s: it is a folder; "
+                            "name a file",
+                            path);
     record->path = strdup(path);
     record->rows = malloc(ROWS_MOST * sizeof *record->rows);
     if (!record->path || !record->rows)

@@ -18,6 +18,15 @@ usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" | fold -sw 80; }
 case ${1:-} in -h | --help) usage && exit 0 ;; esac
 set -eu
 [ $# -ge 1 ] || { usage; exit 2; }
+refuse() {
+    echo "$0: $1" >&2
+    exit 2
+}
+for file; do
+    if [ -d "$file" ] || [ ! -r "$file" ]; then refuse "$file: no such file; give files of allocrig run --csv"; fi
+    head -n 1 "$file" | grep -q '\bsteady_step_ns\b' ||
+        refuse "$file: the first line has no column steady_step_ns; give a file of allocrig run --csv"
+done
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
@@ -45,6 +54,11 @@ medians() {
         END { out() }'
 }
 medians steady_step_ns "$@" >"$tmp/all"
+[ -s "$tmp/all" ] || refuse "no run in $* has steady steps: the page would be empty"
+cut -d' ' -f2 "$tmp/all" | sort -u >"$tmp/traces"
+while read -r trace; do
+    [ -f "$trace" ] || refuse "$trace: no such recording here; run it from the folder in which the runs were made"
+done <"$tmp/traces"
 place=$(awk '{ print $1 }' "$tmp/all" | sort -u | head -n 1)
 { grep "^$place " "$tmp/all" | cut -d' ' -f2-4
     medians device_time_ns "$@" | awk -v place="$place" '$1 == place && $3 == "recorded" { print $2, "whole", $4 }'; } >"$tmp/rows"

@@ -141,6 +141,10 @@ files_of failed -w "$trace" -d "cuda:record_addresses=$TEST_TMP/files-failed/add
 check the_driver_failed grep -q 'DNF @ 3: .*driver' "$out"
 unset STAND_IN_FAIL
 
+run run -p direct -w "$trace" -d "cuda:record_addresses=$TEST_TMP"
+check addresses_into_a_folder [ "$status" = 2 -a ! -e "$TEST_TMP.1" ]
+check that_is_said grep -q 'it is a folder; name a file' "$err"
+
 # Addresses that have no room are told, whenever they are written.
 no_room() {
     trap '' XFSZ

@@ -46,6 +46,12 @@ model first narrow
 [ "$status" = 2 ] && grep -qF "narrow/$cell/card.csv: is no file of \`run --csv\`: it lacks the column steady_step_ns" "$err"
 verdict a_missing_column_is_named $?
 rm -r "$tmp/narrow"
+cp -r "$tmp/first" "$tmp/same"
+cp -r "$tmp/first/$cell" "$tmp/same/other"
+model same
+[ "$status" = 2 ] && grep -qF "same: $cell and other are both runs of embedding with torch" "$err"
+verdict a_run_counts_once $?
+rm -r "$tmp/same"
 cp -r "$tmp/first" "$tmp/kept"
 model first -o first/$cell/card.csv
 [ "$status" = 2 ] && grep -qF "model: --output would overwrite \"first/$cell/card.csv\", which is an input" "$err"

@@ -24,4 +24,18 @@ check the_card_is_what_is_replayed grep -qE '\| 36\.401 \| 36\.000 \| -1\.1 % \|
 check sim_beside_the_card grep -qE '^\| gpt2_train.default \| none \| 3 \| 36\.0000 \| 33\.0000 to 40\.0000 \| 36\.40[0-9]+ \| \+1\.1 % \|$' "$out"
 bench/suite/recorded_page.sh >"$out" 2>&1
 check usage [ $? = 2 ]
+# refused WORDS FILE..: exit status 2, a sentence with these words, no table
+# shellcheck disable=SC2317 # called by check
+refused() {
+    local words=$1
+    shift
+    bench/suite/recorded_page.sh "$@" >"$out" 2>"$err"
+    [ $? = 2 ] && grep -qF -e "$words" "$err" && [ ! -s "$out" ]
+}
+head -n 1 "$tmp/none.csv" >"$tmp/empty.csv"
+sed 's,workloads/data/,elsewhere/,' "$tmp/none.csv" >"$tmp/moved.csv"
+check a_missing_file refused 'none: no such file' "$tmp/none.csv" "$tmp/none"
+check another_file refused 'Makefile: the first line has no column steady_step_ns' Makefile
+check no_runs refused 'has steady steps' "$tmp/empty.csv"
+check a_missing_recording refused 'elsewhere/gpt2_train.default.csv.gz: no such recording' "$tmp/moved.csv"
 finish
