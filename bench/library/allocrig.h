@@ -294,6 +294,10 @@ struct ar_setting {
     double slowdown;     /* at the capacity in question; 0: not known */
     uint64_t peak_reserved_bytes, peak_physical_bytes; /* with all of the card */
     const char *workload; /* the workload, or one GPU of it: "TRACE:device=N" */
+    /* From 1, own settings and others each; equal if the needs differ by less than their error. */
+    uint64_t rank;
+    unsigned needs_major, needs_minor; /* the release of PyTorch that the setting needs, if the
+                                          recorder's is not known; else 0, 0 */
 };
 
 AR_API size_t ar_advice_count(const struct ar_advice *advice);

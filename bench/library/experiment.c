@@ -549,7 +549,7 @@ enum ar_status ar_advice_row(const struct ar_advice *self, size_t index, struct 
     const enum advise_fit fit = advise_fits(row);
     const struct ar_setting value = {
         .policy = row->candidate.spec,
-        .setting = row->alone.setting[0] ? row->alone.setting : row->candidate.text,
+        .setting = row->setting,
         .cost = row->candidate.cost,
         .own = row->candidate.own,
         .given = row->candidate.given,
@@ -562,6 +562,9 @@ enum ar_status ar_advice_row(const struct ar_advice *self, size_t index, struct 
         .peak_reserved_bytes = row->alone.peak_reserved_bytes,
         .peak_physical_bytes = row->alone.peak_physical_bytes,
         .workload = part->text,
+        .rank = row->rank,
+        .needs_major = row->needs.major,
+        .needs_minor = row->needs.minor,
     };
     library_fill(out, out_bytes, &value, sizeof value);
     return AR_OK;

@@ -308,6 +308,9 @@ static enum ar_status judge_run(struct work *work, const struct pair *pair)
         enum metric metric = (enum metric)i;
         if (metric == METRIC_first_failed_event)
             continue; /* the outcome */
+        if (i >= METRIC_FIRST_OPTIONAL && !pair->old->runs[0].there[i] &&
+            !pair->new->runs[0].there[i])
+            continue;
         if (!pair->old->runs[0].there[i] || !pair->new->runs[0].there[i]) {
             struct verdict_row row = row_of(pair->new, metric_info(metric)->name, VERDICT_NO_DATA);
             snprintf(row.note, sizeof row.note, "only one of the two has this metric");

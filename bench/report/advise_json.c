@@ -31,13 +31,21 @@ static void put_trial(struct json_writer *json, const char *name, const struct t
     json_end_object(json);
 }
 
+static void put_release(struct json_writer *json, const char *name, struct torch_release release)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%u.%u", release.major, release.minor);
+    json_put_text(json, name, release.major ? text : NULL);
+}
+
 static void put_row(struct json_writer *json, const struct advise_row *row)
 {
     json_begin_object(json, NULL);
     json_put_text(json, "policy", row->candidate.spec);
-    const char *setting = row->candidate.text[0] ? row->candidate.text : row->at.setting;
-    if (row->candidate.own && setting[0])
-        json_put_text(json, "setting", setting);
+    if (row->candidate.own && row->setting[0])
+        json_put_text(json, "setting", row->setting);
+    put_release(json, "needs_pytorch", row->needs);
+    json_put_some(json, "rank", row->listed ? row->rank : 0);
     if (row->candidate.cost)
         json_put_text(json, "cost", row->candidate.cost);
     json_put_bool(json, "own", row->candidate.own);
@@ -84,6 +92,16 @@ static void put_page(struct json_writer *json, const struct advise_page *page)
         json_put_text(json, "best", best->candidate.spec);
     else
         json_put_null(json, "best");
+    json_put_real(json, "uncertainty", result->uncertainty);
+    put_release(json, "pytorch", result->release);
+    json_begin_array(json, "left_out");
+    for (size_t i = 0; i < result->left_out_count; i++) {
+        json_begin_object(json, NULL);
+        json_put_text(json, "key", result->left_out[i]->name);
+        put_release(json, "needs_pytorch", result->left_out[i]->first);
+        json_end_object(json);
+    }
+    json_end_array(json);
     json_begin_array(json, "rows");
     for (size_t i = 0; i < result->tried; i++)
         put_row(json, &result->rows[i]);

@@ -14,9 +14,7 @@
 
 static const char *setting_of(const struct advise_row *row)
 {
-    if (row->candidate.text[0])
-        return row->candidate.text;
-    const char *setting = row->alone.setting[0] ? row->alone.setting : row->candidate.spec;
+    const char *setting = row->setting[0] ? row->setting : row->candidate.spec;
     return strcmp(setting, "PYTORCH_CUDA_ALLOC_CONF=backend:native") == 0
                ? "the default settings of PyTorch"
                : setting;
@@ -62,14 +60,6 @@ static void print_peak(FILE *stream, const struct holders *peak, const char *beg
     size_t used = strlen(line);
     snprintf(line + used, sizeof line - used, ".");
     sentence_print(stream, line);
-}
-
-static const struct advise_row *given_row(const struct advise_result *result)
-{
-    for (size_t i = 0; i < result->count; i++)
-        if (result->rows[i].candidate.given)
-            return &result->rows[i];
-    return NULL;
 }
 
 static void print_held(FILE *stream, const struct advise_page *page)
@@ -162,7 +152,7 @@ static void print_not_told(FILE *stream, const struct advise_page *page)
 static void print_peak_apart(FILE *stream, const struct advise_page *page)
 {
     const struct advise_result *result = page->result;
-    const struct advise_row *given = given_row(result);
+    const struct advise_row *given = advise_given(result);
     uint64_t recorded = result->recorded_peak_reserved_bytes;
     char line[384], was[32], is[32];
     if (result->fidelity != ADVISE_AGREES || !result->complete || !recorded || !given ||
@@ -300,7 +290,7 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
 {
     char line[1400], capacity[32], text[32], slow[64] = "";
     const struct advise_row *best = advise_best(result);
-    const struct advise_row *given = given_row(result);
+    const struct advise_row *given = advise_given(result);
     ar_size_print(result->capacity_bytes, capacity, sizeof capacity);
     fputc('\n', stream);
     if (!best) {
@@ -324,11 +314,17 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
         snprintf(line, sizeof line, "What it costs: %s", best->candidate.cost);
         sentence_print(stream, line);
     }
+    if (best->needs.major) {
+        snprintf(line, sizeof line,
+                 "It needs PyTorch %u.%u; the recording does not say which release it is from.",
+                 best->needs.major, best->needs.minor);
+        sentence_print(stream, line);
+    }
     const struct advise_row *least = &result->rows[0];
     while (least < &result->rows[result->own_count] && least->candidate.text[0])
         least++; /* another allocator is not a setting of this one */
-    if (least < &result->rows[result->own_count] && least != best && least->safe_bytes &&
-        best->safe_bytes > least->safe_bytes) {
+    if (least < &result->rows[result->own_count] && least->rank != best->rank &&
+        least->safe_bytes && best->safe_bytes > least->safe_bytes) {
         snprintf(line, sizeof line, "Least memory%s: %s, with %s.",
                  result->complete ? "" : " for what is recorded",
                  ar_size_print(least->safe_bytes, text, sizeof text), name_of(least));
@@ -383,12 +379,12 @@ const char *advise_page_fit(enum advise_fit fit)
 }
 
 static void add_row(struct table *table, const struct advise_result *result,
-                    const struct advise_row *row, size_t rank)
+                    const struct advise_row *row)
 {
     char name[400];
     bool fits = advise_fits(row) == ADVISE_FITS;
     name_setting(row, name, sizeof name);
-    table_cell(table, "%zu", rank);
+    table_cell(table, "%zu", row->rank);
     if (row->at.sensitivity == TRIAL_UNTIMED)
         table_cell(table, "?");
     else if (row->safe_bytes)
@@ -470,7 +466,7 @@ static void add_rows(struct table *table, const struct advise_result *result,
         if (given && is_same(row, given) && !always)
             continue;
         if (shown < (own ? OWN_MOST : OTHERS_MOST) || always)
-            add_row(table, result, row, own ? i + 1 : i - result->own_count + 1);
+            add_row(table, result, row);
         shown++;
     }
 }
@@ -512,7 +508,8 @@ static enum ar_status print_table(FILE *stream, const struct advise_result *resu
     };
     struct table *table = result->timed ? table_create(timed, sizeof timed / sizeof *timed)
                                         : table_create(untimed, sizeof untimed / sizeof *untimed);
-    const struct advise_row *given = given_row(result);
+    const struct advise_row *given = advise_given(result);
+    char line[192];
     if (!table)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the table");
     add_rows(table, result, given);
@@ -530,31 +527,58 @@ static enum ar_status print_table(FILE *stream, const struct advise_result *resu
                                : "needs: the least capacity with which it passes; takes: reserved "
                                  "with all of the card; fits, flush, retry: at the capacity "
                                  "above.");
+    snprintf(line, sizeof line,
+             "Needs that differ by at most %.2f %%, their uncertainty, have the same rank: fewer "
+             "keys first, then what is recommended.",
+             100 * result->uncertainty);
+    sentence_print(stream, line);
     print_unsure(stream, result);
     return AR_OK;
 }
 
-static void print_setting(FILE *stream, const struct advise_row *row, size_t rank)
+static void print_setting(FILE *stream, const struct advise_row *row)
 {
     char label[32];
-    snprintf(label, sizeof label, " %2zu  ", rank);
+    snprintf(label, sizeof label, " %2zu  ", row->rank);
     sentence_copied(stream, label, setting_of(row));
+    if (row->needs.major)
+        fprintf(stream, "     Needs PyTorch %u.%u.\n", row->needs.major, row->needs.minor);
     if (row->candidate.cost) {
         fputs("     ", stream);
         sentence_wrap(stream, row->candidate.cost, 5, 5, SENTENCE_WIDTH);
     }
 }
 
+/* The keys that the recorder's release does not know. */
+static void print_left_out(FILE *stream, const struct advise_result *result)
+{
+    char line[768];
+    if (!result->left_out_count)
+        return;
+    snprintf(line, sizeof line,
+             "Not offered, because PyTorch %u.%u does not accept %s: ", result->release.major,
+             result->release.minor, result->left_out_count == 1 ? "it" : "them");
+    for (size_t i = 0; i < result->left_out_count; i++) {
+        const struct torch_conf_key *key = result->left_out[i];
+        size_t used = strlen(line);
+        snprintf(line + used, sizeof line - used, "%s%s%s%s%s (needs PyTorch %u.%u)", i ? ", " : "",
+                 key->name, key->value ? ":" : "", key->value ? key->value : "",
+                 key->value && *key->value == '[' ? "..]" : "", key->first.major, key->first.minor);
+    }
+    strncat(line, ".", sizeof line - strlen(line) - 1);
+    sentence_print(stream, line);
+}
+
 /* The texts to set: that of the verdict, then those of the first rows of the table. */
 static void print_settings(FILE *stream, const struct advise_result *result)
 {
-    const struct advise_row *given = given_row(result), *best = advise_best(result);
+    const struct advise_row *given = advise_given(result), *best = advise_best(result);
     size_t shown = 0, left_out = 0;
     if (!result->own_count)
         return;
     fputs("\nTo set:\n", stream);
     if (best && best->candidate.own) {
-        print_setting(stream, best, (size_t)(best - result->rows) + 1);
+        print_setting(stream, best);
         shown++;
     }
     for (size_t i = 0; i < result->own_count; i++) {
@@ -562,7 +586,7 @@ static void print_settings(FILE *stream, const struct advise_result *result)
         if (row == best || !row->safe_bytes || (given && is_same(row, given)))
             continue;
         if (shown < SETTINGS_MOST) {
-            print_setting(stream, row, i + 1);
+            print_setting(stream, row);
             shown++;
         } else {
             left_out++;
@@ -592,6 +616,7 @@ enum ar_status advise_page_print(FILE *stream, const struct advise_page *page,
     if (status)
         return status;
     print_settings(stream, result);
+    print_left_out(stream, result);
     fprintf(stream,
             "\nTried: %zu settings, their pairs, and policies. Pairs are shown if they need\n"
             "1 %% less than both halves.\n",

@@ -72,10 +72,12 @@ struct choice {
     struct worst needs;               /* of the least */
 };
 
-static void consider(struct choice *self, const struct advise_row *row, const struct worst *worst)
+static void consider(struct choice *self, const struct advise_result *first,
+                     const struct advise_row *row, const struct worst *worst)
 {
     if (worst->safe_bytes && row->candidate.own &&
-        (!self->least || worst->safe_bytes < self->needs.safe_bytes)) {
+        (!self->least || worst->safe_bytes + advise_uncertain_bytes(first, worst->safe_bytes) <
+                             self->needs.safe_bytes)) {
         self->least = row;
         self->needs = *worst;
     }
@@ -127,7 +129,7 @@ enum ar_status advise_page_ranks(FILE *stream, const struct advise_page *pages, 
     for (size_t i = 0; i < first->tried; i++) {
         const struct advise_row *row = &first->rows[i];
         struct worst worst = worst_of(pages, count, row->candidate.spec);
-        consider(&choice, row, &worst);
+        consider(&choice, first, row, &worst);
         if (!worst.safe_bytes || !row->candidate.own)
             continue;
         table_cell(table, "%s%s", row->candidate.spec, row->candidate.given ? " (recorded)" : "");
@@ -156,9 +158,10 @@ struct batch_row {
 static int compare_batches(const void *left, const void *right)
 {
     const struct batch_row *a = left, *b = right;
-    if (a->largest < b->largest || a->largest > b->largest)
-        return a->largest < b->largest ? 1 : -1;
-    return strcmp(a->row->candidate.spec, b->row->candidate.spec);
+    double whole_a = floor(a->largest), whole_b = floor(b->largest);
+    if (whole_a < whole_b || whole_a > whole_b)
+        return whole_a < whole_b ? 1 : -1;
+    return a->row < b->row ? -1 : 1; /* in the order of ranks */
 }
 
 /* Fills `out`, with room for all rows of the first trace; returns how many there are. */

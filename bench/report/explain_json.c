@@ -126,7 +126,8 @@ static void put_helpers(struct json_writer *json, const struct explain_result *r
     for (size_t i = 0; i < result->rerun_count; i++) {
         const struct candidate *candidate = &result->reruns[i].candidate;
         const struct trial *trial = &result->reruns[i].trial;
-        const char *setting = candidate->text[0] ? candidate->text : trial->setting;
+        char setting[640];
+        candidate_setting(candidate, result->release, trial->setting, setting, sizeof setting);
         json_begin_object(json, NULL);
         json_put_text(json, "policy", candidate->spec);
         json_put_bool(json, "own", candidate->own);

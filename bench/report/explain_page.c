@@ -379,10 +379,11 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
 }
 
 /* Another allocator also has its cost in words. */
-static void print_rerun(FILE *stream, const struct explain_rerun *run)
+static void print_rerun(FILE *stream, const struct explain_rerun *run, struct torch_release release)
 {
-    char text[32], slow[32] = "";
-    const char *setting = run->candidate.text[0] ? run->candidate.text : run->trial.setting;
+    char text[32], slow[32] = "", setting[640];
+    candidate_setting(&run->candidate, release, run->trial.setting, setting, sizeof setting);
+    struct torch_release needs = candidate_needs(setting);
     if (run->trial.slowdown > 0)
         snprintf(slow, sizeof slow, ", slowdown %.3f", run->trial.slowdown);
     sentence_format(stream, 6, "  %s: peak %s, %" PRIu64 " flush%s%s", run->candidate.spec,
@@ -390,6 +391,8 @@ static void print_rerun(FILE *stream, const struct explain_rerun *run)
                     run->trial.flushes, run->trial.flushes == 1 ? "" : "es", slow);
     if (run->candidate.own && setting[0])
         sentence_copied(stream, "      ", setting);
+    if (run->candidate.own && !run->candidate.given && needs.major && !release.major)
+        fprintf(stream, "      Needs PyTorch %u.%u.\n", needs.major, needs.minor);
     if (run->candidate.own && run->candidate.text[0] && run->candidate.cost)
         sentence_format(stream, 6, "      %s", run->candidate.cost);
 }
@@ -408,7 +411,7 @@ static void print_kind(FILE *stream, const struct explain_result *result, bool o
             continue;
         }
         shown++;
-        print_rerun(stream, &result->reruns[i]);
+        print_rerun(stream, &result->reruns[i], result->release);
     }
     if (more)
         fprintf(stream, "  and %zu more\n", more);

@@ -1,6 +1,7 @@
 #include "sim/advise/advise.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -414,13 +415,126 @@ static int compare_listed(const void *left, const void *right)
     return a->listed != b->listed ? b->listed - a->listed : compare_rows(a, b);
 }
 
-static void rank(struct advise_result *out)
+/* Whether the peak of the recorded setting can be compared with the recorded peak: it is not if the
+ * program had a limit, or was not recorded to its end. */
+static bool has_peak(const struct advise_config *config, const struct advise_result *out)
 {
+    return out->recorded_peak_reserved_bytes && out->complete && !out->pressure.least_bytes &&
+           !config->source->info.limit_bytes;
+}
+
+static double uncertainty_of(const struct advise_config *config, const struct advise_result *out)
+{
+    double uncertainty = ADVISE_UNCERTAINTY;
+    for (size_t i = 0; i < out->tried && has_peak(config, out); i++) {
+        double peak = (double)out->rows[i].alone.peak_reserved_bytes;
+        double recorded = (double)out->recorded_peak_reserved_bytes;
+        double apart = peak > recorded ? peak / recorded - 1 : 1 - peak / recorded;
+        if (out->rows[i].candidate.given && peak > 0 && apart > uncertainty)
+            uncertainty = apart;
+    }
+    return uncertainty;
+}
+
+uint64_t advise_uncertain_bytes(const struct advise_result *result, uint64_t bytes)
+{
+    uint64_t part = (uint64_t)(result->uncertainty * (double)bytes);
+    return part > 2 * AR_MIB ? part : 2 * AR_MIB; /* a search ends at 2 MiB */
+}
+
+/* Rows of one rank. */
+static int compare_equals(const void *left, const void *right)
+{
+    const struct advise_row *a = left, *b = right;
+    bool other_a = a->candidate.text[0] && a->candidate.keys + a->candidate.given == 0;
+    bool other_b = b->candidate.text[0] && b->candidate.keys + b->candidate.given == 0;
+    if (other_a != other_b) /* another allocator */
+        return other_a - other_b;
+    bool default_a = a->candidate.keys == 0, default_b = b->candidate.keys == 0;
+    if (a->candidate.own && default_a != default_b)
+        return default_b - default_a;
+    if (a->wasteful != b->wasteful)
+        return a->wasteful - b->wasteful;
+    if (a->candidate.keys != b->candidate.keys)
+        return a->candidate.keys < b->candidate.keys ? -1 : 1;
+    if (a->candidate.given != b->candidate.given)
+        return b->candidate.given - a->candidate.given;
+    if (a->candidate.key_order != b->candidate.key_order)
+        return a->candidate.key_order < b->candidate.key_order ? -1 : 1;
+    uint64_t takes_a = a->alone.peak_reserved_bytes, takes_b = b->alone.peak_reserved_bytes;
+    if (takes_a != takes_b)
+        return takes_a < takes_b ? -1 : 1;
+    if (a->candidate.order != b->candidate.order)
+        return a->candidate.order < b->candidate.order ? -1 : 1;
+    return compare_rows(a, b);
+}
+
+/* Marks the rows of a rank that take much more memory or time than its least, and sorts them. */
+static void order_rank(struct advise_row *rows, size_t count)
+{
+    uint64_t least_bytes = UINT64_MAX;
+    double least_slowdown = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].alone.peak_reserved_bytes < least_bytes)
+            least_bytes = rows[i].alone.peak_reserved_bytes;
+        if (least_slowdown <= 0 || rows[i].safe_slowdown < least_slowdown)
+            least_slowdown = rows[i].safe_slowdown;
+    }
+    for (size_t i = 0; i < count; i++)
+        rows[i].wasteful = (double)rows[i].alone.peak_reserved_bytes > 1.1 * (double)least_bytes ||
+                           rows[i].safe_slowdown > 1.1 * least_slowdown;
+    qsort(rows, count, sizeof *rows, compare_equals);
+}
+
+/* The number of rows from the first on that have the same rank. */
+static size_t rank_size(const struct advise_result *out, const struct advise_row *rows,
+                        size_t count)
+{
+    uint64_t most_bytes = rows->safe_bytes + advise_uncertain_bytes(out, rows->safe_bytes);
+    size_t size = 1;
+    while (size < count && rows[size].candidate.own == rows->candidate.own &&
+           is_too_slow(&rows[size]) == is_too_slow(rows) &&
+           (rows->safe_bytes ? rows[size].safe_bytes && rows[size].safe_bytes <= most_bytes
+                             : !rows[size].safe_bytes))
+        size++;
+    return size;
+}
+
+static void rank(const struct advise_config *config, struct advise_result *out)
+{
+    out->uncertainty = uncertainty_of(config, out);
     qsort(out->rows, out->tried, sizeof *out->rows, compare_listed);
     out->count = out->own_count = 0;
     for (size_t i = 0; i < out->tried && out->rows[i].listed; i++) {
         out->count++;
         out->own_count += out->rows[i].candidate.own;
+    }
+    for (size_t i = 0, size; i < out->count; i += size) {
+        size = rank_size(out, &out->rows[i], out->count - i);
+        order_rank(&out->rows[i], size);
+        for (size_t j = i; j < i + size; j++)
+            out->rows[j].rank = (i < out->own_count ? i : i - out->own_count) + 1;
+    }
+}
+
+/* The texts of all rows, and the release that each needs. */
+static void write_settings(struct advise_result *out)
+{
+    struct torch_release known = {0, 0};
+    for (size_t i = 0; i < out->tried; i++) {
+        struct advise_row *row = &out->rows[i];
+        const char *setting = row->alone.setting[0] ? row->alone.setting : row->at.setting;
+        candidate_setting(&row->candidate, out->release, setting, row->setting,
+                          sizeof row->setting);
+        if (row->candidate.given)
+            known = candidate_needs(row->setting);
+    }
+    for (size_t i = 0; i < out->tried && !out->release.major; i++) {
+        struct advise_row *row = &out->rows[i];
+        if (row->candidate.own)
+            row->needs = candidate_needs(row->setting);
+        if (torch_release_compare(row->needs, known) <= 0)
+            row->needs = (struct torch_release){0, 0};
     }
 }
 
@@ -464,6 +578,9 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     for (size_t i = 0; out->rows && i < candidates.count; i++)
         out->rows[i].candidate = candidates.at[i];
     out->count = out->tried = candidates.count;
+    out->release = candidates.release;
+    out->left_out_count = candidates.left_out_count;
+    memcpy(out->left_out, candidates.left_out, sizeof out->left_out);
     candidates_close(&candidates);
     if (!out->rows)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory for the settings");
@@ -482,7 +599,8 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     if (status)
         return status;
     drop_same(out);
-    rank(out);
+    rank(config, out);
+    write_settings(out);
     return AR_OK;
 }
 
@@ -540,20 +658,6 @@ void advise_result_close(struct advise_result *result)
     result->count = result->own_count = 0;
 }
 
-/* Whether `a` is the better advice: fewer changes first, then the lower slowdown. */
-static bool better(const struct advise_row *a, const struct advise_row *b)
-{
-    if (!b || a->candidate.given != b->candidate.given)
-        return !b || a->candidate.given;
-    bool other_a = a->candidate.text[0], other_b = b->candidate.text[0];
-    if (other_a != other_b)
-        return other_b;
-    if (is_pair(&a->candidate) != is_pair(&b->candidate))
-        return is_pair(&b->candidate);
-    double slow_a = a->at.slowdown, slow_b = b->at.slowdown;
-    return slow_a < slow_b || (slow_a <= slow_b && a->safe_bytes < b->safe_bytes);
-}
-
 enum advise_fit advise_fits(const struct advise_row *row)
 {
     const struct trial *at = &row->at;
@@ -563,11 +667,36 @@ enum advise_fit advise_fits(const struct advise_row *row)
                              : ADVISE_FITS_NOT;
 }
 
+const struct advise_row *advise_given(const struct advise_result *result)
+{
+    for (size_t i = 0; i < result->count; i++)
+        if (result->rows[i].candidate.given)
+            return &result->rows[i];
+    return NULL;
+}
+
+/* Fewer changes first: the recorded setting, a single setting, a pair, another allocator. */
+static int changes(const struct advise_row *row)
+{
+    return row->candidate.given ? 0 : row->candidate.text[0] ? 3 : is_pair(&row->candidate) ? 2 : 1;
+}
+
 const struct advise_row *advise_best(const struct advise_result *result)
 {
     const struct advise_row *best = NULL;
-    for (size_t i = 0; i < result->own_count; i++)
-        if (advise_fits(&result->rows[i]) == ADVISE_FITS && better(&result->rows[i], best))
+    int fewest = INT_MAX;
+    double least = 0; /* slowdown of rows with the fewest changes */
+    for (size_t i = 0; i < result->own_count; i++) {
+        const struct advise_row *row = &result->rows[i];
+        if (advise_fits(row) != ADVISE_FITS || changes(row) > fewest)
+            continue;
+        if (changes(row) < fewest || row->at.slowdown < least)
+            least = row->at.slowdown;
+        fewest = changes(row);
+    }
+    for (size_t i = 0; i < result->own_count && !best; i++)
+        if (advise_fits(&result->rows[i]) == ADVISE_FITS && changes(&result->rows[i]) == fewest &&
+            result->rows[i].at.slowdown <= least * 1.01)
             best = &result->rows[i];
     return best;
 }

@@ -10,8 +10,11 @@
  *    question, for fit and slowdown. Then trial_safe searches for the lowest capacity above which
  *    all tried capacities pass. A pair is searched only if it passes with 1 % less memory than the
  *    better of its halves.
- * 4. The framework's settings and the other policies are each ranked by that capacity, then by
- *    slowdown. Candidates that take more than twice the time come last.
+ * 4. The framework's settings and the other policies are each ranked by that capacity. Candidates
+ *    that take more than twice the time come last. Those that differ by no more than the
+ *    uncertainty have the same rank. Within a rank the defaults are first, and what takes much
+ *    more memory or time than the others is last; then fewer keys are first, then what is
+ *    recommended (the order in candidates.c), then less reserved memory.
  * 5. A trace that ends in a failure contains only the events before it. The live bytes of its
  *    completed steps are reported, and nothing about the rest. */
 #ifndef SIM_ADVISE_ADVISE_H
@@ -60,7 +63,14 @@ struct advise_row {
     uint64_t safe_bytes;  /* 0: not searched, or none up to four times the live peak */
     double safe_slowdown; /* at that capacity; 0: not known */
     bool listed;          /* false: a pair that is not better than its halves */
+    size_t rank;          /* of listed rows, from 1, own ones and others each; may be shared */
+    bool wasteful;        /* takes 10 % more memory or time than the least of its rank */
+    char setting[640];    /* what a user sets, in the recorder's release; or "" */
+    struct torch_release needs; /* the first release of PyTorch that accepts it, if the recorder's
+                                   is not known and the recorded setting does not tell it */
 };
+
+#define ADVISE_UNCERTAINTY 0.01 /* the least; pairs need as much less than their halves */
 
 struct advise_result {
     enum advise_fidelity fidelity;
@@ -89,6 +99,12 @@ struct advise_result {
     struct advise_row *rows; /* the listed ones first, ranked, own before others */
     size_t count, own_count; /* of listed rows; those of the recorder's framework */
     size_t tried;            /* all rows */
+    /* Of the needs, as a fraction: ADVISE_UNCERTAINTY, or the difference of the recorded setting's
+     * peak from the recorded one if that is more. */
+    double uncertainty;
+    struct torch_release release; /* of the recorder; {0, 0}: not known, or not PyTorch */
+    const struct torch_conf_key *left_out[CANDIDATE_LEFT_OUT_MOST]; /* keys that it does not know */
+    size_t left_out_count;
 };
 
 /* INVALID if the trace is adaptive. */
@@ -105,9 +121,15 @@ void advise_result_close(struct advise_result *result);
 enum advise_fit { ADVISE_FITS, ADVISE_FITS_NOT, ADVISE_UNSURE };
 enum advise_fit advise_fits(const struct advise_row *row);
 
-/* The row to advise, among those of the recorder's framework that fit: the recorded setting;
- * else the single setting with the least slowdown at the capacity in question; else the pair with
- * the least. NULL: none fits. */
+/* The difference below which two needs of about `bytes` are equal. */
+uint64_t advise_uncertain_bytes(const struct advise_result *result, uint64_t bytes);
+
+/* The recorded setting, or NULL. */
+const struct advise_row *advise_given(const struct advise_result *result);
+
+/* The row to advise, among those of the recorder's framework that fit: the recorded setting; else,
+ * of the single settings whose slowdown at the capacity in question is within 1 % of the least, the
+ * first in the order of ranks; else such a pair. NULL: none fits. */
 const struct advise_row *advise_best(const struct advise_result *result);
 
 /* How well one recorded setting is predicted from another, for a program recorded under both. */

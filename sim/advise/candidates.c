@@ -28,30 +28,31 @@ struct setting {
 #define SEGMENT_COST                                                                               \
     "Larger segments for requests of 1 to 10 MiB: fewer driver calls, more memory reserved."
 
+/* In the order in which they are recommended; of one key the value that changes least first. */
 static const struct setting torch_settings[] = {
     {"torch", "expandable_segments=true", "expandable", NULL, NULL,
      "Reserves address space of the card's size per stream; such memory cannot be shared with "
      "other "
      "processes by older PyTorch; CUDA graphs and some tools need a newer driver."},
-    {"torch", "max_split_size_mb=20", "split", NULL, NULL, SPLIT_COST},
-    {"torch", "max_split_size_mb=32", "split", NULL, NULL, SPLIT_COST},
-    {"torch", "max_split_size_mb=64", "split", NULL, NULL, SPLIT_COST},
-    {"torch", "max_split_size_mb=128", "split", NULL, NULL, SPLIT_COST},
-    {"torch", "max_split_size_mb=256", "split", NULL, NULL, SPLIT_COST},
-    {"torch", "max_split_size_mb=512", "split", NULL, NULL, SPLIT_COST},
-    {"torch", "max_split_size_mb=1024", "split", NULL, NULL, SPLIT_COST},
     {"torch", "max_split_size_mb=2048", "split", NULL, NULL, SPLIT_COST},
-    {"torch", "roundup_power2_divisions=2", "round", NULL, NULL, ROUND_COST},
-    {"torch", "roundup_power2_divisions=4", "round", NULL, NULL, ROUND_COST},
-    {"torch", "roundup_power2_divisions=8", "round", NULL, NULL, ROUND_COST},
+    {"torch", "max_split_size_mb=1024", "split", NULL, NULL, SPLIT_COST},
+    {"torch", "max_split_size_mb=512", "split", NULL, NULL, SPLIT_COST},
+    {"torch", "max_split_size_mb=256", "split", NULL, NULL, SPLIT_COST},
+    {"torch", "max_split_size_mb=128", "split", NULL, NULL, SPLIT_COST},
+    {"torch", "max_split_size_mb=64", "split", NULL, NULL, SPLIT_COST},
+    {"torch", "max_split_size_mb=32", "split", NULL, NULL, SPLIT_COST},
+    {"torch", "max_split_size_mb=20", "split", NULL, NULL, SPLIT_COST},
     {"torch", "roundup_power2_divisions=16", "round", NULL, NULL, ROUND_COST},
+    {"torch", "roundup_power2_divisions=8", "round", NULL, NULL, ROUND_COST},
+    {"torch", "roundup_power2_divisions=4", "round", NULL, NULL, ROUND_COST},
+    {"torch", "roundup_power2_divisions=2", "round", NULL, NULL, ROUND_COST},
     {"torch", "roundup_power2_divisions='[256:1,512:2,1024:4,>:8]'", "round", NULL, NULL,
      ROUND_COST},
-    {"torch", "garbage_collection_threshold=0.6,per_process_memory_fraction=1", "collect", NULL,
+    {"torch", "garbage_collection_threshold=0.9,per_process_memory_fraction=1", "collect", NULL,
      NULL, COLLECT_COST},
     {"torch", "garbage_collection_threshold=0.8,per_process_memory_fraction=1", "collect", NULL,
      NULL, COLLECT_COST},
-    {"torch", "garbage_collection_threshold=0.9,per_process_memory_fraction=1", "collect", NULL,
+    {"torch", "garbage_collection_threshold=0.6,per_process_memory_fraction=1", "collect", NULL,
      NULL, COLLECT_COST},
     {"torch", "large_segment_size_mb=32", "segment", NULL, NULL, SEGMENT_COST},
     {"torch", "large_segment_size_mb=64", "segment", NULL, NULL, SEGMENT_COST},
@@ -175,15 +176,123 @@ static void write_spec(char *text, size_t bytes, const struct setting *a, const 
              b ? b->pairs : "");
 }
 
-static enum ar_status add_single(struct candidates *list, const struct setting *setting,
-                                 struct ar_error *error)
+/* The part of a text that is a configuration string: the value of an environment variable. */
+static void conf_of_text(const char *text, char *conf, size_t room)
+{
+    const char *at = strstr(text, "_ALLOC_CONF=");
+    at = at ? strchr(at, '=') + 1 : "";
+    snprintf(conf, room, "%.*s", (int)strcspn(at, ";"), at);
+}
+
+/* Removes a key from a configuration string, and copies its value. */
+static bool remove_key(char *conf, const char *key, char *value, size_t room)
+{
+    char *at = strstr(conf, key);
+    size_t length = strlen(key);
+    if (!at || at[length] != ':' || (at > conf && at[-1] != ','))
+        return false;
+    size_t value_length = strcspn(at + length + 1, ",");
+    snprintf(value, room, "%.*s", (int)value_length, at + length + 1);
+    char *end = at + length + 1 + value_length;
+    if (*end == ',')
+        end++;
+    else if (at > conf)
+        at--;
+    memmove(at, end, strlen(end) + 1);
+    return true;
+}
+
+#define FRACTION_KEY "per_process_memory_fraction"
+
+/* The keys of a setting of PyTorch. The fraction is left out, because older releases have a call
+ * for it. */
+static void conf_of(const struct setting *setting, char *conf, size_t room)
+{
+    char ignored[16];
+    size_t used = 0;
+    conf[0] = '\0';
+    if (setting->text)
+        conf_of_text(setting->text, conf, room);
+    if (setting->text || strcmp(setting->policy, "torch") != 0)
+        return;
+    bool list = false;
+    for (const char *at = setting->pairs; *at && used + 1 < room; at++) {
+        list ^= *at == '\'';
+        if (*at != '\'')
+            conf[used++] = *at == '=' && !list ? ':' : *at;
+    }
+    conf[used] = '\0';
+    (void)remove_key(conf, FRACTION_KEY, ignored, sizeof ignored);
+}
+
+/* Whether the recorder's release knows the keys of the setting; else the key is noted. */
+static bool is_known(struct candidates *list, const struct setting *setting)
+{
+    char conf[192];
+    const struct torch_conf_key *key;
+    conf_of(setting, conf, sizeof conf);
+    struct torch_release first = torch_conf_first(conf, &key);
+    if (!list->release.major || torch_release_compare(list->release, first) >= 0)
+        return true;
+    for (size_t i = 0; i < list->left_out_count; i++)
+        if (list->left_out[i] == key)
+            return false;
+    if (list->left_out_count < CANDIDATE_LEFT_OUT_MOST)
+        list->left_out[list->left_out_count++] = key;
+    return false;
+}
+
+static bool count_key(void *argument, const char *key, const char *value)
+{
+    (void)key;
+    (void)value;
+    ++*(unsigned *)argument;
+    return true;
+}
+
+/* The options of a spec that a user would set. */
+static unsigned keys_of(const char *spec)
+{
+    struct ar_spec parsed;
+    struct ar_error ignored;
+    unsigned keys = 0;
+    const char *at;
+    if (ar_spec_parse(spec, &parsed, &ignored))
+        return 0;
+    const struct ar_spec_link *link = &parsed.links[parsed.link_count - 1];
+    for (size_t i = 0; i < link->pair_count; i++) {
+        const struct ar_spec_pair *pair = &link->pairs[i];
+        if (strcmp(pair->key, "conf") == 0)
+            (void)torch_conf_each(pair->value, count_key, &keys, &at);
+        else
+            keys += strcmp(pair->key, "framework") != 0 && strcmp(pair->key, "limit") != 0;
+    }
+    ar_spec_close(&parsed);
+    return keys;
+}
+
+/* The place of a setting in its table, and that of the first one of its group; from 1. */
+static unsigned order_of(const struct setting *settings, const struct setting *setting, bool group)
+{
+    const struct setting *at = settings;
+    while (at != setting && !(group && strcmp(at->group, setting->group) == 0))
+        at++;
+    return (unsigned)(at - settings) + 1;
+}
+
+static enum ar_status add_single(struct candidates *list, const struct setting *settings,
+                                 const struct setting *setting, struct ar_error *error)
 {
     char spec[320];
+    if (setting->needs || !is_known(list, setting))
+        return AR_OK;
     write_spec(spec, sizeof spec, setting, NULL);
     struct candidate *candidate = add(list, spec, error);
     if (!candidate)
         return AR_HOST_MEMORY;
     candidate->cost = setting->cost;
+    candidate->key_order = order_of(settings, setting, true);
+    candidate->order = order_of(settings, setting, false);
     if (setting->text)
         snprintf(candidate->text, sizeof candidate->text, "%s", setting->text);
     return AR_OK;
@@ -214,7 +323,7 @@ static enum ar_status add_pairs(struct candidates *list, const struct setting *s
     for (const struct setting *a = settings; a->policy; a++)
         for (const struct setting *b = a + 1; b->policy; b++) {
             char spec[320];
-            if (!may_join(a, b))
+            if (!may_join(a, b) || !is_known(list, a) || !is_known(list, b))
                 continue;
             size_t halves[2] = {index_of(list, a), index_of(list, b)};
             write_spec(spec, sizeof spec, a, b);
@@ -222,6 +331,8 @@ static enum ar_status add_pairs(struct candidates *list, const struct setting *s
             if (!candidate)
                 return AR_HOST_MEMORY;
             memcpy(candidate->half, halves, sizeof halves);
+            candidate->key_order = 64 * order_of(settings, a, true) + order_of(settings, b, true);
+            candidate->order = 64 * order_of(settings, a, false) + order_of(settings, b, false);
         }
     return AR_OK;
 }
@@ -255,8 +366,7 @@ static enum ar_status add_framework(struct candidates *list, const char *recorde
     if (framework->base && !add(list, framework->base, error))
         return AR_HOST_MEMORY;
     for (const struct setting *setting = framework->settings; setting->policy && !status; setting++)
-        if (!setting->needs)
-            status = add_single(list, setting, error);
+        status = add_single(list, framework->settings, setting, error);
     return status ? status : add_pairs(list, framework->settings, error);
 }
 
@@ -265,6 +375,8 @@ enum ar_status candidates_list(const char *recorder, const char *given, bool oth
 {
     enum ar_status status = AR_OK;
     *out = (struct candidates){0};
+    if (strncmp(recorder, "torch", 5) == 0)
+        out->release = torch_release_read(recorder);
     if (strlen(given) >= CANDIDATE_SPEC_ROOM)
         return too_long(given, CANDIDATE_SPEC_ROOM, error);
     struct candidate *first = add(out, given, error);
@@ -274,9 +386,34 @@ enum ar_status candidates_list(const char *recorder, const char *given, bool oth
     status = add_framework(out, recorder, error);
     if (!status && others)
         status = add_others(out, error);
+    for (size_t i = 0; i < out->count && !status; i++)
+        out->at[i].keys = keys_of(out->at[i].spec);
     if (status)
         candidates_close(out);
     return status;
+}
+
+void candidate_setting(const struct candidate *candidate, struct torch_release release,
+                       const char *setting, char *out, size_t room)
+{
+    char conf[640], value[32] = "";
+    snprintf(out, room, "%s", candidate->text[0] ? candidate->text : setting);
+    const struct torch_conf_key *key = torch_conf_key_find(FRACTION_KEY, NULL);
+    bool known = release.major && torch_conf_key_accepted(key, release);
+    if (candidate->given || candidate->text[0] || known || !strstr(out, "_ALLOC_CONF="))
+        return;
+    conf_of_text(out, conf, sizeof conf);
+    if (remove_key(conf, FRACTION_KEY, value, sizeof value))
+        snprintf(out, room, "%s%s%storch.cuda.set_per_process_memory_fraction(%s%s)",
+                 conf[0] ? "PYTORCH_CUDA_ALLOC_CONF=" : "", conf, conf[0] ? "; " : "", value,
+                 strchr(value, '.') ? "" : ".0"); /* PyTorch wants a float */
+}
+
+struct torch_release candidate_needs(const char *setting)
+{
+    char conf[640];
+    conf_of_text(setting, conf, sizeof conf);
+    return torch_conf_first(strcmp(conf, "backend:native") == 0 ? "" : conf, NULL);
 }
 
 void candidates_close(struct candidates *self)

@@ -228,8 +228,12 @@ static int compare_reruns(const void *left, const void *right)
         return pair_a - pair_b;
     if ((a->candidate.text[0] != 0) != (b->candidate.text[0] != 0)) /* another allocator */
         return (a->candidate.text[0] != 0) - (b->candidate.text[0] != 0);
+    if (a->candidate.key_order != b->candidate.key_order)
+        return a->candidate.key_order < b->candidate.key_order ? -1 : 1;
     if (a->trial.peak_physical_bytes != b->trial.peak_physical_bytes)
         return a->trial.peak_physical_bytes < b->trial.peak_physical_bytes ? -1 : 1;
+    if (a->candidate.order != b->candidate.order)
+        return a->candidate.order < b->candidate.order ? -1 : 1;
     return strcmp(a->candidate.spec, b->candidate.spec);
 }
 
@@ -257,10 +261,14 @@ static enum ar_status try_others(const struct experiment *experiment,
                                  struct explain_result *out, struct ar_error *error)
 {
     struct candidates candidates;
+    const char *recorder = experiment->source->info.recorder;
+    if (strncmp(recorder, "torch ", 6) != 0 || strcmp(out->framework, "torch") != 0)
+        recorder = out->framework;
     enum ar_status status =
-        candidates_list(out->framework, experiment->policy->text, true, &candidates, error);
+        candidates_list(recorder, experiment->policy->text, true, &candidates, error);
     if (status)
         return status;
+    out->release = candidates.release;
     out->reruns = calloc(candidates.count, sizeof *out->reruns);
     out->rerun_tried = candidates.count;
     for (size_t i = 0; out->reruns && i < candidates.count; i++)

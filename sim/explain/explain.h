@@ -84,9 +84,10 @@ struct explain_result {
     /* Cause CACHE: the policy with the limit that leaves room for all memory beside the pool. */
     uint64_t pool_limit_bytes; /* 0: not tried */
     bool pool_limit_passes;
-    bool can_trim;               /* the policy can release its cache */
-    const char *framework;       /* that the policy imitates: "torch", "cupy", ...; or "" */
-    uint64_t outside_peak_bytes; /* the most memory beside the pool, of the whole trace */
+    bool can_trim;                /* the policy can release its cache */
+    struct torch_release release; /* of the trace's recorder; {0, 0}: not known, or not PyTorch */
+    const char *framework;        /* that the policy imitates: "torch", "cupy", ...; or "" */
+    uint64_t outside_peak_bytes;  /* the most memory beside the pool, of the whole trace */
     /* The lowest capacity above which all of the grid of `capacity` pass (sim/search/search.h),
      * and above the one that failed. Without the policy's limit. 0: none. */
     uint64_t more_capacity_bytes;

@@ -39,8 +39,35 @@ static void advise_file(struct rig *rig, const char *path, uint64_t capacity_byt
     advise_over(rig, source, capacity_bytes);
 }
 
+/* Ranks never decrease, needs of one rank are within the uncertainty, those of the next are not,
+ * the defaults are first in theirs, and nothing that takes 10 % more than another comes before
+ * it. */
+static void ranks_hold(const struct advise_result *result)
+{
+    for (size_t i = 0; i < result->count; i++) {
+        const struct advise_row *row = &result->rows[i], *first = row;
+        size_t place = i < result->own_count ? i : i - result->own_count;
+        assert_true(row->rank >= 1 && row->rank <= place + 1);
+        while (first > result->rows && first[-1].candidate.own == row->candidate.own &&
+               first[-1].rank == row->rank)
+            first--;
+        assert_int_equal(row->rank, place + 1 - (size_t)(row - first));
+        for (const struct advise_row *other = first; other < row; other++) {
+            uint64_t least =
+                other->safe_bytes < row->safe_bytes ? other->safe_bytes : row->safe_bytes;
+            uint64_t most = other->safe_bytes + row->safe_bytes - least;
+            assert_true(most - least <= advise_uncertain_bytes(result, least));
+            if (row->candidate.own && !row->candidate.text[0]) {
+                assert_true(row->candidate.keys > 0 || other->candidate.keys == 0);
+                assert_true(other->candidate.keys == 0 || !other->wasteful || row->wasteful);
+            }
+        }
+    }
+}
+
 static void done(struct rig *rig)
 {
+    ranks_hold(&rig->result);
     advise_result_close(&rig->result);
     ar_spec_close(&rig->device);
     trace_close(rig->source);
@@ -122,6 +149,112 @@ static void a_recording_is_understood_first(void **state)
             assert_true(!rig.result.rows[i].at.passed &&
                         rig.result.rows[i].safe_bytes > 1298 * AR_MIB);
     done(&rig);
+}
+
+static void settings_within_the_error_are_one_rank(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {
+        DATA "graphs.default.csv.gz",
+        "tests/golden/data/snapshots/tape_small.pickle.gz",
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct rig rig;
+        advise_file(&rig, paths[i], 2 * AR_GIB);
+        assert_true(rig.result.uncertainty >= ADVISE_UNCERTAINTY);
+        assert_null(strstr(rig.result.rows[0].candidate.spec, "max_split_size_mb"));
+        done(&rig);
+    }
+}
+
+/* "a=20" is not in "a=2048". */
+static bool has_word(const char *text, const char *word)
+{
+    const char *at = strstr(text, word);
+    return at && !(at[strlen(word)] >= '0' && at[strlen(word)] <= '9');
+}
+
+/* What a release knows, and what it does not. */
+static void settings_are_those_of_the_release(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *recorder;
+        const char *has[4], *lacks[5];
+        size_t left_out;
+    } cases[] = {
+        {"torch 1.13.1",
+         {"torch:max_split_size_mb=32", "torch:roundup_power2_divisions=8", "direct"},
+         {"expandable", "[256", "MallocAsync", "large_segment", "max_split_size_mb=20"},
+         6},
+        {"torch 2.0.1",
+         {"torch:roundup_power2_divisions='[256:1,512:2,1024:4,>:8]'", "async"},
+         {"expandable", "large_segment", "non_split", "max_split_size_mb=20"},
+         4},
+        {"torch 2.4.0",
+         {"torch:expandable_segments=true", "torch:expandable_segments=true,max_split_size_mb=64"},
+         {"large_segment", "non_split", "max_split_size_mb=20"},
+         3},
+        {"torch 2.9.1+cu128",
+         {"torch:max_split_size_mb=64,max_non_split_rounding_mb=128"},
+         {"large_segment", "max_split_size_mb=20"},
+         2},
+        {"torch 2.10.0", {"torch:max_split_size_mb=20"}, {"large_segment"}, 1},
+        {"torch 2.15.0", {"torch:large_segment_size_mb=64", "torch:max_split_size_mb=20"}, {0}, 0},
+        {"torch", {"torch:large_segment_size_mb=64", "torch:max_split_size_mb=20"}, {0}, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct candidates list;
+        struct ar_error error;
+        assert_int_equal(candidates_list(cases[i].recorder, "torch", false, &list, &error), AR_OK);
+        assert_int_equal(list.left_out_count, cases[i].left_out);
+        for (size_t h = 0; cases[i].has[h]; h++) {
+            bool found = false;
+            for (size_t c = 0; c < list.count; c++)
+                found |= strcmp(list.at[c].spec, cases[i].has[h]) == 0;
+            if (!found)
+                fail_msg("%s: no %s", cases[i].recorder, cases[i].has[h]);
+        }
+        for (size_t c = 0; c < list.count; c++)
+            for (size_t l = 0; l < 5 && cases[i].lacks[l]; l++)
+                if (has_word(list.at[c].spec, cases[i].lacks[l]) ||
+                    has_word(list.at[c].text, cases[i].lacks[l]))
+                    fail_msg("%s: %s", cases[i].recorder, list.at[c].spec);
+        candidates_close(&list);
+    }
+}
+
+static void a_text_is_that_of_the_release(void **state)
+{
+    (void)state;
+#define CONF "PYTORCH_CUDA_ALLOC_CONF="
+#define CALL "torch.cuda.set_per_process_memory_fraction"
+    static const struct {
+        const char *release, *setting, *text;
+        unsigned major, minor; /* that the text needs */
+    } cases[] = {
+        {"2.4", CONF "garbage_collection_threshold:0.8,per_process_memory_fraction:1",
+         CONF "garbage_collection_threshold:0.8; " CALL "(1.0)", 1, 12},
+        {"2.9", CONF "per_process_memory_fraction:0.5,expandable_segments:True",
+         CONF "expandable_segments:True; " CALL "(0.5)", 2, 1},
+        {"2.1", CONF "per_process_memory_fraction:0.25", CALL "(0.25)", 0, 0},
+        {"", CONF "garbage_collection_threshold:0.6,per_process_memory_fraction:1",
+         CONF "garbage_collection_threshold:0.6; " CALL "(1.0)", 1, 12},
+        {"2.10", CONF "garbage_collection_threshold:0.8,per_process_memory_fraction:1",
+         CONF "garbage_collection_threshold:0.8,per_process_memory_fraction:1", 2, 10},
+        {"", CONF "large_segment_size_mb:64", CONF "large_segment_size_mb:64", 2, 11},
+        {"", CONF "backend:native", CONF "backend:native", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct candidate candidate = {.own = true};
+        char text[256];
+        candidate_setting(&candidate, torch_release_read(cases[i].release), cases[i].setting, text,
+                          sizeof text);
+        assert_string_equal(text, cases[i].text);
+        struct torch_release needs = candidate_needs(text);
+        assert_int_equal(needs.major, cases[i].major);
+        assert_int_equal(needs.minor, cases[i].minor);
+    }
 }
 
 #define PINNED "a,0,41943040 a,1,20971520,0,tag=kept a,2,31457280 f,0 f,2 a,3,62914560 f,3 f,1"
@@ -260,6 +393,9 @@ static void settings_pair_across_options_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(settings_within_the_error_are_one_rank),
+        cmocka_unit_test(settings_are_those_of_the_release),
+        cmocka_unit_test(a_text_is_that_of_the_release),
         cmocka_unit_test(other_settings_are_predicted_to_the_byte),
         cmocka_unit_test(releases_by_the_program_are_kept),
         cmocka_unit_test(a_recording_is_understood_first),

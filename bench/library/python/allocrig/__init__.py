@@ -182,6 +182,8 @@ def advise(workload, capacity=None, device="sim", *, limit=None, **options):
             row = _library.row(found)
             row["fit"] = ("yes", "no", "unsure")[found.fit]
             row["safe_bytes"], row["slowdown"] = found.safe_bytes or None, found.slowdown or None
+            row["needs_pytorch"] = f"{found.needs_major}.{found.needs_minor}" if found.needs_major else None
+            del row["needs_major"], row["needs_minor"]
             rows.append(row)
         rows.document = json.loads(lib.text(lib.ar_advice_json, advice))
     return rows

@@ -72,7 +72,7 @@ class Setting(ctypes.Structure):
     _fields_ = [("policy", TEXT), ("setting", TEXT), ("cost", TEXT), ("own", ctypes.c_bool),
                 ("given", ctypes.c_bool), ("best", ctypes.c_bool), ("fit", ctypes.c_int), ("safe_bytes", U64),
                 ("slowdown", ctypes.c_double), ("peak_reserved_bytes", U64), ("peak_physical_bytes", U64),
-                ("workload", TEXT)]
+                ("workload", TEXT), ("rank", U64), ("needs_major", ctypes.c_uint), ("needs_minor", ctypes.c_uint)]
 
 
 OBSERVER = ctypes.CFUNCTYPE(ctypes.c_int, HANDLE, ctypes.POINTER(RunEvent), ctypes.POINTER(ErrorText))
