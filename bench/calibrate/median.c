@@ -321,6 +321,12 @@ enum ar_status median_load(const char *const *paths, size_t count, struct calibr
         enum ar_status status = sim_profile_load(paths[i], &(*out)[i].profile, error);
         if (status)
             return status;
+        const char *costs_of = (*out)[i].profile.costs_of;
+        if (costs_of[0])
+            return ar_error_set(error, AR_INVALID,
+                                "%s has the costs of %s, which is no measurement of its card; "
+                                "leave it out",
+                                paths[i], costs_of);
     }
     return AR_OK;
 }

@@ -199,6 +199,8 @@ static void add_row(struct table *table, const struct answer *answer, size_t ran
  * no such card serves. */
 static void print_cards(const struct answer *answers, size_t count)
 {
+    const char *first = NULL; /* of unknown cards */
+    size_t unknown = 0;
     char text[32];
     for (size_t i = 0; i < count; i++) {
         const struct capacity_result *result = &answers[i].result;
@@ -220,12 +222,18 @@ static void print_cards(const struct answer *answers, size_t count)
         else if (card->source == RECORDED_CARD_NAME)
             sentence_format(stdout, 2, "%s was recorded on %s, with %s by the profile %s.",
                             info->name, card->name, text, card->profile);
-        else if (card->source == RECORDED_CARD_UNKNOWN && info->recorder[0])
-            sentence_format(stdout, 2,
-                            "Card of %s unknown: none is recorded. The capacities do not depend on "
-                            "it.",
-                            info->name);
+        else if (card->source == RECORDED_CARD_UNKNOWN && info->recorder[0]) {
+            first = first ? first : info->name;
+            unknown++;
+        }
     }
+    if (first && unknown > 1)
+        snprintf(text, sizeof text, " and %zu more", unknown - 1);
+    if (first)
+        sentence_format(stdout, 2,
+                        "Card of %s%s unknown: none is recorded. The capacities do not depend on "
+                        "it.",
+                        first, unknown > 1 ? text : "");
 }
 
 static enum ar_status print_table(const struct answer *answers, size_t count,

@@ -21,8 +21,8 @@ static const struct cli_option options[] = {
     {CLI_HEADING, NULL, NULL, "Options:"},
     {'p', "policy", "SPEC", "a policy, NAME:key=value,..."},
     {'d', "device", "DEVICE",
-     "a simulated device, such as sim:capacity=24GiB; default: sim; a number N: only GPU N of "
-     "the trace"},
+     "a simulated device, such as sim:capacity=24GiB; default: the recorded card, or sim; a number "
+     "N: only GPU N of the trace"},
     {KEY_FREES, "frees", "MODE", "ordered (default), at-once or recorded"},
     {KEY_HOST, "host", "MODE", "host time: none (default), recorded or open"},
     {KEY_SEED, "seed", "N", "seed of policies that use random numbers"},

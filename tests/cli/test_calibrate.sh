@@ -117,6 +117,8 @@ check measures_a_card quietly sim/profiles/measure.sh other "$tmp/other.profile"
 check a_measured_card_has_its_costs grep -q '^cost: alloc ' "$tmp/other.profile"
 check a_measured_card_has_its_own not grep -qE '^(costs_of|memory):' "$tmp/other.profile"
 refuses median_of_none 2 'two or more profiles; write calibrate --median PROFILE PROFILE.. -o FILE' calibrate --median -o "$tmp/none.profile"
+refuses median_of_costs_of_another_card 2 'l4.profile has the costs of h100, which is no measurement' \
+    calibrate --median sim/profiles/l4.profile sim/profiles/l4.profile -o "$tmp/none.profile"
 refuses median_of_one 2 'two or more profiles' calibrate --median "$card" -o "$tmp/none.profile"
 refuses median_into_nothing 2 'no output file is given.*--median PROFILE PROFILE.. -o FILE' "${median[@]}"
 refuses median_of_a_device 2 '--median measures nothing, so --device has' "${median[@]}" -d sim -o "$tmp/none.profile"
