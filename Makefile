@@ -220,8 +220,9 @@ $(B)/bench/micro/micro: $(call obj,$(filter-out %/instructions.c %/harness.c,$(w
         bench/micro/micro.cc) $(LIB)
 	$(Q)$(CXX) $(CXX_FLAGS) -o $@ $^ -lbenchmark $(LIBS)
 
-# cmocka passes a state to every test, also to those without one.
-$(B)/tests/%.o: ALL_CFLAGS += -Wno-unused-parameter
+# cmocka passes a state to every test, also to those without one. `private`: the file of flags, which the
+# objects depend on, has the flags of all.
+$(B)/tests/%.o: private ALL_CFLAGS += -Wno-unused-parameter
 # tests/support/parts.c must come before cmocka.
 $(B)/tests/%: $(B)/tests/%.o $(call obj,$(wildcard tests/support/*.c)) $(LIB)
 	$(LINK_TEST) -Wl,--wrap=_cmocka_run_group_tests -lcmocka $(LIBS)

@@ -298,7 +298,7 @@ static const struct {
 static int name_index(const char *const *names, int count, const char *name)
 {
     for (int i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
+        if (names[i][0] == name[0] && strcmp(names[i], name) == 0)
             return i;
     return -1;
 }
@@ -390,26 +390,31 @@ static const char *read_work(struct sim_profile *out, char *rest)
     return sim_curve_add(&out->kernel_ops[kind], size, ns);
 }
 
+/* A line without a kind of call. */
+static const char *read_one(struct sim_profile *out, const char *key, char *rest)
+{
+    const char *wrong = NULL;
+    if (strcmp(key, "work") == 0)
+        return read_work(out, rest);
+    if (strcmp(key, "waits") == 0)
+        return read_waits(out, rest);
+    return read_field(out, key, rest, &wrong) ? wrong : "the key is unknown";
+}
+
 /* One `key: value` line. Returns the error, or NULL. */
 static const char *read_pair(struct sim_profile *out, const char *key, char *rest)
 {
-    const char *wrong = NULL;
-    if (read_field(out, key, rest, &wrong))
-        return wrong;
-    if (strcmp(key, "waits") == 0)
-        return read_waits(out, rest);
-    if (strcmp(key, "work") == 0)
-        return read_work(out, rest);
     struct sim_curve *curves = strcmp(key, "cost") == 0        ? out->costs
                                : strcmp(key, "busy_cost") == 0 ? out->busy_costs
                                : strcmp(key, "rest_cost") == 0 ? out->rest_costs
                                                                : NULL;
-    uint64_t *per_kind = strcmp(key, "busy_percent") == 0          ? out->busy_percent
+    uint64_t *per_kind = curves                                    ? NULL
+                         : strcmp(key, "busy_percent") == 0        ? out->busy_percent
                          : strcmp(key, "rest_again_percent") == 0  ? out->rest_again_percent
                          : strcmp(key, "cleaning_wait_bytes") == 0 ? out->cleaning_wait_bytes
                                                                    : NULL;
     if (!per_kind && !curves)
-        return "the key is unknown";
+        return read_one(out, key, rest);
     const char *name = strsep(&rest, " ");
     int kind = cost_index(name);
     if (kind < 0)

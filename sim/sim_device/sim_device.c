@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -397,12 +398,35 @@ static const struct ar_backing_ops sim_virtual_ops = {
     .pool_memory = sim_pool_memory,
 };
 
+/* Reads a built-in profile. Most processes create many devices of one profile: the first that is
+ * read is kept, written once and then only read, so that threads and forks need no lock. */
+static enum ar_status builtin_open(const char *const *lines, const char *name,
+                                   struct sim_profile *out, struct ar_error *error)
+{
+    enum { EMPTY, BEING_WRITTEN, READY };
+    static struct sim_profile first;
+    static const char *const *first_lines;
+    static atomic_int state;
+    if (atomic_load(&state) == READY && first_lines == lines) {
+        *out = first;
+        return AR_OK;
+    }
+    enum ar_status status = sim_profile_read(lines, name, out, error);
+    int empty = EMPTY;
+    if (status == AR_OK && atomic_compare_exchange_strong(&state, &empty, BEING_WRITTEN)) {
+        first = *out;
+        first_lines = lines;
+        atomic_store(&state, READY);
+    }
+    return status;
+}
+
 static enum ar_status profile_open(const char *name, struct sim_profile *out,
                                    struct ar_error *error)
 {
     const char *const *lines = sim_profile_builtin(name);
     if (lines)
-        return sim_profile_read(lines, name, out, error);
+        return builtin_open(lines, name, out, error);
     if (strchr(name, '/') || strchr(name, '.'))
         return sim_profile_load(name, out, error);
     const char *names[SIM_PROFILES_MOST];

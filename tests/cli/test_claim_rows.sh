@@ -16,7 +16,8 @@ verdicts() {
 verdicts "$folder/claims.tsv" >"$TEST_TMP/as_it_is"
 rows=$(grep -c '^\[claim ' workloads/suites/claims/claims.ini)
 check all_but_one_are_measured [ "$(wc -l <"$TEST_TMP/as_it_is")" = $((rows - 1)) ]
-cp "$TEST_TMP/as_it_is" "$TEST_TMP/rows"
+# To judge needs no program: under a sanitizer two rows are enough.
+if [ "${TEST_VARIANT:-release}" = release ]; then cp "$TEST_TMP/as_it_is" "$TEST_TMP/rows"; else head -n 2 "$TEST_TMP/as_it_is" >"$TEST_TMP/rows"; fi
 while IFS=$'\t' read -r row verdict; do
     bench/suite/claims.sh --judge "$folder" sim "$row" >"$TEST_TMP/swapped.tsv"
     status=$?
