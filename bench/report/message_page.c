@@ -270,6 +270,9 @@ static void print_remarks(FILE *stream, const struct message *message, bool more
         sentence_print(stream,
                        "The message does not say which of the listed processes is this one; the "
                        "size of the pool tells the one that is counted as this process.");
+    if (message->cause == MESSAGE_FRAGMENTATION && message->reasons & (1u << MESSAGE_REASON_SLACK))
+        sentence_print(stream, "The program uses nearly all of its pool, so a smaller batch helps "
+                               "as well.");
     print_count(stream, message);
     if (more)
         sentence_print(stream, "The rest of the file was not read.");

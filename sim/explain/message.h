@@ -58,7 +58,7 @@ enum message_confidence { MESSAGE_SURE, MESSAGE_LIKELY, MESSAGE_OPEN };
     X(LAYOUT, "the message does not say whether the pool's unused memory can be released")         \
     X(TIGHT, "the card is full: its driver does not hand out the last of what it says is free")    \
     X(CONTEXT, "the message does not say how much of the rest is this process's context")          \
-    X(SLACK, "less than 1 % of the pool is unused, as in every pool")                              \
+    X(SLACK, "only a small share of the pool is unused, as in every pool")                         \
     X(UNIFIED, "the total of a card that shares the host's memory may be a part of it only")
 
 enum message_reason {

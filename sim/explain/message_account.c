@@ -22,6 +22,9 @@
  * in tests/golden/known_answers.md, most leave 0.1 to 1 % unused even under expandable segments. */
 #define SLACK_SHARE 100
 
+/* Less than a twentieth is usual: a smaller program would have been served as well. */
+#define USUAL_SHARE 20
+
 /* A card with less free memory is full: the driver has pages of 2 MiB, steps of 32 MiB in its own
  * pool, and page tables. */
 #define FULL_BYTES (UINT64_C(64) << 20)
@@ -301,7 +304,8 @@ static enum message_cause judge_pool(struct message *self)
     if (!most && fits_figure(self, MESSAGE_FIGURE_UNALLOCATED)) {
         unsure(self, MESSAGE_REASON_OTHER_CAUSE, other);
         unsure(self, MESSAGE_REASON_SLACK,
-               unused < bytes_of(self, MESSAGE_FIGURE_RESERVED) / SLACK_SHARE);
+               !knows(self, MESSAGE_FIGURE_LARGEST) &&
+                   unused < bytes_of(self, MESSAGE_FIGURE_RESERVED) / USUAL_SHARE);
         unsure(self, MESSAGE_REASON_ASSUMED,
                (self->whole_limit || self->one_pool) && !knows(self, MESSAGE_FIGURE_LARGEST));
         unsure(self, MESSAGE_REASON_LAYOUT, self->framework == MESSAGE_JULIA);

@@ -118,6 +118,7 @@ static const struct bare {
     {"bad_alloc:out_of_memory", MESSAGE_RMM, "", how_rmm, false},
     {"bad_alloc:cudaerrorat", MESSAGE_RMM, "", how_rmm, false},
     {"couldnotsplitinputsandretry", MESSAGE_SPARK, "", how_spark, false},
+    {"retryoom", MESSAGE_SPARK, "", how_spark, false},
     {"notenoughmemoryleft", MESSAGE_DRIVER, "", how_driver, false},
     {"attemptingtoreserve", MESSAGE_JAX, "TPU", NULL, false},
     {"resource_exhausted:outofmemory", MESSAGE_JAX, "", NULL, false},

@@ -147,7 +147,7 @@ static void each_message(void (*examine)(const struct row *row, const char *text
         rows++;
     }
     fclose(file);
-    assert_true(rows >= 190);
+    assert_true(rows >= 230);
 }
 
 static void check_plain(const struct row *row, const char *text)
