@@ -459,6 +459,23 @@ static void a_trim_gives_back_what_is_free(void **state)
     close_rig(&rig);
 }
 
+/* A trim that finds nothing to release waits for all work; a block that is freed after it may still
+ * be in use when memory becomes short. */
+static void a_trim_says_nothing_about_later_frees(void **state)
+{
+    (void)state;
+    struct vmm_rig rig;
+    open_rig(&rig, "sim:capacity=256MiB");
+    (void)take(&rig, 8192000, A);
+    assert_int_equal(ar_policy_trim(rig.policy.policy, 0), AR_OK);
+    struct ar_policy_block freed = take(&rig, 8192000, A);
+    free_requested(&rig, &freed, A);
+    assert_int_equal(rig.device->ops->outside(rig.device, 105 * AR_MIB), AR_OK);
+    (void)take(&rig, 64 * AR_MIB, B);
+    (void)take(&rig, 924976, A);
+    close_rig(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -467,6 +484,7 @@ int main(void)
         cmocka_unit_test(own_pages_stay_apart_while_memory_is_short),
         cmocka_unit_test(places_given_up_are_used_again),
         cmocka_unit_test(where_addresses_run_out_a_range_is_added),
+        cmocka_unit_test(a_trim_says_nothing_about_later_frees),
         cmocka_unit_test(memory_moves_once_its_work_is_done),
         cmocka_unit_test(only_the_first_fence_is_waited_for),
         cmocka_unit_test(pending_blocks_come_back_after_their_fence),

@@ -272,6 +272,14 @@ void vmm_drain(struct vmm *self)
     }
 }
 
+/* Before memory is short, frees record no fences: those of a drain must not stand for later frees.
+ * All of them are done. */
+void vmm_forget_fences(struct vmm *self)
+{
+    for (uint32_t i = 0; i < self->stream_room; i++)
+        self->streams[i].fences = self->streams[i].done = 0;
+}
+
 /* Waits for the oldest fence that is not known to be done; if there is none, for the work of all
  * frees. False: all is done already. */
 bool vmm_wait_some(struct vmm *self)

@@ -316,6 +316,8 @@ static enum ar_status vmm_trim(struct ar_policy *base, uint64_t keep_bytes)
         if (free_bytes <= keep_bytes || !vmm_release_idle(self, free_bytes - keep_bytes))
             break;
     }
+    if (!self->tight)
+        vmm_forget_fences(self);
     (void)vmm_destroy_kept(self, 0);
     return self->fault;
 }

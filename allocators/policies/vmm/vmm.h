@@ -220,6 +220,7 @@ uint64_t vmm_releasable(const struct vmm *self, const struct ar_span *free_block
 bool vmm_release_idle(struct vmm *self, uint64_t wanted_bytes);
 bool vmm_wait_some(struct vmm *self);
 void vmm_drain(struct vmm *self);
+void vmm_forget_fences(struct vmm *self);
 void vmm_drop_handles(struct vmm *self, struct vmm_range *range, uint64_t from, uint64_t end);
 enum ar_status vmm_destroy_kept(struct vmm *self, uint32_t count);
 
