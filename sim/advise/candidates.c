@@ -250,7 +250,7 @@ static bool count_key(void *argument, const char *key, const char *value)
     return true;
 }
 
-/* The options of a spec that a user would set. */
+/* The options of a spec that a user would set; the others say what the program has. */
 static unsigned keys_of(const char *spec)
 {
     struct ar_spec parsed;
@@ -259,13 +259,17 @@ static unsigned keys_of(const char *spec)
     const char *at;
     if (ar_spec_parse(spec, &parsed, &ignored))
         return 0;
+    static const char *const facts[] = {"framework", "limit", "version"};
     const struct ar_spec_link *link = &parsed.links[parsed.link_count - 1];
     for (size_t i = 0; i < link->pair_count; i++) {
         const struct ar_spec_pair *pair = &link->pairs[i];
+        bool fact = false;
+        for (size_t k = 0; k < sizeof facts / sizeof *facts; k++)
+            fact |= strcmp(pair->key, facts[k]) == 0;
         if (strcmp(pair->key, "conf") == 0)
             (void)torch_conf_each(pair->value, count_key, &keys, &at);
         else
-            keys += strcmp(pair->key, "framework") != 0 && strcmp(pair->key, "limit") != 0;
+            keys += !fact;
     }
     ar_spec_close(&parsed);
     return keys;
