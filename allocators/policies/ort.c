@@ -25,7 +25,7 @@
 #define GROWTH_BYTES       (2 * AR_MIB)
 #define MOST_DEAD_BYTES    (128 * AR_MIB)
 #define MOST_DOUBLED_BYTES (1 * AR_GIB)
-#define LEAST_RETRY_BYTES  (8 * AR_KIB)
+#define LEAST_RETRY_BYTES  8192u
 
 enum ort_strategy {
     ORT_NEXT_POWER_OF_TWO,
@@ -61,14 +61,14 @@ static const struct ar_option ort_options[] = {
 
 static bool keeps_initial(const struct bfc *self)
 {
-    return !self->regions.sizes.as_requested;
+    return !self->regions.as_requested;
 }
 
 static enum ar_status ort_trim(struct ar_policy *base, uint64_t keep_bytes)
 {
     struct bfc *self = (struct bfc *)base;
     (void)keep_bytes; /* Shrink releases all it can */
-    self->regions.next_bytes = self->regions.sizes.after_trim_bytes;
+    self->regions.next_bytes = self->regions.after_trim_bytes;
     return bfc_regions_release_free(self, keeps_initial(self));
 }
 
@@ -76,16 +76,16 @@ static enum ar_status ort_trim(struct ar_policy *base, uint64_t keep_bytes)
 static bool ort_setting(const struct ar_policy *base, char *text, size_t text_bytes)
 {
     const struct bfc *self = (const struct bfc *)base;
-    const struct bfc_sizes *sizes = &self->regions.sizes;
+    const struct bfc_regions *regions = &self->regions;
     if (self->values.first_region_bytes != INITIAL_BYTES ||
-        sizes->after_trim_bytes != GROWTH_BYTES || self->split_bytes != MOST_DEAD_BYTES ||
-        sizes->most_doubled_bytes != MOST_DOUBLED_BYTES)
+        regions->after_trim_bytes != GROWTH_BYTES || self->split_bytes != MOST_DEAD_BYTES ||
+        regions->most_doubled_bytes != MOST_DOUBLED_BYTES)
         return false;
     char limit[40] = "";
     if (self->limit_given)
         snprintf(limit, sizeof limit, " gpu_mem_limit=%" PRIu64, self->regions.limit_bytes);
     snprintf(text, text_bytes, "arena_extend_strategy=%s%s",
-             sizes->as_requested ? "kSameAsRequested" : "kNextPowerOfTwo", limit);
+             regions->as_requested ? "kSameAsRequested" : "kNextPowerOfTwo", limit);
     return true;
 }
 
@@ -108,13 +108,13 @@ static enum ar_status ort_create(const struct ar_policy_context *context, const 
     self->limit_given = values->common.limit_bytes != 0;
     self->split_bytes = values->most_dead_bytes;
     self->general_alignment = UINT64_MAX; /* the arena aligns to 256 bytes only */
-    self->regions.sizes = (struct bfc_sizes){
-        .most_doubled_bytes = ar_size_round_up(values->most_doubled_bytes, BFC_ROUNDING_BYTES),
-        .least_retry_bytes = LEAST_RETRY_BYTES,
-        .after_trim_bytes = ar_size_round_up(values->growth_bytes, BFC_ROUNDING_BYTES),
-        .as_requested = values->strategy == ORT_SAME_AS_REQUESTED,
-        .doubles_first = true,
-    };
+    struct bfc_regions *regions = &self->regions;
+    regions->most_doubled_bytes = ar_size_round_up(values->most_doubled_bytes, BFC_ROUNDING_BYTES);
+    regions->least_retry_bytes = LEAST_RETRY_BYTES;
+    regions->after_trim_bytes =
+        (uint32_t)ar_size_round_up(values->growth_bytes, BFC_ROUNDING_BYTES);
+    regions->as_requested = values->strategy == ORT_SAME_AS_REQUESTED;
+    regions->doubles_first = true;
     *out = &self->base;
     return AR_OK;
 }

@@ -157,20 +157,16 @@ struct bfc_segment {
     uint64_t bytes;
 };
 
-/* Where the policies of the family differ: the size of regions. */
-struct bfc_sizes {
-    uint64_t most_doubled_bytes; /* a region that doubles without need is at most this large */
-    uint64_t least_retry_bytes;  /* a smaller region is not tried after a refusal */
-    uint64_t after_trim_bytes;   /* size of the next region after a trim, if there is a trim */
-    bool as_requested;           /* a region has the size of the request; nothing doubles */
-    bool doubles_first;          /* the size doubles before the device is asked, not after */
-};
-
 struct bfc_regions {
     struct ar_backing *backing;
     uint64_t limit_bytes;
     uint64_t next_bytes; /* size of the next region */
-    struct bfc_sizes sizes;
+    /* Where the policies of the family differ: the size of regions. */
+    uint64_t most_doubled_bytes; /* a region that doubles without need is at most this large */
+    uint32_t least_retry_bytes;  /* a smaller region is not tried after a refusal */
+    uint32_t after_trim_bytes;   /* size of the next region after a trim, if there is a trim */
+    bool as_requested;           /* a region has the size of the request; nothing doubles */
+    bool doubles_first;          /* the size doubles before the device is asked, not after */
     bool coalesce;
     struct bfc_region *at; /* by number, which does not change while the region lives */
     uint32_t capacity, count;
@@ -193,14 +189,14 @@ struct bfc {
     uint64_t split_bytes;         /* a chunk that is larger than the request by this is split */
     uint64_t general_alignment;   /* requests from this alignment on need bfc_take_general:
                                    above 256; 0, all requests, with two ends */
+    uint32_t gap;                 /* two-ended: the free span in the middle; 0: none */
     bool collects;                /* wholly free regions are released if all else fails */
+    bool limit_given;             /* the limit is an option, not derived */
     struct ar_policy_stats tally; /* its counters only */
     struct bfc_regions regions;
     struct ar_span_index index;  /* free chunks; with two ends those of the lower end */
     struct ar_span_index *upper; /* free chunks of the upper end; NULL: one end */
-    uint32_t gap;                /* two-ended: the free span in the middle; 0: none */
     struct bfc_values values;    /* with the resulting limit */
-    bool limit_given;            /* the limit is an option, not derived */
     uint64_t total_bytes;        /* of the device */
 };
 

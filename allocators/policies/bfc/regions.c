@@ -22,7 +22,7 @@ void bfc_regions_open(struct bfc *self, struct ar_backing *backing, uint64_t lim
     regions->backing = backing;
     regions->limit_bytes = limit_bytes;
     regions->next_bytes = ar_size_round_up(first, BFC_ROUNDING_BYTES);
-    regions->sizes.most_doubled_bytes = MOST_REGION_BYTES;
+    regions->most_doubled_bytes = MOST_REGION_BYTES;
     regions->coalesce = self->values.coalesce;
 }
 
@@ -137,7 +137,7 @@ static void add_range(struct bfc *self, uint64_t address, uint64_t bytes)
 
 static void double_next(struct bfc_regions *regions)
 {
-    uint64_t most = regions->sizes.most_doubled_bytes;
+    uint64_t most = regions->most_doubled_bytes;
     regions->next_bytes = regions->next_bytes < most / 2 ? regions->next_bytes * 2 : most;
 }
 
@@ -152,20 +152,20 @@ enum ar_status bfc_regions_extend(struct bfc *self, uint64_t bytes)
         return AR_HOST_MEMORY;
     bool enough = regions->next_bytes >= bytes; /* so it doubles once */
     uint64_t region_bytes = bytes;
-    if (!regions->sizes.as_requested) {
+    if (!regions->as_requested) {
         while (bytes > regions->next_bytes)
             regions->next_bytes *= 2;
         region_bytes = regions->next_bytes < available ? regions->next_bytes : available;
     }
-    if (enough && regions->sizes.doubles_first)
+    if (enough && regions->doubles_first)
         double_next(regions);
-    uint64_t least = regions->sizes.least_retry_bytes;
+    uint64_t least = regions->least_retry_bytes;
     uint64_t address;
     enum ar_status status =
         obtain(regions->backing, bytes > least ? bytes : least, &region_bytes, &address);
     if (status != AR_OK)
         return status;
-    if (enough && !regions->sizes.doubles_first)
+    if (enough && !regions->doubles_first)
         double_next(regions);
     self->base.totals.reserved_bytes += region_bytes;
     self->tally.count.segments_made++;
