@@ -9,6 +9,9 @@ enum ar_status region_obtain(struct region *self, struct ar_policy *policy,
     if (!bytes) {
         uint64_t total_bytes;
         ar_backing_memory(backing, &bytes, &total_bytes);
+        if (bytes > REGION_MOST_BYTES)
+            bytes = REGION_MOST_BYTES;
+        bytes = (uint64_t)((double)bytes * self->fraction);
     }
     if (bytes > self->most_bytes)
         bytes = self->most_bytes;

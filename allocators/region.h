@@ -10,31 +10,49 @@
 
 struct region {
     uint64_t address, bytes; /* 0 bytes: not obtained yet */
-    uint64_t given_bytes;    /* the size that the user gave; 0: what the device has */
+    uint64_t given_bytes;    /* the size that the user gave; 0: a part of what the device has */
     uint64_t most_bytes;     /* at most this much, by the limit and by the policy */
+    double fraction;         /* that part */
 };
 
-#define REGION_OPTION(values)                                                                      \
+/* The options of the region, in the struct of values of a policy. */
+struct region_values {
+    uint64_t bytes;
+    double fraction;
+};
+
+#define REGION_OPTIONS(values, field)                                                              \
+    {"size",                                                                                       \
+     AR_OPTION_BYTES,                                                                              \
+     offsetof(struct values, field.bytes),                                                         \
+     "0",                                                                                          \
+     0,                                                                                            \
+     0x1p60,                                                                                       \
+     NULL,                                                                                         \
+     "bytes of the region; 0: by fraction"},                                                       \
     {                                                                                              \
-        "size", AR_OPTION_BYTES, offsetof(struct values, region_bytes), "0", 0, 0x1p60, NULL,      \
-            "bytes of the region; 0: all that the device has at the first request"                 \
+        "fraction", AR_OPTION_FRACTION, offsetof(struct values, field.fraction), "0.9", 0.01, 1,   \
+            NULL,                                                                                  \
+            "region as a fraction of the memory that is free at the first request; the rest is "   \
+            "left to libraries"                                                                    \
     }
 
+static inline void region_open(struct region *self, const struct region_values *values,
+                               const struct ar_policy_common *common)
+{
+    self->given_bytes = values->bytes;
+    self->fraction = values->fraction;
+    self->most_bytes = ar_policy_limit(common);
+    if (!values->bytes && self->most_bytes > REGION_MOST_BYTES)
+        self->most_bytes = REGION_MOST_BYTES;
+}
+
 /* Obtains the range in multiples of `unit` bytes, with room for `least_bytes`, and counts it as
- * reserved. Its size is the given one, or what the device has; if the device refuses that, 31/32
- * of it, and so on. NO_MEMORY: there is no such range. */
+ * reserved. Its size is the given one, or by fraction; if the device refuses that, 31/32 of it, and
+ * so on. NO_MEMORY: there is no such range. */
 enum ar_status region_obtain(struct region *self, struct ar_policy *policy,
                              struct ar_backing *backing, uint64_t unit,
                              uint64_t least_bytes) AR_STATUS_CHECKED;
-
-static inline void region_open(struct region *self, uint64_t given_bytes,
-                               const struct ar_policy_common *values)
-{
-    self->given_bytes = given_bytes;
-    self->most_bytes = ar_policy_limit(values);
-    if (!given_bytes && self->most_bytes > REGION_MOST_BYTES)
-        self->most_bytes = REGION_MOST_BYTES;
-}
 
 /* In destroy. */
 static inline void region_close(struct region *self, struct ar_backing *backing)

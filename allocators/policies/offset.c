@@ -27,7 +27,8 @@
 
 struct offset_values {
     struct ar_policy_common common;
-    uint64_t region_bytes, unit_bytes, most_blocks;
+    struct region_values region;
+    uint64_t unit_bytes, most_blocks;
     bool round_up;
 };
 
@@ -47,7 +48,7 @@ struct offset {
 
 static const struct ar_option offset_options[] = {
     AR_POLICY_COMMON_OPTIONS,
-    REGION_OPTION(offset_values),
+    REGION_OPTIONS(offset_values, region),
     {"unit", AR_OPTION_BYTES, offsetof(struct offset_values, unit_bytes), "0", 0, 1073741824, NULL,
      "bytes of a unit, a power of two; 0: 256, or 1 if the granule of the device is 1; more if the "
      "region has more than 3.75 Gi units"},
@@ -328,7 +329,7 @@ static enum ar_status offset_create(const struct ar_policy_context *context, con
         return AR_HOST_MEMORY;
     self->backing = context->backing;
     self->host = context->host;
-    region_open(&self->region, values->region_bytes, &values->common);
+    region_open(&self->region, &values->region, &values->common);
     self->unit_log2 = (unsigned)__builtin_ctzll(unit);
     self->unit_given = values->unit_bytes != 0;
     self->round_up = values->round_up;

@@ -59,7 +59,8 @@ enum second_mode {
 
 struct vma_values {
     struct ar_policy_common common;
-    uint64_t region_bytes, alignment;
+    struct region_values region;
+    uint64_t alignment;
     int linear, strategy;
 };
 
@@ -89,7 +90,7 @@ struct vma {
 
 static const struct ar_option vma_options[] = {
     AR_POLICY_COMMON_OPTIONS,
-    REGION_OPTION(vma_values),
+    REGION_OPTIONS(vma_values, region),
     {"algorithm", AR_OPTION_CHOICE, offsetof(struct vma_values, linear), "tlsf", 0, 0,
      "tlsf|linear", "segregated fit, or the ends of a ring buffer or a double stack"},
     {"strategy", AR_OPTION_CHOICE, offsetof(struct vma_values, strategy), "balanced", 0, 0,
@@ -650,7 +651,7 @@ static enum ar_status vma_create(const struct ar_policy_context *context, const 
         return AR_HOST_MEMORY;
     self->backing = context->backing;
     self->host = context->host;
-    region_open(&self->region, values->region_bytes, &values->common);
+    region_open(&self->region, &values->region, &values->common);
     if (self->region.most_bytes > MOST_BYTES)
         self->region.most_bytes = MOST_BYTES;
     self->alignment = alignment;
