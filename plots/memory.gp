@@ -48,7 +48,7 @@ COLUMN_COLUMNS = 2
 ABOVE = NARROW ? 17 + 13 * lines : 30 + 15 * lines
 BELOW = NARROW ? 6 : 50
 FOOT = NARROW ? 42 : 0
-ROW = ABOVE + BELOW + (NARROW ? (W <= 8 ? 140 : 78) : W <= 8 ? 190 : 130)
+ROW = ABOVE + BELOW + (NARROW ? (W <= 8 ? 140 : W <= 18 ? 78 : 58) : W <= 8 ? 190 : 130)
 GAP = 25
 load 'plots/grid.gp'
 
@@ -80,7 +80,7 @@ do for [w = 1:W] {
         peak(w) > 1.06 * top ? (NARROW ? ': above' : ': above the scale') : '') font (NARROW ? ',8' : ',10')
     if (lowest(w)) { set xlabel (timed ? 'time in the recording (s)' : 'event') } else { unset xlabel }
     set format x (NARROW && !lowest(w) ? '' : '% h')
-    if (leftmost(w)) { set ylabel sprintf('memory (%s)', unit_name); set format y '%g' } else { unset ylabel; set format y '' }
+    if (leftmost(w)) { set ylabel NARROW && W > 18 ? unit_name : sprintf('memory (%s)', unit_name); set format y '%g' } else { unset ylabel; set format y '' }
     plot area(head(w), 4) using 1:($2 / unit) with filledcurves closed lc rgb GREY lw 1 notitle, \
          thin(head(w), 5) using x:(inside($5)) with steps lw 1 dt 2 lc rgb '#000000' notitle, \
          thin(head(w), 6) using x:(inside($6)) with steps lw 1.8 lc rgb colour(i) notitle, \

@@ -30,9 +30,9 @@ TITLE = 'time lost to the allocator, by capacity of the card'
 MOST_COLUMNS = 4
 COLUMN_COLUMNS = 2
 # The rows above take 10 pixels for each policy, but at least the height of their label.
-STRIP = larger(NARROW ? 80 : 100, (NARROW ? 6 : 10) * (M + 1))
+STRIP = larger(NARROW ? 80 : 100, (NARROW ? (M > 18 ? 5 : 6) : 10) * (M + 1))
 SIZE = NARROW ? 0.75 : 1 # of marks
-ROW = (NARROW ? 138 : 260) + STRIP
+ROW = (NARROW ? 132 : 260) + STRIP
 ABOVE = NARROW ? 24 : 30
 BELOW = NARROW ? 24 : 55
 FOOT = NARROW ? 22 : 0

@@ -49,13 +49,13 @@ per_operation() { awk -v t="$total" -v n="$operations" 'BEGIN { if (n > 0) print
 bar() {
     case $1/$2 in
     null/none) echo 40 ;;
-    growth/none | greedy/none) echo 220 ;;
+    growth/none | greedy/none | ort/none) echo 220 ;;
     growth/exact | greedy/exact) echo 450 ;;
     torch/none) echo 350 ;;
-    rmm-pool/none) echo 250 ;;
+    rmm-pool/none | vma-virtual/none) echo 250 ;;
     tlsf/none) echo 150 ;;
-    cupy/none | slab/none | buddy/none) echo 220 ;;
-    vmm/none) echo 400 ;;
+    cupy/none | slab/none | buddy/none | offset/none) echo 220 ;;
+    vmm/none | ggml/none) echo 400 ;;
     rmm-arena/none) echo 1000 ;;
     esac
 }
