@@ -72,8 +72,11 @@ static size_t read_value(const struct message_text *text, size_t at, int unit,
         char c = text->chars[at];
         if (strchr("{}/*+;", c))
             return MESSAGE_NOWHERE;
-        if (!isdigit((unsigned char)c) || isalpha((unsigned char)text->chars[at - 1]))
+        if (!isdigit((unsigned char)c))
             continue;
+        if (at > begin &&
+            (isalnum((unsigned char)text->chars[at - 1]) || stands_before(text, "cuda:", at)))
+            continue; /* of a device's name: gpu0, cuda:0 */
         int own = unit_in(text->chars + begin, at - begin);
         size_t end = message_text_number(text, at, own >= 0 ? own : unit, figure);
         /* Small numbers without a unit are no bytes. */

@@ -596,6 +596,24 @@ static void equal_figures_are_close(void **state)
     }
 }
 
+/* A program's own print: a digit may follow the label at once, and devices have numbers too. */
+static void printed_counters_are_read_whole(void **state)
+{
+    static const char *const texts[] = {
+        "Memory allocated: 1024.5 MB, reserved: 4096.0 MB, max_allocated 3072.5 MB",
+        "memory allocated on cuda:10 = 1024.5 MB; max_allocated 3072.5 MB, reserved gpu7: 4 GB",
+        "gpu12 memory allocated 1024.5 MB peak_allocated=3072.5MB reserved 4GB",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct message message;
+        struct ar_error error;
+        assert_int_equal(message_read(texts[i], strlen(texts[i]), &message, &error), AR_OK);
+        assert_int_equal(message.figures[MESSAGE_FIGURE_ALLOCATED].bytes, UINT64_C(2049) << 19);
+        assert_int_equal(message.figures[MESSAGE_FIGURE_PEAK].bytes, UINT64_C(6145) << 19);
+        assert_int_equal(message.figures[MESSAGE_FIGURE_RESERVED].bytes, UINT64_C(4) << 30);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -605,6 +623,7 @@ int main(void)
         cmocka_unit_test(the_message_in_full_is_taken),
         cmocka_unit_test(a_cut_message_says_what_is_missing),
         cmocka_unit_test(equal_figures_are_close),
+        cmocka_unit_test(printed_counters_are_read_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
