@@ -655,7 +655,7 @@ static enum ar_status pinned_validate(const struct ar_policy *base, struct ar_er
 }
 
 /* The figures of torch.cuda.host_memory_stats(). Peaks of active blocks are sums of the peaks of
- * the sizes, as there. (2.11 does not count frees of blocks that no stream used: 2.15 does.) */
+ * the sizes, as there. (2.10 to 2.12 do not count frees of blocks that no stream used.) */
 static bool pinned_report(const struct ar_policy *base, size_t index, char *name, size_t name_bytes,
                           uint64_t *value)
 {

@@ -270,12 +270,19 @@ struct result_pairs result_pairs_of(const struct result_policy *policy,
     return pairs;
 }
 
-bool results_have_optional(const struct results *self)
+bool results_have(const struct results *self, enum metric metric)
 {
     for (size_t i = 0; i < self->run_count; i++)
-        for (int metric = METRIC_FIRST_OPTIONAL; metric < METRIC_COUNT; metric++)
-            if (self->runs[i].metrics.at[metric].kind != METRIC_NULL)
-                return true;
+        if (self->runs[i].metrics.at[metric].kind != METRIC_NULL)
+            return true;
+    return false;
+}
+
+bool results_have_optional(const struct results *self)
+{
+    for (int metric = METRIC_FIRST_OPTIONAL; metric < METRIC_COUNT; metric++)
+        if (results_have(self, (enum metric)metric))
+            return true;
     return false;
 }
 

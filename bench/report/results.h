@@ -164,7 +164,8 @@ static inline bool result_group_has_pairs(const struct result_group *group)
     return group->replicated && group->policy_count > 1;
 }
 
-/* True if any run has an optional metric (METRIC_FIRST_OPTIONAL). */
+/* True if any run has that metric; an optional one (METRIC_FIRST_OPTIONAL). */
+bool results_have(const struct results *self, enum metric metric);
 bool results_have_optional(const struct results *self);
 
 /* True if any group has pairs. */

@@ -59,12 +59,13 @@ struct figure_table {
     struct table_column columns[4 + FIGURES];
     enum table_form form;
     bool spread;
-    bool optional; /* some run has figures of pinned memory */
+    const struct results *results;
 };
 
 static bool is_shown(const struct figure_table *self, size_t figure)
 {
-    if (figures[figure].metric >= METRIC_FIRST_OPTIONAL && !self->optional)
+    enum metric metric = figures[figure].metric;
+    if (metric >= METRIC_FIRST_OPTIONAL && !results_have(self->results, metric))
         return false;
     return table_has_room(self->form,
                           self->spread ? figures[figure].spread_room : figures[figure].room);
@@ -75,8 +76,7 @@ static void open_figure_table(struct figure_table *self, const struct results *r
                               enum table_form form, bool spread, const char *unit)
 {
     size_t count = 0;
-    *self = (struct figure_table){
-        .form = form, .spread = spread, .optional = results_have_optional(results)};
+    *self = (struct figure_table){.form = form, .spread = spread, .results = results};
     if (form != TABLE_LATEX)
         self->columns[count++] = (struct table_column){"#", "", false, 0};
     self->columns[count++] = (struct table_column){"policy", "", true, POLICY_WIDTH};

@@ -347,7 +347,7 @@ static enum ar_status print_tables(const struct suite_work *self, FILE *stream,
           "peak physical bytes; DNF: did not finish. `allocrig list metrics` defines each\n"
           "figure.\n",
           stream);
-    if (results_have_optional(&self->results))
+    if (results_have(&self->results, METRIC_peak_pinned_reserved_bytes))
         fputs("pinned: the most bytes of pinned host memory that its cache holds (--pinned).\n",
               stream);
     if (self->suite->replicates > 1)

@@ -13,7 +13,7 @@ granule_bytes: 512
 cleaning_bytes_per_us: 388832
 first_address: 1099511627776
 cleaning_wait_bytes: alloc 50675580928
-waits: free
+waits: free pinned_free
 cost: alloc 256 53528
 cost: alloc 4096 50843
 cost: alloc 65536 48807
@@ -521,3 +521,42 @@ busy_cost: pool_trim 134217728 272476
 busy_cost: pool_trim 268435456 516425
 busy_cost: pool_trim 536870912 1057169
 busy_cost: pool_trim 1073741824 2143989
+# Pinned host memory: of the host of an H200, not of an H100 (see h200.profile).
+cost: pinned_alloc 512 665371
+cost: pinned_alloc 65536 546109
+cost: pinned_alloc 131072 537495
+cost: pinned_alloc 262144 629096
+cost: pinned_alloc 524288 690934
+cost: pinned_alloc 1048576 854498
+cost: pinned_alloc 2097152 906044
+cost: pinned_alloc 4194304 1785692
+cost: pinned_alloc 8388608 3353474
+cost: pinned_alloc 16777216 7067567
+cost: pinned_alloc 33554432 14902279
+cost: pinned_alloc 67108864 33581626
+cost: pinned_alloc 134217728 65384595
+cost: pinned_alloc 268435456 130836781
+cost: pinned_alloc 536870912 268373357
+cost: pinned_alloc 1073741824 523684863
+cost: pinned_alloc_shared 512 2075
+cost: pinned_alloc_shared 131072 1911
+cost: pinned_alloc_shared 524288 3774
+cost: pinned_free 512 254502
+cost: pinned_free 65536 234161
+cost: pinned_free 131072 222715
+cost: pinned_free 262144 232726
+cost: pinned_free 524288 250343
+cost: pinned_free 1048576 248296
+cost: pinned_free 2097152 255226
+cost: pinned_free 4194304 521541
+cost: pinned_free 8388608 800614
+cost: pinned_free 16777216 1604183
+cost: pinned_free 33554432 4117456
+cost: pinned_free 67108864 10078556
+cost: pinned_free 134217728 18858584
+cost: pinned_free 268435456 38733574
+cost: pinned_free 536870912 78167962
+cost: pinned_free 1073741824 134553703
+cost: pinned_free_shared 512 2198
+cost: pinned_free_shared 131072 1947
+cost: pinned_free_shared 524288 4139

@@ -56,7 +56,9 @@
     X(product_first, product_first, "first matrix product of a process: its library is loaded")    \
     X(product_new, product_new, "first product of another type or order of lengths")               \
     X(pinned_alloc, pinned_alloc, "pinned host memory made")                                       \
-    X(pinned_free, pinned_free, "pinned host memory given back")
+    X(pinned_alloc_shared, pinned_alloc, "less of it, in a page that is held already")             \
+    X(pinned_free, pinned_free, "pinned host memory given back")                                   \
+    X(pinned_free_shared, pinned_free, "less of it, whose page stays")
 
 enum sim_cost {
 #define X(name, stand_in, text) SIM_COST_##name,

@@ -28,7 +28,8 @@ void sim_pool_close(struct sim_pool *self);
 struct sim_pinned {
     struct ar_backing backing;
     uint64_t most_bytes, next_address;
-    struct ar_map blocks; /* by address: bytes */
+    struct ar_map blocks;      /* by address: bytes */
+    struct small_pages *small; /* NULL: none yet */
 };
 void sim_pinned_open(struct sim_device *self, uint64_t most_bytes);
 void sim_pinned_close(struct sim_device *self);

@@ -86,7 +86,22 @@ check json_names_its_schema grep -q '"schema": "allocrig.result/1"' "$tmp/1.json
 check csv_has_a_row_a_run [ "$(wc -l <"$tmp/1.csv")" = 5 ]
 check csv_rows_are_as_long_as_the_header [ "$(awk -F, '{ print NF }' "$tmp/1.csv" | sort -u | wc -l)" = 1 ]
 metrics=$("$ALLOCRIG" list metrics --names | wc -l)
-check csv_has_every_metric [ "$(head -n 1 "$tmp/1.csv" | tr , '\n' | wc -l)" = $((metrics + 16)) ]
+optional=$("$ALLOCRIG" list metrics --names | sed -n '/^peak_pinned_live_bytes$/,$p' | wc -l)
+check csv_has_every_metric [ "$(head -n 1 "$tmp/1.csv" | tr , '\n' | wc -l)" = $((metrics - optional + 16)) ]
+
+# Pinned host memory: figures only where there is some.
+printf '%s\n' '# allocrig-trace 1' a,0,1000 a,1,3000000,space=pinned f,1 a,2,4000000,space=pinned >"$tmp/pinned.trace"
+run run -d sim -p torch -p greedy -w "$tmp/pinned.trace" --csv "$tmp/pinned.csv" --json "$tmp/pinned.json"
+check pinned_has_its_metrics [ "$(head -n 1 "$tmp/pinned.csv" | tr , '\n' | wc -l)" = $((metrics + 16)) ]
+check pinned_has_a_column grep -q 'physical  *pinned  *overhead' "$out"
+check pinned_is_one_block [ "$(grep -c '"peak_pinned_reserved_bytes": 4194304' "$tmp/pinned.json")" = 2 ]
+run run -d sim -p torch -w "$tmp/pinned.trace" --pinned none
+check pinned_none says '^1  torch  ' # without a column
+check pinned_none_has_no_column eval '! grep -q "physical *pinned" "$out"'
+run run -d sim -p torch -w "$tmp/pinned.trace" --pinned torch-pined
+check pinned_unknown_policy [ "$status" = 2 ]
+run run -d sim -p 'torch:conf=pinned_reserve_segment_size_mb:16' -w "$tmp/pinned.trace" --csv -
+check pinned_settings_of_the_policy grep -q ',16777216,' "$out"
 run run -d sim -p growth -w order_flip --json -
 check json_on_standard_output_stands_alone [ "$(head -c 1 "$out")$(grep -c '^1 ' "$out")" = '{0' ]
 
