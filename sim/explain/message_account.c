@@ -241,8 +241,11 @@ static enum message_cause judge_rest(struct message *self, uint64_t together)
     bool total = knows(self, MESSAGE_FIGURE_TOTAL);
     enum message_figure_name own =
         knows(self, MESSAGE_FIGURE_ALLOCATED) ? MESSAGE_FIGURE_ALLOCATED : MESSAGE_FIGURE_RESERVED;
-    if (self->one_pool || is_too_large_alone(self))
+    if (self->one_pool || is_too_large_alone(self)) {
+        /* The cache of vLLM has what others and its share of the card leave. */
+        unsure(self, MESSAGE_REASON_MISSING, self->framework == MESSAGE_VLLM && self->one_pool);
         return MESSAGE_CAPACITY;
+    }
     if (pool && available) {
         unsure(self, MESSAGE_REASON_MISSING, !total);
         unsure(self, MESSAGE_REASON_SLACK,

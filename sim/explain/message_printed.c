@@ -128,7 +128,11 @@ static void read_label(const struct message_text *text, size_t at, const struct 
     if (highest)
         name = MESSAGE_FIGURE_PEAK;
     int unit = message_text_has(text, "memory(mb)") ? 20 : 0;
-    size_t end = read_value(text, at + strlen(label->words), unit, &figure);
+    size_t end = at + strlen(label->words);
+    /* "5 GiB allocated, 6 GiB reserved" */
+    bool after = strchr(",;)/.", text->chars[end]) != NULL;
+    if (!after || !message_text_size_before(text, at, &figure))
+        end = read_value(text, end, unit, &figure);
     if (end == MESSAGE_NOWHERE || !figure.known)
         return;
     self->figures[name] = figure;

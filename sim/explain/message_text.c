@@ -382,7 +382,7 @@ bool message_text_size_before(const struct message_text *self, size_t at,
            self->chars[begin - 1] <= 'z')
         begin--;
     while (begin > 0 && at - begin < 32 &&
-           (is_digit(self->chars[begin - 1]) || self->chars[begin - 1] == '.'))
+           (is_digit(self->chars[begin - 1]) || strchr(".,'_", self->chars[begin - 1])))
         begin--;
     while (begin < at && self->chars[begin] == '.')
         begin++;

@@ -281,7 +281,7 @@ const struct message_form message_forms[] = {
      "notenoughmemory",
      80,
      40,
-     {ASKED("needatleast", NULL), {MESSAGE_FIGURE_FREE, NULL, "available,need"}},
+     {ASKED("needatleast", NULL), {MESSAGE_FIGURE_FREE, "fortree-ctrs:", NULL}},
      FORM_MIB,
      NULL},
     {MESSAGE_LIBRARY,
