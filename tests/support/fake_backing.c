@@ -1,6 +1,7 @@
 #include "tests/support/fake_backing.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,7 +83,7 @@ void fake_backing_open(struct fake_backing *self, uint64_t cap_bytes)
         .memory = fake_memory,
         .problem = fake_problem,
     };
-    memset(self, 0, sizeof *self);
+    memset(self, 0, offsetof(struct fake_backing, segments));
     self->base = (struct ar_backing){.ops = &ops, .granule_bytes = 1, .adjacent = true};
     self->cap_bytes = cap_bytes;
 }
@@ -118,6 +119,10 @@ static enum ar_status fake_create(struct ar_backing *base, uint64_t bytes,
 static enum ar_status fake_destroy(struct ar_backing *base, ar_backing_handle handle)
 {
     struct fake_backing *self = fake(base);
+    if (handle >= self->handle_count) {
+        snprintf(self->problem, sizeof self->problem, "no memory has the handle %" PRIu64, handle);
+        return AR_INVALID;
+    }
     self->held_bytes -= self->handles[handle];
     self->handles[handle] = 0;
     return AR_OK;

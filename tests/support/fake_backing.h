@@ -16,15 +16,16 @@ struct fake_backing {
     uint64_t held_bytes;
     uint64_t calls, fail_at; /* the segment_alloc with this number (from 1) is refused */
     uint64_t attempts[64];   /* the sizes of the first calls, with refused ones */
-    struct {
-        uint64_t address, bytes; /* bytes 0: freed */
-    } segments[FAKE_SEGMENTS];
     uint64_t made;
-    uint64_t total_bytes;            /* that memory() reports; 0: the cap */
-    uint64_t handles[FAKE_SEGMENTS]; /* bytes of each; 0: destroyed */
+    uint64_t total_bytes; /* that memory() reports; 0: the cap */
     uint64_t handle_count;
     uint64_t maps, unmaps;
     char problem[160];
+    /* The first `made` and `handle_count` of these are valid; opening does not clear them. */
+    struct {
+        uint64_t address, bytes; /* bytes 0: freed */
+    } segments[FAKE_SEGMENTS];
+    uint64_t handles[FAKE_SEGMENTS]; /* bytes of each; 0: destroyed */
 };
 
 /* granule 1, page 0. The caller owns the struct (static or on the heap: it is large). */
