@@ -132,33 +132,32 @@ struct rung {
     uint64_t bytes;
 };
 
-#define RUNGS_MOST 5
+#define RUNGS 5
 
-/* The steps of a ladder, in its order. Returns their number. */
-static size_t list_rungs(const struct cause_ladder *ladder, struct rung rungs[RUNGS_MOST])
+/* The steps of a ladder, in its order. */
+static void list_rungs(const struct cause_ladder *ladder, struct rung rungs[RUNGS])
 {
-    const struct rung beside[] = {
+    const struct rung beside[RUNGS] = {
         {"free on the device", ladder->obtainable_bytes},
         {"and whole segments free in the pool", ladder->cached_bytes},
         {"and free between the pool's live blocks", ladder->other_bytes},
         {"and freed, but not completed", ladder->pending_bytes},
         {"and of other processes", ladder->tenant_bytes},
     };
-    const struct rung inside[] = {
+    const struct rung inside[RUNGS] = {
         {"free for this pool and stream, merged", ladder->same_bytes},
         {"and free for other pools and streams", ladder->other_bytes},
         {"and freed, but not completed", ladder->pending_bytes},
         {"and of other processes", ladder->tenant_bytes},
         {"and outside of the pool", ladder->outside_bytes},
     };
-    memcpy(rungs, ladder->beside ? beside : inside, ladder->beside ? sizeof beside : sizeof inside);
-    return ladder->beside ? sizeof beside / sizeof *beside : sizeof inside / sizeof *inside;
+    memcpy(rungs, ladder->beside ? beside : inside, sizeof inside);
 }
 
 static void print_ladder(FILE *stream, const struct explain_result *result)
 {
-    struct rung rungs[RUNGS_MOST];
-    size_t count = list_rungs(&result->ladder, rungs);
+    struct rung rungs[RUNGS];
+    list_rungs(&result->ladder, rungs);
     fprintf(stream, "\nWhat would have been available%s:\n",
             result->ladder.beside   ? ""
             : result->ladder.barred ? ", without the free memory of the device"
@@ -166,7 +165,7 @@ static void print_ladder(FILE *stream, const struct explain_result *result)
     if (result->ladder.again)
         fputs("  a block that serves it, if it is tried again     <- enough\n", stream);
     bool reached = result->ladder.again;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < RUNGS; i++) {
         bool first = !reached && rungs[i].bytes >= result->bytes;
         print_bytes(stream, rungs[i].what, rungs[i].bytes, first ? "<- enough" : "");
         reached |= first;

@@ -202,6 +202,7 @@ static void advice_is_ranked_settings(void **state)
         fail_msg("%s", error.text);
     assert_true(ar_advice_count(advice) > 2);
     assert_int_equal(ar_advice_row(advice, 0, &setting, sizeof setting, &error), AR_OK);
+    assert_int_equal(setting.rank, 1);
     assert_true(setting.own);
     assert_memory_equal(setting.policy, "torch", 5);
     assert_int_equal(ar_advice_json(advice, &text, &error), AR_OK);
