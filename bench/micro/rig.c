@@ -3,12 +3,15 @@
 
 #include <stdio.h>
 
+#include "allocators/options.h"
 #include "allocators/registry.h"
 
 const char *rig_spec(const struct ar_policy_ops *ops, char *text, size_t text_bytes)
 {
     bool limited = !(ops->capabilities & AR_POLICY_OVERLAPS);
-    snprintf(text, text_bytes, "%s%s", ops->name, limited ? ":limit=64GiB" : "");
+    bool counted = ar_options_find(ops->options, "max_allocs") != NULL; /* it must not be reached */
+    snprintf(text, text_bytes, "%s%s%s", ops->name, limited ? ":limit=64GiB" : "",
+             counted ? ",max_allocs=1048576" : "");
     return text;
 }
 
