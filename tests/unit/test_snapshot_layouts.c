@@ -224,6 +224,51 @@ static void annotations_become_marks(void **state)
     trace_rig_close(&rig);
 }
 
+/* From 2.14 on a snapshot may have the history of pinned host memory. */
+static void pinned_memory_is_merged(void **state)
+{
+    static const char text[] =
+        "{\"segments\": [], \"device_traces\": [["
+        "{\"action\": \"alloc\", \"addr\": 4096, \"size\": 512, \"stream\": 0, \"time_us\": 11},"
+        "{\"action\": \"free_requested\", \"addr\": 4096, \"size\": 512, \"stream\": 0, "
+        "\"time_us\": 40},"
+        "{\"action\": \"free_completed\", \"addr\": 4096, \"size\": 512, \"stream\": 0, "
+        "\"time_us\": 40}]], \"host_segments\": [{\"address\": 65536, \"size\": 8192}], "
+        "\"host_traces\": ["
+        "{\"action\": \"free_requested\", \"addr\": 9, \"size\": 64, \"time_us\": 11},"
+        "{\"action\": \"segment_alloc\", \"addr\": 65536, \"size\": 8192, \"time_us\": 20},"
+        "{\"action\": \"alloc\", \"addr\": 65536, \"size\": 8192, \"time_us\": 20, "
+        "\"pool_id\": [0, 0]},"
+        "{\"action\": \"free_requested\", \"addr\": 65536, \"size\": 8192, \"time_us\": 25},"
+        "{\"action\": \"segment_alloc\", \"addr\": 131072, \"size\": 8192, \"time_us\": 26},"
+        "{\"action\": \"alloc\", \"addr\": 131072, \"size\": 8192, \"time_us\": 26},"
+        "{\"action\": \"free_completed\", \"addr\": 65536, \"size\": 8192, \"time_us\": 30},"
+        "{\"action\": \"segment_free\", \"addr\": 65536, \"size\": 8192, \"time_us\": 31}]}";
+    static const char both[] =
+        "t,0\na,0,512\n!,alloc,4096\nt,9000\na,1,8192,space=pinned\nt,14000\n"
+        "r,1\nt,15000\na,2,8192,space=pinned\nt,19000\nf,1\nt,20000\n"
+        "t,29000\nf,0\n";
+    struct trace_rig rig;
+    trace_rig_open(&rig);
+    trace_rig_write(rig.path[0], text, sizeof text - 1);
+    struct trace_source *source = snapshot_open(rig.path[0], NULL, "pinned");
+    char *got = print_events(&rig, source);
+    assert_string_equal(got, both);
+    assert_int_equal(source->info.streams, 1);
+    assert_int_equal(source->report->double_frees, 1); /* of a block before the history */
+    free(got);
+    trace_close(source);
+    /* Pinned memory alone: record_cuda=False. */
+    char only[2048];
+    snprintf(only, sizeof only, "{\"segments\": [], \"device_traces\": [[]], %s",
+             strstr(text, "\"host_segments\""));
+    trace_rig_write(rig.path[0], only, strlen(only));
+    source = snapshot_open(rig.path[0], NULL, "pinned");
+    assert_int_equal(source->info.allocs, 2);
+    trace_close(source);
+    trace_rig_close(&rig);
+}
+
 /* A history without completions: a free is completed when it is requested. */
 static void frees_without_completions_are_met(void **state)
 {
@@ -279,6 +324,7 @@ int main(void)
         cmocka_unit_test(marks_come_back),
         cmocka_unit_test(annotations_stand_by_their_times),
         cmocka_unit_test(annotations_become_marks),
+        cmocka_unit_test(pinned_memory_is_merged),
         cmocka_unit_test(frees_without_completions_are_met),
         cmocka_unit_test(settings_are_taken_one_by_one),
     };

@@ -23,10 +23,10 @@
 
 struct reading {
     struct snapshot_tree tree;
-    struct snapshot_world worlds[DEVICES_MOST];
+    struct snapshot_world worlds[DEVICES_MOST + 1]; /* the last one: pinned host memory */
     struct snapshot_marks marks;
     struct format_reading *out;
-    uint64_t segments, traces, settings, annotations; /* values */
+    uint64_t segments, traces, host, settings, annotations; /* values */
 };
 
 /* Finds the parts. A list holds the segments alone, or snapshots. */
@@ -37,7 +37,7 @@ static enum ar_status find_parts(struct reading *reading, struct ar_error *error
     size_t count;
     const uint64_t *items = snapshot_items(tree, root, &count);
     reading->segments = reading->traces = reading->settings = SNAPSHOT_ABSENT;
-    reading->annotations = SNAPSHOT_ABSENT;
+    reading->annotations = reading->host = SNAPSHOT_ABSENT;
     bool listed = count && snapshot_get(tree, items[0], SNAPSHOT_KEY_total_size) == SNAPSHOT_ABSENT;
     if (listed)
         root = items[0];
@@ -50,6 +50,7 @@ static enum ar_status find_parts(struct reading *reading, struct ar_error *error
     }
     reading->segments = snapshot_get(tree, root, SNAPSHOT_KEY_segments);
     reading->traces = snapshot_get(tree, root, SNAPSHOT_KEY_device_traces);
+    reading->host = snapshot_get(tree, root, SNAPSHOT_KEY_host_traces);
     reading->settings = snapshot_get(tree, root, SNAPSHOT_KEY_allocator_settings);
     reading->annotations = snapshot_get(tree, root, SNAPSHOT_KEY_external_annotations);
     if (pickle_kind_of(root) == PICKLE_OTHER)
@@ -96,6 +97,11 @@ static enum ar_status take_traces(struct reading *reading, struct ar_error *erro
         reading->worlds[i].device = i;
         status = snapshot_world_events(&reading->worlds[i], &reading->tree, traces[i], error);
     }
+    /* From 2.14 on, with record_pinned_host_memory=True. The first device gets it. */
+    struct snapshot_world *host = &reading->worlds[DEVICES_MOST];
+    host->is_host = true;
+    if (!status && (!reading->out->device || *reading->out->device == 0))
+        status = snapshot_world_events(host, &reading->tree, reading->host, error);
     return status;
 }
 
@@ -112,6 +118,11 @@ static size_t pack_worlds(struct reading *reading)
         struct snapshot_world moved = *world;
         *world = reading->worlds[kept];
         reading->worlds[kept++] = moved;
+    }
+    struct snapshot_world host = reading->worlds[DEVICES_MOST];
+    if (host.event_count) {
+        reading->worlds[DEVICES_MOST] = reading->worlds[kept];
+        reading->worlds[kept++] = host;
     }
     return kept;
 }
@@ -156,9 +167,11 @@ static enum ar_status convert(struct reading *reading, struct ar_error *error)
                                  &reading->out->report->left_out, error);
     snapshot_forget_values(&reading->tree);
     for (size_t i = 0; i < count && !status; i++)
-        status = snapshot_world_rewind(&reading->worlds[i], &reading->tree, error);
+        if (!reading->worlds[i].is_host)
+            status = snapshot_world_rewind(&reading->worlds[i], &reading->tree, error);
     for (size_t i = 0; i < count && !status; i++)
-        status = reading->worlds[i].has_pages
+        status = reading->worlds[i].is_host ? AR_OK
+                 : reading->worlds[i].has_pages
                      ? snapshot_ranges_tell(&reading->worlds[i], &reading->tree, info->conf, error)
                      : snapshot_pools_tell(&reading->worlds[i], &reading->tree, info->conf, error);
     if (status)
@@ -237,7 +250,7 @@ static enum ar_status read_snapshot(struct format_reading *out, struct ar_error 
         if (status)
             ar_error_prefix(error, status, "%s", trace_input_path(out->input));
     }
-    for (size_t i = 0; i < DEVICES_MOST; i++)
+    for (size_t i = 0; i <= DEVICES_MOST; i++)
         snapshot_world_close(&reading->worlds[i]);
     snapshot_marks_close(&reading->marks);
     snapshot_tree_close(&reading->tree);

@@ -7,7 +7,9 @@
  * 3. A free that is completed in the next entry of its device is one `f`; else `r`, later `f`.
  * 4. A block at an address where one is in use: the free in between is missing, and inserted. A
  *    free of an address that is not in use is omitted.
- * 5. Several devices are merged by time; without times, they follow each other.
+ * 5. Several devices are merged by time; without times, they follow each other. The cache of pinned
+ *    host memory is merged as one more: its requests have space=pinned and the bytes of its blocks,
+ *    which are all that is recorded. A free of a block that is older than the history is left out.
  * 6. At the end come the segments and blocks of the snapshot, as notes.
  * 7. For a device without a history, pending blocks are taken for blocks in use: a trace in which
  *    no completion follows any free request is one whose free requests are final.
@@ -209,13 +211,18 @@ static enum ar_status append_alloc(struct conversion *c, const struct snapshot_r
     struct trace_event event = {.kind = TRACE_ALLOC,
                                 .id = c->next_id++,
                                 .value = record->bytes,
-                                .stream = stream_ordinal(c, record->stream)};
+                                .stream =
+                                    c->world->is_host ? 0 : stream_ordinal(c, record->stream)};
     struct trace_attributes keys =
         request_keys(c, record->pool ? record->pool - 1 : 0, record->tag);
+    if (c->world->is_host)
+        keys.space = TRACE_SPACE_PINNED;
     status = format_event(c->reading, event, &keys, NULL, error);
     if (!status && ar_map_put(blocks_of(c), record->address, 2 * event.id))
         status = format_no_memory(error);
-    return status ? status : format_note_numbers(c->reading, "alloc", &record->address, 1, error);
+    if (status || c->world->is_host)
+        return status;
+    return format_note_numbers(c->reading, "alloc", &record->address, 1, error);
 }
 
 /* Whether this free is requested in one entry of its device and completed in the next. */
@@ -283,6 +290,9 @@ static enum ar_status append_record(struct conversion *c, size_t at,
         status = append_time(c, record, error);
     if (status)
         return status;
+    if (c->world->is_host && record->action >= SNAPSHOT_SEGMENT_ALLOC &&
+        record->action <= SNAPSHOT_SEGMENT_UNMAP)
+        return AR_OK; /* of the cache, whose decisions are its policy's */
     switch (record->action) {
     case SNAPSHOT_ALLOC:
         return append_alloc(c, record, error);
@@ -462,10 +472,11 @@ static void say_guesses(const struct conversion *c)
         c->reading->report->begins_in_the_middle |= world->areas.count || world->place_count;
         add(&sum, world);
     }
-    if (c->world_count > 1)
+    size_t devices = c->world_count - c->worlds[c->world_count - 1].is_host;
+    if (devices > 1)
         import_guess(c->reading->report,
                      "it tells of %zu devices, merged by time: convert --device N takes one",
-                     c->world_count);
+                     devices);
     say_pools(c, &sum);
     say_blocks(c, &sum);
     say_times(c, &sum);

@@ -27,6 +27,7 @@
     X(name)                                                                                        \
     X(segments)                                                                                    \
     X(device_traces)                                                                               \
+    X(host_traces)                                                                                 \
     X(allocator_settings)                                                                          \
     X(external_annotations)                                                                        \
     X(device)                                                                                      \

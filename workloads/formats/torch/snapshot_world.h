@@ -26,6 +26,7 @@ struct snapshot_place {
 
 struct snapshot_world {
     uint64_t device;
+    bool is_host; /* of the cache of pinned host memory, which has only a history */
     size_t event_count;
     uint32_t first_record; /* of its events, if their records are consecutive */
     uint32_t *records;     /* else: one for each event */
