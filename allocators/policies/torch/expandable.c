@@ -80,18 +80,15 @@ static bool has_room(const struct torch *self, uint32_t block, uint64_t wanted_b
  * pages. */
 uint64_t torch_range_bytes(const struct torch *self, uint32_t arena)
 {
-    const struct torch_settings *settings = &self->settings;
+    double range = self->settings.range;
     uint64_t page = torch_page_bytes(self, self->arenas[arena]);
     uint64_t free_bytes;
     uint64_t total_bytes;
     ar_backing_memory(self->backing, &free_bytes, &total_bytes);
     uint64_t bytes = total_bytes / 8 * 9 + total_bytes % 8 * 9 / 8;
-    uint64_t wanted_bytes = bytes;
-    if (settings->reserved_fraction > 0 && settings->reserved_fraction < 1.125)
-        wanted_bytes = (uint64_t)(settings->reserved_fraction * (double)total_bytes);
-    else if (settings->reserved_bytes)
-        wanted_bytes = settings->reserved_bytes;
-    bytes = wanted_bytes < bytes ? wanted_bytes : bytes;
+    double wanted_bytes = range < 0 ? -range * (double)AR_GIB : range * (double)total_bytes;
+    if (range < 0 || range > 0)
+        bytes = wanted_bytes < (double)bytes ? (uint64_t)wanted_bytes : bytes;
     return (bytes + page - 1) / page * page;
 }
 

@@ -174,9 +174,7 @@ static void conf_reserve(struct torch_settings *settings, const char *value)
     bool is_bytes = *end == 'G' && end[1] == '\0';
     if (end == value || (*end && !is_bytes) || !(number > 0.0))
         return;
-    double bytes = number * (double)AR_GIB;
-    settings->reserved_fraction = is_bytes ? 0 : number;
-    settings->reserved_bytes = !is_bytes ? 0 : bytes < 0x1p60 ? (uint64_t)bytes : UINT64_C(1) << 60;
+    settings->range = is_bytes ? -number : number;
 }
 
 static enum ar_status conf_pair(struct torch_settings *settings, const char *key, const char *value,

@@ -483,11 +483,10 @@ static bool torch_setting(const struct ar_policy *base, char *text, size_t text_
         add_setting(list, sizeof list, "per_process_memory_fraction:%g", s->fraction);
     if (s->rejects)
         add_setting(list, sizeof list, "throw_on_cudamalloc_oom:True");
-    if (s->reserved_fraction > 0)
-        add_setting(list, sizeof list, "expandable_segments_reserve:%g", s->reserved_fraction);
-    if (s->reserved_bytes)
-        add_setting(list, sizeof list, "expandable_segments_reserve:%gG",
-                    (double)s->reserved_bytes / (double)AR_GIB);
+    if (s->range > 0)
+        add_setting(list, sizeof list, "expandable_segments_reserve:%g", s->range);
+    if (s->range < 0)
+        add_setting(list, sizeof list, "expandable_segments_reserve:%gG", -s->range);
     if (s->has_divisions)
         add_divisions(list, sizeof list, s->divisions);
     if (s->large_segment_bytes != (20 * AR_MIB))

@@ -138,21 +138,20 @@ struct torch_values {
 /* The settings in force, from the options and the configuration string. */
 struct torch_settings {
     bool expandable;
+    bool rejects; /* throw_on_cudamalloc_oom: a request beyond the limit fails at once */
+    bool has_divisions;
+    /* What releases before the newest do otherwise: settings.c has the sources. */
+    bool plain_pools;         /* private pools have segments even if others grow by pages */
+    bool stops;               /* a program stops if a range is to be released as a segment */
+    bool pools_fail;          /* a request of a private pool completes no free, releases no cache */
+    bool overflow_last;       /* pools with use_on_oom come after the release of the cache */
     uint64_t max_split_bytes; /* UINT64_MAX: no limit */
     uint64_t max_non_split_rounding_bytes;
     double gc_threshold;
     double fraction; /* 0: not set */
     uint64_t large_segment_bytes;
     uint64_t divisions[TORCH_DIVISION_INTERVALS]; /* 0 or 1: plain rounding */
-    bool has_divisions;
-    bool rejects; /* throw_on_cudamalloc_oom: a request beyond the limit fails at once */
-    double reserved_fraction; /* of the card's memory, the address space of a range; 0: not set */
-    uint64_t reserved_bytes;  /* the same in bytes; 0: not set */
-    /* What releases before the newest do otherwise: settings.c has the sources. */
-    bool plain_pools;   /* private pools have segments even if others grow by pages */
-    bool stops;         /* a program stops if a range is to be released as a segment */
-    bool pools_fail;    /* a request of a private pool completes no free and releases no cache */
-    bool overflow_last; /* pools with use_on_oom come after the release of the cache */
+    double range; /* the size of a range: above 0 a fraction of the card's memory, below 0 GiB */
 };
 
 extern const struct ar_option torch_options[];
