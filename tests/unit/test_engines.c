@@ -19,23 +19,25 @@ static void open_rig(struct policy_rig *rig, const char *spec, struct ar_backing
 static void options(void **state)
 {
     static const char *const specs[] = {
-        "checked(every=50)+ort:arena_extend_strategy=kSameAsRequested",
-        "checked(every=50)+ort:initial_chunk_size_bytes=1000,initial_growth_chunk_size_bytes=1,"
-        "max_dead_bytes_per_chunk=1,max_power_of_two_extend_bytes=4MiB,limit=300MiB",
-        "checked(every=50)+offset:round_up=true",
-        "checked(every=50)+offset:size=300MiB,unit=4096,max_allocs=200",
-        "checked(every=50)+vma-virtual:strategy=min_memory,alignment=1",
-        "checked(every=50)+vma-virtual:strategy=min_time,limit=300MiB",
-        "checked(every=50)+vma-virtual:strategy=min_offset,size=300MiB",
-        "checked(every=50)+vma-virtual:algorithm=linear",
-        "checked(every=50)+ggml:retry=false",
+        "ort:arena_extend_strategy=kSameAsRequested",
+        "ort:initial_chunk_size_bytes=1000,max_dead_bytes_per_chunk=1,limit=300MiB",
+        "ort:initial_growth_chunk_size_bytes=1,max_power_of_two_extend_bytes=4MiB",
+        "offset:round_up=true",
+        "offset:size=300MiB,unit=4096,max_allocs=200",
+        "vma-virtual:strategy=min_memory,alignment=1",
+        "vma-virtual:strategy=min_time,limit=300MiB",
+        "vma-virtual:strategy=min_offset,size=300MiB",
+        "vma-virtual:algorithm=linear",
+        "ggml:retry=false",
     };
     struct op_script script;
     op_script_open(&script, 3, 10000, 300, 32 * AR_MIB);
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         struct policy_rig rig;
+        char spec[120];
         struct ar_device *device = sim_test_open("sim:profile=h100,capacity=512MiB");
-        open_rig(&rig, specs[i], device->backing);
+        snprintf(spec, sizeof spec, "checked(every=50)+%s", specs[i]);
+        open_rig(&rig, spec, device->backing);
         struct op_result result = op_script_run(&script, rig.policy);
         if (result.status != AR_OK)
             fail_msg("%s: %s", specs[i], ar_policy_problem(rig.policy));
