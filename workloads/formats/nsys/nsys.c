@@ -2,9 +2,9 @@
  * sqlite`): the requests of a program to the driver, and its kernels.
  *
  * 1. CUDA_GPU_MEMORY_USAGE_EVENTS has the requests and frees with their addresses. Device memory
- *    and arrays are kept; pinned, managed and static memory is omitted and reported. The tables
- *    ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER say which number is which kind and
- *    operation.
+ *    and arrays are kept, pinned memory with `space=pinned`; managed and static memory is omitted
+ *    and reported. The tables ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER say which number
+ *    is which kind and operation.
  * 2. CUPTI_ACTIVITY_KIND_KERNEL has the kernels. A kernel is placed at its launch, which is the row
  *    of CUPTI_ACTIVITY_KIND_RUNTIME of the same correlation; else at its begin.
  * 3. Streams have the same numbers in both. The default streams are those of
@@ -238,11 +238,15 @@ static enum ar_status take_memory(void *self, const struct sqlite_value *values,
         return status;
     row.action = frees ? ROW_FREE : ROW_ALLOC;
     row.address = values[3].is_null ? 0 : (uint64_t)values[3].number;
-    row.device = values[5].is_null ? 0 : (uint32_t)(values[5].number & 0xffff);
-    row.stream = stream_of(r, &values[7]);
+    if (kind == PINNED)
+        row.space = TRACE_SPACE_PINNED; /* on no card, for no stream */
+    else {
+        row.device = values[5].is_null ? 0 : (uint32_t)(values[5].number & 0xffff);
+        row.stream = stream_of(r, &values[7]);
+    }
     r->rows.reading->report->records++;
     r->at_kind[kind] += !frees;
-    if ((kind != DEVICE && kind != ARRAY) || row.address == UINT64_MAX) {
+    if ((kind != DEVICE && kind != ARRAY && kind != PINNED) || row.address == UINT64_MAX) {
         r->rows.reading->report->left_out++;
         return AR_OK;
     }
@@ -381,7 +385,7 @@ static enum ar_status read_kernels(struct reading *r, struct ar_error *error)
     static const char *const cards[] = {"id", "name", "totalMemory", "cuDevId", NULL};
     bool has;
     for (size_t i = r->rows.count; i-- > 0;)
-        if (r->processes[i] == r->chosen.id)
+        if (r->processes[i] == r->chosen.id && r->rows.items[i].space == TRACE_SPACE_DEVICE)
             r->device = r->rows.items[i].device;
     enum ar_status status = read_table(r, "TARGET_INFO_GPU", cards, take_card, &has, error);
     if (!status)
@@ -395,7 +399,7 @@ static void say_guesses(struct reading *r)
 {
     struct import_report *report = r->rows.reading->report;
     for (int kind = 0; kind < KINDS; kind++)
-        if (kind != DEVICE && r->at_kind[kind])
+        if (kind != DEVICE && kind != PINNED && r->at_kind[kind])
             import_guess(report, "%" PRIu64 " requests of %s memory are %s", r->at_kind[kind],
                          kind_names[kind],
                          kind == ARRAY ? "taken like other device memory" : "left out");
