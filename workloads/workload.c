@@ -127,8 +127,8 @@ static enum ar_status open_gpu(const char *path, uint32_t gpu, bool recording,
         return status;
     struct trace_info *info = &(*out)->info;
     int length = snprintf(mark, sizeof mark, " gpu%" PRIu32, gpu);
-    size_t at = strlen(info->name), most = sizeof info->name - (size_t)length - 1;
-    strcpy(info->name + (at < most ? at : most), mark);
+    size_t at = strnlen(info->name, sizeof info->name - (size_t)length - 1);
+    memcpy(info->name + at, mark, (size_t)length + 1);
     return AR_OK;
 }
 

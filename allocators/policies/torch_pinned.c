@@ -552,8 +552,8 @@ static uint64_t servable_by_tail(const struct pinned *self)
 static uint64_t largest_free(const struct pinned *self)
 {
     uint64_t largest = servable_by_tail(self);
-    for (unsigned list = LISTS; self->pool_count && list-- > 0;) {
-        uint32_t at = self->pools[0].free[list];
+    for (unsigned lists = self->pool_count ? LISTS : 0; lists; lists--) {
+        uint32_t at = self->pools[0].free[lists - 1];
         if (!at)
             continue;
         for (; at; at = self->nodes.nodes[at].next)

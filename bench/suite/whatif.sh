@@ -11,10 +11,10 @@ trap 'rm -f "$table" "$table".*' EXIT
 
 {
     printf '%s\n\n' '# Predicted against recorded' \
-        '`make whatif` writes this page. Each row is a program that was recorded under one setting of its allocator and replayed under
-another, compared with the recording under that other setting. The column "only in one" counts, by size, the requests that
-only one of the two recordings has: libraries try other workspaces there (autotuning), which no replay can predict. Sizes are
-bytes; retries and passes are predicted, then recorded.'
+        '`make whatif` writes this page. Each row is a program that was recorded under one setting of its allocator and replayed
+under another, compared with the recording under that other setting. The column "only in one" counts, by size, the
+requests that only one of the two recordings has: libraries try other workspaces there (autotuning), which no replay can
+predict. Sizes are bytes; retries and passes are predicted, then recorded.'
     cat "$table"
 } >"$table.page"
 mv "$table.page" results/what-if.md
