@@ -211,7 +211,8 @@ static const char *host(const struct message *message)
                "GGML_CUDA_NO_PINNED=1 "
                "turns it off.";
     return "No setting of a GPU's allocator helps: look at the memory of the host (free, the limit "
-           "of the container, ulimit -v), the size of the data that is loaded at once, and the "
+           "of the container, ulimit -v; the paging file of Windows), the size of the data that is "
+           "loaded at once, and the "
            "number of workers.";
 }
 

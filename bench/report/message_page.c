@@ -30,6 +30,8 @@ static const char *figure_name(const struct message *message, enum message_figur
         return "free on the chip";
     if (tpu && name == MESSAGE_FIGURE_ASKED && message->figures[MESSAGE_FIGURE_TOTAL].known)
         return "needed by the program";
+    if (message->block_limit && name == MESSAGE_FIGURE_LARGEST)
+        return "the most in one request";
     if (tpu || message->framework == MESSAGE_GGML)
         return message_figure_text(name);
     if (limit && name == MESSAGE_FIGURE_TOTAL)

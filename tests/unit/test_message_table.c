@@ -48,6 +48,16 @@ static const struct row {
     /* The host, and words of any program. */
     {"cudaHostAlloc failed, ret[2], out of memory", MESSAGE_HOST, MESSAGE_SURE, 0, 0},
     {"OSError: [Errno 12] Cannot allocate memory", MESSAGE_HOST, MESSAGE_SURE, 0, 0},
+    {"OSError: [WinError 1455] The paging file is too small for this operation to complete",
+     MESSAGE_HOST, MESSAGE_SURE, 0, 0},
+    {"java.lang.OutOfMemoryError: Java heap space", MESSAGE_HOST, MESSAGE_SURE, 0, 0},
+    {"[GPU] Exceeded max size of memory object allocation: requested 6442450944 bytes, but max "
+     "alloc size supported by device is 4294959104 bytes.",
+     MESSAGE_NOT_THE_ALLOCATOR, MESSAGE_SURE, MIB(6144), 0},
+    {"Buffer size (1073741824) exceeds the max buffer size limit (268435456).",
+     MESSAGE_NOT_THE_ALLOCATOR, MESSAGE_SURE, MIB(1024), 0},
+    {"FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::1073741824 (1024)MB",
+     MESSAGE_UNKNOWN, MESSAGE_OPEN, MIB(1024), 0},
     {"com.nvidia.spark.rapids.jni.RetryOOM: task should retry operation", MESSAGE_UNKNOWN,
      MESSAGE_OPEN, 0, 0},
     {"Failed to allocate 4096 MB of GPU memory", MESSAGE_UNKNOWN, MESSAGE_OPEN, MIB(4096), 0},
