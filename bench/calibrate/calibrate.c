@@ -112,6 +112,8 @@ static void settle(struct sim_profile *out)
             *idle = *busy;
         if (curve_is_free(&out->rest_costs[kind]))
             out->rest_costs[kind].count = 0;
+        if (!out->rest_costs[kind].count)
+            out->rest_again_percent[kind] = 0;
     }
 }
 

@@ -436,6 +436,9 @@ enum ar_status median_write(const struct median *self, const struct calibration 
 {
     char *text = NULL;
     size_t length = 0;
+    enum ar_status status = sim_profile_check(&self->profile, "the median", error);
+    if (status != AR_OK)
+        return status;
     FILE *memory = open_memstream(&text, &length);
     if (memory)
         sim_profile_write(&self->profile, memory);

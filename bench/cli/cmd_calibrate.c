@@ -165,7 +165,7 @@ static enum ar_status measure(struct ar_device *device, bool cold, struct enviro
     environment_card_after(environment);
     if (!status)
         machine_describe(device, environment, cold, out);
-    return status;
+    return status ? status : sim_profile_check(out, "what was measured", error);
 }
 
 /* Measures the device and writes the file. */

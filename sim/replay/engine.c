@@ -258,7 +258,7 @@ static enum ar_status all_spans(struct replay *run, struct ar_error *error)
 void replay_wait_until(struct ar_device *device, uint64_t time_ns)
 {
     uint64_t now_ns;
-    while ((now_ns = device->ops->now(device)) < time_ns)
+    while (!device->failed && (now_ns = device->ops->now(device)) < time_ns)
         device->ops->advance(device, time_ns - now_ns);
 }
 

@@ -461,9 +461,9 @@ static uint32_t take_others(struct sim_pool *self, uint64_t bytes, uint32_t stre
         if (!piece)
             continue;
         if (any)
-            self->device->base.counters.stall_ns +=
-                sim_clock_order(&self->device->clock, list - 1, self->pending[piece].sequence,
-                                self->pending[piece].time_ns, stream);
+            sim_stream_stalls(self->device, sim_clock_order(&self->device->clock, list - 1,
+                                                            self->pending[piece].sequence,
+                                                            self->pending[piece].time_ns, stream));
         return cut_pending(self, piece, bytes, list);
     }
     return NO_PIECE;

@@ -307,7 +307,8 @@ void sim_clock_kernel(struct sim_clock *self, uint32_t ordinal, uint64_t nanosec
     uint64_t now_ns = self->now_ns;
     if (*slot > now_ns) /* the queue is full */
         self->now_ns = now_ns = *slot;
-    uint64_t end_ns = (stream->tail_ns > now_ns ? stream->tail_ns : now_ns) + nanoseconds;
+    uint64_t end_ns =
+        sim_time_plus(stream->tail_ns > now_ns ? stream->tail_ns : now_ns, nanoseconds);
     *slot = stream->tail_ns = end_ns;
     if (++stream->next == self->launch_queue)
         stream->next = 0;

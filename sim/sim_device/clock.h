@@ -57,10 +57,18 @@ void vector_clock_learn(struct vector_clock *self, vector_clock_visit *visit, vo
  *    trace with a new number for each record does not fill the memory.
  * 5. `known` is the sequence up to which the host knows a stream to be done: by a wait, a
  *    synchronisation or a successful poll. That time has passed does not count: the result must be
- *    right for any speed of the device. */
+ *    right for any speed of the device.
+ * 6. Clocks stop at SIM_TIME_END_NS. The device has failed then. */
 
 #define SIM_ALL_STREAMS  UINT32_MAX
+#define SIM_TIME_END_NS  (UINT64_C(1) << 62) /* 146 years: no clock of host or stream passes it */
 #define SIM_STREAMS_MOST 65536u
+
+/* The sum of two times, of which the first is at most the end. */
+static inline uint64_t sim_time_plus(uint64_t a_ns, uint64_t b_ns)
+{
+    return b_ns < SIM_TIME_END_NS - a_ns ? a_ns + b_ns : SIM_TIME_END_NS;
+}
 
 /* A point in a stream's work, and all that is done when it is done. */
 struct sim_moment {

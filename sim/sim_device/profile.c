@@ -98,7 +98,7 @@ static uint64_t curve_line(const struct sim_curve *curve, uint32_t at, uint64_t 
     double share = (ar_rng_log2((double)bytes) - curve->log_bytes[at]) /
                    (curve->log_bytes[at + 1] - curve->log_bytes[at]);
     double log_ns = curve->log_ns[at] + share * (curve->log_ns[at + 1] - curve->log_ns[at]);
-    return (uint64_t)(ar_rng_exp2(log_ns < 62.0 ? log_ns : 62.0) + 0.5);
+    return (uint64_t)(ar_rng_exp2(log_ns < 60.0 ? log_ns : 60.0) + 0.5);
 }
 
 static uint64_t curve_ns(struct sim_curve *curve, uint64_t bytes)
@@ -139,7 +139,12 @@ uint64_t sim_profile_cost(struct sim_profile *self, enum sim_cost cost, uint64_t
         return ns;
     uint64_t page_bytes = self->page_bytes ? self->page_bytes : 1;
     uint64_t base_ns = bytes > page_bytes ? curve_ns(&self->costs[cost], page_bytes) : ns;
-    return ns + (percent - 100) * (base_ns < ns ? base_ns : ns) / 100;
+    base_ns = base_ns < ns ? base_ns : ns;
+    uint64_t most_ns = SIM_PROFILE_NUMBERS - ns;
+    uint64_t more = percent - 100;
+    if (base_ns / 100 >= most_ns / more)
+        return SIM_PROFILE_NUMBERS;
+    return ns + base_ns / 100 * more + base_ns % 100 * more / 100;
 }
 
 uint64_t sim_profile_kernel_op(struct sim_profile *self, enum sim_kernel_op op, uint64_t size)
@@ -449,9 +454,60 @@ static const char *read_line(struct sim_profile *out, char *line)
     return read_pair(out, line, colon + 2);
 }
 
-/* Checks of the whole profile. */
-static enum ar_status profile_check(const struct sim_profile *out, const char *where,
-                                    struct ar_error *error)
+/* The host time of the program itself: the same on a busy card and after a rest. */
+static bool is_of_program(enum sim_cost kind)
+{
+    return kind == SIM_COST_request || kind == SIM_COST_mark || kind == SIM_COST_record ||
+           kind == SIM_COST_wait;
+}
+
+/* Its calls have no size. */
+static bool is_of_one_size(enum sim_cost kind)
+{
+    return is_of_program(kind) || kind == SIM_COST_event || kind == SIM_COST_event_poll ||
+           kind == SIM_COST_event_known || kind == SIM_COST_launch || kind == SIM_COST_pool_first ||
+           kind == SIM_COST_product_first || kind == SIM_COST_product_new;
+}
+
+/* Lines have numbers below 2^60; costs that were computed may be more. */
+static bool is_beyond(const struct sim_curve *curve)
+{
+    for (uint32_t i = 0; i < curve->count; i++)
+        if (curve->bytes[i] >= SIM_PROFILE_NUMBERS || curve->ns[i] >= SIM_PROFILE_NUMBERS)
+            return true;
+    return false;
+}
+
+/* Lines of a kind that no call would use, or that lack others. */
+static const char *kind_wrong(const struct sim_profile *self, enum sim_cost kind)
+{
+    const struct sim_curve *busy = &self->busy_costs[kind];
+    uint64_t percent = self->busy_percent[kind];
+    if (busy->count && !self->costs[kind].count)
+        return "a kind that has busy_cost lines needs cost lines too";
+    if (percent && !self->costs[kind].count)
+        return "busy_percent needs cost lines of the kind";
+    if (percent && percent < 100)
+        return "busy_percent is at least 100";
+    if (is_of_program(kind) && (percent || busy->count))
+        return "this time is the program's own and the same on a busy card: it has no busy_cost "
+               "and no busy_percent";
+    if ((is_of_program(kind) || kind == SIM_COST_launch || kind == SIM_COST_product_first ||
+         kind == SIM_COST_product_new) &&
+        self->rest_costs[kind].count)
+        return "this time is no driver call of the allocator, so it has no rest_cost";
+    if (self->rest_again_percent[kind] && !self->rest_costs[kind].count)
+        return "rest_again_percent needs rest_cost lines of the kind";
+    if (is_of_one_size(kind) && (self->costs[kind].count > 1 || busy->count > 1))
+        return "its calls have no size, so it has one line of each cost";
+    if (self->cleaning_wait_bytes[kind] && kind != SIM_COST_alloc && kind != SIM_COST_create &&
+        kind != SIM_COST_pool_grow)
+        return "only alloc, create and pool_grow wait for cleaning (cleaning_wait_bytes)";
+    return NULL;
+}
+
+enum ar_status sim_profile_check(const struct sim_profile *out, const char *where,
+                                 struct ar_error *error)
 {
     const char *wrong = NULL;
     uint64_t page_bytes = out->page_bytes;
@@ -473,12 +529,24 @@ static enum ar_status profile_check(const struct sim_profile *out, const char *w
         wrong = "cleaning_bytes_per_us is beyond 2^50";
     else if (out->first_address % (page_bytes ? page_bytes : granule_bytes))
         wrong = "first_address is not at the start of a page";
-    for (int kind = 0; !wrong && kind < SIM_COST_COUNT; kind++)
-        if (out->busy_costs[kind].count && !out->costs[kind].count)
-            wrong = "a kind that has busy_cost lines needs cost lines too";
-    if (!wrong)
-        return AR_OK;
-    return ar_error_set(error, AR_FORMAT, "%s is not a usable profile: %s", where, wrong);
+    for (size_t i = 0; !wrong && i < COUNT_OF(number_fields); i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)out + number_fields[i].offset, sizeof value);
+        if (value >= SIM_PROFILE_NUMBERS)
+            wrong = "one of its sizes or times is 2^60 or more";
+    }
+    if (wrong)
+        return ar_error_set(error, AR_FORMAT, "%s is not a usable profile: %s", where, wrong);
+    for (int kind = 0; kind < SIM_COST_COUNT; kind++) {
+        wrong = kind_wrong(out, (enum sim_cost)kind);
+        if (!wrong && (is_beyond(&out->costs[kind]) || is_beyond(&out->busy_costs[kind]) ||
+                       is_beyond(&out->rest_costs[kind])))
+            wrong = "a size or cost is 2^60 or more";
+        if (wrong)
+            return ar_error_set(error, AR_FORMAT, "%s is not a usable profile: %s: %s", where,
+                                cost_names[kind], wrong);
+    }
+    return AR_OK;
 }
 
 static enum ar_status line_wrong(const char *where, size_t number, const char *wrong,
@@ -537,7 +605,7 @@ static enum ar_status take_costs(struct sim_profile *out, const char *where, str
 static enum ar_status complete(struct sim_profile *out, const char *where, struct ar_error *error)
 {
     enum ar_status status = take_costs(out, where, error);
-    return status ? status : profile_check(out, where, error);
+    return status ? status : sim_profile_check(out, where, error);
 }
 
 /* The default: a driver free waits. */

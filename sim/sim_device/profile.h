@@ -174,6 +174,11 @@ enum ar_status sim_profile_load(const char *path, struct sim_profile *out,
 enum ar_status sim_profile_at_host(struct sim_profile *self, uint64_t clock_ps, const char *where,
                                    struct ar_error *error) AR_STATUS_CHECKED;
 
+/* What is wrong with the whole: it cannot be used, has lines that no call uses, or a number that a
+ * profile cannot have. `where` names it. FORMAT. A profile that passes can be written and read. */
+enum ar_status sim_profile_check(const struct sim_profile *self, const char *where,
+                                 struct ar_error *error) AR_STATUS_CHECKED;
+
 /* Writes a text from which the same profile is read. */
 void sim_profile_write(const struct sim_profile *self, FILE *file);
 

@@ -68,6 +68,35 @@ enum ar_status sim_check_complete(struct sim_device *self)
     return self->memory.lost ? AR_HOST_MEMORY : AR_OK;
 }
 
+/* A run that reaches the end of time did not finish, and a sum of times that reaches it is
+ * wrong. */
+static __attribute__((noinline)) void time_ends(struct sim_device *self)
+{
+    if (!self->base.failed)
+        (void)sim_misuse(self,
+                         "the simulated time reaches its end, 2^62 ns (146 years); the trace's "
+                         "times or the costs of profile %s are too large",
+                         self->profile.name);
+    self->base.failed = true;
+}
+
+uint64_t sim_pass(struct sim_device *self, uint64_t ns)
+{
+    uint64_t before_ns = self->clock.now_ns;
+    self->clock.now_ns = sim_time_plus(before_ns, ns);
+    if (__builtin_expect(self->clock.now_ns == SIM_TIME_END_NS, 0))
+        time_ends(self);
+    return self->clock.now_ns - before_ns;
+}
+
+void sim_stream_stalls(struct sim_device *self, uint64_t ns)
+{
+    uint64_t *stall_ns = &self->base.counters.stall_ns;
+    *stall_ns = sim_time_plus(*stall_ns, ns);
+    if (*stall_ns == SIM_TIME_END_NS)
+        time_ends(self);
+}
+
 uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t bytes)
 {
     return sim_profile_cost(&self->profile, cost, bytes, sim_clock_busy(&self->clock));
@@ -76,7 +105,7 @@ uint64_t sim_cost_now(struct sim_device *self, enum sim_cost cost, uint64_t byte
 static void count(struct sim_device *self, enum ar_device_call call, uint64_t bytes, uint64_t ns,
                   bool refused)
 {
-    self->clock.now_ns += ns;
+    ns = sim_pass(self, ns);
     ar_device_count(&self->base, call, bytes, ns, self->waited_ns, refused);
     self->waited_ns = 0;
 }
@@ -116,8 +145,7 @@ void sim_await_cleaning(struct sim_device *self, uint64_t unit_bytes, enum sim_c
 {
     uint64_t wait_ns = sim_ledger_cleaning_ns(
         &self->ledger, unit_bytes, self->profile.cleaning_wait_bytes[cost], self->clock.now_ns);
-    self->clock.now_ns += wait_ns;
-    self->waited_ns += wait_ns;
+    self->waited_ns += sim_pass(self, wait_ns);
 }
 
 void sim_show_memory(struct sim_device *self)
@@ -176,8 +204,7 @@ static enum ar_status sim_outside(struct ar_device *device, uint64_t bytes)
 /* The host spends time on the program's own actions. */
 static inline void program_takes(struct sim_device *self, uint64_t ns)
 {
-    self->clock.now_ns += ns;
-    self->program_ns += ns;
+    self->program_ns += sim_pass(self, ns);
 }
 
 /* Recorded gaps contain the time of the program's own actions, such as launches. What exceeds the
@@ -186,7 +213,7 @@ static void sim_advance(struct ar_device *device, uint64_t nanoseconds)
 {
     struct sim_device *self = sim_of(device);
     uint64_t program_ns = self->program_ns < nanoseconds ? self->program_ns : nanoseconds;
-    self->clock.now_ns += nanoseconds - program_ns;
+    (void)sim_pass(self, nanoseconds - program_ns);
     self->program_ns -= program_ns;
 }
 
@@ -226,6 +253,8 @@ static void sim_kernel(struct ar_device *device, uint32_t stream, uint64_t nanos
         program_takes(self, ns);
     }
     sim_clock_kernel(&self->clock, stream, nanoseconds);
+    if (__builtin_expect(self->clock.latest_ns == SIM_TIME_END_NS, 0))
+        time_ends(self);
 }
 
 /* A library of matrix products loads with the first product, and its kernels with the first product
@@ -324,8 +353,8 @@ static void sim_wait(struct ar_backing *backing, struct ar_backing_ticket ticket
     struct sim_device *self = sim_of_backing(backing);
     uint64_t asked_ns =
         sim_clock_is_open(&self->clock, ticket) ? sim_cost_now(self, SIM_COST_event_poll, 1) : 0;
-    self->clock.now_ns += asked_ns;
-    self->waited_ns += asked_ns + sim_clock_wait(&self->clock, ticket);
+    self->waited_ns += sim_pass(self, asked_ns);
+    self->waited_ns += sim_clock_wait(&self->clock, ticket);
     count(self, AR_DEVICE_CALL_event, 0, 0, false);
     sim_pool_settle(self);
 }
@@ -337,7 +366,7 @@ static void sim_order(struct ar_backing *backing, uint32_t stream, struct ar_bac
     bool asked = ticket.stream != stream && sim_clock_is_open(&self->clock, ticket);
     enum sim_cost cost = asked ? SIM_COST_event : SIM_COST_event_known;
     sim_call(self, AR_DEVICE_CALL_event, cost, 0, sim_cost_now(self, cost, 1));
-    self->base.counters.stall_ns += sim_clock_stream_wait_ticket(&self->clock, stream, ticket);
+    sim_stream_stalls(self, sim_clock_stream_wait_ticket(&self->clock, stream, ticket));
 }
 
 static void sim_memory(struct ar_backing *backing, uint64_t *free_bytes, uint64_t *total_bytes)

@@ -70,6 +70,12 @@ static inline struct sim_device *sim_of_backing(struct ar_backing *backing)
 enum ar_status sim_misuse(struct sim_device *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The host's clock advances by `ns`. Returns by how much it did: at the end of time it stops, and
+ * the device has failed. */
+uint64_t sim_pass(struct sim_device *self, uint64_t ns);
+/* A stream waits for that time because of the allocator. */
+void sim_stream_stalls(struct sim_device *self, uint64_t ns);
+
 /* HOST_MEMORY, or INVALID with a sentence, if something was lost in calls that cannot fail
  * (kernels, uses). Checked at each call that allocates. */
 enum ar_status sim_check_complete(struct sim_device *self);

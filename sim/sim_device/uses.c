@@ -90,6 +90,6 @@ uint64_t sim_handed_out(struct ar_device *device, uint64_t address, uint64_t byt
     }
     (void)sim_clock_touch(&self->clock, stream);
     self->base.counters.races += hand_out.raced;
-    self->base.counters.stall_ns += hand_out.stall_ns;
+    sim_stream_stalls(self, hand_out.stall_ns);
     return hand_out.stall_ns;
 }

@@ -146,7 +146,8 @@ enum ar_status sim_access(struct ar_backing *backing, uint64_t address, uint64_t
         return status;
     for (uint64_t at = address; at < address + bytes;) {
         struct memory_mapping *mapping = memory_mapping_find(&self->memory, at);
-        cost_ns += mapping_cost(self, mapping, address, SIM_COST_access, SIM_COST_access_more);
+        cost_ns = sim_time_plus(
+            cost_ns, mapping_cost(self, mapping, address, SIM_COST_access, SIM_COST_access_more));
         mapping->usable = true;
         at = mapping->range.end;
     }
@@ -196,7 +197,8 @@ enum ar_status sim_unmap(struct ar_backing *backing, uint64_t address, uint64_t 
     for (uint64_t at = address; status == AR_OK && at < address + bytes;) {
         const struct memory_mapping *mapping = memory_mapping_find(&self->memory, at);
         status = check_unused(self, mapping);
-        cost_ns += mapping_cost(self, mapping, address, SIM_COST_unmap, SIM_COST_unmap_more);
+        cost_ns = sim_time_plus(
+            cost_ns, mapping_cost(self, mapping, address, SIM_COST_unmap, SIM_COST_unmap_more));
         at = mapping->range.end;
     }
     if (status != AR_OK)

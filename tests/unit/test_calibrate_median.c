@@ -91,10 +91,12 @@ static void what_only_some_state_is_the_median_of_those(void **state)
     const struct calibration from[] = {
         GIVEN("a", "cost: create 64 10", "cost: create 256 50", "cleaning_bytes_per_us: 30"),
         GIVEN("b", "cost: create 64 20", "cost: create 128 7", "busy_percent: create 300",
-              "rest_again_percent: create 20", "rest_again_percent: map 9"),
+              "rest_again_percent: create 20", "rest_again_percent: map 9", "rest_cost: create 9 1",
+              "rest_cost: map 9 1"),
         GIVEN("c", "cost: create 64 0", "cost: create 256 60", "cost: event 1 5",
               "cleaning_bytes_per_us: 0", "cleaning_wait_bytes: alloc 640",
-              "rest_again_percent: create 31", "rest_again_percent: map 0"),
+              "rest_again_percent: create 31", "rest_again_percent: map 0",
+              "rest_cost: create 9 1"),
     };
     struct median out = made(from, 3);
     /* Sizes rise, also where no single one has them all; in a table 0 is a figure. */

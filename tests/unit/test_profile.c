@@ -336,10 +336,12 @@ static void a_written_profile_is_the_same(void **state)
              "source: x\ncost: map 64 5\nbusy_cost: map 64 9\nbusy_cost: map 128 0\n"
              "rest_cost: map 10000 0\nrest_cost: map 300000 7000\n"
              "rest_again_percent: map 100\nrest_again_percent: alloc_shared 1\n"
+             "rest_cost: alloc_shared 10 1\n"
              "rest_again_percent: free 0\n"
              "work: set 64 5\nwork: set 128 9\nwork: scatter_rows 1 1\n",
         HEAD "host_clock_ps: 37000\nkernel_least_ns: 1807\ncost: request 1 250\ncost: mark 1 2000\n"
-             "waits: create free\nbusy_percent: free 150\ncleaning_wait_bytes: create 7\n",
+             "waits: create free\ncost: free 1 9\nbusy_percent: free 150\ncleaning_wait_bytes: "
+             "create 7\n",
         NULL,
     };
     for (int i = 0; i < 3; i++) {
@@ -393,6 +395,17 @@ static void wrong_lines_are_refused(void **state)
         {HEAD "busy_work: set 64 5\n", "line 7: the key is unknown"},
         {HEAD "context_bytes: many\n", "line 7: it needs one whole number"},
         {HEAD "driver: \n", "line 7: a line is"},
+        {HEAD "busy_percent: free 150\n", "free: busy_percent needs cost lines of the kind"},
+        {HEAD "cost: free 1 1\nbusy_percent: free 99\n", "free: busy_percent is at least 100"},
+        {HEAD "cost: mark 1 1\nbusy_cost: mark 1 2\n", "mark: this time is the program's own"},
+        {HEAD "cost: wait 1 1\nbusy_percent: wait 200\n", "wait: this time is the program's own"},
+        {HEAD "rest_cost: launch 1 1\n", "launch: this time is no driver call"},
+        {HEAD "rest_cost: product_new 1 1\n", "product_new: this time is no driver call"},
+        {HEAD "rest_again_percent: map 5\n", "map: rest_again_percent needs rest_cost lines"},
+        {HEAD "cost: event 1 1\ncost: event 2 1\n", "event: its calls have no size"},
+        {HEAD "cost: launch 1 1\nbusy_cost: launch 1 1\nbusy_cost: launch 2 1\n",
+         "launch: its calls have no size"},
+        {HEAD "cleaning_wait_bytes: free 5\n", "only alloc, create and pool_grow wait"},
         {HEAD "costs_of: h10\n", "costs_of is \"h10\", which is no built-in profile"},
         {HEAD "costs_of: a100-40\n", "which has no costs of its own"},
         {HEAD "costs_of: h100\ncost: alloc 64 5\n", "it has costs of its own, and costs_of"},
@@ -409,6 +422,55 @@ static void wrong_lines_are_refused(void **state)
         assert_int_equal(status, AR_FORMAT);
         assert_non_null(strstr(error.text, rows[i].words));
     }
+}
+
+/* A profile that was computed may have numbers that no text of a profile can have. */
+static void what_could_not_be_read_is_not_written(void **state)
+{
+    static struct sim_profile profile;
+    struct ar_error error = {""};
+    assert_int_equal(sim_profile_read(sim_profile_builtin("h100"), "h100", &profile, &error),
+                     AR_OK);
+    assert_int_equal(sim_profile_check(&profile, "it", &error), AR_OK);
+    profile.busy_costs[SIM_COST_map].ns[2] = SIM_PROFILE_NUMBERS;
+    assert_int_equal(sim_profile_check(&profile, "it", &error), AR_FORMAT);
+    assert_string_equal(error.text, "it is not a usable profile: map: a size or cost is 2^60 or "
+                                    "more");
+    profile.busy_costs[SIM_COST_map].ns[2]--;
+    assert_int_equal(sim_profile_check(&profile, "it", &error), AR_OK);
+    profile.kernel_least_ns = SIM_PROFILE_NUMBERS;
+    assert_int_equal(sim_profile_check(&profile, "it", &error), AR_FORMAT);
+}
+
+/* Near the end of time no sum wraps, and the device says why the run ends. */
+static void time_ends_and_does_not_wrap(void **state)
+{
+    static const uint64_t end_ns = UINT64_C(1) << 62, most_ns = SIM_PROFILE_NUMBERS - 1;
+    struct ar_device *device =
+        open_card(HEAD "cost: create 64 1152921504606846975\nbusy_percent: create 1000000\n"
+                       "cost: destroy 1 1\ncost: destroy 2 1152921504606846975\n");
+    uint64_t handle, before_ns = 0;
+    assert_int_equal(ar_backing_create(device->backing, 64, &handle), AR_OK);
+    assert_int_equal(passed(device, &before_ns), most_ns);
+    /* The line through the points goes on to 2^60 at most. */
+    assert_int_equal(ar_backing_destroy(device->backing, handle), AR_OK);
+    assert_int_equal(passed(device, &before_ns), most_ns + 1);
+    device->ops->kernel(device, 0, 5);
+    assert_int_equal(ar_backing_create(device->backing, 64, &handle), AR_OK);
+    assert_int_equal(passed(device, &before_ns), most_ns + 1);
+    assert_false(device->failed);
+    device->ops->kernel(device, 0, end_ns - 1);
+    assert_true(device->failed);
+    assert_non_null(strstr(device->ops->problem(device), "the simulated time reaches its end"));
+    device->ops->sync(device, 0);
+    assert_int_equal(device->ops->now(device), end_ns);
+    device->ops->advance(device, end_ns - 1);
+    device->ops->kernel(device, 1, end_ns - 1);
+    assert_int_equal(ar_backing_create(device->backing, 64, &handle), AR_OK);
+    assert_int_equal(device->ops->now(device), end_ns);
+    assert_int_equal(device->ops->idle_at(device), end_ns);
+    assert_true(device->counters.driver_ns <= end_ns && device->counters.stall_ns <= end_ns);
+    ar_device_close(device);
 }
 
 /* Every built-in profile is whole; the ones with the costs of another card have exactly these, and
@@ -515,6 +577,8 @@ int main(void)
         cmocka_unit_test(the_program_takes_the_hosts_time),
         cmocka_unit_test(a_written_profile_is_the_same),
         cmocka_unit_test(wrong_lines_are_refused),
+        cmocka_unit_test(what_could_not_be_read_is_not_written),
+        cmocka_unit_test(time_ends_and_does_not_wrap),
         cmocka_unit_test(built_in_profiles_are_whole),
         cmocka_unit_test(cards_are_known_by_name),
         cmocka_unit_test(capacity_and_costs_are_two_things),
