@@ -99,6 +99,28 @@ const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes)
     return text;
 }
 
+/* The bytes of a text of ar_size_print. */
+static uint64_t printed_bytes(const char *text)
+{
+    char joined[32];
+    struct ar_error ignored;
+    uint64_t bytes = 0;
+    const char *blank = strchr(text, ' ');
+    snprintf(joined, sizeof joined, "%.*s%s", (int)(blank - text), text, blank + 1);
+    return ar_size_parse(joined, &bytes, &ignored) == AR_OK ? bytes : UINT64_MAX;
+}
+
+const char *ar_size_print_up(uint64_t bytes, char *text, size_t text_bytes)
+{
+    uint64_t more = bytes;
+    ar_size_print(bytes, text, text_bytes);
+    while (printed_bytes(text) < bytes) {
+        more += bytes / 16384 + 1; /* less than the last digit */
+        ar_size_print(more, text, text_bytes);
+    }
+    return text;
+}
+
 const char *ar_size_print_exact(uint64_t bytes, char *text, size_t text_bytes)
 {
     static const char *const names[] = {"", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -29,6 +29,10 @@ AR_API enum ar_status ar_count_parse(const char *text, uint64_t *count,
 /* Prints bytes with four significant digits: "1.500 GiB". Returns `text`. */
 AR_API const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes);
 
+/* The same, but rounded up: a need that is printed is enough when it is copied. `text` has room for
+ * at least 16 bytes. */
+AR_API const char *ar_size_print_up(uint64_t bytes, char *text, size_t text_bytes);
+
 /* Prints the shortest text that ar_size_parse reads as the same number: "1536MiB". */
 AR_API const char *ar_size_print_exact(uint64_t bytes, char *text, size_t text_bytes);
 

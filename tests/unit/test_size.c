@@ -79,6 +79,26 @@ static void prints(void **state)
     assert_string_equal(ar_size_print_exact(1025, text, sizeof text), "1025");
 }
 
+/* A printed need is enough when it is copied. */
+static void rounds_up(void **state)
+{
+    struct ar_rng rng;
+    char text[32];
+    assert_string_equal(ar_size_print(6176 * AR_MIB, text, sizeof text), "6.031 GiB");
+    assert_string_equal(ar_size_print_up(6176 * AR_MIB, text, sizeof text), "6.032 GiB");
+    assert_string_equal(ar_size_print_up(6 * AR_GIB, text, sizeof text), "6.000 GiB");
+    assert_string_equal(ar_size_print_up(0, text, sizeof text), "0 B");
+    ar_rng_seed(&rng, 6);
+    for (int i = 0; i < 10000; i++) {
+        uint64_t bytes = ar_rng_next(&rng) >> (4 + ar_rng_below(&rng, 60)), up = 0;
+        struct ar_error error;
+        char *blank = strchr(ar_size_print_up(bytes, text, sizeof text), ' ');
+        memmove(blank, blank + 1, strlen(blank));
+        assert_int_equal(ar_size_parse(text, &up, &error), AR_OK);
+        assert_true(up >= bytes && (double)up <= (double)bytes * 1.002 + 1);
+    }
+}
+
 static void reads_back_what_it_writes(void **state)
 {
     struct ar_rng rng;
@@ -109,9 +129,13 @@ static void rounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads),  cmocka_unit_test(refuses),
-        cmocka_unit_test(counts), cmocka_unit_test(prints),
-        cmocka_unit_test(rounds), cmocka_unit_test(reads_back_what_it_writes),
+        cmocka_unit_test(reads),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(counts),
+        cmocka_unit_test(prints),
+        cmocka_unit_test(rounds),
+        cmocka_unit_test(rounds_up),
+        cmocka_unit_test(reads_back_what_it_writes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
