@@ -450,6 +450,14 @@ static void umpire_reallocations_of_the_second_layout(void **state)
                         "a,1,256,tag=DEVICE\n!,alloc,8192\nt,6\nf,1\na,2,64,tag=DEVICE\n"
                         "!,alloc,8192\n",
                         NULL);
+    /* the second record names no allocator */
+    format_rig_converts(
+        *state,
+        SECOND_RESOURCE SECOND_ALLOCATE("2", "128", "0x1000") REALLOCATE_FIRST("3", "0x1000", "256")
+            SECOND("4", "reallocate", "\"string_args\":{\"new_ptr\":\"0x2000\"}"),
+        "# recorder: umpire\nt,0\na,0,128,tag=DEVICE\n!,alloc,4096\nt,2\nf,0\n"
+        "a,1,256,tag=DEVICE\n!,alloc,8192\n",
+        NULL);
     /* of no block, and to 0 bytes at the address that all blocks of 0 bytes have */
     format_rig_converts(*state,
                         SECOND_RESOURCE REALLOCATE_FIRST("2", "0", "0")

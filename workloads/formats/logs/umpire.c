@@ -440,14 +440,14 @@ static enum ar_status begin_reallocation(struct reading *r, const struct umpire_
 }
 
 /* Takes the first record of a reallocation from the list. The first layout repeats the old address,
- * the second one the allocator. */
+ * the second one the allocator; without either it belongs to the last one. */
 static bool take_first_record(struct reading *r, const struct umpire_line *line,
                               struct reallocation *out)
 {
     for (size_t i = r->reallocation_count; i-- > 0;) {
         *out = r->reallocations[i];
         if (line->has_bytes ? out->old_address != line->old_address || out->bytes != line->bytes
-                            : out->allocator != line->allocator)
+                            : line->has_allocator && out->allocator != line->allocator)
             continue;
         r->reallocation_count--;
         memmove(&r->reallocations[i], &r->reallocations[i + 1],
