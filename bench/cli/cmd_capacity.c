@@ -59,9 +59,9 @@ static const struct cli_page page = {
     .arguments = "-p SPEC [-p SPEC].. -w WORKLOAD [-w WORKLOAD].. [options]",
     .text =
         "Finds the capacities at which a workload passes, on a grid from its live peak to four\n"
-        "times that. A gap is a range of capacities that fail although a smaller one passes.\n"
-        "Safe is the lowest capacity above which all pass; no flush and no retry are the lowest\n"
-        "above which no run flushes or retries.",
+        "times that, at least to 256 MiB. A gap is a range of capacities that fail although a\n"
+        "smaller one passes. Safe is the lowest capacity above which all pass; no flush and no\n"
+        "retry are the lowest above which no run flushes or retries.",
     .options = options,
 };
 
@@ -199,7 +199,7 @@ static void add_row(struct table *table, const struct answer *answer, size_t ran
  * no such card serves. */
 static void print_cards(const struct answer *answers, size_t count)
 {
-    const char *first = NULL; /* of unknown cards */
+    const char *first = NULL; /* of recordings that name no card */
     size_t unknown = 0;
     char text[32];
     for (size_t i = 0; i < count; i++) {
@@ -222,6 +222,11 @@ static void print_cards(const struct answer *answers, size_t count)
         else if (card->source == RECORDED_CARD_NAME)
             sentence_format(stdout, 2, "%s was recorded on %s, with %s by the profile %s.",
                             info->name, card->name, text, card->profile);
+        else if (card->source == RECORDED_CARD_UNKNOWN && card->name[0])
+            sentence_format(stdout, 2,
+                            "%s was recorded on %s, of which there is no profile. The capacities "
+                            "do not depend on it.",
+                            info->name, card->name);
         else if (card->source == RECORDED_CARD_UNKNOWN && info->recorder[0]) {
             first = first ? first : info->name;
             unknown++;

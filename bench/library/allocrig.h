@@ -248,7 +248,7 @@ struct ar_capacity_gap {
     uint64_t from_bytes, to_bytes;
 };
 
-/* Sized. Capacities of 0: none passes up to four times the live peak. */
+/* Sized. Capacities of 0: none passes up to four times the live peak or 256 MiB. */
 struct ar_capacity {
     const char *policy, *workload, *device, *frees;
     uint64_t seed;

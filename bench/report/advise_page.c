@@ -270,7 +270,7 @@ static void print_nothing_fits(FILE *stream, const struct advise_result *result,
     }
     if (result->own_count && result->rows[0].safe_bytes)
         snprintf(line, sizeof line, "No setting fits in %s: the least is %s, with %s.", capacity,
-                 ar_size_print(result->rows[0].safe_bytes, text, sizeof text),
+                 ar_size_print_up(result->rows[0].safe_bytes, text, sizeof text),
                  name_of(&result->rows[0]));
     else if (result->own_count)
         snprintf(line, sizeof line, "No setting fits in %s.", capacity);
@@ -327,7 +327,7 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
         least->safe_bytes && best->safe_bytes > least->safe_bytes) {
         snprintf(line, sizeof line, "Least memory%s: %s, with %s.",
                  result->complete ? "" : " for what is recorded",
-                 ar_size_print(least->safe_bytes, text, sizeof text), name_of(least));
+                 ar_size_print_up(least->safe_bytes, text, sizeof text), name_of(least));
         sentence_print(stream, line);
     }
     if (result->capacity_bytes < best->safe_bytes)
@@ -493,6 +493,29 @@ static void print_unsure(FILE *stream, const struct advise_result *result)
                                "and when the program waits, which is not recorded.");
 }
 
+/* Whether a row has a lower need than one before it, because it is slow. */
+static bool has_slow_ones(const struct advise_result *result)
+{
+    for (size_t i = 1; i < result->count; i++) {
+        const struct advise_row *row = &result->rows[i], *before = row - 1;
+        if (row->candidate.own == before->candidate.own && row->rank != before->rank &&
+            row->safe_bytes && row->safe_bytes < before->safe_bytes)
+            return true;
+    }
+    return false;
+}
+
+static void print_none(FILE *stream, const struct advise_result *result)
+{
+    for (size_t i = 0; i < result->count; i++)
+        if (!result->rows[i].safe_bytes && result->rows[i].alone.begun &&
+            result->rows[i].at.sensitivity != TRIAL_UNTIMED) {
+            sentence_print(stream, "none: it fails with the most that was tried, which is four "
+                                   "times the live peak and at least 256 MiB.");
+            return;
+        }
+}
+
 static enum ar_status print_table(FILE *stream, const struct advise_result *result,
                                   struct ar_error *error)
 {
@@ -520,18 +543,21 @@ static enum ar_status print_table(FILE *stream, const struct advise_result *resu
         return status;
     print_same(stream, result, given);
     fputc('\n', stream);
-    sentence_print(stream, result->timed
-                               ? "needs: the least capacity with which it passes, and the time "
-                                 "there, 1 without any allocator; takes: reserved with all of the "
-                                 "card; fits, slow, flush: at the capacity above."
-                               : "needs: the least capacity with which it passes; takes: reserved "
-                                 "with all of the card; fits, flush, retry: at the capacity "
-                                 "above.");
+    sentence_format(stream, 2,
+                    "needs: the least capacity from which on it passes%s%s; takes: reserved with "
+                    "all of the card; fits, %s: at the capacity above.",
+                    result->all_tried ? "" : " (in steps of 2 %; `capacity` tries more)",
+                    result->timed ? ", and the time there, 1 without any allocator" : "",
+                    result->timed ? "slow, flush" : "flush, retry");
     snprintf(line, sizeof line,
              "Needs that differ by at most %.2f %%, their uncertainty, have the same rank: fewer "
-             "keys first, then what is recommended.",
-             100 * result->uncertainty);
+             "keys first, then what is recommended.%s",
+             100 * result->uncertainty,
+             !has_slow_ones(result) ? ""
+             : result->timed        ? " What takes more than twice the time comes last."
+                                    : " As times are not known, direct and async come last.");
     sentence_print(stream, line);
+    print_none(stream, result);
     print_unsure(stream, result);
     return AR_OK;
 }
@@ -576,8 +602,8 @@ static void print_settings(FILE *stream, const struct advise_result *result)
     size_t shown = 0, left_out = 0;
     if (!result->own_count)
         return;
-    fputs("\nTo set:\n", stream);
     if (best && best->candidate.own) {
+        fputs("\nTo set:\n", stream);
         print_setting(stream, best);
         shown++;
     }
@@ -586,6 +612,8 @@ static void print_settings(FILE *stream, const struct advise_result *result)
         if (row == best || !row->safe_bytes || (given && is_same(row, given)))
             continue;
         if (shown < SETTINGS_MOST) {
+            if (!shown)
+                fputs("\nTo set:\n", stream);
             print_setting(stream, row);
             shown++;
         } else {

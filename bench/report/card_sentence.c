@@ -21,8 +21,11 @@ void card_sentence_print(FILE *stream, const struct recorded_card *card, const c
     case RECORDED_CARD_DRIVER:
         sentence_format(stream, 2,
                         "Capacity: as recorded; the bytes that were reserved when event %" PRIu64
-                        " failed, and those that the driver said were free.",
-                        card->event);
+                        " failed, and those that the driver said were free.%s",
+                        card->event,
+                        card->full ? ""
+                                   : " They were enough for the request: it failed because of a "
+                                     "limit of the program, or for another reason.");
         return;
     case RECORDED_CARD_LIMIT:
         sentence_print(stream, "Capacity: the recorded limit of the allocator.");

@@ -9,6 +9,7 @@
 #include "bench/report/card_sentence.h"
 #include "bench/report/sentence.h"
 #include "bench/report/table.h"
+#include "sim/search/search.h"
 
 #define SHOWN_MOST 8 /* re-runs of each kind */
 
@@ -54,7 +55,8 @@ static const char *cause_sentence(const struct explain_result *result)
             return "the program's live blocks leave less than this at this capacity";
         if (result->ladder.barred)
             return "the device has enough free memory, but a rule of the policy keeps it from "
-                   "obtaining it (memory left to the system, rounding up, or a least segment)";
+                   "obtaining it (a limit, memory left to the system, rounding up, or a least "
+                   "segment)";
         return "the program's live blocks are too large for this capacity: no arrangement of "
                "blocks would have served it";
     }
@@ -233,12 +235,14 @@ static void print_stretch(FILE *stream, const struct explain_result *result)
                         result->stretch_blocks, result->stretch_blocks == 1 ? "" : "s",
                         ar_size_print(result->stretch_live_bytes, bytes, sizeof bytes));
     if (there >= result->bytes)
-        snprintf(line + used, sizeof line - (size_t)used, ": without them it would fit.");
+        snprintf(line + used, sizeof line - (size_t)used, ": without %s, the request would fit.",
+                 result->stretch_blocks == 1 ? "it" : "them");
     else
         snprintf(
             line + used, sizeof line - (size_t)used,
-            ", for which there is no free memory elsewhere: all that is free is %s less than the "
-            "request.",
+            ", for which there is no free memory elsewhere: all that is free%s is %s less than "
+            "the request.",
+            result->ladder.barred ? " in the policy" : "",
             ar_size_print(result->bytes - there, lacking, sizeof lacking));
     sentence_print(stream, line);
 }
@@ -260,7 +264,7 @@ static const struct cache_calls *cache_calls_of(const char *framework)
         {"rmm", NULL, "PoolMemoryResource(maximum_pool_size=%.0f)", true},
         {"tensorflow", NULL, "gpu_options.per_process_gpu_memory_fraction = %.3f", false},
         {"xla", NULL, "XLA_PYTHON_CLIENT_MEM_FRACTION=%.3f", false},
-        {"", NULL, "the option limit=%.0f of the policy", true},
+        {"", NULL, "limit=%.0f", true},
     };
     size_t i = 0;
     while (i + 1 < sizeof calls / sizeof *calls && strcmp(calls[i].framework, framework) != 0)
@@ -438,10 +442,12 @@ static void print_helpers(FILE *stream, const struct explain_result *result)
     if (result->more_capacity_bytes)
         snprintf(line, sizeof line, "The same policy%s passes with a capacity of %s and above",
                  result->limit_bytes ? " without its limit" : "",
-                 ar_size_print(result->more_capacity_bytes, text, sizeof text));
+                 ar_size_print_up(result->more_capacity_bytes, text, sizeof text));
+    else if (result->capacity_bytes < capacity_grid_end(result->live_peak_bytes))
+        snprintf(line, sizeof line, "The same policy does not pass with a capacity of %s either",
+                 ar_size_print(capacity_grid_end(result->live_peak_bytes), text, sizeof text));
     else
-        snprintf(line, sizeof line,
-                 "The same policy does not pass with four times the live peak either");
+        snprintf(line, sizeof line, "Larger capacities were not tried");
     size_t used = strlen(line);
     snprintf(line + used, sizeof line - used, "; the live peak of the whole trace is %s.",
              ar_size_print(result->live_peak_bytes, text, sizeof text));

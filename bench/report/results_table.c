@@ -733,13 +733,28 @@ static void note_card(FILE *stream, const struct run_record *record)
 {
     const struct trace_info *info = &record->workload;
     const char *profile = info->card[0] ? sim_profile_of_card(info->card) : NULL;
-    if (profile && strcmp(record->device.kind, "sim") == 0 &&
-        strcmp(profile, record->device.profile) != 0 && !strstr(record->device_spec, "profile=") &&
-        !strstr(record->device_spec, "capacity="))
+    const char *here = record->device.profile;
+    char total[32], exact[32];
+    if (strcmp(record->device.kind, "sim") != 0 || strstr(record->device_spec, "profile=") ||
+        strstr(record->device_spec, "capacity="))
+        return;
+    if (profile && strcmp(profile, here) != 0)
         sentence_format(stream, 2,
                         "%s was recorded on %s and runs here on %s: -d sim:profile=%s is that "
                         "card.",
-                        info->name, info->card, record->device.profile, profile);
+                        info->name, info->card, here, profile);
+    else if (!profile && info->capacity_bytes)
+        sentence_format(stream, 2,
+                        "%s was recorded on %s with %s and runs here on %s: -d sim:capacity=%s is "
+                        "that memory.",
+                        info->name, info->card[0] ? info->card : "a card",
+                        ar_size_print(info->capacity_bytes, total, sizeof total), here,
+                        ar_size_print_exact(info->capacity_bytes, exact, sizeof exact));
+    else if (!profile && info->card[0])
+        sentence_format(stream, 2,
+                        "%s was recorded on %s, of which there is no profile, and runs here on "
+                        "%s: give -d sim:capacity=BYTES.",
+                        info->name, info->card, here);
 }
 
 static void note_cards(FILE *stream, const struct results *results)

@@ -12,6 +12,7 @@
 #include "sim/advise/trial.h"
 #include "sim/experiment/session.h"
 #include "sim/experiment/survey.h"
+#include "sim/search/search.h"
 
 #define TOO_SLOW 2.0
 
@@ -324,6 +325,38 @@ static enum ar_status list_row(const struct advising *self, struct advise_row *r
     return status;
 }
 
+#define CHEAP_EVENTS 1000
+#define CHEAP_CALLS  1000
+
+/* Whether hundreds of runs take no time that a user would notice. */
+static bool is_cheap(const struct advising *self, const struct advise_row *row)
+{
+    const struct trace_info *info = &self->prepared.trace->info;
+    return info->counted && info->events <= CHEAP_EVENTS && row->at.driver_calls <= CHEAP_CALLS &&
+           row->alone.driver_calls <= CHEAP_CALLS;
+}
+
+/* The search has steps, so it can miss a gap. The need is found again on the grid of `capacity` if
+ * that is cheap, and above the capacity in question if the setting fails there. */
+static enum ar_status search_again(const struct advising *self, struct advise_row *row,
+                                   struct trace_source *trace, struct ar_error *error)
+{
+    struct capacity_grid grid;
+    uint64_t failed_bytes = 0;
+    if (row->at.begun && !row->at.passed && row->at.sensitivity == TRIAL_SURE)
+        failed_bytes = self->out->capacity_bytes;
+    if (!row->safe_bytes || (!is_cheap(self, row) && row->safe_bytes > failed_bytes))
+        return AR_OK;
+    enum ar_status status =
+        capacity_grid_make(self->setup.live_peak_bytes, UINT64_MAX, &grid, error);
+    if (status)
+        return status;
+    status = trial_safe_on(&self->setup, trace, row->candidate.spec, grid.bytes, grid.count,
+                           failed_bytes, &row->safe_bytes, error);
+    capacity_grid_close(&grid);
+    return status;
+}
+
 static enum ar_status search_single(void *argument, size_t number, struct trace_source *trace,
                                     struct ar_error *error)
 {
@@ -335,6 +368,8 @@ static enum ar_status search_single(void *argument, size_t number, struct trace_
     if (!status && row->alone.begun && row->alone.passed)
         status = trial_search(&self->setup, trace, row->candidate.spec, &row->alone,
                               &row->safe_bytes, error);
+    if (!status)
+        status = search_again(self, row, trace, error);
     return status ? status : list_row(self, row, trace, error);
 }
 
@@ -344,6 +379,10 @@ static enum ar_status search_from(const struct advising *self, struct advise_row
 {
     enum ar_status status =
         trial_safe(&self->setup, trace, row->candidate.spec, from_bytes, &row->safe_bytes, error);
+    if (!status)
+        status = search_again(self, row, trace, error);
+    if (row->safe_bytes > ar_size_round_up(from_bytes, 2 * AR_MIB))
+        row->safe_bytes = 0; /* a pair that is not better than its halves */
     return status || !row->safe_bytes ? status : list_row(self, row, trace, error);
 }
 
@@ -599,6 +638,9 @@ static enum ar_status try_all(struct advising *self, struct ar_error *error)
     if (status)
         return status;
     drop_same(out);
+    out->all_tried = true;
+    for (size_t i = 0; i < out->tried; i++)
+        out->all_tried &= !out->rows[i].listed || is_cheap(self, &out->rows[i]);
     rank(config, out);
     write_settings(out);
     return AR_OK;

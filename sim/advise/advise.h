@@ -60,7 +60,7 @@ struct advise_row {
     struct candidate candidate;
     struct trial alone;   /* with all of the card */
     struct trial at;      /* at the capacity in question */
-    uint64_t safe_bytes;  /* 0: not searched, or none up to four times the live peak */
+    uint64_t safe_bytes;  /* 0: not searched, or none up to the end of the grid */
     double safe_slowdown; /* at that capacity; 0: not known */
     bool listed;          /* false: a pair that is not better than its halves */
     size_t rank;          /* of listed rows, from 1, own ones and others each; may be shared */
@@ -99,6 +99,7 @@ struct advise_result {
     struct advise_row *rows; /* the listed ones first, ranked, own before others */
     size_t count, own_count; /* of listed rows; those of the recorder's framework */
     size_t tried;            /* all rows */
+    bool all_tried;          /* needs are from the grid of `capacity`; false: from wider steps */
     /* Of the needs, as a fraction: ADVISE_UNCERTAINTY, or the difference of the recorded setting's
      * peak from the recorded one if that is more. */
     double uncertainty;

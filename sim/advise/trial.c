@@ -10,11 +10,11 @@
 #include "allocators/base/size.h"
 #include "allocators/decorators/forward.h"
 #include "sim/experiment/session.h"
+#include "sim/search/search.h"
 #include "workloads/trace/trace.h"
 
 #define FINE_PER_CENT   2 /* of the live peak: the steps below twice the live peak */
 #define COARSE_PER_CENT 5 /* the steps above it */
-#define FROM_LIVE_PEAKS 4 /* the highest beginning of a search */
 #define UNIT_BYTES      (2 * AR_MIB)
 #define PAGE_BYTES      (20 * AR_MIB) /* the largest map of PyTorch by default */
 #define JOBS_MOST       256
@@ -191,17 +191,12 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
     return status;
 }
 
-static uint64_t four_peaks(const struct trial_setup *setup)
-{
-    return FROM_LIVE_PEAKS * ar_size_round_up(setup->live_peak_bytes, UNIT_BYTES);
-}
-
 enum ar_status trial_alone(const struct trial_setup *setup, struct trace_source *trace,
                            const char *policy, struct trial *out, struct ar_error *error)
 {
     struct trial_setup wide = *setup;
     enum ar_status status = trial_run(setup, trace, policy, 0, true, out, error);
-    wide.whole_bytes = four_peaks(setup);
+    wide.whole_bytes = capacity_grid_end(setup->live_peak_bytes);
     if (status || !out->begun || out->passed || wide.whole_bytes <= out->capacity_bytes)
         return status;
     struct trial wider = {0};
@@ -314,7 +309,7 @@ enum ar_status trial_search(const struct trial_setup *setup, struct trace_source
                             const char *policy, const struct trial *alone, uint64_t *safe_bytes,
                             struct ar_error *error)
 {
-    uint64_t most = four_peaks(setup), card = most;
+    uint64_t most = capacity_grid_end(setup->live_peak_bytes), card = most;
     uint64_t from = alone->peak_physical_bytes;
     from = from > alone->peak_reserved_bytes ? from : alone->peak_reserved_bytes;
     if (card > alone->capacity_bytes)

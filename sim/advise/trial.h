@@ -56,17 +56,17 @@ enum ar_status trial_run(const struct trial_setup *setup, struct trace_source *t
                          const char *policy, uint64_t capacity_bytes, bool exact, struct trial *out,
                          struct ar_error *error) AR_STATUS_CHECKED;
 
-/* Runs a replay with all of the card, for the peaks. If that is not enough, with four times the
- * live peak: what a policy needs does not depend on the card. */
+/* Runs a replay with all of the card, for the peaks. If that is not enough, with the end of the
+ * grid of capacities (sim/search/search.h): what a policy needs does not depend on the card. */
 enum ar_status trial_alone(const struct trial_setup *setup, struct trace_source *trace,
                            const char *policy, struct trial *out,
                            struct ar_error *error) AR_STATUS_CHECKED;
 
 /* Finds the lowest capacity above which all tried capacities pass. The search begins at the peak of
- * `alone` (trial_alone), but at most at four times the live peak. It goes down in steps of 5 % of
+ * `alone` (trial_alone), but at most at the end of the grid. It goes down in steps of 5 % of
  * the live peak (2 % below twice that peak, at least 2 MiB) to the first failure, and then bisects
  * to 2 MiB. A policy that leaves a part of the card unused may fail at the beginning; then the
- * search begins at the capacity of `alone`, and at last at four times the live peak. 0: the policy
+ * search begins at the capacity of `alone`, and at last at the end of the grid. 0: the policy
  * fails there too. */
 enum ar_status trial_search(const struct trial_setup *setup, struct trace_source *trace,
                             const char *policy, const struct trial *alone, uint64_t *safe_bytes,

@@ -192,13 +192,14 @@ static size_t make_grid(uint64_t start_bytes, uint64_t most_bytes, uint64_t *gri
 {
     size_t count = 0;
     uint64_t fine_bytes = grid_step(start_bytes, 5), coarse_bytes = grid_step(start_bytes, 50);
+    uint64_t last_bytes = capacity_grid_end(start_bytes);
     for (uint64_t at = start_bytes; at <= most_bytes;) {
         if (grid_bytes)
             grid_bytes[count] = at;
         count++;
-        if (at >= 4 * start_bytes)
+        if (at >= last_bytes)
             break;
-        uint64_t end_bytes = at < 2 * start_bytes ? 2 * start_bytes : 4 * start_bytes;
+        uint64_t end_bytes = at < 2 * start_bytes ? 2 * start_bytes : last_bytes;
         at += at < 2 * start_bytes ? fine_bytes : coarse_bytes;
         at = at < end_bytes ? at : end_bytes;
     }

@@ -3,10 +3,13 @@
  *
  * Whether a run passes is not monotone in the capacity, so a grid is tried: from the live peak,
  * rounded up to 2 MiB, in steps of max(2 MiB, 0.5 % of it) to twice the live peak, then in steps of
- * 5 % to four times. Edges are refined to 2 MiB. */
+ * max(2 MiB, 5 %) to the end: four times the live peak, and at least CAPACITY_GRID_LEAST_BYTES,
+ * because the first segments of a policy are larger than a small program. Edges are refined to
+ * 2 MiB. */
 #ifndef SIM_SEARCH_SEARCH_H
 #define SIM_SEARCH_SEARCH_H
 
+#include "allocators/base/size.h"
 #include "allocators/spec.h"
 #include "sim/experiment/recorded_card.h"
 #include "sim/replay.h"
@@ -35,6 +38,15 @@ struct capacity_grid {
     uint64_t *bytes;
     size_t count;
 };
+
+#define CAPACITY_GRID_LEAST_BYTES (256 * AR_MIB)
+
+/* The end of the grid. */
+static inline uint64_t capacity_grid_end(uint64_t live_peak_bytes)
+{
+    uint64_t end_bytes = 4 * ar_size_round_up(live_peak_bytes, 2 * AR_MIB);
+    return end_bytes > CAPACITY_GRID_LEAST_BYTES ? end_bytes : CAPACITY_GRID_LEAST_BYTES;
+}
 
 enum ar_status capacity_grid_make(uint64_t live_peak_bytes, uint64_t most_bytes,
                                   struct capacity_grid *out,

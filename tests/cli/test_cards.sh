@@ -65,7 +65,13 @@ check capacity_names_it says '^large was recorded on NVIDIA H200, with 139\.[0-9
 with 'card: Tesla K80'
 run explain "$tmp/with.trace" -p torch
 check a_card_without_a_profile says '^Card unknown: there is no profile of Tesla K80'
+run run -p torch -w "$tmp/with.trace" -d sim
+check run_without_a_profile says '^large was recorded on Tesla K80, of which there is no profile, and runs here on h100'
+run capacity -p torch -w "$tmp/with.trace"
+check capacity_without_a_profile says '^large was recorded on Tesla K80, of which there is no profile\. The capacities do not'
 with "capacity: $((96 * gib))"
+run run -p torch -w "$tmp/with.trace" -d sim
+check run_with_a_total says '^large was recorded on a card with 96\.00 GiB and runs here on h100: -d sim:capacity=96GiB is that'
 run explain "$tmp/with.trace" -p torch
 check the_recorded_total says '^Capacity: the memory of the recorded card, as recorded\.$'
 check the_recorded_total_is_it grep -qE '^  capacity +96\.00 GiB' "$out"
@@ -80,4 +86,7 @@ check what_the_driver_said_is_it grep -qE '^  capacity +87\.00 GiB' "$out"
 run advise "$tmp/failed.trace" --jobs 2 --json -
 check the_driver_in_json grep -q '"capacity_from": "driver"' "$out"
 check the_bytes_in_json grep -q "\"capacity_bytes\": $((87 * gib))," "$out"
+sed "s/^!,oom,.*/!,oom,$((90 * gib))/" "$tmp/failed.trace" >"$tmp/limited.trace"
+run explain "$tmp/limited.trace" -p torch
+check free_bytes_were_enough says 'They were enough for the request: it failed because of a limit of the program'
 finish

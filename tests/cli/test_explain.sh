@@ -61,7 +61,7 @@ check no_cache_has_its_price says ' direct: peak [^,]*, 0 flushes, slowdown [2-9
 event=$(sed -n '1s/.*event \([0-9]*\),.*/\1/p' "$out")
 "$ALLOCRIG" run -p torch -w "$lora" -d sim:capacity=4100MiB --metrics none --json "$tmp/run.json" >/dev/null
 check run_fails_at_the_same_event grep -q "\"first_failed_event\": $event," "$tmp/run.json"
-check moving_them_would_help says 'holds 1 live block of 680\.7 MiB: without them it would fit'
+check moving_them_would_help says 'holds 1 live block of 680\.7 MiB: without it, the request would fit'
 printf '# allocrig-trace 1\na,0,41943040\na,1,20971520\na,2,41943040\nf,1\na,3,22020096\n' >"$tmp/never.trace"
 run explain "$tmp/never.trace" -p first-fit -d sim:capacity=100MiB
 check never_enough grep -q '^  never enough' "$out"

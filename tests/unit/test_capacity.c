@@ -7,12 +7,12 @@
 #define UNIT   (2 * AR_MIB)
 #define POINTS 512
 
-/* Of the multiples of 2 MiB from `start_bytes` to four times it, which ones pass. */
+/* Of the multiples of 2 MiB from `start_bytes` to the end of the grid, which ones pass. */
 static size_t brute_force(const char *policy, const char *workload, uint64_t start_bytes,
                           bool *passes)
 {
     size_t count = 0;
-    for (uint64_t at = start_bytes; at <= 4 * start_bytes; at += UNIT) {
+    for (uint64_t at = start_bytes; at <= capacity_grid_end(start_bytes); at += UNIT) {
         char device[64];
         struct experiment_rig rig;
         snprintf(device, sizeof device, "sim:capacity=%llu", (unsigned long long)at);
@@ -122,6 +122,21 @@ static void edges_are_refined(void **state)
     capacity_result_close(&found);
 }
 
+/* A small program passes at the first segments of the policy, which are larger than four times its
+ * live peak. */
+static void a_small_program_passes_somewhere(void **state)
+{
+    struct capacity_result found;
+    capacity_of("torch", "random:events=20,target=64KiB,min=1KiB,max=16KiB", 2, &found);
+    assert_int_equal(found.first_pass_bytes, 2 * AR_MIB);
+    capacity_result_close(&found);
+    capacity_of("torch", "random:events=6,target=2MiB,min=1100KiB,max=1200KiB", 2, &found);
+    assert_true(found.live_peak_bytes < 3 * AR_MIB);
+    assert_int_equal(found.first_pass_bytes, 20 * AR_MIB);
+    assert_int_equal(found.safe_bytes, 20 * AR_MIB);
+    capacity_result_close(&found);
+}
+
 static void an_adaptive_workload_is_written_down_once(void **state)
 {
     struct capacity_result found;
@@ -147,6 +162,7 @@ int main(void)
         cmocka_unit_test(the_search_finds_what_brute_force_finds),
         cmocka_unit_test(the_number_of_workers_changes_nothing),
         cmocka_unit_test(edges_are_refined),
+        cmocka_unit_test(a_small_program_passes_somewhere),
         cmocka_unit_test(an_adaptive_workload_is_written_down_once),
         cmocka_unit_test(a_policy_within_its_own_limit_may_never_pass),
     };
