@@ -130,7 +130,7 @@ void deferred_poll_all(struct deferred *self)
 
 void deferred_wait_all(struct deferred *self)
 {
-    for (uint32_t i = 0; i < self->queue_count; i++) {
+    for (uint32_t i = 0; self->pending_events && i < self->queue_count; i++) {
         struct deferred_queue *queue = &self->queues[i];
         while (queue->count) {
             ar_backing_wait(self->backing, queue->events[queue->head].ticket);

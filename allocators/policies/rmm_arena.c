@@ -25,8 +25,11 @@
  * tree by address: the lowest free block that is large enough is then the first fit in the first
  * superblock that has one, which is what RMM searches for. A superblock changes arenas with all its
  * free blocks by a cut of one tree and a join to the other. Every step takes time in the logarithm
- * of the free blocks; a clean also in the number of superblocks that it returns. */
+ * of the free blocks; a clean also in the number of superblocks that it returns. With many streams
+ * (`struct many_arenas`) no step looks at all of their arenas. */
+#include "allocators/base/most_tree.h"
 #include "allocators/base/range_tree.h"
+#include "allocators/base/run_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/policy.h"
 
@@ -51,6 +54,15 @@ struct arena {
     uint32_t lent;        /* first superblock of the arena of a stream; 0: none */
 };
 
+#define FEW_ARENAS 64u /* up to this number arenas are looked at one by one */
+
+/* What is kept if there are many arenas and the host has memory for it. */
+struct many_arenas {
+    struct ar_most_tree largest; /* free block, by arena */
+    struct ar_most_tree lends;   /* 1 if the arena has a superblock in its list, by arena */
+    struct ar_run_tree empty;    /* superblocks, by address in units of their least size */
+};
+
 /* `extra` of a range: its superblock in the lower half; in the upper half of a used one the bytes
  * that rounding added. */
 struct rmm_arena {
@@ -58,15 +70,16 @@ struct rmm_arena {
     struct ar_backing *backing;
     struct ar_host *host;
     struct ar_range_pool ranges;
-    uint32_t first;                 /* the range at the lowest address; 0: no memory yet */
+    uint32_t first; /* the range at the lowest address; 0: no memory yet */
+    uint32_t arena_count;
     struct superblock *superblocks; /* record 0 is not used */
     uint32_t superblocks_made, superblock_room, superblock_spare;
     uint32_t first_superblock;
     struct arena *arenas;
-    uint32_t arena_count;
-    uint64_t arena_bytes; /* of the block from the device */
-    uint64_t address;     /* of this block */
-    uint32_t streams;     /* above all streams seen so far */
+    struct many_arenas *many; /* NULL: none */
+    uint64_t arena_bytes;     /* of the block from the device */
+    uint64_t address;         /* of this block */
+    uint32_t streams;         /* above all streams seen so far */
     uint32_t last_stream;
     struct ar_policy_stats counted; /* its counters only */
 };
@@ -122,6 +135,93 @@ static bool arena_reserve(struct rmm_arena *self, uint32_t stream)
         return false;
     return superblocks_reserve(self) && ar_range_pool_reserve(&self->ranges, 2);
 }
+
+/* ---- many arenas ----------------------------------------------------------------------------- */
+
+static void many_close(struct rmm_arena *self)
+{
+    struct many_arenas *many = self->many;
+    if (!many)
+        return;
+    ar_most_tree_close(&many->largest, self->host);
+    ar_most_tree_close(&many->lends, self->host);
+    ar_run_tree_close(&many->empty, self->host);
+    ar_host_free(self->host, many, sizeof *many);
+    self->many = NULL;
+}
+
+static uint64_t largest_of(const struct rmm_arena *self, uint32_t arena)
+{
+    return arena < self->arena_count
+               ? ar_range_tree_most(&self->ranges, self->arenas[arena].free_blocks)
+               : 0;
+}
+
+/* Called after every change of the free blocks, or of the list, of an arena. */
+static inline void arena_changed(struct rmm_arena *self, uint32_t arena)
+{
+    if (__builtin_expect(self->many != NULL, 0)) {
+        ar_most_tree_set(&self->many->largest, arena, largest_of(self, arena));
+        ar_most_tree_set(&self->many->lends, arena, self->arenas[arena].lent != 0);
+    }
+}
+
+/* A superblock is as long as the unit or longer, so each has a number of its own. */
+static uint32_t superblock_number(const struct rmm_arena *self, uint64_t address)
+{
+    return (uint32_t)((address - self->address) / SUPERBLOCK_LEAST);
+}
+
+/* Called after every change of a superblock's size and of whether it is empty. */
+static inline void superblock_changed(struct rmm_arena *self, uint32_t index)
+{
+    const struct superblock *superblock = superblock_at(self, index);
+    if (__builtin_expect(self->many == NULL, 1))
+        return;
+    uint32_t number = superblock_number(self, superblock->address);
+    if (superblock->used)
+        ar_run_tree_use(&self->many->empty, number);
+    else
+        ar_run_tree_free(&self->many->empty, number, superblock->bytes);
+}
+
+/* Called before the start of a superblock changes, or it goes. */
+static inline void superblock_leaves(struct rmm_arena *self, uint32_t index)
+{
+    if (__builtin_expect(self->many != NULL, 0))
+        ar_run_tree_free(&self->many->empty,
+                         superblock_number(self, superblock_at(self, index)->address), 0);
+}
+
+/* There is memory, and there are many arenas, all of which must be covered. */
+static __attribute__((noinline)) void many_cover(struct rmm_arena *self)
+{
+    bool is_new = !self->many;
+    if (is_new && (!(self->many = ar_host_alloc(self->host, sizeof *self->many)) ||
+                   !ar_run_tree_open(&self->many->empty, self->host,
+                                     (uint32_t)(self->arena_bytes / SUPERBLOCK_LEAST) + 1))) {
+        many_close(self);
+        return;
+    }
+    if (!ar_most_tree_reserve(&self->many->largest, self->host, self->arena_count) ||
+        !ar_most_tree_reserve(&self->many->lends, self->host, self->arena_count)) {
+        many_close(self);
+        return;
+    }
+    for (uint32_t arena = 0; is_new && arena < self->arena_count; arena++)
+        arena_changed(self, arena);
+    for (uint32_t at = self->first_superblock; is_new && at; at = superblock_at(self, at)->after)
+        superblock_changed(self, at);
+}
+
+/* If there were `before` arenas before this request. */
+static inline void many_ready(struct rmm_arena *self, uint32_t before)
+{
+    if (__builtin_expect(self->arena_count != before, 0) && self->arena_count > FEW_ARENAS)
+        many_cover(self);
+}
+
+/* ---- superblocks and ranges ------------------------------------------------------------------ */
 
 /* Inserts a superblock before `after`; 0: it is the only one. */
 static uint32_t superblock_add(struct rmm_arena *self, uint32_t after, uint64_t address,
@@ -215,12 +315,14 @@ static void free_block_add(struct rmm_arena *self, uint32_t free_block)
 {
     struct arena *arena = count_in(self, range_at(self, free_block));
     ar_range_tree_insert(&self->ranges, &arena->free_blocks, AR_RANGE_BY_ADDRESS, free_block);
+    arena_changed(self, (uint32_t)(arena - self->arenas));
 }
 
 static void free_block_remove(struct rmm_arena *self, uint32_t free_block)
 {
     struct arena *arena = count_out(self, range_at(self, free_block));
     ar_range_tree_remove(&self->ranges, &arena->free_blocks, AR_RANGE_BY_ADDRESS, free_block);
+    arena_changed(self, (uint32_t)(arena - self->arenas));
 }
 
 /* A free block grows or shrinks at either end and keeps its place in the tree. */
@@ -230,6 +332,7 @@ static void free_block_change(struct rmm_arena *self, uint32_t free_block, uint6
     const struct arena *arena = count_out(self, range_at(self, free_block));
     ar_range_tree_change(&self->ranges, arena->free_blocks, free_block, address, bytes);
     count_in(self, range_at(self, free_block));
+    arena_changed(self, (uint32_t)(arena - self->arenas));
 }
 
 /* ---- superblocks move between arenas --------------------------------------------------------- */
@@ -244,7 +347,9 @@ static void move(struct rmm_arena *self, uint32_t index, uint32_t arena)
     ar_range_tree_join(&self->ranges, &to->free_blocks, free_blocks);
     from->free_bytes -= superblock->free_bytes;
     to->free_bytes += superblock->free_bytes;
+    arena_changed(self, superblock->arena);
     superblock->arena = arena;
+    arena_changed(self, arena);
 }
 
 /* Enters the superblock in the list of its arena. */
@@ -257,6 +362,7 @@ static void enlist(struct rmm_arena *self, uint32_t index)
     if (arena->lent)
         superblock_at(self, arena->lent)->lent_before = index;
     arena->lent = index;
+    arena_changed(self, superblock->arena);
 }
 
 static bool is_empty_global(const struct rmm_arena *self, uint32_t superblock)
@@ -272,8 +378,11 @@ static void absorb(struct rmm_arena *self, uint32_t left, uint32_t right)
     uint32_t gone = arena_superblock_of(range_at(self, right));
     free_block_remove(self, right);
     range_drop(self, right);
+    superblock_leaves(self, gone);
     superblock_drop(self, gone);
-    superblock_at(self, arena_superblock_of(range_at(self, left)))->bytes += bytes;
+    uint32_t grown = arena_superblock_of(range_at(self, left));
+    superblock_at(self, grown)->bytes += bytes;
+    superblock_changed(self, grown);
     free_block_change(self, left, range_at(self, left)->address,
                       range_at(self, left)->bytes + bytes);
     self->counted.count.merges++;
@@ -291,10 +400,23 @@ static void join_neighbours(struct rmm_arena *self, uint32_t free_block)
         absorb(self, range_at(self, free_block)->previous, free_block);
 }
 
+/* The next arena of a stream, from `arena` on, that has superblocks; the number of arenas: none. */
+static uint32_t next_lender(const struct rmm_arena *self, uint32_t arena)
+{
+    if (self->many) {
+        arena = ar_most_tree_next(&self->many->lends, arena, 1);
+        return arena < self->arena_count ? arena : self->arena_count;
+    }
+    while (arena < self->arena_count && !self->arenas[arena].lent)
+        arena++;
+    return arena;
+}
+
 /* Returns the superblocks of all streams to the global arena. */
 static void arena_clean(struct rmm_arena *self)
 {
-    for (uint32_t arena = ARENA_GLOBAL + 1; arena < self->arena_count; arena++) {
+    for (uint32_t arena = ARENA_GLOBAL;
+         (arena = next_lender(self, arena + 1)) < self->arena_count;) {
         for (uint32_t index; (index = self->arenas[arena].lent) != 0;) {
             struct superblock *superblock = superblock_at(self, index);
             self->arenas[arena].lent = superblock->lent_after;
@@ -342,6 +464,7 @@ static uint32_t cut(struct rmm_arena *self, uint32_t free_block, uint64_t bytes)
     }
     range_at(self, block)->left = ARENA_USED;
     superblock_at(self, superblock)->used++;
+    superblock_changed(self, superblock);
     return block;
 }
 
@@ -354,11 +477,14 @@ static uint32_t cut_head(struct rmm_arena *self, uint32_t free_block, uint32_t a
     uint64_t address = range_at(self, free_block)->address;
     free_block_change(self, free_block, address + head_bytes,
                       range_at(self, free_block)->bytes - head_bytes);
+    superblock_leaves(self, tail);
     superblock_at(self, tail)->address += head_bytes;
     superblock_at(self, tail)->bytes -= head_bytes;
+    superblock_changed(self, tail);
     uint32_t head = superblock_add(self, tail, address, head_bytes);
     superblock_at(self, head)->arena = arena;
     superblock_at(self, head)->used = 1;
+    superblock_changed(self, head);
     if (arena != ARENA_GLOBAL)
         enlist(self, head);
     if (head_bytes > bytes) {
@@ -427,7 +553,9 @@ static void arena_give(struct rmm_arena *self, uint32_t range)
         free_block_add(self, free_block);
     }
     struct superblock *superblock = superblock_at(self, index);
-    if (--superblock->used == 0 && superblock->arena == ARENA_GLOBAL)
+    if (--superblock->used == 0)
+        superblock_changed(self, index);
+    if (superblock->used == 0 && superblock->arena == ARENA_GLOBAL)
         join_neighbours(self, free_block);
 }
 
@@ -465,6 +593,7 @@ static enum ar_status arena_alloc(struct ar_policy *base, const struct ar_policy
     struct rmm_arena *self = arena_of(base);
     uint64_t bytes = ar_size_round_up(request->bytes, ARENA_ALIGNMENT_BYTES);
     uint32_t arena = request->stream + 1;
+    uint32_t arenas = self->arena_count;
     if (!arena_reserve(self, request->stream))
         return AR_HOST_MEMORY;
     note(self, request->stream);
@@ -474,6 +603,7 @@ static enum ar_status arena_alloc(struct ar_policy *base, const struct ar_policy
         self->counted.count.failures += status == AR_REFUSED;
         return status == AR_REFUSED ? AR_NO_MEMORY : status;
     }
+    many_ready(self, arenas);
     uint32_t block = arena_take(self, arena, bytes);
     if (!block) {
         defragment(self);
@@ -520,6 +650,7 @@ static void arena_destroy(struct ar_policy *base)
     struct rmm_arena *self = arena_of(base);
     if (self->first)
         (void)ar_backing_segment_free(self->backing, self->address);
+    many_close(self);
     ar_range_pool_close(&self->ranges);
     ar_host_free(self->host, self->superblocks, self->superblock_room * sizeof *self->superblocks);
     ar_host_free(self->host, self->arenas, self->arena_count * sizeof *self->arenas);
@@ -527,13 +658,6 @@ static void arena_destroy(struct ar_policy *base)
 }
 
 /* ---- inspection ------------------------------------------------------------------------------ */
-
-static uint64_t largest_of(const struct rmm_arena *self, uint32_t arena)
-{
-    return arena < self->arena_count
-               ? ar_range_tree_most(&self->ranges, self->arenas[arena].free_blocks)
-               : 0;
-}
 
 static bool is_empty(const struct rmm_arena *self, uint32_t superblock)
 {
@@ -558,7 +682,7 @@ static uint64_t joined_around(const struct rmm_arena *self, uint32_t superblock)
     return bytes;
 }
 
-/* The largest free block after a clean. */
+/* The largest free block after a clean. With many arenas it is known, see below. */
 static uint64_t largest_cleaned(const struct rmm_arena *self)
 {
     uint64_t largest = largest_of(self, ARENA_GLOBAL);
@@ -574,12 +698,19 @@ static uint64_t largest_cleaned(const struct rmm_arena *self)
     return largest;
 }
 
+static uint64_t largest_indexed(const struct rmm_arena *self)
+{
+    uint64_t largest = ar_most_tree_top(&self->many->largest);
+    uint64_t run = ar_run_tree_most(&self->many->empty);
+    return run > largest ? run : largest;
+}
+
 /* The arena of a stream serves up to 1 MiB. Larger requests come from the global arena. */
 static uint64_t arena_servable(const struct ar_policy *base, enum ar_policy_effort effort)
 {
     const struct rmm_arena *self = (const struct rmm_arena *)base;
     if (effort >= AR_POLICY_EFFORT_WAIT)
-        return largest_cleaned(self);
+        return self->many ? largest_indexed(self) : largest_cleaned(self);
     uint64_t global = largest_of(self, ARENA_GLOBAL);
     uint64_t own = largest_of(self, self->last_stream + 1);
     own = own < SUPERBLOCK_LEAST ? own : SUPERBLOCK_LEAST;
@@ -686,9 +817,15 @@ static enum ar_status check_arenas(const struct rmm_arena *self, uint64_t free_b
         }
         if (arena != ARENA_GLOBAL && free_bytes != self->arenas[arena].free_bytes)
             fault = "the free bytes differ from those of the superblocks; arena";
+        if (self->many && (ar_most_tree_next(&self->many->lends, arena, 1) == arena) !=
+                              (self->arenas[arena].lent != 0))
+            fault = "the index of arenas with superblocks is wrong; arena";
         if (fault)
             return ar_policy_broken(&self->base, fault, arena, error);
     }
+    if (self->many && largest_indexed(self) != largest_cleaned(self))
+        return ar_policy_broken(&self->base, "the index of arenas has another largest block",
+                                largest_cleaned(self), error);
     return free_blocks
                ? ar_policy_broken(&self->base, "the trees hold other free blocks than exist",
                                   self->address, error)

@@ -17,14 +17,13 @@ struct crowd {
     bool live[SLOTS];
 };
 
-/* rmm-pool with a list for each stream; `fail_at`: which of the host's allocations for the first
+/* A policy with a list for each stream; `fail_at`: which of the host's allocations for the first
  * request fails. False: that request did. */
-static bool open_crowd(struct crowd *self, uint64_t fail_at)
+static bool open_crowd(struct crowd *self, const char *policy, uint64_t fail_at)
 {
     struct ar_policy_request request = {.bytes = AR_MIB, .stream = STREAMS - 1};
     *self = (struct crowd){.device = sim_test_open("sim:capacity=1GiB")};
-    assert_int_equal(policy_rig_open(&self->rig, "rmm-pool:limit=512MiB", self->device->backing, 0),
-                     AR_OK);
+    assert_int_equal(policy_rig_open(&self->rig, policy, self->device->backing, 0), AR_OK);
     self->rig.host.fail_at = fail_at ? self->rig.host.calls + fail_at : 0;
     self->live[0] = ar_policy_alloc(self->rig.policy, &request, &self->blocks[0]) == AR_OK;
     return self->live[0];
@@ -76,14 +75,15 @@ static void the_same(struct crowd *a, struct crowd *b)
     }
 }
 
-/* Once with the tree, and once when the host has no memory for it. */
-static void rmm_pool_decides_as_if_all_lists_were_looked_at(void **state)
+/* Once with the index, and once when the host has no memory for it. */
+static void a_policy_decides_as_if_all_lists_were_looked_at(void **state)
 {
+    const char *const *policy = *state;
     struct crowd with, without;
     struct ar_error error;
-    assert_true(open_crowd(&with, 0));
+    assert_true(open_crowd(&with, *policy, 0));
     uint64_t fail_at = 1;
-    while (!open_crowd(&without, fail_at)) {
+    while (!open_crowd(&without, *policy, fail_at)) {
         close_crowd(&without);
         assert_true(++fail_at < 20);
     }
@@ -141,6 +141,15 @@ static void a_program_of_65535_streams_ends(void **state)
     free(blocks);
 }
 
+#define DECIDES(policy)                                                                            \
+    {                                                                                              \
+        "decides_as_if_all_lists_were_looked_at " policy,                                          \
+            a_policy_decides_as_if_all_lists_were_looked_at, NULL, NULL, (void *)&(const char *)   \
+        {                                                                                          \
+            policy                                                                                 \
+        }                                                                                          \
+    }
+
 #define ENDS(policy)                                                                               \
     {                                                                                              \
         "a_program_of_65535_streams_ends " policy, a_program_of_65535_streams_ends, NULL, NULL,    \
@@ -153,11 +162,14 @@ static void a_program_of_65535_streams_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rmm_pool_decides_as_if_all_lists_were_looked_at),
+        DECIDES("rmm-pool:limit=512MiB"),
+        DECIDES("rmm-arena:arena_size=512MiB"),
+        DECIDES("gmlake:limit=512MiB,frag_limit=2MiB"),
         ENDS("rmm-pool"),
         ENDS("async"),
         ENDS("growth"),
         ENDS("slab"),
+        ENDS("rmm-arena"),
     };
     return cmocka_run_group_tests_name("many_streams", tests, NULL, NULL);
 }

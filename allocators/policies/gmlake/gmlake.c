@@ -5,6 +5,7 @@
 #define SMALL_SEGMENT_BYTES (2 * AR_MIB)
 #define LARGE_SEGMENT_BYTES (20 * AR_MIB)
 #define MIN_LARGE_BYTES     (10 * AR_MIB) /* from here a request gets its own segment */
+#define FEW_LISTS           128u          /* up to this number lists are looked at one by one */
 
 static const struct ar_option gmlake_options[] = {
     AR_POLICY_COMMON_OPTIONS,
@@ -37,6 +38,36 @@ static bool stream_exists(struct gmlake *self, uint32_t stream)
     return stream < self->stream_room ||
            ar_host_extend(self->heap.host, &self->streams, &self->stream_room, stream + 1,
                           sizeof *self->streams);
+}
+
+static void lists_close(struct gmlake *self)
+{
+    if (self->largest)
+        ar_most_tree_close(self->largest, self->heap.host);
+    ar_host_free(self->heap.host, self->largest, sizeof *self->largest);
+    self->largest = NULL;
+}
+
+/* The largest blocks of many lists are kept in a tree, if the host has memory for it. */
+static __attribute__((noinline)) void lists_cover(struct gmlake *self)
+{
+    bool is_new = !self->largest;
+    if ((is_new && !(self->largest = ar_host_alloc(self->heap.host, sizeof *self->largest))) ||
+        !ar_most_tree_reserve(self->largest, self->heap.host, self->heap.list_room)) {
+        lists_close(self);
+        return;
+    }
+    for (uint32_t list = 0; is_new && list < self->heap.list_room; list++)
+        gmlake_list_changed(self, list);
+}
+
+static enum ar_status reserve_list(struct gmlake *self, uint32_t list)
+{
+    uint32_t before = self->heap.list_room;
+    enum ar_status status = heap_reserve(&self->heap, 2, list);
+    if (__builtin_expect(self->heap.list_room != before, 0) && self->heap.list_room > FEW_LISTS)
+        lists_cover(self);
+    return status;
 }
 
 static uint64_t segment_bytes(uint64_t bytes)
@@ -89,6 +120,7 @@ static enum ar_status find(struct gmlake *self, uint32_t list, uint64_t bytes, s
 {
     enum ar_status status = AR_OK;
     found->piece = heap_take(&self->heap, list, bytes);
+    gmlake_list_changed(self, list);
     if (!found->piece && list % 2 == 0)
         status = gmlake_reuse(self, list / 2, bytes, &found->view);
     for (unsigned attempt = 0; attempt <= 2 && status == AR_OK; attempt++) {
@@ -151,7 +183,7 @@ static enum ar_status gmlake_alloc(struct ar_policy *base, const struct ar_polic
     deferred_poll(&self->deferred);
     if (!stream_exists(self, request->stream) || !gmlake_reserve_pieces(self, 2))
         return AR_HOST_MEMORY;
-    enum ar_status status = heap_reserve(&self->heap, 2, list);
+    enum ar_status status = reserve_list(self, list);
     if (status != AR_OK)
         return status;
     self->last_stream = request->stream;
@@ -265,6 +297,7 @@ static void gmlake_destroy(struct ar_policy *base)
     struct ar_host *host = self->heap.host;
     gmlake_wait(self);
     gmlake_views_close(self);
+    lists_close(self);
     heap_close(&self->heap);
     gmlake_memory_close(&self->memory);
     deferred_close(&self->deferred);
@@ -316,17 +349,22 @@ static bool gmlake_would_fit(struct ar_policy *base, const struct ar_policy_requ
            views >= bytes;
 }
 
+static uint64_t largest_of_lists(const struct gmlake *self)
+{
+    uint64_t largest = 0;
+    for (uint32_t list = 0; list < self->heap.list_room; list++)
+        largest = larger(largest, heap_largest(&self->heap, list));
+    return largest;
+}
+
 static void gmlake_stats(const struct ar_policy *base, struct ar_policy_stats *out)
 {
     const struct gmlake *self = (const struct gmlake *)base;
     heap_stats(&self->heap, out);
-    uint64_t mine = 0;
-    for (uint32_t list = 0; list < self->heap.list_room; list++) {
-        out->largest_free_block_bytes =
-            larger(out->largest_free_block_bytes, heap_largest(&self->heap, list));
-        if (list / 2 == self->last_stream)
-            mine += heap_free_bytes(&self->heap, list);
-    }
+    uint64_t mine = heap_free_bytes(&self->heap, gmlake_list(self->last_stream, false)) +
+                    heap_free_bytes(&self->heap, gmlake_list(self->last_stream, true));
+    out->largest_free_block_bytes =
+        self->largest ? ar_most_tree_top(self->largest) : largest_of_lists(self);
     out->stranded_by_stream_bytes = ar_policy_free_bytes(&base->totals) - mine;
     out->count.segments_made += self->stitches; /* as the statistics of GMLake count them */
     out->count.segments_freed += self->views_freed;
@@ -454,6 +492,8 @@ static enum ar_status check_records(const struct gmlake *self, const struct chec
         fault = "pieces are held for unknown stitched blocks; bytes";
     if (self->ref_count && check->refs + self->spare_refs + 1 != self->ref_count)
         fault = "pages list views that do not exist; views";
+    if (self->largest && ar_most_tree_top(self->largest) != largest_of_lists(self))
+        fault = "the index of lists has another largest block; views";
     for (uint32_t s = 0; s < self->stream_room; s++) {
         uint64_t count = 0;
         uint64_t listed = 0;

@@ -24,6 +24,7 @@
 #ifndef ALLOCATORS_POLICIES_GMLAKE_GMLAKE_H
 #define ALLOCATORS_POLICIES_GMLAKE_GMLAKE_H
 
+#include "allocators/base/most_tree.h"
 #include "allocators/base/range_tree.h"
 #include "allocators/base/size.h"
 #include "allocators/deferred.h"
@@ -114,13 +115,14 @@ struct gmlake {
     struct gmlake_memory memory;
     struct heap heap; /* list 2 s + 1: small blocks of stream s; 2 s: large ones */
     struct gmlake_piece *pieces;
-    uint32_t piece_room;
+    uint32_t piece_room, stream_room;
     struct gmlake_slot *slots; /* of views; slot 0 is not used */
     uint32_t slot_count, slot_room, spare_slot, view_count;
     struct gmlake_ref *refs;                             /* record 0 is not used */
     uint32_t ref_count, ref_room, spare_ref, spare_refs; /* made, allocated; spare */
     struct gmlake_stream *streams;
-    uint32_t stream_room;
+    struct ar_most_tree *largest; /* free block, by list; NULL: lists are few, or the host has no
+                                     memory for it */
     struct ar_range_pool nodes;
     struct deferred deferred;
     struct gmlake_values values;
@@ -139,6 +141,13 @@ static inline struct gmlake *gmlake_of(struct ar_policy *base)
 static inline uint32_t gmlake_list(uint32_t stream, bool small)
 {
     return 2 * stream + small;
+}
+
+/* Called after every change of a list of free blocks. */
+static inline void gmlake_list_changed(struct gmlake *self, uint32_t list)
+{
+    if (__builtin_expect(self->largest != NULL, 0))
+        ar_most_tree_set(self->largest, list, heap_largest(&self->heap, list));
 }
 
 /* pieces.c */

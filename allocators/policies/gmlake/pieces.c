@@ -149,6 +149,7 @@ void gmlake_split(struct gmlake *self, uint32_t piece, uint64_t bytes)
 {
     const struct ar_span *at = self->heap.spans.at;
     heap_split(&self->heap, piece, bytes, at[piece].owner);
+    gmlake_list_changed(self, at[piece].owner);
     uint32_t rest = at[piece].next;
     struct gmlake_page *pages = self->pieces[piece].pages;
     self->pieces[rest].pages = pages ? pages + bytes / GMLAKE_PAGE_BYTES : NULL;
@@ -165,6 +166,7 @@ void gmlake_give(struct gmlake *self, uint32_t piece)
     bool joins_next = next && !at[next].used && at[next].owner == list;
     struct gmlake_page *pages = self->pieces[piece].pages;
     uint32_t whole = heap_give(&self->heap, piece, list);
+    gmlake_list_changed(self, list);
     if (!pages)
         return;
     if (joins_next)
@@ -241,6 +243,7 @@ static enum ar_status release_list(struct gmlake *self, uint32_t list)
         for (uint64_t i = 0; pages && i < bytes / GMLAKE_PAGE_BYTES; i++)
             gmlake_forget_page(self, &pages[i]);
         enum ar_status status = heap_release(&self->heap, piece);
+        gmlake_list_changed(self, list);
         if (status != AR_OK)
             return status;
     }
@@ -253,8 +256,9 @@ enum ar_status gmlake_release_cached(struct gmlake *self)
     deferred_wait_all(&self->deferred);
     gmlake_wait(self);
     enum ar_status status = self->fault;
+    const uint64_t *left_bytes = &self->base.totals.releasable_bytes;
     for (int small = 0; small <= 1; small++)
-        for (uint32_t s = 0; status == AR_OK && s < self->stream_room; s++)
+        for (uint32_t s = 0; status == AR_OK && *left_bytes && s < self->stream_room; s++)
             status = release_list(self, gmlake_list(s, small));
     return status;
 }

@@ -209,6 +209,8 @@ uint64_t gmlake_collect(struct gmlake *self, unsigned round, uint64_t wanted_byt
 {
     uint64_t enough = wanted_bytes && round <= 1 ? wanted_bytes << 2 * (round + 1) : UINT64_MAX;
     uint64_t gone_bytes = 0;
+    if (!self->view_count)
+        return 0;
     for (uint32_t s = 0; s < self->stream_room; s++)
         gone_bytes = collect_state(self, s, GMLAKE_FRAGMENTED, enough, gone_bytes);
     for (uint32_t s = 0; round > 0 && s < self->stream_room; s++)
@@ -313,6 +315,7 @@ static uint32_t activate(struct gmlake *self, struct gmlake_view *view, uint64_t
     for (uint32_t n = 0; n < view->piece_count; n++) {
         uint32_t piece = view->pieces[n];
         heap_remove(&self->heap, piece);
+        gmlake_list_changed(self, self->heap.spans.at[piece].owner);
         if (n + 1 == view->piece_count && keep_bytes < self->heap.spans.at[piece].bytes)
             gmlake_split(self, piece, keep_bytes);
         self->heap.spans.at[piece].mark = GMLAKE_IN_VIEW;
@@ -420,9 +423,10 @@ static void cut_block(struct gmlake *self, uint32_t piece, struct gmlake_view *v
             heap_put(&self->heap, piece, at[piece].owner);
         }
         if (!rest)
-            return;
+            break;
         piece = rest;
     }
+    gmlake_list_changed(self, at[piece].owner);
 }
 
 /* The best fitting free view, for its first pages. OK with view 0: there is none. */
