@@ -167,8 +167,9 @@ struct ar_policy_ops {
     const struct ar_option *options; /* ends with a NULL name */
     size_t values_bytes;             /* size of the struct of values */
 
-    /* Required. `values` is valid during the call only. A policy may take memory from the backing
-     * here or at the first request. If it fails, it frees all that it took. */
+    /* Required. `values` is valid during the call only. If it fails, it frees all that it took, and
+     * the whole command ends with that error. A policy that needs memory from the backing takes it
+     * at the first request, where a refusal is an outcome of the run. */
     enum ar_status (*create)(const struct ar_policy_context *context, const void *values,
                              struct ar_policy **out, struct ar_error *error);
 
@@ -272,7 +273,8 @@ struct ar_policy_free_watch {
 struct ar_policy {
     const struct ar_policy_ops *ops;
     struct ar_policy_totals totals;
-    struct ar_policy_free_watch *watch; /* NULL: none. Set before the first request */
+    struct ar_policy_free_watch *watch; /* NULL: none. Set before the first request, with the free
+                                         * blocks that `create` made counted by a walk */
 };
 
 static inline void ar_policy_free_added(struct ar_policy *self, uint64_t bytes)

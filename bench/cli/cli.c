@@ -10,6 +10,26 @@
 
 #define NAMES_MOST 64
 
+static bool is_before(const char *const *names, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (strcmp(names[i], names[at]) == 0)
+            return true;
+    return false;
+}
+
+/* The names once each, as many as fit, and how many more there are. */
+static void join_names(const char *const *names, size_t count, char *all, size_t bytes)
+{
+    size_t used = 0, i = 0;
+    all[0] = 0;
+    for (; i < count && used + strlen(names[i]) + sizeof ", and 9999 more" < bytes; i++)
+        if (!is_before(names, i))
+            used += (size_t)snprintf(all + used, bytes - used, "%s%s", used ? ", " : "", names[i]);
+    if (i < count)
+        snprintf(all + used, bytes - used, ", and %zu more", count - i);
+}
+
 enum ar_status cli_unknown(const char *what, const char *word, const char *const *names,
                            size_t count, struct ar_error *error)
 {
@@ -17,11 +37,8 @@ enum ar_status cli_unknown(const char *what, const char *word, const char *const
     if (near)
         return ar_error_set(error, AR_INVALID, "there is no %s \"%.60s\"; did you mean \"%s\"?",
                             what, word, near);
-    char all[512] = "";
-    for (size_t i = 0; i < count; i++) {
-        strncat(all, i ? ", " : "", sizeof all - strlen(all) - 1);
-        strncat(all, names[i], sizeof all - strlen(all) - 1);
-    }
+    char all[512];
+    join_names(names, count, all, sizeof all);
     return ar_error_set(error, AR_INVALID, "there is no %s \"%.60s\"; there are: %s", what, word,
                         all);
 }

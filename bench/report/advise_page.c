@@ -320,11 +320,15 @@ static void print_verdict(FILE *stream, const struct advise_result *result)
                  best->needs.major, best->needs.minor);
         sentence_print(stream, line);
     }
-    const struct advise_row *least = &result->rows[0];
-    while (least < &result->rows[result->own_count] && least->candidate.text[0])
-        least++; /* another allocator is not a setting of this one */
-    if (least < &result->rows[result->own_count] && least->rank != best->rank &&
-        least->safe_bytes && best->safe_bytes > least->safe_bytes) {
+    const struct advise_row *least = NULL; /* rows are in the order of ranks, not of bytes */
+    for (size_t i = 0; i < result->own_count; i++) {
+        const struct advise_row *row = &result->rows[i];
+        if (row->candidate.text[0] || !row->safe_bytes)
+            continue; /* another allocator is not a setting of this one */
+        if (!least || row->safe_bytes < least->safe_bytes)
+            least = row;
+    }
+    if (least && least->rank != best->rank && best->safe_bytes > least->safe_bytes) {
         snprintf(line, sizeof line, "Least memory%s: %s, with %s.",
                  result->complete ? "" : " for what is recorded",
                  ar_size_print_up(least->safe_bytes, text, sizeof text), name_of(least));

@@ -124,7 +124,7 @@ static void print_state(FILE *stream, const struct explain_result *result)
         fputs("\nThe blocks of this policy are not visible.\n", stream);
         return;
     }
-    fputs("\nThe largest request that the policy could have served:\n", stream);
+    fputs("\nThe largest request served from the memory that the policy holds:\n", stream);
     for (int effort = 0; effort < AR_POLICY_EFFORT_COUNT; effort++)
         print_bytes(stream, efforts[effort], result->servable_bytes[effort], "");
 }

@@ -48,7 +48,7 @@ lint_compile() {
     local -a call
     # shellcheck disable=SC2206 # flags are words
     call=("$1" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
-        -I. -Ibench/library $lint_cuda_flags $2 -fsyntax-only -x c)
+        -I. -Ibench/library $lint_cuda_flags $2 -fsyntax-only -fno-diagnostics-color -x c)
     shift 2
     # clang's driver starts a process for each file; the compiler proper, as `-###` prints it, takes many
     # files and reads a header once. The input of that line, its last word, is left out.
