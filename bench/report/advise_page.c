@@ -136,7 +136,9 @@ static void print_not_told(FILE *stream, const struct advise_page *page)
         sentence_print(stream,
                        "Blocks that other streams used are assumed to be free again when "
                        "they were in the recording; under another setting that may be sooner "
-                       "or later.");
+                       "or later. If memory is short, a request waits for them, as in the "
+                       "recorded allocator; `run` and `capacity` do not wait under --frees "
+                       "recorded, and may need more.");
     if (!result->timed) {
         snprintf(line, sizeof line,
                  "%s no kernels, so the slowdown is not known: flushes of the cache and retries "

@@ -344,6 +344,7 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
 {
     static const struct table_column columns[] = {
         {"block", "", true, 0},
+        {"tag", "", true, 9},
         {"adjacent", "free MiB", false, 0},
         {"made", "event", false, 0},
         {"age", "events", false, 0},
@@ -351,7 +352,6 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
         {"step", "", false, 0},
         {"stream", "", false, 0},
         {"in the", "stretch", true, 0},
-        {"tag", "", true, 0},
     };
     char a[32];
     if (result->opaque || !result->pinning_block_count || result->kind != EXPLAIN_REQUEST)
@@ -364,6 +364,7 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
     for (size_t i = 0; i < result->pinning_block_count; i++) {
         const struct explain_pinning_block *pin = &result->pinning_blocks[i];
         table_cell(table, "%s", ar_size_print(pin->bytes, a, sizeof a));
+        table_cell(table, "%s", pin->tag[0] ? pin->tag : "-");
         table_cell(table, "%.1f", (double)pin->free_bytes / (double)AR_MIB);
         table_cell(table, "%" PRIu64, pin->event);
         table_cell(table, "%" PRIu64, pin->age_events);
@@ -373,8 +374,7 @@ static enum ar_status print_pins(FILE *stream, const struct explain_result *resu
         else
             table_cell(table, "-");
         table_cell(table, "%" PRIu32, pin->stream);
-        table_cell(table, "%s", pin->in_stretch ? "yes" : "");
-        table_cell(table, "%s", pin->tag[0] ? pin->tag : "-");
+        table_cell(table, "%s", pin->in_stretch ? "yes" : "no");
     }
     enum ar_status status = table_print(table, stream, TABLE_TEXT, error);
     table_close(table);

@@ -54,7 +54,7 @@ prefetch=workloads/data/streams_prefetch.default.csv.gz
 run explain "$lora" -p torch -d sim:capacity=4100MiB --json "$tmp/lora.json"
 check trace_is_explained [ "$status" = 0 ]
 check the_cause_has_a_line grep -qE '^fragmentation: ' "$out"
-check blocks_between_are_listed grep -qE '^680\.7 MiB .* yes ' "$out"
+check blocks_between_are_listed grep -qE '^680\.7 MiB .* yes( |$)' "$out"
 check the_setting_is_given grep -q 'PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True$' "$out"
 check what_passes_has_its_time says ' torch:expandable_segments=true: peak [^,]*, 1 flush, slowdown 1\.0[0-9]+ '
 check no_cache_has_its_price says ' direct: peak [^,]*, 0 flushes, slowdown [2-9][0-9.]+ PYTORCH_NO_CUDA_MEMORY_CACHING=1 .*: many times slower; for debugging only\.'
@@ -144,4 +144,15 @@ run explain "$prefetch" -p "$(long_policy 20)" -d sim:capacity=1GiB
 check a_long_policy_is_taken_whole eval '[ "$status" = 0 ] && says "^The same policy passes with a capacity of"'
 refuses a_longer_one 2 'has more than 639 bytes' explain "$lora" -p "$(long_policy 40)" -d sim:capacity=4100MiB
 refuses no_file 2 'no/x.csv' explain no/x.csv -p torch
+
+# Tags of snapshots are places in a source, and longer than their column.
+{
+    printf '# allocrig-trace 1\n# recorder: torch 2.9.0\n'
+    for i in {0..9}; do echo "a,$i,4194304,0,tag=functional.py:$((2110 + i)):scaled_dot_product"; done
+    for i in 0 2 4 6 8; do echo "f,$i"; done
+    echo a,10,8388608,0,tag=functional.py:2120:linear
+} >"$tmp/tags.trace"
+run explain "$tmp/tags.trace" -p torch -d sim:capacity=40MiB
+check tags_have_lines_of_their_own grep -qE '^4\.000 MiB +functional\.py:2111:scaled_dot_product$' "$out"
+check tags_fit_80_columns [ "$(awk 'length($0) > 80' "$out" | wc -l)" = 0 ]
 finish
