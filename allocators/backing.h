@@ -84,6 +84,9 @@ struct ar_backing_ops {
 
     /* Sets up the pool, before its first allocation. */
     enum ar_status (*pool_open)(struct ar_backing *self, const struct ar_backing_pool *settings);
+
+    /* Optional: the same as a fence and its wait for each of the streams below `count`. */
+    void (*wait_streams)(struct ar_backing *self, uint32_t count);
 };
 
 struct ar_backing {
@@ -179,6 +182,16 @@ static inline bool ar_backing_done(struct ar_backing *self, struct ar_backing_ti
 static inline void ar_backing_wait(struct ar_backing *self, struct ar_backing_ticket ticket)
 {
     self->ops->wait(self, ticket);
+}
+
+static inline void ar_backing_wait_streams(struct ar_backing *self, uint32_t count)
+{
+    if (self->ops->wait_streams) {
+        self->ops->wait_streams(self, count);
+        return;
+    }
+    for (uint32_t stream = 0; stream < count; stream++)
+        ar_backing_wait(self, ar_backing_fence(self, stream));
 }
 
 static inline void ar_backing_order(struct ar_backing *self, uint32_t stream,

@@ -580,8 +580,7 @@ static void wait_for(struct rmm_arena *self, uint32_t stream)
 /* Rule 4. */
 static void defragment(struct rmm_arena *self)
 {
-    for (uint32_t stream = 0; stream < self->streams; stream++)
-        wait_for(self, stream);
+    ar_backing_wait_streams(self->backing, self->streams);
     arena_clean(self);
     self->counted.count.flushes++;
     self->counted.count.retries++;

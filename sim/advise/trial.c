@@ -649,6 +649,7 @@ enum ar_status waiting_wrap(struct session *session, uint32_t streams, struct ar
     self->ops.fence = waiting_fence;
     self->ops.done = waiting_done;
     self->ops.wait = waiting_wait;
+    self->ops.wait_streams = NULL;
     self->ops.order = backing->ops->order ? waiting_order : NULL;
     backing->ops = &self->ops;
     struct ar_policy_ops *ops = &self->forward.ops;

@@ -296,6 +296,44 @@ static __attribute__((noinline)) void clock_first_launch(struct sim_clock *self,
         self->failed = true;
 }
 
+static inline void stream_opens(struct sim_clock *self, uint32_t ordinal)
+{
+    self->open[ordinal / 64] |= UINT64_C(1) << ordinal % 64;
+    self->open_words[ordinal / 4096] |= UINT64_C(1) << ordinal / 64 % 64;
+}
+
+static void stream_closes(struct sim_clock *self, uint32_t ordinal)
+{
+    self->open[ordinal / 64] &= ~(UINT64_C(1) << ordinal % 64);
+    if (!self->open[ordinal / 64])
+        self->open_words[ordinal / 4096] &= ~(UINT64_C(1) << ordinal / 64 % 64);
+}
+
+/* The place of the first bit from `from` on of so many words; beyond them: none. */
+static uint32_t next_bit(const uint64_t *words, uint32_t count, uint32_t from)
+{
+    for (uint32_t word = from / 64; word < count; word++) {
+        uint64_t bits = words[word];
+        if (word == from / 64)
+            bits &= UINT64_MAX << from % 64;
+        if (bits)
+            return 64 * word + (uint32_t)__builtin_ctzll(bits);
+    }
+    return 64 * count;
+}
+
+uint32_t sim_clock_next_open(const struct sim_clock *self, uint32_t stream)
+{
+    if (stream >= SIM_STREAMS_MOST)
+        return SIM_STREAMS_MOST;
+    uint32_t in_word = next_bit(self->open + stream / 64, 1, stream % 64);
+    if (in_word < 64)
+        return stream / 64 * 64 + in_word;
+    uint32_t word = next_bit(self->open_words, SIM_STREAM_WORDS / 64, stream / 64 + 1);
+    return word < SIM_STREAM_WORDS ? next_bit(self->open, SIM_STREAM_WORDS, 64 * word)
+                                   : SIM_STREAMS_MOST;
+}
+
 void sim_clock_kernel(struct sim_clock *self, uint32_t ordinal, uint64_t nanoseconds)
 {
     struct sim_stream *stream = self->streams + ordinal;
@@ -313,6 +351,7 @@ void sim_clock_kernel(struct sim_clock *self, uint32_t ordinal, uint64_t nanosec
     if (++stream->next == self->launch_queue)
         stream->next = 0;
     stream->sequence++;
+    stream_opens(self, ordinal);
     if (end_ns > self->latest_ns)
         self->latest_ns = end_ns;
 }
@@ -376,6 +415,7 @@ static void stream_comes_after(struct sim_clock *self, struct sim_stream *stream
         self->failed = true;
         return;
     }
+    stream_opens(self, (uint32_t)(stream - self->streams));
     if (moment->time_ns > stream->tail_ns)
         stream->tail_ns = moment->time_ns;
 }
@@ -403,8 +443,11 @@ static void know(void *argument, uint32_t stream, uint64_t sequence)
 static void clock_learn(struct sim_clock *self, uint32_t stream, uint64_t sequence,
                         struct vector_clock *clock)
 {
+    const struct sim_stream *of = &self->streams[stream];
     vector_clock_learn(clock, know, self);
     know(self, stream, sequence);
+    if (of->known >= of->sequence && of->tail_ns <= self->now_ns && clock->root == of->clock.root)
+        stream_closes(self, stream);
 }
 
 uint64_t sim_clock_sync(struct sim_clock *self, uint32_t ordinal)
@@ -414,6 +457,8 @@ uint64_t sim_clock_sync(struct sim_clock *self, uint32_t ordinal)
         self->now_ns = sim_clock_idle_at(self);
         for (uint32_t i = 0; i < self->stream_count; i++)
             know(self, i, self->streams[i].sequence);
+        memset(self->open, 0, sizeof self->open);
+        memset(self->open_words, 0, sizeof self->open_words);
         return self->now_ns - before_ns;
     }
     struct sim_stream *stream = clock_stream(self, ordinal);
@@ -551,7 +596,10 @@ uint64_t sim_clock_stream_wait_ticket(struct sim_clock *self, uint32_t ordinal,
 uint64_t sim_clock_touch(struct sim_clock *self, uint32_t ordinal)
 {
     struct sim_stream *stream = clock_stream(self, ordinal);
-    return stream ? ++stream->sequence : 0;
+    if (!stream)
+        return 0;
+    stream_opens(self, ordinal);
+    return ++stream->sequence;
 }
 
 struct sim_moment sim_clock_here(struct sim_clock *self, uint32_t ordinal)
@@ -581,6 +629,7 @@ uint64_t sim_clock_order(struct sim_clock *self, uint32_t earlier, uint64_t sequ
         self->failed = true;
         return 0;
     }
+    stream_opens(self, later);
     uint64_t start_ns = stream->tail_ns > self->now_ns ? stream->tail_ns : self->now_ns;
     if (time_ns > stream->tail_ns)
         stream->tail_ns = time_ns;

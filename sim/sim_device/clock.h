@@ -63,6 +63,7 @@ void vector_clock_learn(struct vector_clock *self, vector_clock_visit *visit, vo
 #define SIM_ALL_STREAMS  UINT32_MAX
 #define SIM_TIME_END_NS  (UINT64_C(1) << 62) /* 146 years: no clock of host or stream passes it */
 #define SIM_STREAMS_MOST 65536u
+#define SIM_STREAM_WORDS (SIM_STREAMS_MOST / 64)
 
 /* The sum of two times, of which the first is at most the end. */
 static inline uint64_t sim_time_plus(uint64_t a_ns, uint64_t b_ns)
@@ -102,6 +103,9 @@ struct sim_clock {
     /* The number of streams that the host has learned about since the pool last looked, and the
      * last one of them. */
     uint32_t learned, learned_stream;
+    /* A bit for each stream about which a fence and its wait could tell the host something, and
+     * some others; a bit for each word of them. */
+    uint64_t open[SIM_STREAM_WORDS], open_words[SIM_STREAM_WORDS / 64];
 };
 
 void sim_clock_open(struct sim_clock *self, uint32_t launch_queue);
@@ -126,6 +130,10 @@ uint64_t sim_clock_stream_wait_ticket(struct sim_clock *self, uint32_t stream,
  * has no fence yet; for a ticket, if that is not known to be done. */
 bool sim_clock_fence_is_new(const struct sim_clock *self, uint32_t stream);
 bool sim_clock_is_open(struct sim_clock *self, struct ar_backing_ticket ticket);
+
+/* The first stream from `stream` on about which a fence and its wait could tell the host something;
+ * SIM_STREAMS_MOST: none. Of any other the host knows all, and its work is past. */
+uint32_t sim_clock_next_open(const struct sim_clock *self, uint32_t stream);
 
 /* Adds work of no time to the stream and returns its sequence: a stream that owns a block counts as
  * using it. */

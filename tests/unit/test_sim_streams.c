@@ -1,7 +1,9 @@
 /* The simulated device's time: kernels, the launch queue, events, fences, and races. */
 #include <unistd.h>
 
+#include "allocators/base/rng.h"
 #include "allocators/base/size.h"
+#include "sim/sim_device/clock.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
 
@@ -409,6 +411,55 @@ static void products_are_prepared_once(void **state)
     ar_device_close(device);
 }
 
+/* A fence and its wait for each stream, once all in one call and once one by one: the same times,
+ * counts and knowledge, in any state of the streams. */
+static void waits_for_many_streams_are_those_for_each(void **state)
+{
+    enum { STREAMS = 300, TURNS = 20000 };
+    static const char *const devices[] = {"sim", "sim:profile=h100-rested", "sim:profile=h200"};
+    for (int d = 0; d < 3; d++) {
+        struct ar_device *one = sim_test_open(devices[d]), *other = sim_test_open(devices[d]);
+        struct ar_device *both[] = {one, other};
+        struct ar_rng rng;
+        ar_rng_seed(&rng, 7);
+        for (uint32_t turn = 0; turn < TURNS; turn++) {
+            uint64_t what = ar_rng_below(&rng, 64), value = ar_rng_below(&rng, 4000);
+            uint32_t a = (uint32_t)ar_rng_below(&rng, STREAMS);
+            uint32_t b = (uint32_t)ar_rng_below(&rng, STREAMS);
+            for (int i = 0; i < 2; i++) {
+                struct ar_backing *backing = both[i]->backing;
+                if (what < 20)
+                    both[i]->ops->kernel(both[i], a, value);
+                else if (what < 30)
+                    both[i]->ops->event_record(both[i], value % 16, a);
+                else if (what < 40)
+                    both[i]->ops->stream_wait(both[i], a, value % 16);
+                else if (what < 44)
+                    ar_backing_order(backing, a, ar_backing_fence(backing, b));
+                else if (what < 48)
+                    (void)ar_backing_done(backing, ar_backing_fence(backing, a));
+                else if (what < 52)
+                    ar_backing_wait(backing, ar_backing_fence(backing, a));
+                else if (what < 54)
+                    both[i]->ops->sync(both[i], value % 2 ? a : SIM_ALL_STREAMS);
+                else if (what < 60)
+                    both[i]->ops->advance(both[i], value);
+                else if (i == 0)
+                    ar_backing_wait_streams(backing, a);
+                else
+                    for (uint32_t s = 0; s < a; s++)
+                        ar_backing_wait(backing, ar_backing_fence(backing, s));
+            }
+            assert_int_equal(one->ops->now(one), other->ops->now(other));
+            assert_int_equal(one->ops->idle_at(one), other->ops->idle_at(other));
+            assert_memory_equal(&one->counters, &other->counters, sizeof one->counters);
+        }
+        assert_true(one->counters.stall_ns > 0);
+        ar_device_close(one);
+        ar_device_close(other);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +467,7 @@ int main(void)
         cmocka_unit_test(the_launch_queue_holds_the_host),
         cmocka_unit_test(events_order_streams),
         cmocka_unit_test(many_events),
+        cmocka_unit_test(waits_for_many_streams_are_those_for_each),
         cmocka_unit_test(fences_are_polled_and_waited_for),
         cmocka_unit_test(many_fences_that_nobody_polls),
         cmocka_unit_test(a_race_is_caught),

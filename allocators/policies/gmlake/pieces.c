@@ -130,8 +130,7 @@ void gmlake_memory_close(struct gmlake_memory *self)
 /* Waits for all work queued on the streams seen so far. */
 void gmlake_wait(struct gmlake *self)
 {
-    for (uint32_t stream = 0; stream < self->stream_room; stream++)
-        ar_backing_wait(self->memory.below, ar_backing_fence(self->memory.below, stream));
+    ar_backing_wait_streams(self->memory.below, self->stream_room);
 }
 
 bool gmlake_reserve_pieces(struct gmlake *self, uint32_t count)
