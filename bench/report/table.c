@@ -1,6 +1,7 @@
 /* Rows are kept as texts until the table is printed, because the widths depend on all of them. If a
  * line would be longer than LINE_WIDTH, one column of texts becomes narrower if that is enough: a
- * cell that is longer than its column gets a line of its own, with the rest of its row below it. */
+ * cell that is longer than its column gets a line of its own, with the rest of its row below it. If
+ * that is not enough, the columns stand closer together. */
 #include "bench/report/table.h"
 
 #include <ctype.h>
@@ -15,6 +16,7 @@
 #include "bench/report/sentence.h"
 
 #define GAP        2 /* spaces between columns */
+#define LEAST_GAP  1 /* in a table that would be too wide */
 #define LINE_WIDTH 80
 #define LEAST_WIDE 20 /* other columns become narrower so that a last column of text has this */
 #define STRIP_WIDE 12 /* a last column of text is not broken into lines narrower than this */
@@ -171,20 +173,27 @@ static size_t column_width(const struct table *self, size_t column, size_t most)
     return width;
 }
 
-static size_t line_length(const struct table *self, const size_t *widths)
+/* Spaces between columns, and the width of each. */
+struct layout {
+    size_t gap;
+    size_t *widths;
+};
+
+static size_t line_length(const struct table *self, const struct layout *layout)
 {
+    const size_t *widths = layout->widths;
     size_t last = self->column_count - 1;
     size_t length =
         self->columns[last].left && widths[last] > LEAST_WIDE ? LEAST_WIDE : widths[last];
     for (size_t j = 0; j < last; j++)
-        length += widths[j] + GAP;
+        length += widths[j] + layout->gap;
     return length;
 }
 
 /* Makes the widest column of texts, except the last, so narrow that lines fit. */
-static void make_fit(const struct table *self, size_t *widths)
+static void narrow_texts(const struct table *self, const struct layout *layout)
 {
-    size_t length = line_length(self, widths);
+    size_t *widths = layout->widths, length = line_length(self, layout);
     size_t widest = self->column_count;
     for (size_t j = 0; j + 1 < self->column_count; j++)
         if (self->columns[j].left && (widest == self->column_count || widths[j] > widths[widest]))
@@ -199,14 +208,24 @@ static void make_fit(const struct table *self, size_t *widths)
         widths[widest] = width;
 }
 
-static void print_cell(FILE *stream, const char *text, size_t width, bool left, bool last)
+static void make_fit(const struct table *self, struct layout *layout)
+{
+    narrow_texts(self, layout);
+    if (line_length(self, layout) <= LINE_WIDTH)
+        return;
+    layout->gap = LEAST_GAP;
+    narrow_texts(self, layout);
+}
+
+static void print_cell(FILE *stream, const char *text, const struct layout *layout, size_t width,
+                       bool left, bool last)
 {
     if (left)
         fprintf(stream, "%-*s", last ? 0 : (int)width, text);
     else
         fprintf(stream, "%*s", (int)width, text);
     if (!last)
-        fprintf(stream, "%*s", GAP, "");
+        fprintf(stream, "%*s", (int)layout->gap, "");
 }
 
 /* The text of a last column, broken between words so that lines fit, further lines below the
@@ -228,9 +247,10 @@ static void print_wrapped(FILE *stream, const char *text, size_t indent)
     fputs(text, stream);
 }
 
-static void print_row(const struct table *self, FILE *stream, const size_t *widths,
+static void print_row(const struct table *self, FILE *stream, const struct layout *layout,
                       const struct table_row *row)
 {
+    const size_t *widths = layout->widths;
     size_t indent = 0;
     for (size_t j = 0; j < row->cell_count; j++) {
         bool last = j == row->cell_count - 1;
@@ -239,9 +259,9 @@ static void print_row(const struct table *self, FILE *stream, const size_t *widt
             print_wrapped(stream, text, indent);
             break;
         }
-        indent += widths[j] + GAP;
+        indent += widths[j] + layout->gap;
         if (last || strlen(text) <= widths[j]) {
-            print_cell(stream, text, widths[j], self->columns[j].left, last);
+            print_cell(stream, text, layout, widths[j], self->columns[j].left, last);
             continue;
         }
         /* The cell is longer than its column: the rest of the row goes below it. */
@@ -255,7 +275,7 @@ static const char *title_text(const struct table_column *column, bool unit)
     return unit ? column->unit : column->title;
 }
 
-static void print_title_line(const struct table *self, FILE *stream, const size_t *widths,
+static void print_title_line(const struct table *self, FILE *stream, const struct layout *layout,
                              bool unit)
 {
     size_t count = self->column_count;
@@ -264,19 +284,20 @@ static void print_title_line(const struct table *self, FILE *stream, const size_
     if (count == 0)
         return;
     for (size_t j = 0; j < count; j++)
-        print_cell(stream, title_text(&self->columns[j], unit), widths[j], self->columns[j].left,
-                   j == count - 1);
+        print_cell(stream, title_text(&self->columns[j], unit), layout, layout->widths[j],
+                   self->columns[j].left, j == count - 1);
     fputc('\n', stream);
 }
 
-static void print_text(const struct table *self, FILE *stream, const size_t *widths, int width)
+static void print_text(const struct table *self, FILE *stream, const struct layout *layout,
+                       int width)
 {
-    print_title_line(self, stream, widths, false);
-    print_title_line(self, stream, widths, true);
+    print_title_line(self, stream, layout, false);
+    print_title_line(self, stream, layout, true);
     for (size_t i = 0; i < self->row_count; i++) {
         const struct table_row *row = self->rows[i];
         if (row->kind == TABLE_ROW_CELLS) {
-            print_row(self, stream, widths, row);
+            print_row(self, stream, layout, row);
             continue;
         }
         fputc('\n', stream);
@@ -510,14 +531,14 @@ enum ar_status table_print(const struct table *self, FILE *stream, enum table_fo
         print_latex(self, stream, form == TABLE_LATEX_WIDE);
         return AR_OK;
     }
-    size_t *widths = calloc(self->column_count, sizeof *widths);
-    if (!widths)
+    struct layout layout = {GAP, calloc(self->column_count, sizeof *layout.widths)};
+    if (!layout.widths)
         return ar_error_set(error, AR_HOST_MEMORY, "no host memory left for the table");
     for (size_t j = 0; j < self->column_count; j++)
-        widths[j] = column_width(self, j, self->columns[j].most_wide);
+        layout.widths[j] = column_width(self, j, self->columns[j].most_wide);
     if (form == TABLE_TEXT)
-        make_fit(self, widths);
-    print_text(self, stream, widths, form == TABLE_TEXT ? LINE_WIDTH : INT_MAX);
-    free(widths);
+        make_fit(self, &layout);
+    print_text(self, stream, &layout, form == TABLE_TEXT ? LINE_WIDTH : INT_MAX);
+    free(layout.widths);
     return AR_OK;
 }

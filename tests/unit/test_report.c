@@ -258,6 +258,30 @@ static void wide_columns_give_way(void **state)
     }
 }
 
+/* If no column of texts can give way, the columns stand closer together. */
+static void columns_stand_closer(void **state)
+{
+    (void)state;
+    static const struct table_column columns[] = {
+        {"name", "", true, 0}, {"a", "", false, 0}, {"b", "", false, 0}, {"c", "", false, 0}};
+    for (size_t length = 23; length <= 24; length++) {
+        struct table *table = table_create(columns, 4);
+        table_cell(table, "x");
+        for (int i = 0; i < 3; i++)
+            table_cell(table, "%.*s", (int)length, "12345678901234567890123456");
+        char *text = NULL;
+        size_t bytes = 0;
+        FILE *stream = open_memstream(&text, &bytes);
+        struct ar_error error;
+        assert_int_equal(table_print(table, stream, TABLE_TEXT, &error), AR_OK);
+        fclose(stream);
+        table_close(table);
+        /* The title of the first column has 4 bytes. */
+        assert_int_equal(strcspn(text, "\n"), 4 + 3 * length + (length == 23 ? 6 : 3));
+        free(text);
+    }
+}
+
 static void file_names_are_safe(void **state)
 {
     char text[16];
@@ -335,6 +359,7 @@ int main(void)
         cmocka_unit_test(tables_line_up),
         cmocka_unit_test(long_texts_are_broken),
         cmocka_unit_test(wide_columns_give_way),
+        cmocka_unit_test(columns_stand_closer),
         cmocka_unit_test(file_names_are_safe),
         cmocka_unit_test(specs_take_a_key),
         cmocka_unit_test(sets_appear_together),
