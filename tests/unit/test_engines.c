@@ -170,8 +170,8 @@ static void contradictions(void **state)
         const char *words;
     } rows[] = {
         {"ggml:pool=vmm", AR_UNSUPPORTED, "no virtual memory; use pool=leg"},
-        {"offset:unit=3", AR_INVALID, "unit is a power of two"},
-        {"vma-virtual:alignment=3", AR_INVALID, "alignment is a power of two"},
+        {"offset:unit=3", AR_INVALID, "unit is not a power of two"},
+        {"vma-virtual:alignment=3", AR_INVALID, "alignment is not a power of two"},
         {"ort:arena_extend_strategy=double", AR_INVALID, "kNextPowerOfTwo"},
     };
     struct fake_backing *fake = malloc(sizeof *fake);

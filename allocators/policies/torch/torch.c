@@ -551,7 +551,8 @@ static enum ar_status torch_create(const struct ar_policy_context *context, cons
     if (settings.expandable && settings.large_segment_bytes % context->backing->page_bytes)
         return ar_error_set(
             error, AR_INVALID,
-            "policy torch: large_segment_size_mb is not a multiple of the device's page");
+            "policy torch: large_segment_size_mb is not a multiple of the device's page; with "
+            "expandable_segments write an even number of MiB");
     struct torch *self = ar_policy_new(context, &torch_policy, sizeof *self, error);
     if (!self)
         return AR_HOST_MEMORY;
