@@ -101,14 +101,60 @@ static size_t tag_length(const char *text, size_t at, size_t bytes, enum message
     return 0;
 }
 
+/* The value of a digit of base 10 or 16; 16: it is none. */
+static unsigned digit_value(char c, unsigned base)
+{
+    if (is_digit(c))
+        return (unsigned)(c - '0');
+    c = (char)(c | 0x20);
+    return base == 16 && c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
+}
+
+/* The length of a character that is written by its code, "&#58;", "&#x3a;" or "\u003a", or of one
+ * of full width, U+FF01 to U+FF5E and U+3000, and its character of ASCII; 0: none. */
+static size_t code_length(const char *text, size_t at, size_t bytes, char *c)
+{
+    const unsigned char *wide = (const unsigned char *)text + at;
+    size_t left = bytes - at, begin = 2, end, most = 4;
+    unsigned base = 16, code = 0;
+    if (left < 3)
+        return 0;
+    if (wide[0] == 0xef &&
+        ((wide[1] == 0xbc && wide[2] > 0x80) || (wide[1] == 0xbd && wide[2] < 0x9f))) {
+        *c = (char)((wide[1] - 0xbc) * 64 + wide[2] - 0x80 + ' ');
+        return 3;
+    }
+    if (wide[0] == 0xe3 && wide[1] == 0x80 && wide[2] == 0x80) {
+        *c = ' ';
+        return 3;
+    }
+    bool entity = text[at] == '&' && text[at + 1] == '#';
+    if (!entity && !(text[at] == '\\' && text[at + 1] == 'u'))
+        return 0;
+    if (entity) {
+        base = (text[at + 2] | 0x20) == 'x' ? 16 : 10;
+        begin += base == 16;
+    }
+    for (end = begin; end < left && end - begin < most && digit_value(text[at + end], base) < base;
+         end++)
+        code = code * base + digit_value(text[at + end], base);
+    if (end == begin || (entity ? end >= left || text[at + end] != ';' : end - begin < most))
+        return 0;
+    code = code == 0xa0 ? ' ' : code;
+    *c = (char)(code & 0x7f);
+    return code == (unsigned char)*c && (is_space(*c) || *c > ' ') && *c != '\177'
+               ? end + (entity ? 1 : 0)
+               : 0;
+}
+
 /* The length of an entity of HTML, and the character that it stands for; 0: none. */
 static size_t entity_length(const char *text, size_t at, size_t bytes, char *c)
 {
     static const struct {
         const char *name;
         char c;
-    } entities[] = {{"&gt;", '>'},   {"&lt;", '<'},    {"&amp;", '&'}, {"&quot;", '"'},
-                    {"&#39;", '\''}, {"&#x27;", '\''}, {"&#34;", '"'}};
+    } entities[] = {
+        {"&gt;", '>'}, {"&lt;", '<'}, {"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}};
     for (size_t i = 0; text[at] == '&' && i < sizeof entities / sizeof *entities; i++) {
         size_t length = strlen(entities[i].name);
         if (bytes - at >= length && memcmp(text + at, entities[i].name, length) == 0) {
@@ -163,6 +209,12 @@ static size_t white_length(const char *text, size_t at, size_t bytes, enum messa
     length = length ? length : tag_length(text, at, bytes, gap);
     if (length)
         return length;
+    char c = '\0';
+    length = code_length(text, at, bytes, &c);
+    if (length && is_space(c)) {
+        *gap = gap_of(c);
+        return length;
+    }
     if (is_markdown(text, at, bytes)) {
         *gap = MESSAGE_GAP_NONE;
         return 1;
@@ -199,7 +251,8 @@ static void squeeze(const char *text, size_t bytes, struct message_text *self)
             gap = here > gap ? here : gap;
             continue;
         }
-        size_t entity = entity_length(text, at, bytes, &c);
+        size_t entity = is_plain(c) ? 0 : entity_length(text, at, bytes, &c);
+        entity = entity || is_plain(text[at]) ? entity : code_length(text, at, bytes, &c);
         at += entity ? entity - 1 : 0;
         if (!(gap == MESSAGE_GAP_LINE && strchr(">#|", c))) {
             self->gaps[self->count] = (unsigned char)gap;

@@ -89,15 +89,18 @@ static void read_card(const struct window *window)
     (void)figure_before(window, "allowed;", &figures[MESSAGE_FIGURE_ALLOWED]);
 }
 
-/* The reserved bytes of the pool; 0: not in the message. */
-static uint64_t pool_bytes(const struct message *self)
+/* The reserved bytes of the pool. False: not in the message. */
+static bool pool_bytes(const struct message *self, uint64_t *bytes)
 {
     const struct message_figure *figures = self->figures;
-    if (figures[MESSAGE_FIGURE_RESERVED].known)
-        return figures[MESSAGE_FIGURE_RESERVED].bytes;
-    return figures[MESSAGE_FIGURE_ALLOCATED].known && figures[MESSAGE_FIGURE_UNALLOCATED].known
-               ? figures[MESSAGE_FIGURE_ALLOCATED].bytes + figures[MESSAGE_FIGURE_UNALLOCATED].bytes
-               : 0;
+    const struct message_figure *allocated = &figures[MESSAGE_FIGURE_ALLOCATED];
+    const struct message_figure *unallocated = &figures[MESSAGE_FIGURE_UNALLOCATED];
+    bool known = allocated->known && unallocated->known;
+    *bytes = known ? allocated->bytes + unallocated->bytes : 0;
+    if (!figures[MESSAGE_FIGURE_RESERVED].known)
+        return known;
+    *bytes = figures[MESSAGE_FIGURE_RESERVED].bytes;
+    return true;
 }
 
 static unsigned read_processes(const struct window *window, struct message_figure *processes)
@@ -122,6 +125,9 @@ static unsigned read_processes(const struct window *window, struct message_figur
 
 #define NEAR_POOL (UINT64_C(1) << 30) /* a context and libraries usually need less */
 
+/* A context with its rounding errors is larger: the smallest in public messages has 138 MiB. */
+#define SMALL_CONTEXT (MESSAGE_CONTEXT_LEAST / 2)
+
 /* The bytes of the card that are neither free nor of a listed process. */
 static uint64_t bytes_unlisted(const struct message *self, const struct message_figure *processes,
                                unsigned count)
@@ -136,19 +142,26 @@ static uint64_t bytes_unlisted(const struct message *self, const struct message_
 }
 
 /* Finds this process in the list. Inside of a container its number is not known to the program. It
- * is the process with at least the bytes of the pool, and of several the one with the fewest. If
- * the unlisted bytes match the pool, this process is not in the list. If they are more, other
- * processes may be hidden; then the bytes of this process must be near to those of the pool. */
+ * is the process with at least the bytes of the pool and of a context, and of several the one with
+ * the fewest. If the unlisted bytes match the pool, this process is not in the list. If they are
+ * more, other processes may be hidden; then the bytes of this process must be near to those of the
+ * pool. If they are too few for a context, this process must be in the list, also if its pool is
+ * empty: a library beside the pool then has the memory. */
 static unsigned find_this(const struct message *self, const struct message_figure *processes,
                           unsigned count)
 {
     unsigned found = count;
-    uint64_t pool = pool_bytes(self), unlisted = bytes_unlisted(self, processes, count);
-    if (!pool || (unlisted >= pool && unlisted <= pool + NEAR_POOL))
+    uint64_t pool, unlisted = bytes_unlisted(self, processes, count);
+    bool bounded =
+        self->figures[MESSAGE_FIGURE_TOTAL].known && self->figures[MESSAGE_FIGURE_FREE].known;
+    bool known = pool_bytes(self, &pool);
+    bool listed = bounded && unlisted < pool + SMALL_CONTEXT;
+    if (!known || (!pool && !listed) ||
+        (unlisted >= pool && unlisted <= pool + NEAR_POOL && !listed))
         return count;
     for (unsigned i = 0; i < count; i++)
         if (processes[i].known && processes[i].bytes + 2 * processes[i].coarse_bytes >= pool &&
-            (unlisted < pool || processes[i].bytes <= pool + NEAR_POOL) &&
+            (listed || unlisted < pool || processes[i].bytes <= pool + NEAR_POOL) &&
             (found == count || processes[i].bytes < processes[found].bytes))
             found = i;
     return found;
@@ -162,9 +175,11 @@ static void read_use(const struct window *window)
     struct message_figure *others = &self->figures[MESSAGE_FIGURE_OTHERS];
     unsigned count = read_processes(window, processes);
     unsigned self_at = count;
+    uint64_t pool;
+    (void)pool_bytes(self, &pool);
     if (figure_after(window, "thisprocesshas", "memoryinuse", process)) {
         /* If the driver does not know the figure, 2^64 - 1 or 0 is printed. */
-        if (!process->known || process->bytes + 2 * process->coarse_bytes < pool_bytes(self)) {
+        if (!process->known || process->bytes + 2 * process->coarse_bytes < pool) {
             *process = (struct message_figure){0};
             self->no_figures_taken = true;
         }

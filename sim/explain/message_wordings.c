@@ -51,6 +51,10 @@ static const char how_paddle[] =
     "The message does not say what of the allocated memory is unused. Find out: "
     "paddle.device.cuda.memory_allocated() beside memory_reserved(); nvidia-smi for other "
     "processes; FLAGS_allocator_strategy=auto_growth, and paddle.device.cuda.empty_cache().";
+static const char how_paddle_chunk[] =
+    "Paddle asks for one chunk, by default 0.92 of the card, and not for a tensor. If nvidia-smi "
+    "shows other processes, they have the rest; else the program has used up its first chunk and "
+    "asks for a second one. FLAGS_fraction_of_gpu_memory_to_use sets the size.";
 static const char how_nccl[] =
     "NCCL asks the driver beside the pool of the framework, so too little was left outside of it. "
     "Find out: nvidia-smi, or torch.cuda.mem_get_info() just before the first collective. Leave "
@@ -162,6 +166,16 @@ const struct message_form message_forms[] = {
      "recommendedMaxWorkingSetSize at its beginning, the most that Metal gives to one program "
      "(about three quarters of the memory; sysctl iogpu.wired_limit_mb raises it). Use a smaller "
      "-c or -ub, or a smaller quantization."},
+    /* A warning; the command buffer fails later, without a size. */
+    {MESSAGE_GGML,
+     "Metal",
+     "currentallocatedsizeisgreaterthantherecommendedmaxworkingsetsize",
+     "/",
+     110,
+     0,
+     {ASKED("size=", NULL), {MESSAGE_FIGURE_ALLOCATED, "(", "/"}, {MESSAGE_FIGURE_TOTAL, "/", ")"}},
+     FORM_LAST | FORM_MIB,
+     NULL},
     {MESSAGE_GGML,
      "SYCL",
      "bytesofmemoryondevice",
@@ -200,6 +214,16 @@ const struct message_form message_forms[] = {
      {ASKED("cannotallocate", NULL), {MESSAGE_FIGURE_FREE, "availablememoryis", NULL}},
      FORM_CARD,
      how_paddle},
+    /* To 1.4: a condition of gpu_info.cc, with its two sides. */
+    {MESSAGE_PADDLE,
+     NULL,
+     "enforceallocating<=availablefailed,",
+     NULL,
+     0,
+     60,
+     {ASKED("failed,", NULL), {MESSAGE_FIGURE_FREE, ">", NULL}},
+     FORM_CARD,
+     how_paddle_chunk},
     {MESSAGE_TENSORRT,
      NULL,
      ")couldnotbeallocated",

@@ -7,6 +7,11 @@
 #define OLD(asked, total, allocated, available, reserved)                                          \
     "CUDA out of memory. Tried to allocate " asked " (GPU 0; " total " total capacity; " allocated \
     " already allocated; " available " free; " reserved " reserved in total by PyTorch)"
+#define PROCESSES(asked, available, used)                                                          \
+    "CUDA out of memory. Tried to allocate " asked ". GPU 0 has a total capacity of 16.00 GiB of " \
+    "which " available " is free. Process 7 has " used                                             \
+    " memory in use. Of the allocated memory 0 "                                                   \
+    "bytes is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated."
 
 static const struct row {
     const char *text;
@@ -45,6 +50,10 @@ static const struct row {
     /* The share of vLLM may be the cause, too. */
     {"(24.0 GiB KV cache is needed, which is larger than the available KV cache memory (3.18 GiB)",
      MESSAGE_CAPACITY, MESSAGE_LIKELY, MIB(24576), 0},
+    /* One process is listed and nothing is left for a second: it is this one, although its pool is
+     * empty. With 1 GiB left, this process may be another. */
+    {PROCESSES("2.00 MiB", "1.00 MiB", "15.99 GiB"), MESSAGE_OUTSIDE, MESSAGE_LIKELY, MIB(2), 0},
+    {PROCESSES("2.00 MiB", "1.00 MiB", "14.99 GiB"), MESSAGE_TENANT, MESSAGE_SURE, MIB(2), 0},
     /* The host, and words of any program. */
     {"cudaHostAlloc failed, ret[2], out of memory", MESSAGE_HOST, MESSAGE_SURE, 0, 0},
     {"OSError: [Errno 12] Cannot allocate memory", MESSAGE_HOST, MESSAGE_SURE, 0, 0},
