@@ -110,24 +110,62 @@ static unsigned digit_value(char c, unsigned base)
     return base == 16 && c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
 }
 
-/* The length of a character that is written by its code, "&#58;", "&#x3a;" or "\u003a", or of one
- * of full width, U+FF01 to U+FF5E and U+3000, and its character of ASCII; 0: none. */
-static size_t code_length(const char *text, size_t at, size_t bytes, char *c)
+/* A space between a digit and three digits, which is a mark between groups of digits if it is one
+ * that does not break lines. */
+static bool is_group_space(const char *text, size_t at, size_t end, size_t bytes)
+{
+    if (at == 0 || !is_digit(text[at - 1]) || bytes - end < 3)
+        return false;
+    return is_digit(text[end]) && is_digit(text[end + 1]) && is_digit(text[end + 2]) &&
+           (bytes - end == 3 || !is_digit(text[end + 3]));
+}
+
+/* Characters of UTF-8 that stand for one of ASCII: of full width, Arabic digits and their marks,
+ * marks between groups of digits. Returns their length; 0: none. */
+static size_t foreign_length(const char *text, size_t at, size_t bytes, char *c)
 {
     const unsigned char *wide = (const unsigned char *)text + at;
-    size_t left = bytes - at, begin = 2, end, most = 4;
-    unsigned base = 16, code = 0;
+    size_t left = bytes - at;
+    if (wide[0] < 0x80 || left < 2)
+        return 0;
+    if (wide[0] == 0xd9 && wide[1] >= 0xa0 && wide[1] <= 0xac) { /* U+0660 to U+066C */
+        *c = "0123456789%.,"[wide[1] - 0xa0];
+        return 2;
+    }
+    if (wide[0] == 0xc2 && wide[1] == 0xa0 && is_group_space(text, at, at + 2, bytes)) {
+        *c = '\'';
+        return 2;
+    }
     if (left < 3)
         return 0;
-    if (wide[0] == 0xef &&
-        ((wide[1] == 0xbc && wide[2] > 0x80) || (wide[1] == 0xbd && wide[2] < 0x9f))) {
+    if ((wide[0] == 0xef && wide[1] == 0xbc && wide[2] > 0x80) ||
+        (wide[0] == 0xef && wide[1] == 0xbd && wide[2] < 0x9f)) { /* U+FF01 to U+FF5E */
         *c = (char)((wide[1] - 0xbc) * 64 + wide[2] - 0x80 + ' ');
         return 3;
     }
-    if (wide[0] == 0xe3 && wide[1] == 0x80 && wide[2] == 0x80) {
+    if (wide[0] == 0xe3 && wide[1] == 0x80 && wide[2] == 0x80) { /* U+3000 */
         *c = ' ';
         return 3;
     }
+    /* U+2019; U+2009 and U+202F */
+    bool quote = wide[0] == 0xe2 && wide[1] == 0x80 && wide[2] == 0x99;
+    bool thin = wide[0] == 0xe2 && wide[1] == 0x80 && (wide[2] == 0x89 || wide[2] == 0xaf);
+    if (quote || (thin && is_group_space(text, at, at + 3, bytes))) {
+        *c = '\'';
+        return 3;
+    }
+    return 0;
+}
+
+/* The length of a character that is written by its code, "&#58;", "&#x3a;" or "\u003a", or that
+ * stands for one of ASCII, and its character of ASCII; 0: none. */
+static size_t code_length(const char *text, size_t at, size_t bytes, char *c)
+{
+    size_t left = bytes - at, begin = 2, end, most = 4;
+    unsigned base = 16, code = 0;
+    size_t foreign = foreign_length(text, at, bytes, c);
+    if (foreign || left < 3)
+        return foreign;
     bool entity = text[at] == '&' && text[at + 1] == '#';
     if (!entity && !(text[at] == '\\' && text[at + 1] == 'u'))
         return 0;
@@ -205,16 +243,16 @@ static size_t white_length(const char *text, size_t at, size_t bytes, enum messa
     if (length)
         return length;
     *gap = MESSAGE_GAP_SPACE;
+    char c = '\0';
+    length = code_length(text, at, bytes, &c);
+    if (length) {
+        *gap = gap_of(c);
+        return is_space(c) ? length : 0;
+    }
     length = stroke_length(text, at, bytes);
     length = length ? length : tag_length(text, at, bytes, gap);
     if (length)
         return length;
-    char c = '\0';
-    length = code_length(text, at, bytes, &c);
-    if (length && is_space(c)) {
-        *gap = gap_of(c);
-        return length;
-    }
     if (is_markdown(text, at, bytes)) {
         *gap = MESSAGE_GAP_NONE;
         return 1;
@@ -350,18 +388,35 @@ static bool is_decimal_comma(const struct message_text *self, size_t at)
     return c[0] == ',' && is_digit(c[1]) && !self->gaps[at + 1] && is_letter(c[1 + digits]);
 }
 
+/* A point between groups of three digits, as programs in some languages print them. One point alone
+ * is that of a decimal number, unless a comma with decimals follows. */
+static bool is_group_point(const struct message_text *self, size_t at, bool grouped, bool across)
+{
+    const char *c = self->chars + at;
+    if (c[0] != '.' || !is_digit(c[1]) || !is_digit(c[2]) || !is_digit(c[3]) || is_digit(c[4]) ||
+        is_apart(self, at + 1, across))
+        return false;
+    return grouped || is_decimal_comma(self, at + 4) ||
+           (c[4] == '.' && is_digit(c[5]) && is_digit(c[6]) && is_digit(c[7]) && !is_digit(c[8]) &&
+            !is_apart(self, at + 4, across) && !is_apart(self, at + 5, across));
+}
+
 /* Reads a decimal number. White space ends it unless `across`. */
 static size_t read_decimal(const struct message_text *self, size_t at, bool across, double *value,
                            double *last_digit)
 {
     size_t begin = at;
-    bool fraction = false;
+    bool fraction = false, grouped = false;
     *value = 0;
     *last_digit = 1;
     for (; at < self->count; at++) {
         char c = self->chars[at];
         if (at > begin && is_apart(self, at, across))
             break;
+        if (at > begin && !fraction && is_group_point(self, at, grouped, across)) {
+            grouped = true;
+            continue;
+        }
         bool point = c == '.' && is_digit(self->chars[at + 1]);
         if (!fraction && at > begin && (point || is_decimal_comma(self, at))) {
             fraction = true;

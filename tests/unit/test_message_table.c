@@ -36,6 +36,26 @@ static const struct row {
      MESSAGE_FRAGMENTATION_POSSIBLE, MESSAGE_LIKELY, MIB(1536), MIB(1256)},
     {OLD("1,50 GiB", "7,79 GiB", "5,50 GiB", "0,25 GiB", "7,10 GiB"), MESSAGE_FRAGMENTATION,
      MESSAGE_SURE, MIB(1536), MIB(256)},
+    {OLD("1.536,00 MiB", "7.977,00 MiB", "5.632,00 MiB", "1.256,00 MiB", "6.570,00 MiB"),
+     MESSAGE_FRAGMENTATION_POSSIBLE, MESSAGE_LIKELY, MIB(1536), MIB(1256)},
+    {OLD("1\xe2\x80\xaf"
+         "536,00 MiB",
+         "7\xc2\xa0"
+         "977,00 MiB",
+         "5\xe2\x80\x89"
+         "632,00 MiB",
+         "1\xe2\x80\x99"
+         "256.00 MiB",
+         "6\xd9\xac"
+         "570\xd9\xab"
+         "00 MiB"),
+     MESSAGE_FRAGMENTATION_POSSIBLE, MESSAGE_LIKELY, MIB(1536), MIB(1256)},
+    {"Out of memory allocating 200.000.000.000 bytes (allocated so far: 4.096 bytes)",
+     MESSAGE_UNKNOWN, MESSAGE_OPEN, UINT64_C(200000000000), 0},
+    {"Out of memory allocating \xd9\xa2\xd9\xa0\xd9\xac\xd9\xa0\xd9\xa0\xd9\xa0 bytes (allocated "
+     "so far: 0 "
+     "bytes)",
+     MESSAGE_UNKNOWN, MESSAGE_OPEN, 20000, 0},
     /* A printed pair, the label behind the number. */
     {"GPU memory: 5021 MiB allocated, 14336 MiB reserved", MESSAGE_CACHE, MESSAGE_LIKELY, 0, 0},
     /* CatBoost prints MiB without a unit. */
