@@ -76,8 +76,9 @@ static enum ar_status unknown_policy(const char *name, struct ar_error *error)
 {
     if (find_decorator(name))
         return ar_error_set(error, AR_INVALID,
-                            "%s is a decorator and needs a policy after it; write %s+NAME", name,
-                            name);
+                            "%s is a decorator and needs a policy after it; write %s+NAME, with "
+                            "options %s(KEY=VALUE)+NAME",
+                            name, name, name);
     const char *names[POLICY_COUNT];
     for (size_t i = 0; i < POLICY_COUNT; i++)
         names[i] = policies[i]->name;

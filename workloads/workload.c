@@ -59,6 +59,17 @@ static enum ar_status generator_open(const struct ar_spec *spec, struct trace_so
     return gen_open(spec, out, error);
 }
 
+/* "FILE:anything" of a file that exists. */
+static bool is_behind_file(const char *text)
+{
+    struct stat about;
+    const char *colon = stat(text, &about) ? strrchr(text, ':') : NULL;
+    char *path = colon ? strndup(text, (size_t)(colon - text)) : NULL;
+    bool is_file = path && stat(path, &about) == 0 && S_ISREG(about.st_mode);
+    free(path);
+    return is_file;
+}
+
 static enum ar_status spec_open(const char *text, struct trace_source **out, struct ar_error *error)
 {
     struct ar_spec spec;
@@ -140,6 +151,11 @@ static enum ar_status open_text(const char *text, bool recording, struct trace_s
     enum ar_status status = AR_OK;
     if (path)
         status = open_gpu(path, gpu, recording, out, error);
+    else if (is_behind_file(text))
+        status = ar_error_set(error, AR_INVALID,
+                              "%.200s: behind a trace file only :device=N is known, with the "
+                              "number of a GPU",
+                              text);
     else if (!looks_like_path(text))
         status = spec_open(text, out, error);
     else

@@ -31,7 +31,7 @@ AR_API const char *ar_size_print(uint64_t bytes, char *text, size_t text_bytes);
 
 /* The same, but rounded up: a need that is printed is enough when it is copied. `text` has room for
  * at least 16 bytes. */
-AR_API const char *ar_size_print_up(uint64_t bytes, char *text, size_t text_bytes);
+const char *ar_size_print_up(uint64_t bytes, char *text, size_t text_bytes);
 
 /* Prints the shortest text that ar_size_parse reads as the same number: "1536MiB". */
 AR_API const char *ar_size_print_exact(uint64_t bytes, char *text, size_t text_bytes);

@@ -107,7 +107,7 @@ static void print_choice(FILE *stream, const struct advise_page *pages, size_t c
         return;
     snprintf(line, sizeof line, "The least that serves %s is %s, with %s.",
              cut ? "what is recorded of them" : "all of them",
-             ar_size_print(choice->needs.safe_bytes, text, sizeof text),
+             ar_size_print_up(choice->needs.safe_bytes, text, sizeof text),
              choice->least->candidate.spec);
     sentence_print(stream, line);
 }

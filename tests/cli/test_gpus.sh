@@ -90,6 +90,7 @@ check minimize_selected grep -q device=1 "$tmp/m.trace"
 
 # -- what cannot be
 refuses no_such_gpu 2 'two\.trace: it has no requests of GPU 3; it has those of GPU 0, 1$' run -p direct -w "$two" -d 3 -d sim
+refuses no_number 2 'only :device=N is known' run -p direct -w "$two:device=" -d sim
 refuses two_gpus 2 'GPU 0 and GPU 1: select one' run -p direct -w "$two" -d 0 -d 1
 refuses gpu_of_a_generator 2 'random is a generator, which has one GPU' run -p direct -w random -d 0
 refuses other_gpu 2 'selects a GPU, and --device 1 another one' run -p direct -w "$two:device=0" -d 1 -d sim

@@ -67,7 +67,8 @@ static void wrong_specs(void **state)
     } cases[] = {
         {"best_fit", AR_INVALID, "there is no policy \"best_fit\"; did you mean \"best-fit\"?"},
         {"zzz", AR_INVALID, "\"allocrig list policies\" lists them"},
-        {"checked", AR_INVALID, "needs a policy after it; write checked+NAME"},
+        {"checked", AR_INVALID,
+         "needs a policy after it; write checked+NAME, with options checked(KEY=VALUE)+NAME"},
         {"direct+null", AR_INVALID,
          "direct is a policy, and only decorators may be before a plus sign"},
         {"chekced+null", AR_INVALID, "there is no decorator \"chekced\"; did you mean \"checked\""},
