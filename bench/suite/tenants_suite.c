@@ -203,6 +203,9 @@ static enum ar_status tenant_line(struct reading *self)
     if (pinned || !strcmp(self->key, "policy")) {
         const char **place = pinned ? &setup->pinned : &setup->policy;
         free((void *)(uintptr_t)*place);
+        *place = NULL;
+        if (pinned && !strcmp(self->value, "none"))
+            return AR_OK;
         *place = strdup(self->value);
         return *place ? AR_OK : no_memory(self->error);
     }

@@ -227,7 +227,7 @@ suite '[machine]\ncard = sim\nhost = much\n[tenant a]\npolicy = torch\nworkload 
 refuses no_such_host 2 'suite.ini:3: host = much' tenants "$tmp/suite.ini"
 refuses pinned_on_a_card 2 'process swapping: pinned memory needs simulated processes' tenants workloads/suites/claims/host_pool_fills.ini -d cuda
 # what comes back: a cache that is released at the end of the work, and one that is kept
-suite '[machine]\ncard = sim\n[tenant kept]\npolicy = torch\nworkload = workloads/suites/claims/fill_and_free.trace\n[tenant released]\npolicy = torch\nworkload = workloads/suites/claims/fill_and_release.trace\n'
+suite '[machine]\ncard = sim\n[tenant kept]\npolicy = torch\npinned = none\nworkload = workloads/suites/claims/fill_and_free.trace\n[tenant released]\npolicy = torch\nworkload = workloads/suites/claims/fill_and_release.trace\n'
 run tenants "$tmp/suite.ini" --no-alone --wide
 check kept_until_it_leaves grep -qE '^kept .* 1040.0 +1040.0 +1040.0 +1040.0 +' "$out"
 suite '[machine]\ncard = sim\n[tenant a]\nframework = tensorflow\ninitialize = yes\nset_memory_growth = all true\nworkload = linear_ramp\n'
