@@ -55,8 +55,9 @@ bar() {
     rmm-pool/none | vma-virtual/none) echo 250 ;;
     tlsf/none) echo 150 ;;
     cupy/none | slab/none | buddy/none | offset/none) echo 220 ;;
-    vmm/none | ggml/none) echo 400 ;;
-    rmm-arena/none) echo 1000 ;;
+    vmm/none) echo 400 ;;
+    ggml/none) echo 450 ;;
+    rmm-arena/none) echo 1050 ;;
     esac
 }
 

@@ -457,8 +457,9 @@ uint64_t sim_clock_sync(struct sim_clock *self, uint32_t ordinal)
         self->now_ns = sim_clock_idle_at(self);
         for (uint32_t i = 0; i < self->stream_count; i++)
             know(self, i, self->streams[i].sequence);
-        memset(self->open, 0, sizeof self->open);
-        memset(self->open_words, 0, sizeof self->open_words);
+        size_t words = (self->stream_count + 63) / 64; /* most programs have one */
+        memset(self->open, 0, words * sizeof *self->open);
+        memset(self->open_words, 0, (words + 63) / 64 * sizeof *self->open_words);
         return self->now_ns - before_ns;
     }
     struct sim_stream *stream = clock_stream(self, ordinal);
