@@ -48,14 +48,15 @@ lint_compile() {
     local -a call
     # shellcheck disable=SC2206 # flags are words
     call=("$1" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
-        -I. -Ibench/library $lint_cuda_flags $2 -fsyntax-only -fno-diagnostics-color -x c)
+        -I. -Ibench/library $lint_cuda_flags $2 -fsyntax-only -x c)
     shift 2
     # clang's driver starts a process for each file; the compiler proper, as `-###` prints it, takes many
     # files and reads a header once. The input of that line, its last word, is left out.
     local line
     line=$("${call[@]}" -### /dev/null 2>&1 | tail -n 1)
     case $line in *'"-cc1"'*) eval "call=($line)" && unset 'call[-1]' ;; esac
-    [ $# = 0 ] || printf '%s\0' "$@" | xargs -0 -P 2 -n $((($# + 1) / 2)) "${call[@]}" 2>&1
+    [ $# = 0 ] || printf '%s\0' "$@" | xargs -0 -P 2 -n $((($# + 1) / 2)) "${call[@]}" 2>&1 |
+        sed 's/\x1b\[[0-9;]*m//g' # colours, as some versions of clang and ccache print them
 }
 
 # lint_verdict NAME FILES_SEEN FINDINGS
