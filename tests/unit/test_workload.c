@@ -89,8 +89,8 @@ static const struct refusal refusals[] = {
     {"checked+random", "no decorators", AR_INVALID},
     {"random:sed=3", "seed", AR_INVALID},
     {TWO_GPUS ":device=2", "no requests of GPU 2; it has those of GPU 0, 1", AR_INVALID},
-    {TWO_GPUS ":device=", "two_gpus.trace:device=: cannot be opened", AR_IO},
-    {TWO_GPUS ":device=4294967296", "cannot be opened", AR_IO},
+    {TWO_GPUS ":device=", "only :device=N is known", AR_INVALID},
+    {TWO_GPUS ":device=4294967296", "only :device=N is known", AR_INVALID},
 };
 
 static void other_arguments_are_refused(void **state)
