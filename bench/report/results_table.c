@@ -67,11 +67,8 @@ static bool is_shown(const struct figure_table *self, size_t figure)
     enum metric metric = figures[figure].metric;
     if (metric >= METRIC_FIRST_OPTIONAL && !results_have(self->results, metric))
         return false;
-    enum table_room room = self->spread ? figures[figure].spread_room : figures[figure].room;
-    /* With the column of pinned memory the table would have more than 80 columns. */
-    if (metric == METRIC_overhead && results_have(self->results, METRIC_peak_pinned_reserved_bytes))
-        room = TABLE_ROOM_WIDE;
-    return table_has_room(self->form, room);
+    return table_has_room(self->form,
+                          self->spread ? figures[figure].spread_room : figures[figure].room);
 }
 
 /* LaTeX has no column of ranks: the rows are in their order. */
