@@ -732,7 +732,7 @@ static void name_workloads(const struct results *results,
 static void note_card(FILE *stream, const struct run_record *record)
 {
     const struct trace_info *info = &record->workload;
-    const char *profile = info->card[0] ? sim_profile_of_card(info->card) : NULL;
+    const char *profile = sim_profile_of_card(info->card);
     const char *here = record->device.profile;
     char total[32], exact[32];
     if (strcmp(record->device.kind, "sim") != 0 || strstr(record->device_spec, "profile=") ||

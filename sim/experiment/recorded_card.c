@@ -85,7 +85,7 @@ static enum ar_status find_failure(struct trace_source *source, struct recorded_
 
 void recorded_card_spec(const struct trace_info *info, char spec[RECORDED_CARD_SPEC_ROOM])
 {
-    const char *profile = info->card[0] ? sim_profile_of_card(info->card) : NULL;
+    const char *profile = sim_profile_of_card(info->card);
     snprintf(spec, RECORDED_CARD_SPEC_ROOM, "sim%s%s", profile ? ":profile=" : "",
              profile ? profile : "");
 }
@@ -108,7 +108,7 @@ enum ar_status recorded_card_find(struct trace_source *source, const struct ar_s
     memcpy(out->name, info->card, sizeof out->name);
     if (is_asked(device))
         return AR_OK;
-    out->profile = info->card[0] ? sim_profile_of_card(info->card) : NULL;
+    out->profile = sim_profile_of_card(info->card);
     out->source = info->limit_bytes      ? RECORDED_CARD_LIMIT
                   : info->capacity_bytes ? RECORDED_CARD_TOTAL
                   : out->profile         ? RECORDED_CARD_NAME

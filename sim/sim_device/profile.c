@@ -48,6 +48,8 @@ static bool line_names(const char *line, const char *key, const char *card)
 const char *sim_profile_of_card(const char *card)
 {
     const char *best = NULL;
+    if (!*card)
+        return NULL;
     card = without_maker(card);
     for (const struct sim_builtin_profile *at = sim_builtin_profiles; at->name; at++)
         for (size_t i = 0; at->lines[i]; i++)

@@ -155,8 +155,8 @@ size_t sim_profile_names(const char **names, size_t most);
 #define SIM_PAGES_MOST (UINT64_C(1) << 26)
 
 /* The name of the built-in profile of a card, by the name that its driver has for it (`card` and
- * `also`; upper and lower case and a first word NVIDIA or AMD do not matter); NULL: none. Of
- * several profiles of one card, the one with the shortest name. */
+ * `also`; upper and lower case and a first word NVIDIA or AMD do not matter); NULL: none, or the
+ * card is not known (""). Of several profiles of one card, the one with the shortest name. */
 const char *sim_profile_of_card(const char *card);
 
 /* Reads a profile from its lines (NULL-ended). `where` names it in errors. FORMAT, with the line
