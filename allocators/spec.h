@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "allocators/base/api.h"
 #include "allocators/base/status.h"
@@ -60,6 +61,21 @@ struct ar_spec {
 AR_API enum ar_status ar_spec_parse(const char *text, struct ar_spec *out,
                                     struct ar_error *error) AR_STATUS_CHECKED;
 AR_API void ar_spec_close(struct ar_spec *spec);
+
+/* The value of a key, which belongs to the spec; NULL: it is not given. */
+static inline const char *ar_spec_link_value(const struct ar_spec_link *link, const char *key)
+{
+    for (size_t i = 0; i < link->pair_count; i++)
+        if (strcmp(link->pairs[i].key, key) == 0)
+            return link->pairs[i].value;
+    return NULL;
+}
+
+/* The same for the last link, the policy, workload or device itself. */
+static inline const char *ar_spec_value(const struct ar_spec *spec, const char *key)
+{
+    return ar_spec_link_value(&spec->links[spec->link_count - 1], key);
+}
 
 AR_END_DECLS
 

@@ -277,8 +277,7 @@ static enum ar_status reaches(const struct suite_axis *axis, enum list which, co
         status = options_of(which, &spec, &options, error);
     note_names(names, options);
     *has = options && ar_options_find(options, axis->key);
-    for (size_t i = 0; i < link->pair_count; i++)
-        *given = *given || strcmp(link->pairs[i].key, axis->key) == 0;
+    *given = *given || ar_spec_value(&spec, axis->key) != NULL;
     ar_spec_close(&spec);
     return status;
 }

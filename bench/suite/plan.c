@@ -185,11 +185,8 @@ static enum ar_status refuse_twice(const struct text_list *list, const char *wha
 /* PyTorch reads the settings of both caches from one string. */
 static const char *conf_of_torch(const struct ar_spec *spec)
 {
-    const struct ar_spec_link *link = &spec->links[spec->link_count - 1];
-    for (size_t i = 0; strcmp(link->name, "torch") == 0 && i < link->pair_count; i++)
-        if (strcmp(link->pairs[i].key, "conf") == 0)
-            return link->pairs[i].value;
-    return NULL;
+    bool torch = strcmp(spec->links[spec->link_count - 1].name, "torch") == 0;
+    return torch ? ar_spec_value(spec, "conf") : NULL;
 }
 
 /* The policy of pinned host memory beside a policy. */
@@ -262,10 +259,9 @@ static uint64_t written_seed(const char *text, uint64_t otherwise)
     struct ar_error ignored = {0};
     if (ar_spec_parse(text, &spec, &ignored))
         return otherwise;
-    const struct ar_spec_link *link = &spec.links[spec.link_count - 1];
-    for (size_t i = 0; i < link->pair_count; i++)
-        if (strcmp(link->pairs[i].key, "seed") == 0)
-            otherwise = strtoull(link->pairs[i].value, NULL, 10);
+    const char *seed = ar_spec_value(&spec, "seed");
+    if (seed)
+        otherwise = strtoull(seed, NULL, 10);
     ar_spec_close(&spec);
     return otherwise;
 }

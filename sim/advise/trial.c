@@ -113,10 +113,9 @@ static bool is_blind(const struct trial_setup *setup, const struct ar_spec *spec
     if (setup->as_limit || setup->has_outside || spec->link_count > 1 ||
         strcmp(link->name, "torch") != 0)
         return false;
-    for (size_t i = 0; i < link->pair_count; i++)
-        for (size_t j = 0; j < sizeof sees / sizeof *sees; j++)
-            if (strcmp(link->pairs[i].key, sees[j]) == 0)
-                return false;
+    for (size_t i = 0; i < sizeof sees / sizeof *sees; i++)
+        if (ar_spec_value(spec, sees[i]))
+            return false;
     return true;
 }
 

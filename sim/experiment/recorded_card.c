@@ -92,12 +92,8 @@ void recorded_card_spec(const struct trace_info *info, char spec[RECORDED_CARD_S
 
 static bool is_asked(const struct ar_spec *device)
 {
-    const struct ar_spec_link *link = &device->links[device->link_count - 1];
-    for (size_t i = 0; i < link->pair_count; i++)
-        if (strcmp(link->pairs[i].key, "capacity") == 0 ||
-            strcmp(link->pairs[i].key, "profile") == 0)
-            return true;
-    return strcmp(link->name, "sim") != 0;
+    return ar_spec_value(device, "capacity") || ar_spec_value(device, "profile") ||
+           strcmp(device->links[device->link_count - 1].name, "sim") != 0;
 }
 
 enum ar_status recorded_card_find(struct trace_source *source, const struct ar_spec *device,

@@ -14,22 +14,15 @@
 /* Every policy has the option, and the registry has checked its text. */
 static uint64_t limit_of(const struct ar_spec *policy)
 {
-    const struct ar_spec_link *link = &policy->links[policy->link_count - 1];
+    const char *limit = ar_spec_value(policy, "limit");
     uint64_t bytes;
-    for (size_t i = 0; i < link->pair_count; i++)
-        if (!strcmp(link->pairs[i].key, "limit") &&
-            ar_size_parse(link->pairs[i].value, &bytes, NULL) == AR_OK)
-            return bytes;
-    return 0;
+    return limit && ar_size_parse(limit, &bytes, NULL) == AR_OK ? bytes : 0;
 }
 
 static const char *profile_of(const struct ar_spec *policy)
 {
-    const struct ar_spec_link *link = &policy->links[policy->link_count - 1];
-    for (size_t i = 0; i < link->pair_count; i++)
-        if (!strcmp(link->pairs[i].key, "profile") && *link->pairs[i].value)
-            return link->pairs[i].value;
-    return NULL;
+    const char *profile = ar_spec_value(policy, "profile");
+    return profile && *profile ? profile : NULL;
 }
 
 enum ar_status session_open(struct session *session, const struct ar_spec *policy,

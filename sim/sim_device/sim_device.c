@@ -512,14 +512,6 @@ static enum ar_status profile_open(const char *name, struct sim_profile *out,
         name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "", all);
 }
 
-static bool option_given(const struct ar_spec_link *link, const char *name)
-{
-    for (size_t i = 0; i < link->pair_count; i++)
-        if (strcmp(link->pairs[i].key, name) == 0)
-            return true;
-    return false;
-}
-
 /* Checks a capacity in the spec. */
 static enum ar_status capacity_check(const struct sim_profile *profile, uint64_t capacity_bytes,
                                      uint64_t unit_bytes, struct ar_error *error)
@@ -668,9 +660,10 @@ static enum ar_status sim_open(const struct ar_spec_link *link, struct ar_device
     status = profile_open(options.profile, &self->profile, error);
     self->memory.page_bytes = self->profile.page_bytes;
     if (status == AR_OK)
-        status = host_open(self, &options, option_given(link, "host_clock_ns"), error);
+        status =
+            host_open(self, &options, ar_spec_link_value(link, "host_clock_ns") != NULL, error);
     if (status == AR_OK)
-        status = ledger_open(self, &options, option_given(link, "capacity"), error);
+        status = ledger_open(self, &options, ar_spec_link_value(link, "capacity") != NULL, error);
     if (status == AR_OK)
         status = sim_addresses_open(&self->addresses, options.addresses,
                                     self->profile.first_address, self->ledger.unit_bytes,
