@@ -295,6 +295,7 @@ static void describe(const struct merge *self, const char *name, const char *ver
     snprintf(out->name, sizeof out->name, "%s", name);
     memcpy(out->card, self->from[0].profile.card, sizeof out->card);
     memcpy(out->also, self->from[0].profile.also, sizeof out->also);
+    memcpy(out->compute, self->from[0].profile.compute, sizeof out->compute);
     row_different(self, offsetof(struct sim_profile, driver), out->driver);
     row_different(self, offsetof(struct sim_profile, hypervisor), out->hypervisor);
     snprintf(out->source, sizeof out->source,

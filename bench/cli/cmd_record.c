@@ -4,14 +4,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench/cli/cli.h"
@@ -66,15 +63,11 @@ static enum ar_status take(void *argument, int key, const char *value, struct ar
     return AR_OK;
 }
 
-/* Words before "--" are options of `record`; the rest is the command. */
 static enum ar_status read_arguments(int argc, char **argv, struct record_arguments *self,
                                      bool *help, struct ar_error *error)
 {
-    int own = 1;
-    while (own < argc && strcmp(argv[own], "--") != 0)
-        own++;
-    if (own + 1 < argc)
-        self->command = argv + own + 1;
+    int own;
+    self->command = program_command(argc, argv, &own);
     enum ar_status status = cli_parse(&page, own, argv, take, self, help, error);
     if (status || *help)
         return status;
@@ -180,8 +173,8 @@ static enum ar_status make_folder(const char *path, char *folder, size_t room,
 }
 
 static enum ar_status finish(const char *folder, const struct record_arguments *self,
-                             const struct trace_output_choice *format, const struct record_end *end,
-                             struct ar_error *error)
+                             const struct trace_output_choice *format,
+                             const struct program_end *end, struct ar_error *error)
 {
     bool died = end->code != 0;
     enum ar_status status = write_trace(folder, self, format, died, error);
@@ -193,21 +186,15 @@ static enum ar_status finish(const char *folder, const struct record_arguments *
     spools_remove(folder);
     if (!died)
         return status;
-    char why[sizeof error->text];
-    snprintf(why, sizeof why, "%s", status ? error->text : "its trace is written");
-    if (end->signal)
-        ar_error_set(error, AR_OK, "%s was ended by signal %d (%s); %s", self->command[0],
-                     end->signal, strsignal(end->signal), why);
-    else
-        ar_error_set(error, AR_OK, "%s ended with status %d; %s", self->command[0], end->code, why);
-    return cli_exit(end->code);
+    return program_failed(self->command[0], end, status ? error->text : "its trace is written",
+                          error);
 }
 
 enum ar_status cmd_record(int argc, char **argv, struct ar_error *error)
 {
     struct record_arguments self = {0};
     struct trace_output_choice format;
-    struct record_end end;
+    struct program_end end;
     char folder[400];
     bool help = false;
     enum ar_status status = read_arguments(argc, argv, &self, &help, error);
@@ -233,40 +220,11 @@ enum ar_status cmd_record(int argc, char **argv, struct ar_error *error)
 
 /* ---- the recorded program -------------------------------------------------------------------
  *
- * 1. The driver and the recording library must exist before the program is started.
- * 2. The child gets the library in a variable of CUDA. A pipe, which a successful exec closes,
- *    reports why an exec failed.
- * 3. A signal from the terminal reaches the program too, so this process only waits for its end and
- *    writes the trace. A signal that was sent to this process alone is passed on. */
+ * The driver and the recording library must exist before the program is started, which gets the
+ * library in a variable of CUDA. */
 
 #define LIBRARY   "liballocrig_record.so"
 #define INJECTION "CUDA_INJECTION64_PATH"
-
-/* Next to the program, or in the folder of `make install`. */
-static enum ar_status find_library(char *path, size_t room, struct ar_error *error)
-{
-    static const char *const places[] = {"", "../lib/"};
-    char self[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length <= 0)
-        return ar_error_set(error, AR_MISSING, "the path of this program is unknown: %s",
-                            strerror(errno));
-    self[length] = '\0';
-    char *name = strrchr(self, '/');
-    name = name ? name + 1 : self;
-    *name = '\0';
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        int used = snprintf(path, room, "%s%s" LIBRARY, self, places[i]);
-        if (used > 0 && (size_t)used < room && access(path, R_OK) == 0)
-            return AR_OK;
-    }
-    return ar_error_set(error, AR_MISSING,
-                        LIBRARY
-                        " is not in %s: it is built if cuda.h and cupti.h of CUDA 12 or "
-                        "later are found; install the CUDA toolkit (or set CUDA_HOME), then "
-                        "run `make`",
-                        self);
-}
 
 static enum ar_status check_driver(struct ar_error *error)
 {
@@ -287,88 +245,27 @@ static enum ar_status check_driver(struct ar_error *error)
     return AR_OK;
 }
 
-/* Runs in the child and does not return. */
-static void execute(const struct record_program *program, const char *library, int told)
-{
-    signal(SIGINT, SIG_DFL);
-    signal(SIGQUIT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    signal(SIGXFSZ, SIG_DFL);
-    if (setenv(INJECTION, library, 1) == 0 &&
-        setenv(SPOOL_FOLDER_VARIABLE, program->folder, 1) == 0 &&
-        setenv(SPOOL_KERNELS_VARIABLE, program->kernels ? "1" : "0", 1) == 0)
-        execvp(program->command[0], program->command);
-    int why = errno;
-    (void)!write(told, &why, sizeof why);
-    _exit(127);
-}
-
-/* Waits for the child; signals that come here are passed on. */
-static void wait_for(pid_t child, const sigset_t *waited, struct record_end *end)
-{
-    int state = 0;
-    for (;;) {
-        pid_t ended = waitpid(child, &state, WNOHANG);
-        if (ended == child || (ended < 0 && errno != EINTR))
-            break;
-        siginfo_t about;
-        int got = sigwaitinfo(waited, &about);
-        /* A signal of the terminal comes from the kernel and reaches the program too. */
-        if (got > 0 && got != SIGCHLD && about.si_code <= 0)
-            kill(child, got);
-    }
-    end->signal = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
-    end->code = end->signal ? 128 + end->signal : WEXITSTATUS(state);
-}
-
-static enum ar_status start_and_wait(const struct record_program *program, const char *library,
-                                     struct record_end *end, struct ar_error *error)
-{
-    int pipe_ends[2], why = 0;
-    sigset_t waited, before;
-    if (pipe2(pipe_ends, O_CLOEXEC) != 0)
-        return ar_error_set(error, AR_IO, "no pipe can be made: %s", strerror(errno));
-    sigemptyset(&waited);
-    sigaddset(&waited, SIGCHLD);
-    sigaddset(&waited, SIGINT);
-    sigaddset(&waited, SIGQUIT);
-    sigaddset(&waited, SIGTERM);
-    sigaddset(&waited, SIGHUP);
-    signal(SIGCHLD, SIG_DFL); /* if it were ignored, children would leave no status */
-    sigprocmask(SIG_BLOCK, &waited, &before);
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        sigprocmask(SIG_SETMASK, &before, NULL);
-        close(pipe_ends[0]);
-        execute(program, library, pipe_ends[1]);
-    }
-    int fork_errno = errno;
-    close(pipe_ends[1]);
-    ssize_t told = 0;
-    if (child > 0)
-        do
-            told = read(pipe_ends[0], &why, sizeof why);
-        while (told < 0 && errno == EINTR);
-    close(pipe_ends[0]);
-    if (child > 0)
-        wait_for(child, &waited, end);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    if (child < 0)
-        return ar_error_set(error, AR_IO, "no process can be made: %s", strerror(fork_errno));
-    if (told == (ssize_t)sizeof why)
-        return ar_error_set(error, AR_INVALID, "%s: cannot be run: %s", program->command[0],
-                            strerror(why));
-    return AR_OK;
-}
-
-enum ar_status record_program_run(const struct record_program *program, struct record_end *end,
+enum ar_status record_program_run(const struct record_program *program, struct program_end *end,
                                   struct ar_error *error)
 {
+    static const char *const places[] = {LIBRARY, "../lib/" LIBRARY, NULL};
     char library[PATH_MAX];
-    *end = (struct record_end){0};
+    *end = (struct program_end){0};
     enum ar_status status = check_driver(error);
-    if (!status)
-        status = find_library(library, sizeof library, error);
-    return status ? status : start_and_wait(program, library, end, error);
+    if (status)
+        return status;
+    if (!program_find(places, library, sizeof library))
+        return ar_error_set(error, AR_MISSING,
+                            LIBRARY
+                            " is not in %s: it is built if cuda.h and cupti.h of CUDA 12 or "
+                            "later are found; install the CUDA toolkit (or set CUDA_HOME), then "
+                            "run `make`",
+                            library);
+    const struct program_variable variables[] = {
+        {INJECTION, library},
+        {SPOOL_FOLDER_VARIABLE, program->folder},
+        {SPOOL_KERNELS_VARIABLE, program->kernels ? "1" : "0"},
+        {NULL, NULL}};
+    const struct program started = {.command = program->command, .variables = variables};
+    return program_run(&started, end, error);
 }

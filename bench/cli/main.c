@@ -20,6 +20,7 @@ const struct cli_command cli_commands[] = {
     {"convert", "convert, filter and merge traces", cmd_convert},
     {"inspect", "describe a trace", cmd_inspect},
     {"record", "run a program and record its GPU memory calls", cmd_record},
+    {"trace", "run a PyTorch or JAX program without a card and write its requests", cmd_trace},
     {"calibrate", "measure the cost of driver calls on this card as a profile", cmd_calibrate},
     {"minimize", "find the smallest trace that still shows a condition", cmd_minimize},
     {"model", "compare the simulated device with runs on a card", cmd_model},

@@ -6,6 +6,7 @@
 name: gb10
 card: NVIDIA GB10
 also: GB10; DGX Spark
+compute: 12.1
 memory: memory of the system, which the processor shares: github.com/leptonai/gpud/pull/1170; deviceQuery 122570 MiB; with other firmware 121.69 GiB
 total_bytes: 128501256192
 usable_bytes: 108768788480

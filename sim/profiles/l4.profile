@@ -4,6 +4,7 @@
 # usable_bytes is the total without it; and the costs of driver calls.
 name: l4
 card: NVIDIA L4
+compute: 8.9
 memory: deviceQuery, CUDA 12.2: github.com/bottlerocket-os/bottlerocket-kernel-kit/pull/139
 total_bytes: 23583784960
 usable_bytes: 23026728960

@@ -4,6 +4,7 @@
 # usable_bytes is the total without it; and the costs of driver calls.
 name: l40s
 card: NVIDIA L40S
+compute: 8.9
 memory: device query, CUDA 12.4, 45373 MiB: the page of crate cuda-device-query
 total_bytes: 47576711168
 usable_bytes: 47018147840

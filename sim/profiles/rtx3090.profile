@@ -4,6 +4,7 @@
 # usable_bytes is the total without it; and the costs of driver calls.
 name: rtx3090
 card: NVIDIA GeForce RTX 3090
+compute: 8.6
 memory: deviceQuery, CUDA 12.1, 24238 MiB; with other drivers up to 24268 MiB; nvidia-smi 24576 MiB: github.com/noonghunna/club-3090/issues/390
 total_bytes: 25414860800
 usable_bytes: 24857542656

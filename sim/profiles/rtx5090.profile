@@ -4,6 +4,7 @@
 # usable_bytes is the total without it; and the costs of driver calls.
 name: rtx5090
 card: NVIDIA GeForce RTX 5090
+compute: 12.0
 memory: deviceQuery, CUDA 12.8: github.com/NVIDIA/nccl/issues/1637
 total_bytes: 33680457728
 usable_bytes: 33122418688

@@ -275,7 +275,7 @@ static const struct {
     {                                                                                              \
 #field, offsetof(struct sim_profile, field), SIM_PROFILE_ROOM(field)                       \
     }
-    TEXT(name),       TEXT(card),   TEXT(also),   TEXT(driver),
+    TEXT(name),       TEXT(card),   TEXT(also),   TEXT(compute),  TEXT(driver),
     TEXT(hypervisor), TEXT(source), TEXT(memory), TEXT(costs_of),
 #undef TEXT
 };

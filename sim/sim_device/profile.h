@@ -114,6 +114,7 @@ struct sim_profile {
     /* Where it was measured, for readers; "": not stated. */
     char card[256], driver[256], hypervisor[256], source[256];
     char also[256];    /* other names that drivers have for the card, separated by "; " */
+    char compute[16];  /* the compute capability of an NVIDIA card, "9.0"; "": not stated */
     char memory[256];  /* the source of the sizes if they were not measured; "": measured */
     char costs_of[64]; /* the built-in profile whose costs these are; "": they are the card's own */
     uint64_t total_bytes;   /* of the card; 0: without limit */

@@ -1,0 +1,341 @@
+/* `trace`: runs a PyTorch or JAX program without a card and writes the requests that it would make
+ * on one. The report goes to standard error, because standard output belongs to the program.
+ *
+ * The tracer is Python (workloads/record/tracer). It gets its parameters in variables of the
+ * environment, and Python finds it by PYTHONPATH. It writes a text to a temporary file, which is
+ * read, checked and written in the form that the user wants. */
+#include "bench/cli/cmd_trace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "allocators/base/size.h"
+#include "bench/cli/files.h"
+#include "bench/report/sentence.h"
+#include "sim/sim_device/profile.h"
+#include "workloads/formats/formats.h"
+
+enum option_key {
+    KEY_CARD = CLI_KEYS,
+    KEY_SEED,
+    KEY_STEPS,
+    KEY_RANK,
+    KEY_WORLD,
+};
+
+static const struct cli_option options[] = {
+    {CLI_HEADING, NULL, NULL, "Options:"},
+    {'o', "output", "FILE",
+     "the trace to write: .txt or .trace, .bin, each also with .zst; default: the name of the "
+     "script with .trace"},
+    {KEY_CARD, "card", "NAME",
+     "the card that the program sees: a profile of `list devices`; "
+     "default: h100"},
+    {KEY_SEED, "seed", "N", "seed of sizes that depend on data which is not computed; default: 1"},
+    {KEY_STEPS, "steps", "N", "end the program after N steps"},
+    {KEY_RANK, "rank", "R", "with --world: trace rank R of a distributed program; default: 0"},
+    {KEY_WORLD, "world", "N", "the program has N ranks; only one of them is run"},
+    {0},
+};
+
+static const struct cli_page page = {
+    .arguments = "[-o FILE] [options] -- COMMAND [ARGUMENT..]",
+    .text =
+        "Runs COMMAND, a PyTorch or JAX program, without a GPU, and writes the memory requests\n"
+        "that it would make on one. Tensors on the GPU have shapes and no data. Python and a\n"
+        "CPU build of PyTorch are enough. Returns the exit status of COMMAND. The trace is also\n"
+        "written if the program fails or is interrupted.",
+    .options = options,
+};
+
+struct trace_arguments {
+    struct traced_program program;
+    const char *path, *rank, *world;
+};
+
+static enum ar_status take(void *argument, int key, const char *value, struct ar_error *error)
+{
+    struct trace_arguments *self = argument;
+    const char **place;
+    switch (key) {
+    case CLI_ARGUMENT:
+        return ar_error_set(error, AR_INVALID, "\"%s\": write -- before the command to trace",
+                            value);
+    case 'o':
+        place = &self->path;
+        break;
+    case KEY_CARD:
+        place = &self->program.card;
+        break;
+    case KEY_SEED:
+        place = &self->program.seed;
+        break;
+    case KEY_STEPS:
+        place = &self->program.steps;
+        break;
+    default:
+        place = key == KEY_RANK ? &self->rank : &self->world;
+    }
+    if (*place)
+        return ar_error_set(error, AR_INVALID,
+                            "\"%s\" and \"%s\": trace takes one value of each option", *place,
+                            value);
+    *place = value;
+    uint64_t number;
+    return key == 'o' || key == KEY_CARD ? AR_OK : ar_count_parse(value, &number, error);
+}
+
+static enum ar_status read_arguments(int argc, char **argv, struct trace_arguments *self,
+                                     bool *help, struct ar_error *error)
+{
+    int own;
+    struct traced_program *program = &self->program;
+    program->command = program_command(argc, argv, &own);
+    enum ar_status status = cli_parse(&page, own, argv, take, self, help, error);
+    if (status || *help)
+        return status;
+    if (!program->command)
+        return ar_error_set(error, AR_INVALID,
+                            "trace: no command is given; write trace -- python3 train.py");
+    program->rank = self->rank ? strtoull(self->rank, NULL, 10) : 0;
+    program->world = self->world ? strtoull(self->world, NULL, 10) : 0;
+    if ((self->rank || self->world) && program->rank >= program->world)
+        return ar_error_set(error, AR_INVALID,
+                            "trace: --rank %" PRIu64 " needs --world with a larger number",
+                            program->rank);
+    return AR_OK;
+}
+
+/* ---- the traced program --------------------------------------------------------------------- */
+
+enum ar_status traced_card_find(const char *name, struct sim_profile *out, struct ar_error *error)
+{
+    const char *names[SIM_PROFILES_MOST];
+    const char *profile = sim_profile_builtin(name) ? name : sim_profile_of_card(name);
+    if (!profile)
+        return cli_unknown("card", name, names, sim_profile_names(names, SIM_PROFILES_MOST), error);
+    enum ar_status status = sim_profile_read(sim_profile_builtin(profile), profile, out, error);
+    /* A second profile of a card may not state it. */
+    const char *first = status ? NULL : sim_profile_of_card(out->card);
+    if (!status && !out->compute[0] && first)
+        status = sim_profile_read(sim_profile_builtin(first), first, out, error);
+    if (!status && !out->compute[0])
+        return ar_error_set(error, AR_INVALID,
+                            "%s is not an NVIDIA card; name another one of `list devices`", name);
+    return status;
+}
+
+/* PYTHONPATH with the folder of the tracer, which is ALLOCRIG_TRACER or belongs to the program. */
+static enum ar_status find_tracer(char *path, size_t room, struct ar_error *error)
+{
+    static const char *const places[] = {"../../workloads/record/tracer",
+                                         "../share/allocrig/tracer", NULL};
+    char found[PATH_MAX];
+    const char *before = getenv("PYTHONPATH"), *other = getenv("ALLOCRIG_TRACER");
+    if (other && *other)
+        snprintf(found, sizeof found, "%s", other);
+    else if (!program_find(places, found, sizeof found))
+        return ar_error_set(error, AR_MISSING,
+                            "the tracer is neither in the tree that %s was built in nor in "
+                            "../share/allocrig/tracer: run `make install`, or start the program "
+                            "in its tree",
+                            found);
+    char *whole = realpath(found, NULL);
+    int used = snprintf(path, room, "%s/start:%s%s%s", whole ? whole : found, whole ? whole : found,
+                        before && *before ? ":" : "", before ? before : "");
+    free(whole);
+    return used > 0 && (size_t)used < room
+               ? AR_OK
+               : ar_error_set(error, AR_INVALID, "PYTHONPATH is too long");
+}
+
+#define VARIABLES_MOST 20
+
+enum ar_status traced_program_run(const struct traced_program *self, struct program_end *end,
+                                  struct ar_error *error)
+{
+    struct sim_profile card;
+    char python_path[4 * PATH_MAX], bytes[24], rank[24], world[24];
+    *end = (struct program_end){0};
+    enum ar_status status = traced_card_find(self->card ? self->card : "h100", &card, error);
+    if (!status)
+        status = find_tracer(python_path, sizeof python_path, error);
+    if (status)
+        return status;
+    snprintf(bytes, sizeof bytes, "%" PRIu64, card.total_bytes);
+    snprintf(rank, sizeof rank, "%" PRIu64, self->rank);
+    snprintf(world, sizeof world, "%" PRIu64, self->world);
+    const struct program_variable given[VARIABLES_MOST] = {
+        {"PYTHONPATH", python_path},
+        {"ALLOCRIG_TRACE", self->path},
+        {"ALLOCRIG_TRACE_CARD", card.card},
+        {"ALLOCRIG_TRACE_CARD_BYTES", bytes},
+        {"ALLOCRIG_TRACE_CARD_SM", card.compute},
+        {"ALLOCRIG_TRACE_SEED", self->seed ? self->seed : "1"},
+        {"ALLOCRIG_TRACE_PROGRESS", isatty(STDERR_FILENO) ? "1" : "0"},
+        {"ALLOCRIG_TRACE_STEPS", self->steps},
+        self->variable,
+        {self->world ? "ALLOCRIG_TRACE_RANK" : NULL, rank},
+        {self->world ? "ALLOCRIG_TRACE_WORLD" : NULL, world},
+        /* as torchrun sets them on one host */
+        {self->world ? "RANK" : NULL, rank},
+        {self->world ? "LOCAL_RANK" : NULL, rank},
+        {self->world ? "WORLD_SIZE" : NULL, world},
+        {self->world ? "LOCAL_WORLD_SIZE" : NULL, world},
+        {self->world ? "MASTER_ADDR" : NULL, "127.0.0.1"},
+        {self->world ? "MASTER_PORT" : NULL, "29500"},
+    };
+    struct program_variable variables[VARIABLES_MOST + 1];
+    size_t count = 0;
+    for (size_t i = 0; i < VARIABLES_MOST; i++)
+        if (given[i].name && given[i].value)
+            variables[count++] = given[i];
+    variables[count] = (struct program_variable){NULL, NULL};
+    const struct program program = {
+        .command = self->command, .variables = variables, .output = self->output};
+    return program_run(&program, end, error);
+}
+
+/* Whether the command is a Python that has neither torch nor jax. */
+static bool lacks_framework(const char *python)
+{
+    static char option[] = "-c", code[] = "import importlib.util as u\nraise SystemExit("
+                                          "not any(map(u.find_spec, ('torch', 'jax'))))";
+    char *name = strdup(python);
+    char *command[] = {name, option, code, NULL};
+    const struct program_variable none = {NULL, NULL};
+    const struct program program = {command, &none, PROGRAM_TO_NOTHING};
+    const char *slash = strrchr(python, '/');
+    struct program_end end;
+    struct ar_error ignored;
+    bool lacks = name && strncmp(slash ? slash + 1 : python, "python", 6) == 0 &&
+                 !program_run(&program, &end, &ignored) && end.code == 1;
+    free(name);
+    return lacks;
+}
+
+enum ar_status traced_program_why(const struct traced_program *self, const struct program_end *end,
+                                  struct ar_error *error)
+{
+    const char *command = self->command[0];
+    if (lacks_framework(command))
+        ar_error_set(error, AR_MISSING,
+                     "no trace was written: neither torch nor jax is installed for %s (%s -m pip "
+                     "install torch)",
+                     command, command);
+    else if (end->code)
+        ar_error_set(error, AR_MISSING,
+                     "no trace was written, because it ended before it imported torch or jax");
+    else
+        ar_error_set(error, AR_MISSING, "no trace was written: %s imported neither torch nor jax",
+                     command);
+    return end->code ? program_failed(command, end, error->text, error) : AR_MISSING;
+}
+
+enum ar_status traced_folder_make(char path[TRACED_PATH_ROOM], struct ar_error *error)
+{
+    const char *root = getenv("TMPDIR");
+    int used = snprintf(path, TRACED_PATH_ROOM - sizeof "/trace.txt", "%s/allocrig-XXXXXX",
+                        root && *root == '/' ? root : "/tmp");
+    if (used < 0 || (size_t)used >= TRACED_PATH_ROOM - sizeof "/trace.txt" || !mkdtemp(path))
+        return ar_error_set(error, AR_IO, "no temporary folder can be made in %s: %s",
+                            root && *root == '/' ? root : "/tmp", strerror(errno));
+    strcat(path, "/trace.txt");
+    return AR_OK;
+}
+
+void traced_folder_remove(const char *path)
+{
+    char folder[TRACED_PATH_ROOM];
+    snprintf(folder, sizeof folder, "%.*s", (int)(strlen(path) - strlen("/trace.txt")), path);
+    (void)unlink(path);
+    (void)rmdir(folder);
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+/* The first word that ends in .py, else the command; without folder and ending. */
+static void name_output(char **command, char *path, size_t room)
+{
+    const char *name = command[0];
+    for (char **at = command; *at && name == command[0]; at++)
+        if (strlen(*at) > 3 && strcmp(*at + strlen(*at) - 3, ".py") == 0)
+            name = *at;
+    const char *slash = strrchr(name, '/');
+    name = slash ? slash + 1 : name;
+    size_t length = strlen(name);
+    if (length > 3 && strcmp(name + length - 3, ".py") == 0)
+        length -= 3;
+    snprintf(path, room, "%.*s.trace", (int)length, name);
+}
+
+static void report(const char *path, const struct trace_info *info)
+{
+    char live[32];
+    sentence_say(stderr, "wrote %s: %" PRIu64 " allocations, live peak %s, %" PRIu64 " step%s%s",
+                 path, info->allocs, ar_size_print(info->peak_live_bytes, live, sizeof live),
+                 info->steps, info->steps == 1 ? "" : "s",
+                 info->complete ? "" : "; the program ended early, so the rest is missing");
+}
+
+static enum ar_status save(const char *from, const char *path,
+                           const struct trace_output_choice *format, struct ar_error *error)
+{
+    struct trace_source *source;
+    enum ar_status status = trace_open(from, &source, error);
+    if (status)
+        return ar_error_prefix(error, status, "the tracer wrote a trace that is not valid");
+    status = trace_output_save(source, path, format, error);
+    if (!status)
+        report(path, &source->info);
+    trace_close(source);
+    return status;
+}
+
+static enum ar_status finish(const struct trace_arguments *self, const char *path,
+                             const struct trace_output_choice *format,
+                             const struct program_end *end, struct ar_error *error)
+{
+    const struct traced_program *program = &self->program;
+    if (access(program->path, F_OK) != 0) {
+        traced_folder_remove(program->path);
+        return traced_program_why(program, end, error);
+    }
+    enum ar_status status = save(program->path, path, format, error);
+    if (status)
+        return ar_error_prefix(error, status, "the trace is kept in %s", program->path);
+    traced_folder_remove(program->path);
+    return end->code ? program_failed(program->command[0], end, "its trace is written", error)
+                     : AR_OK;
+}
+
+enum ar_status cmd_trace(int argc, char **argv, struct ar_error *error)
+{
+    struct trace_arguments self = {0};
+    struct trace_output_choice format;
+    struct program_end end;
+    char given[300], path[TRACED_PATH_ROOM];
+    bool help = false;
+    enum ar_status status = read_arguments(argc, argv, &self, &help, error);
+    if (status || help)
+        return status;
+    name_output(self.program.command, given, sizeof given);
+    if (!self.path)
+        self.path = given;
+    status = trace_output_choose(self.path, NULL, &format, error);
+    if (!status)
+        status = traced_folder_make(path, error);
+    if (status)
+        return status;
+    self.program.path = path;
+    status = traced_program_run(&self.program, &end, error);
+    if (!status)
+        return finish(&self, self.path, &format, &end, error);
+    traced_folder_remove(path);
+    return status;
+}
