@@ -1,0 +1,184 @@
+"""Which kernel scaled_dot_product_attention runs on a card, and what it makes around the kernel.
+
+The conditions are those of native/transformers/cuda/sdp_utils.cpp and native/transformers/attention.cpp of
+PyTorch 2.11.
+"""
+
+import math
+import os
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+aten = torch.ops.aten
+LOW = (torch.float16, torch.bfloat16)
+
+
+def dense_serves(query, key, value, gqa):
+    """Batch sizes, heads and lengths that the fused kernels take."""
+    if not (query.dim() == key.dim() == value.dim() == 4) or 0 in (query.shape[2], key.shape[2], value.shape[2]):
+        return False
+    if not query.shape[0] == key.shape[0] == value.shape[0]:
+        return False
+    heads = query.shape[1], key.shape[1], value.shape[1]
+    if not gqa:
+        return heads[0] == heads[1] == heads[2]
+    return heads[0] % heads[1] == 0 and heads[0] % heads[2] == 0
+
+
+def last_strides_one(*tensors):
+    return all(t.stride(-1) == 1 or t.shape[-1] == 1 for t in tensors)
+
+
+def cudnn_serves(query, key, value, mask, dropout, gqa):
+    cuda = torch.backends.cuda
+    if not cuda.cudnn_sdp_enabled() or query.dtype not in LOW or not dense_serves(query, key, value, gqa):
+        return False
+    if torch.are_deterministic_algorithms_enabled() and not torch.is_deterministic_algorithms_warn_only_enabled():
+        return False
+    if key.shape[2] == 1 or (dropout and query.shape[2] == 1):
+        return False
+    if release() >= (2, 12) and dropout * 16 != math.floor(dropout * 16):
+        return False
+    sizes = query.shape[3], value.shape[3]
+    if sizes != (192, 128) and (max(sizes) > 128 or sizes[0] % 8 or sizes[1] % 8):
+        return False
+    return last_strides_one(query, key, value)
+
+
+def flash_serves(query, key, value, mask, causal, gqa, sm):
+    if not torch.backends.cuda.flash_sdp_enabled() or query.dtype not in LOW or mask is not None or sm < 8.0:
+        return False
+    if not dense_serves(query, key, value, gqa) or not query.shape[3] == key.shape[3] == value.shape[3] <= 256:
+        return False
+    if causal and query.shape[2] != key.shape[2]:
+        return False
+    return last_strides_one(query, key, value)
+
+
+def efficient_serves(query, key, value, mask, gqa, sm):
+    if not torch.backends.cuda.mem_efficient_sdp_enabled() or query.dtype not in (*LOW, torch.float32):
+        return False
+    if query.dtype == torch.bfloat16 and sm < 8.0 or not dense_serves(query, key, value, gqa):
+        return False
+    alignment = 8 if query.dtype in LOW else 4
+    if query.shape[3] != key.shape[3] or query.shape[3] % alignment or value.shape[3] % alignment:
+        return False
+    if any(t.stride(-1) != 1 for t in (query, key, value)):
+        return False
+    return mask is None or mask.stride(-1) == 1 or mask.shape[-1] == 1
+
+
+def choose(query, key, value, mask, dropout, causal, gqa, sm):
+    """The kernel: "cudnn", "flash", "efficient" or "math". cuDNN comes first on compute capability 9 and 10."""
+    options = {
+        "cudnn": lambda: sm >= 8.0 and cudnn_serves(query, key, value, mask, dropout, gqa),
+        "flash": lambda: flash_serves(query, key, value, mask, causal, gqa, sm),
+        "efficient": lambda: efficient_serves(query, key, value, mask, gqa, sm),
+    }
+    names = {1: "flash", 2: "efficient", 3: "cudnn", 0: "math"}
+    order = ["flash", "efficient", "math", "cudnn"]
+    if int(sm) in (9, 10) and cudnn_preferred():
+        order = ["cudnn", "flash", "efficient", "math"]
+    chosen = torch._C._get_sdp_priority_order() if hasattr(torch._C, "_get_sdp_priority_order") else None
+    default = [1, 2, 0, 3, 4]
+    if chosen and list(chosen)[: len(default)] != default[: len(chosen)]:
+        order = [names[n] for n in chosen if n in names]
+    for name in order:
+        if name == "math" or options[name]():
+            return name
+    return "math"
+
+
+def release():
+    """Major and minor number of PyTorch's release."""
+    return tuple(int(n) for n in torch.__version__.split("+")[0].split(".")[:2])
+
+
+def cudnn_preferred():
+    """PyTorch 2.10 and later with cuDNN after 9.15.0, which the CUDA 13 wheels have, unless the user turned it off."""
+    return release() >= (2, 10) and os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") != "1"
+
+
+def float_mask(mask, dtype):
+    """A mask of truth values becomes one of numbers: zeros, and minus infinity where it is false."""
+    if mask is None or mask.dtype != torch.bool:
+        return mask
+    out = torch.zeros_like(mask, dtype=dtype)
+    return out.masked_fill_(mask.logical_not(), -math.inf)
+
+
+def padded_mask(mask, query, key):
+    """The efficient kernel wants rows of a mask aligned to 16 elements: other masks are copied into wider rows."""
+    mask = mask.expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+    length = mask.shape[-1]
+    if length % 16 == 0:
+        return mask
+    wide = torch.nn.functional.pad(mask, (0, 16 - length % 16))
+    return wide[..., :length]
+
+
+def padded_heads(tensor, multiple):
+    extra = -tensor.shape[-1] % multiple
+    return torch.nn.functional.pad(tensor, (0, extra)) if extra else tensor
+
+
+def function(plain, current):
+    """The function that takes the place of torch.nn.functional.scaled_dot_product_attention."""
+
+    def scaled_dot_product_attention(
+        query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+    ):
+        if not isinstance(query, FakeTensor) or not query.is_cuda:
+            return plain(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+        if torch.is_autocast_enabled("cuda"):
+            dtype = torch.get_autocast_dtype("cuda")
+            query, key, value = (t.to(dtype) if t.dtype == torch.float32 else t for t in (query, key, value))
+            if attn_mask is not None and attn_mask.dtype == torch.float32:
+                attn_mask = attn_mask.to(dtype)
+        sm = float(current().card.sm)
+        name = choose(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, sm)
+        need = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
+        current().attention[name] += 1
+        if name == "math":
+            return math_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+        attn_mask = float_mask(attn_mask, query.dtype)
+        if name == "cudnn":
+            return aten._scaled_dot_product_cudnn_attention(
+                query, key, value, attn_mask, need, dropout_p, is_causal, False, scale=scale
+            )[0]
+        if name == "flash":
+            size = query.shape[-1]
+            used = 1.0 / math.sqrt(size) if scale is None else scale
+            query, key, value = (padded_heads(t, 8) for t in (query, key, value))
+            out = aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=used)[0]
+            return out[..., :size] if out.shape[-1] != size else out
+        if attn_mask is not None:
+            attn_mask = padded_mask(attn_mask, query, key)
+            need = need or attn_mask.requires_grad
+        return aten._scaled_dot_product_efficient_attention(
+            query, key, value, attn_mask, need, dropout_p, is_causal, scale=scale
+        )[0]
+
+    return scaled_dot_product_attention
+
+
+def math_attention(query, key, value, mask, dropout, causal, scale, gqa):
+    """native/transformers/attention.cpp, _scaled_dot_product_attention_math, for CUDA."""
+    kind = query.dtype
+    if kind in LOW and not torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed():
+        query, key, value = query.float(), key.float(), value.float()
+    factor = math.sqrt(1.0 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if causal:
+        mask = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device).tril()
+    mask = float_mask(mask, query.dtype)
+    if gqa:
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
+    scores = torch.matmul(query * factor, key.transpose(-2, -1) * factor)
+    if mask is not None:
+        scores.add_(mask)
+    scores = torch._safe_softmax(scores, -1) if mask is not None else torch.softmax(scores, -1)
+    if dropout:
+        scores = torch.nn.functional.dropout(scores, dropout)
+    return torch.matmul(scores, value).to(kind)

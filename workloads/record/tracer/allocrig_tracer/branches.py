@@ -1,0 +1,153 @@
+"""Decisions that PyTorch's C++ code makes by `is_cuda`, made here for tensors that only Python knows to be on a card.
+
+Each function repeats the conditions of PyTorch 2.11 for CUDA (named beside it) and calls the operator that a card
+would run. Tensors on the CPU take PyTorch's own way.
+"""
+
+import os
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from . import attention
+
+aten = torch.ops.aten
+
+
+def on_card(tensor):
+    return isinstance(tensor, FakeTensor) and tensor.is_cuda
+
+
+def install(current):
+    """Puts the functions in place of PyTorch's, once."""
+    if getattr(install, "done", False):
+        return
+    install.done = True
+    functional = torch.nn.functional
+    _dropout(functional)
+    torch.batch_norm = _batch_norm(torch.batch_norm)
+    if hasattr(torch, "rms_norm"):
+        torch.rms_norm = functional_rms = _rms_norm(torch.rms_norm)
+        torch._C._nn.rms_norm = functional_rms
+    for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+        setattr(torch._VF, name, _recurrent(name, getattr(torch._VF, name)))
+    attend = functional.scaled_dot_product_attention
+    functional.scaled_dot_product_attention = attention.function(attend, current)
+    torch._C._nn.scaled_dot_product_attention = functional.scaled_dot_product_attention
+    torch.backends.mha.set_fastpath_enabled(False)
+    torch._use_cudnn_rnn_flatten_weight = lambda: True
+    torch._cudnn_rnn_flatten_weight = _flatten_weight(current)
+
+
+def _dropout(functional):
+    """native/Dropout.cpp: a card runs the fused kernel, which returns a mask as well."""
+    plain, in_place = functional.dropout, torch.dropout_
+
+    def dropout(input, p=0.5, training=True, inplace=False):
+        if not on_card(input) or inplace or not training or not 0 < p < 1 or input.numel() == 0:
+            return plain(input, p, training, inplace)
+        return torch.native_dropout(input, p, True)[0]
+
+    def low(input, p, train):
+        return dropout(input, p, train) if on_card(input) else original(input, p, train)
+
+    original = torch.dropout
+    functional.dropout = dropout
+    torch.dropout = low
+    torch.dropout_ = in_place
+
+
+def cudnn_batch_norm_serves(input, weight, bias, mean, var, training, eps):
+    """native/Normalization.cpp, _select_batch_norm_backend."""
+    if not torch.backends.cudnn.enabled or weight is None or bias is None:
+        return False
+    if input.dtype in (torch.bfloat16, torch.half) and weight.dtype != torch.float32:
+        return False
+    if input.dtype == torch.bfloat16 and input.dim() < 3 or input.dim() < 2 or eps < 1e-5:
+        return False
+    if (mean is None or var is None) and not training:
+        return False
+    rows = input.shape[0]
+    most = (131070 if input.dim() == 2 else 880801) if training else 65535
+    return rows <= most and input.numel() < 1 << 31
+
+
+def _batch_norm(plain):
+    def batch_norm(input, weight, bias, mean, var, training, momentum, eps, cudnn_enabled):
+        if not on_card(input):
+            return plain(input, weight, bias, mean, var, training, momentum, eps, cudnn_enabled)
+        if cudnn_enabled and cudnn_batch_norm_serves(input, weight, bias, mean, var, training, eps):
+            layout = torch.channels_last if _channels_last(input) else torch.contiguous_format
+            input = input.contiguous(memory_format=layout) if input.dim() == 4 else input.contiguous()
+            return torch.cudnn_batch_norm(input, weight, bias, mean, var, training, momentum, eps)[0]
+        return torch.native_batch_norm(input, weight, bias, mean, var, training, momentum, eps)[0]
+
+    return batch_norm
+
+
+def _channels_last(tensor):
+    return tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last) and not tensor.is_contiguous()
+
+
+def _rms_norm(plain):
+    """native/layer_norm.cpp: a card runs the fused kernel unless the types differ."""
+
+    def rms_norm(input, normalized_shape, weight=None, eps=None):
+        if not on_card(input) or (weight is not None and weight.dtype != input.dtype) or not hasattr(torch, "_fused_rms_norm"):
+            return plain(input, normalized_shape, weight, eps)
+        return torch._fused_rms_norm(input, list(normalized_shape), weight, eps)[0]
+
+    return rms_norm
+
+
+MODES = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}
+
+
+def _recurrent(name, plain):
+    """native/cudnn/RNN.cpp: the layers of nn.RNN, nn.LSTM and nn.GRU are one operator of cuDNN."""
+
+    def recurrent(input, *rest):
+        packed = isinstance(rest[0], torch.Tensor) and len(rest) > 7 and isinstance(rest[2], (list, tuple))
+        if not on_card(input) or not torch.backends.cudnn.enabled:
+            return plain(input, *rest)
+        if packed:
+            sizes, states, weights, biases, layers, dropout, training, both = rest
+            batch_first, batch_sizes = False, [int(n) for n in sizes]
+        else:
+            states, weights, biases, layers, dropout, training, both, batch_first = rest
+            batch_sizes = []
+        hidden, cell = states if name == "lstm" else (states, None)
+        projected = weights[0].shape[0] // 4 if name == "lstm" else 0
+        size = hidden.shape[2]
+        project = size if name == "lstm" and size != projected else 0
+        size = projected if project else size
+        per_layer = (4 if biases else 2) + (1 if project else 0)
+        buffer = getattr(weights[0], "_flat_buffer", None)
+        mask = None
+        if dropout and training:
+            mask = torch.empty(1 << 20, dtype=torch.uint8, device=input.device)
+        out = torch._cudnn_rnn(
+            input, list(weights), per_layer, buffer, hidden, cell, MODES[name], size, project, layers, batch_first,
+            dropout, training, both, batch_sizes, mask,
+        )  # fmt: skip
+        return (out[0], out[1], out[2]) if name == "lstm" else (out[0], out[1])
+
+    return recurrent
+
+
+def _flatten_weight(current):
+    """All weights of an RNN move into one buffer: cuDNN wants them there."""
+
+    def flatten(weights, per_layer, input_size, mode, hidden, project, layers, batch_first, both):
+        session = current()
+        flat = torch.empty(sum(w.numel() for w in weights), dtype=weights[0].dtype, device=weights[0].device)
+        at = 0
+        for weight in weights:
+            part = flat.narrow(0, at, weight.numel()).view(weight.shape)
+            at += weight.numel()
+            weight.data = part
+            weight._flat_buffer = flat
+        session.drawn("RNN weights in one buffer") if os.environ.get("ALLOCRIG_TRACE_DEBUG") else None
+        return flat
+
+    return flatten

@@ -1,0 +1,279 @@
+"""Runs a program on CUDA tensors that have shapes and no data, on a machine without a GPU.
+
+A dispatch mode sees every ATen operator of the program. Operators on CUDA tensors run on PyTorch's own FakeTensor:
+Python code of the program sees device `cuda`, C++ code sees device `meta`, because autograd asks a CUDA tensor for its
+driver. The places where C++ would have decided by `is_cuda` are decided in branches.py. Tensors on the CPU are real,
+except large floating-point ones (parameters, inputs), which have no data either: a model of 30 GB fits in a laptop.
+"""
+
+import os
+import sys
+
+import torch
+import torch._dynamo  # noqa: F401  PyTorch imports it on first use; inside the mode that import would fail
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map_only
+
+from . import kernels, values
+
+aten = torch.ops.aten
+HOLLOW_ELEMENTS = 1 << 16  # a floating-point tensor on the CPU with at least so many elements has no data
+LIBRARY = tuple(os.path.dirname(os.path.dirname(os.path.abspath(m.__file__))) for m in (torch, os)) + (
+    os.path.dirname(os.path.abspath(__file__)),
+    "<",
+)
+
+
+def patch_fake_tensor():
+    """Makes FakeTensor a stand-in of a CUDA tensor that needs no driver."""
+    make_subclass = torch.Tensor._make_subclass
+
+    def without_device(cls, elem, requires_grad=False, *, dispatch_device=False, **rest):
+        if issubclass(cls, FakeTensor):
+            dispatch_device = False
+        return make_subclass(cls, elem, requires_grad, dispatch_device=dispatch_device, **rest)
+
+    torch.Tensor._make_subclass = without_device
+    fake_tensor.init_gpu_context = lambda device: None
+    torch._C._ensureCUDADeviceGuardSet()
+
+    def kind(name):
+        return property(lambda self: not self.fake_mode.in_kernel_invocation and self.fake_device.type == name)
+
+    FakeTensor.is_cuda = kind("cuda")
+    FakeTensor.is_cpu = kind("cpu")
+    FakeTensor.is_meta = property(lambda self: self.fake_mode.in_kernel_invocation or self.fake_device.type == "meta")
+    FakeTensor.get_device = lambda self: self.fake_device.index if self.fake_device.type == "cuda" else -1
+
+
+def where_in_program():
+    """FILE:LINE of the innermost frame that is neither Python's, PyTorch's nor an installed package's."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(LIBRARY) and "site-packages" not in name and "dist-packages" not in name:
+            return f"{os.path.basename(name)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def tensors_in(args, kwargs):
+    """All tensors among the arguments, in order."""
+    found = []
+    for value in args if not kwargs else (*args, *kwargs.values()):
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found.extend(v for v in value if isinstance(v, torch.Tensor))
+    return found
+
+
+def tensors_out(out):
+    """All tensors of a result, in order."""
+    if isinstance(out, torch.Tensor):
+        return [out]
+    if isinstance(out, (list, tuple)):
+        return [t for t in tree_flatten(out)[0] if isinstance(t, torch.Tensor)]
+    return []
+
+
+class Context:
+    """What a kernel's own memory depends on besides its arguments: see kernels.plan."""
+
+    def __init__(self, session):
+        self.session = session
+        self.sm = session.card.sm
+        self.sms = session.card.sms
+        self.card_bytes = session.card.bytes
+        self.torch_version = torch.__version__
+        self.thread = "main"
+        self.stream = 0
+        self.device = 0
+
+    benchmark = property(lambda self: torch.backends.cudnn.benchmark)
+    deterministic = property(lambda self: torch.backends.cudnn.deterministic)
+    allow_tf32 = property(lambda self: torch.backends.cuda.matmul.allow_tf32)
+
+
+class CardFakeMode(FakeTensorMode):
+    """PyTorch's FakeTensorMode, for tensors that C++ takes for `meta`: where C++ asks for meta, it means the card."""
+
+    def __init__(self, session):
+        super().__init__(allow_non_fake_inputs=True)
+        self.session = session
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        device = kwargs.get("device") if kwargs else None
+        if device is not None and device.type == "meta" and not self.in_kernel_invocation:
+            fakes = [t for t in tensors_in(args, {}) if isinstance(t, FakeTensor)]
+            kwargs = {**kwargs, "device": fakes[0].fake_device if fakes else self.session.current_device()}
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+class CardMode(TorchDispatchMode):
+    """The dispatch mode: decides for each operator whether it runs on real or on fake tensors, and records it."""
+
+    def __init__(self, session):
+        super().__init__()
+        self.session = session
+        self.ledger = session.ledger
+        self.fake = CardFakeMode(session)
+        self.context = Context(session)
+        self.nodes = {}  # autograd sequence number -> (module, stream, place) of the forward operator
+        self.outside = {}  # operator -> [count, bytes of outputs] of kernels that kernels.py does not know
+
+    def hollow(self, tensor, device="cpu"):
+        """A fake tensor of the same shape, strides and type on a device; not yet in the ledger."""
+        with torch._C._DisableTorchDispatch():
+            elem = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+        return FakeTensor(self.fake, elem, torch.device(device))
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if not self.session.active():
+            return func(*args, **kwargs)
+        tensors = tensors_in(args, kwargs)
+        fakes = [t for t in tensors if isinstance(t, FakeTensor)]
+        if kwargs.pop("pin_memory", None):
+            return self.pinned(self.__torch_dispatch__(func, types, args, kwargs))
+        device = kwargs.get("device")
+        if device is not None and device.type == "meta" and not self.session.meta_wanted(tensors):
+            device = fakes[0].fake_device if fakes else self.session.current_device()
+            kwargs["device"] = device
+        if not fakes and (device is None or device.type != "cuda"):
+            return self.on_cpu(func, args, kwargs, tensors)
+        if device is not None and device.type == "cuda" and device.index is None:
+            kwargs["device"] = self.session.current_device()
+        if kwargs.get("generator") is not None:
+            kwargs["generator"] = None
+        return self.on_card(func, args, kwargs, tensors, fakes)
+
+    def on_cpu(self, func, args, kwargs, tensors):
+        """An operator without fake tensors. Large floating-point tensors that it makes from nothing get no data."""
+        if func in values.PINNED:
+            return values.PINNED[func](self, *args, **kwargs)
+        if not tensors and func._schema.returns and func not in values.NEVER_HOLLOW:
+            dtype = kwargs.get("dtype") or torch.get_default_dtype()
+            size = args[0] if args and isinstance(args[0], (list, tuple, torch.Size)) else ()
+            elements = 1
+            for n in size:
+                elements *= n
+            cpu = kwargs.get("device") is None or kwargs["device"].type == "cpu"
+            if dtype.is_floating_point and elements >= HOLLOW_ELEMENTS and cpu:
+                kwargs.pop("generator", None)
+                with self.fake:
+                    return func(*args, **kwargs)
+        return func(*args, **kwargs)
+
+    def on_card(self, func, args, kwargs, tensors, fakes):
+        """An operator on CUDA tensors, or one that makes them."""
+        special = values.SPECIAL.get(func)
+        if special is not None:
+            out = special(self, func, args, kwargs)
+            if out is not values.ORDINARY:
+                return out
+        shapes = args, kwargs
+        if tensors and not fakes:  # FakeTensorMode would compute on real tensors alone
+            shapes = tree_map_only(torch.Tensor, self.hollow, (args, kwargs))
+        with self.fake:
+            out = func(*shapes[0], **shapes[1])
+        outs = tensors_out(out)
+        self.record(func, args, kwargs, fakes, outs)
+        values.follow(self, func, args, kwargs, tensors, outs)
+        if outs and not isinstance(outs[0], FakeTensor) or not outs:
+            return out
+        if outs[0].fake_device.type == "cpu" and any(t.fake_device.type == "cuda" for t in fakes):
+            return tree_map_only(FakeTensor, lambda t: values.to_real(self, func, t, fakes), out)
+        return out
+
+    def record(self, func, args, kwargs, fakes, outs):
+        """Writes the requests of an operator: new storages of its outputs and what its kernel takes for itself."""
+        ledger = self.ledger
+        new, seen = [], set()
+        for i, out in enumerate(outs):
+            if isinstance(out, FakeTensor) and out.fake_device.type == "cuda" and out.layout is torch.strided:
+                storage = out.untyped_storage()
+                address = storage._cdata
+                if address not in ledger.storages and address not in seen and storage.nbytes() > 0:
+                    seen.add(address)
+                    new.append((i, storage, out.fake_device.index))
+        if not new and not any(t.fake_device.type == "cuda" for t in fakes):
+            return
+        module, stream, at = self.place(fakes, outs)
+        self.context.stream = stream
+        steps = kernels.plan(func, args, kwargs, outs, self.context)
+        if not new and not steps:
+            if not kernels.known(func) and outs and not values.is_view(func):
+                self.count_outside(func, 0)
+            return
+        if not kernels.known(func):
+            self.count_outside(func, sum(s.nbytes() for _, s, _ in new))
+        if not at:
+            at = where_in_program()
+        name = func._schema.name.removeprefix("aten::")
+        device = new[0][2] if new else next((t.fake_device.index for t in fakes if t.fake_device.type == "cuda"), 0)
+        where = {"device": device, "stream": stream, "tag": f"{module}:{name}" if module else name, "at": at}
+        if not steps:
+            for _, storage, device in new:
+                ledger.adopt(storage, ledger.request(storage.nbytes(), **{**where, "device": device}))
+            return
+        self.play(steps, new, where, name)
+
+    def play(self, steps, new, where, name):
+        """Writes the steps of a plan of kernels.py in order."""
+        ledger, taken, todo = self.ledger, [], {i: s for i, s, _ in new}
+        for step in steps:
+            if step[0] == "out":
+                if step[1] in todo:
+                    storage = todo.pop(step[1])
+                    ledger.adopt(storage, ledger.request(storage.nbytes(), **where))
+            elif step[0] == "take":
+                taken.append(ledger.request(step[1], **{**where, "tag": where["tag"] + " workspace"}))
+            elif step[0] == "give":
+                ledger.release(taken[step[1]])
+                taken[step[1]] = None
+            elif step[0] == "keep":
+                ledger.keep(step[1], step[2], device=where["device"], stream=where["stream"], tag=f"{step[1][0]}")
+            elif step[0] == "unsure":
+                self.session.unsure(name, step[1], step[2])
+        for i in sorted(todo):
+            ledger.adopt(todo[i], ledger.request(todo[i].nbytes(), **where))
+        for block in taken:
+            ledger.release(block)
+
+    def place(self, fakes, outs):
+        """(module, stream, place) of the operator that runs now. In backward they are those of its forward operator."""
+        session = self.session
+        if session.in_backward():
+            self.context.thread = "backward"
+            node = torch._C._current_autograd_node()
+            info = self.nodes.get(node._sequence_nr()) if node is not None else None
+            if info is None:
+                return "backward", session.backward_stream(), ""
+            return info[0] + ".backward" if info[0] else "backward", info[1], info[2]
+        self.context.thread = "main"
+        module, stream = session.module_now(), session.stream_now()
+        if torch.is_grad_enabled() and outs:
+            number = torch.autograd._get_sequence_nr() - 1
+            if number not in self.nodes:
+                at = where_in_program()
+                self.nodes[number] = (module, stream, at)
+                return module, stream, at
+        return module, stream, ""
+
+    def count_outside(self, func, size):
+        """Counts an operator whose kernel's own memory is not known."""
+        entry = self.outside.setdefault(str(func), [0, 0])
+        entry[0] += 1
+        entry[1] += size
+
+    def pinned(self, tensor):
+        """The tensor is in pinned host memory: its storage is a request with space=pinned."""
+        if isinstance(tensor, torch.Tensor):
+            storage = tensor.untyped_storage()
+            if storage._cdata not in self.ledger.storages:
+                block = self.ledger.request(storage.nbytes(), tag="pinned", at=where_in_program(), pinned=True)
+                self.ledger.adopt(storage, block)
+        return tensor

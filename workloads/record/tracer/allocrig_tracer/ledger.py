@@ -1,0 +1,129 @@
+"""Turns storages of fake tensors into requests and frees of a trace.
+
+A storage is requested when an operator returns it for the first time and freed when PyTorch destroys it, which is when
+the real program would call its caching allocator. Weak references on the storages tell the moment.
+"""
+
+import os
+import threading
+import weakref
+from collections import Counter
+
+
+def rounded(size):
+    """Bytes that PyTorch's allocator counts as allocated for a request: multiples of 512."""
+    return (size + 511) // 512 * 512
+
+
+class Block:
+    """One request that has not been freed."""
+
+    __slots__ = ("number", "size", "device", "stream", "pinned", "watch")
+
+    def __init__(self, number, size, device, stream, pinned):
+        self.number, self.size, self.device, self.stream, self.pinned = number, size, device, stream, pinned
+        self.watch = None
+
+
+class Ledger:
+    """All live requests of the program. One per process; child processes of a fork record nothing."""
+
+    def __init__(self, trace):
+        self.trace = trace
+        self.pid = os.getpid()
+        self.next_number = 0
+        self.storages = {}  # address of the StorageImpl -> Block
+        self.kept = {}  # key of a workspace that lives as long as the process -> Block
+        self.streams = {(0, 0): 0}  # (device, stream of that device) -> ordinal in the trace
+        self.live = Counter()  # device -> bytes, rounded as PyTorch's statistics count them
+        self.peak = Counter()
+        self.pool = 0  # the private pool of requests now: graphs.py sets it
+        self.mempool = None
+        self.rules = {}  # name -> [count, bytes]
+        self.counts = Counter()
+        self.steps = 0
+        self.closed = False
+        self.lock = threading.RLock()
+
+    def ordinal(self, device, stream):
+        """The number in the trace of a stream of a device. Stream 0 is the device's default stream."""
+        return self.streams.setdefault((device, stream), len(self.streams))
+
+    def request(self, size, device=0, stream=0, tag="", at="", pinned=False, pool=None):
+        """Writes a request and returns its Block; None for 0 bytes, of which an allocator never hears."""
+        if size <= 0 or self.closed or os.getpid() != self.pid:
+            return None
+        with self.lock:
+            block = Block(self.next_number, size, device, stream, pinned)
+            self.next_number += 1
+            keys = {"tag": tag}
+            if pinned:
+                keys["space"] = "pinned"
+            else:
+                pool = self.pool if pool is None else pool
+                keys["pool"] = pool or None
+                keys["device"] = device or None
+                keys["mempool"] = self.mempool if pool else None
+                self.live[device] += rounded(size)
+                self.peak[device] = max(self.peak[device], self.live[device])
+            ordinal = self.ordinal(device, stream)
+            fields = (block.number, size) if not ordinal else (block.number, size, ordinal)
+            self.trace.event("a", *fields, **keys, at=at)
+            return block
+
+    def release(self, block):
+        """Writes the free of a block. Nothing happens for None."""
+        if block is None or self.closed or os.getpid() != self.pid:
+            return
+        with self.lock:
+            if not block.pinned:
+                self.live[block.device] -= rounded(block.size)
+            self.trace.event("r", block.number)
+
+    def adopt(self, storage, block):
+        """Binds a block to a storage: it is freed when the storage is destroyed."""
+        if block is None:
+            return
+        address = storage._cdata
+        block.watch = weakref.ref(storage, lambda _: self.destroyed(address))
+        self.storages[address] = block
+
+    def destroyed(self, address):
+        """Called when PyTorch has destroyed the storage at this address, or has emptied it."""
+        self.release(self.storages.pop(address, None))
+
+    def of(self, tensor):
+        """The block of a tensor's storage, or None."""
+        return self.storages.get(tensor.untyped_storage()._cdata)
+
+    def keep(self, key, size, **where):
+        """Requests a workspace that lives as long as the process, once for each key."""
+        if key not in self.kept:
+            self.kept[key] = self.request(size, **where)
+            self.count_rule(str(key[0]) if isinstance(key, tuple) else str(key), size)
+
+    def drop(self, keys):
+        """Frees kept workspaces, for example when the program clears them."""
+        for key in [k for k in self.kept if keys(k)]:
+            self.release(self.kept.pop(key))
+
+    def use(self, block, device, stream):
+        """The block is used on a stream from here on, so that its free waits for that stream."""
+        if block is not None and not self.closed:
+            self.trace.event("u", block.number, self.ordinal(device, stream))
+
+    def count_rule(self, name, size):
+        """Counts bytes that a stated rule added; they are written at the end."""
+        entry = self.rules.setdefault(name, [0, 0])
+        entry[0] += 1
+        entry[1] += size
+
+    def step(self):
+        """Ends a step of the program."""
+        if not self.closed:
+            self.steps += 1
+            self.trace.event("m", "step")
+
+    def close(self):
+        """No event follows: what the interpreter destroys at its end is not a free of the program."""
+        self.closed = True

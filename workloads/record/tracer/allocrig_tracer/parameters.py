@@ -1,0 +1,245 @@
+"""Parameters, modules and backward: what the tracer must know about Python's part of PyTorch."""
+
+import functools
+import importlib
+import os
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from . import values
+
+
+def install(current):
+    """Installs all hooks, once. `current` returns the running session or None."""
+    if getattr(install, "done", False):
+        return
+    install.done = True
+    _parameters(current)
+    _modules(current)
+    _steps(current)
+    _backward(current)
+    _data_access(current)
+
+
+def _parameters(current):
+    """A parameter on the CPU has no data either, so that `.to("cuda")` keeps its identity, as PyTorch does."""
+    make = torch.nn.Parameter.__new__
+
+    def new(cls, data=None, requires_grad=True):
+        session = current()
+        plain = data is not None and type(data) in (torch.Tensor, torch.nn.Parameter)
+        if session is not None and session.active() and plain and data.device.type == "cpu":
+            data = session.mode.hollow(data)
+        if isinstance(data, FakeTensor):
+            out = data.detach().requires_grad_(requires_grad)
+            out._is_param = True
+            return out
+        return make(cls, data, requires_grad)
+
+    torch.nn.Parameter.__new__ = new
+    apply = torch.nn.Module._apply
+
+    @functools.wraps(apply)
+    def apply_fake(self, fn, recurse=True):
+        if current() is None:
+            return apply(self, fn, recurse)
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for key, param in self._parameters.items():
+            if param is None:
+                continue
+            with torch.no_grad():
+                applied = fn(param)
+            if isinstance(param, FakeTensor) and isinstance(applied, FakeTensor):
+                grad = param.grad
+                if applied is not param:
+                    param.grad = None
+                    rebind(param, applied)
+                if grad is not None:
+                    with torch.no_grad():
+                        param.grad = fn(grad)
+            elif applied is not param:
+                self._parameters[key] = torch.nn.Parameter(applied, param.requires_grad)
+        for key, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[key] = fn(buffer)
+        return self
+
+    torch.nn.Module._apply = apply_fake
+    get = torch.Tensor.data
+
+    def set_data(self, value):
+        get.__set__(self, value)
+        if isinstance(self, FakeTensor) and isinstance(value, FakeTensor):
+            self.fake_device = value.fake_device
+            values.set_value(self, values.value_of(value))
+
+    FakeTensor.data = property(lambda self: get.__get__(self), set_data)
+
+
+def rebind(param, applied):
+    """Gives a parameter the storage, shape and device of another tensor, as `param.data = applied` does."""
+    param.data = applied
+
+
+def _modules(current):
+    """Keeps the path of the module whose forward runs."""
+    names = {}
+
+    def before(module, inputs):
+        session = current()
+        if session is None:
+            return
+        local = session.local
+        stack = getattr(local, "modules", None)
+        if stack is None:
+            stack = local.modules = []
+        name = names.get(id(module))
+        if not stack or name is None:
+            for path, child in module.named_modules():
+                names[id(child)] = path or type(module).__name__
+            name = names[id(module)]
+        stack.append(name)
+
+    def after(module, inputs, output):
+        session = current()
+        stack = getattr(session.local, "modules", None) if session is not None else None
+        if stack:
+            stack.pop()
+
+    torch.nn.modules.module.register_module_forward_pre_hook(before)
+    torch.nn.modules.module.register_module_forward_hook(after, always_call=True)
+
+
+def _steps(current):
+    """A step ends when the program's first optimizer has stepped; synchronize ends one in a program without."""
+
+    def stepped(optimizer, args, kwargs):
+        session = current()
+        if session is None or not session.active():
+            return
+        if session.in_step_of is None:
+            session.in_step_of = id(optimizer)
+        if session.in_step_of == id(optimizer):
+            session.step()
+
+    optimizer = importlib.import_module("torch.optim.optimizer")
+    optimizer.register_optimizer_step_post_hook(stepped)
+    torch.utils._foreach_utils._foreach_supported_types.append(FakeTensor)
+    group = torch.utils._foreach_utils._group_tensors_by_device_and_dtype
+
+    def grouped(tensorlists, with_indices=False):
+        out = group(tensorlists, with_indices)
+        session = current()
+        if session is None:
+            return out
+        fixed = {}
+        for (device, dtype), entry in out.items():
+            first = next((t for t in entry[0][0] if t is not None), None)
+            fixed[(first.device if first is not None else device, dtype)] = entry
+        return fixed
+
+    for module in (torch.utils._foreach_utils, torch.nn.utils.clip_grad, optimizer):
+        if hasattr(module, "_group_tensors_by_device_and_dtype"):
+            module._group_tensors_by_device_and_dtype = grouped
+
+
+def _backward(current):
+    """Backward of CUDA tensors runs in a thread of its own on a card, with its own cuBLAS handle."""
+    engine = torch.autograd.graph._engine_run_backward
+
+    def run(*args, **kwargs):
+        session = current()
+        if session is None:
+            return engine(*args, **kwargs)
+        session.backward_depth += 1
+        try:
+            return engine(*args, **kwargs)
+        finally:
+            session.backward_depth -= 1
+            if not session.backward_depth and len(session.mode.nodes) > 1 << 18:
+                session.mode.nodes.clear()
+
+    for module in (torch.autograd, torch.autograd.graph, torch._tensor):
+        if hasattr(module, "_engine_run_backward"):
+            module._engine_run_backward = run
+
+
+def _data_access(current):
+    """Python code that reads data of a tensor gets the kept value, zeros, or an address of its own."""
+    data_ptr = torch.Tensor.data_ptr
+    numpy = torch.Tensor.numpy
+    storage_ptr = torch.UntypedStorage.data_ptr
+    resize = torch.UntypedStorage.resize_
+
+    def address(self):
+        if isinstance(self, FakeTensor):
+            return self.untyped_storage()._cdata + self.storage_offset() * self.element_size()
+        return data_ptr(self)
+
+    def to_numpy(self, *, force=False):
+        if not isinstance(self, FakeTensor):
+            return numpy(self, force=force)
+        if self.fake_device.type == "cuda" and not force:
+            raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
+        session = current()
+        value = values.value_of(self)
+        with session.paused():
+            return numpy(value.clone() if value is not None else torch.zeros(tuple(self.shape), dtype=self.dtype))
+
+    def storage_address(self):
+        return self._cdata if self.device.type == "meta" else storage_ptr(self)
+
+    def resized(self, size):
+        out = resize(self, size)
+        session = current()
+        if session is not None and self.device.type == "meta" and session.active():
+            block = session.ledger.storages.get(self._cdata)
+            if block is not None or self._cdata in session.emptied:
+                device = block.device if block is not None else session.emptied.pop(self._cdata)
+                if size == 0:
+                    session.emptied[self._cdata] = device
+                session.storage_resized(self, device)
+        return out
+
+    def formatted(self, spec):
+        if self.dim() == 0 and spec:
+            return self.item().__format__(spec)
+        return object.__format__(self, "") if not spec else str(self)
+
+    torch.Tensor.data_ptr = address
+    torch.Tensor.numpy = to_numpy
+    torch.Tensor.__array__ = lambda self, dtype=None: (
+        self.detach().numpy() if dtype is None else self.detach().numpy().astype(dtype, copy=False)
+    )
+    torch.UntypedStorage.data_ptr = storage_address
+    torch.UntypedStorage.resize_ = resized
+    FakeTensor.__format__ = formatted
+    FakeTensor.__deepcopy__ = _deepcopy
+    save = torch.save
+
+    def save_nothing(obj, f, *args, **kwargs):
+        session = current()
+        if session is None or not any(isinstance(t, FakeTensor) for t in torch.utils._pytree.tree_leaves(obj)):
+            return save(obj, f, *args, **kwargs)
+        session.drawn("torch.save (nothing is written)")
+        if isinstance(f, (str, os.PathLike)):
+            open(f, "wb").close()
+
+    torch.save = save_nothing
+
+
+def _deepcopy(self, memo):
+    if id(self) in memo:
+        return memo[id(self)]
+    with torch.no_grad():
+        out = self.detach().clone()
+    if getattr(self, "_is_param", False):
+        out._is_param = True
+    out.requires_grad_(self.requires_grad)
+    if self.grad is not None:
+        out.grad = _deepcopy(self.grad, memo)
+    memo[id(self)] = out
+    return out

@@ -1,0 +1,275 @@
+"""Starts and stops a recording, and holds what belongs to the whole program: streams, steps, modules, draws."""
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import torch
+
+from . import autocast, branches, card, parameters
+from .fake import CardMode, patch_fake_tensor
+from .ledger import Ledger
+from .trace_file import TraceFile
+
+_current = None
+
+
+def current():
+    """The running session, or None."""
+    return _current
+
+
+class Session:
+    """One recording. `start` makes it."""
+
+    def __init__(self, path, card_name, card_bytes, sm, seed, max_steps, progress):
+        self.card = SimpleNamespace(name=card_name, bytes=card_bytes, sm=sm, sms=card.multiprocessors(card_name, sm))
+        self.trace = TraceFile(path)
+        self.trace.header.update({"card": card_name, "capacity": card_bytes, "let-go": "final"})
+        name = os.path.splitext(os.path.basename(sys.argv[0] or "program"))[0]
+        self.trace.header["name"] = name if name not in ("", "-c", "-m") else "program"
+        self.ledger = Ledger(self.trace)
+        self.pid = os.getpid()
+        self.seed, self.max_steps, self.progress = seed, max_steps, progress
+        self.generator = torch.Generator()
+        self.generator.manual_seed(seed)
+        self.random_state = self.generator.get_state()
+        self.draws = Counter()
+        self.attention = Counter()
+        self.doubts = {}
+        self.refusals = []
+        self.local = threading.local()
+        self.backward_depth = 0
+        self.in_step_of = None
+        self.devices = int(os.environ.get("ALLOCRIG_TRACE_DEVICES") or 1)
+        self.emptied = {}  # storages of fake CUDA tensors that were resized to 0 -> device
+        self.started = time.monotonic()
+        self.mode = CardMode(self)
+        self.stopped = False
+
+    def active(self):
+        """False while the tracer computes with real tensors, in forked children, and after the end."""
+        return not (self.stopped or getattr(self.local, "pauses", 0) or os.getpid() != self.pid)
+
+    @contextmanager
+    def paused(self):
+        """Operators in this context are the tracer's own and run on real tensors."""
+        self.local.pauses = getattr(self.local, "pauses", 0) + 1
+        try:
+            with torch._C.DisableTorchFunction():
+                yield
+        finally:
+            self.local.pauses -= 1
+
+    @contextmanager
+    def random_numbers(self):
+        """Random operators in this context draw from the tracer's seed, not from the program's own CPU generator."""
+        own = torch.default_generator.get_state()
+        torch.default_generator.set_state(self.random_state)
+        try:
+            yield
+        finally:
+            self.random_state = torch.default_generator.get_state()
+            torch.default_generator.set_state(own)
+
+    # devices and streams
+
+    def current_device(self):
+        return torch.device("cuda", getattr(self.local, "device", 0))
+
+    def stream_now(self, device=None):
+        """Number of the current stream of a device; 0 is its default stream."""
+        device = self.current_device().index if device is None else device
+        return getattr(self.local, "streams", {}).get(device, 0)
+
+    def set_stream(self, device, number):
+        if not hasattr(self.local, "streams"):
+            self.local.streams = {}
+        self.local.streams[device] = number
+
+    def in_backward(self):
+        return self.backward_depth > 0
+
+    def backward_stream(self):
+        return self.stream_now()
+
+    def module_now(self):
+        stack = getattr(self.local, "modules", None)
+        return stack[-1] if stack else ""
+
+    def meta_wanted(self, tensors):
+        """Whether the program itself asked for device meta: C++ code asks for it in place of cuda."""
+        if tensors:
+            return not any(isinstance(t, torch._subclasses.FakeTensor) and t.fake_device.type != "meta" for t in tensors)
+        if getattr(self.local, "meta", 0):
+            return True
+        default = torch.utils._device.CURRENT_DEVICE
+        return default is not None and default.type == "meta"
+
+    # what is counted
+
+    def drawn(self, name):
+        self.draws[name] += 1
+
+    def unsure(self, name, low, high):
+        """A kernel takes between low and high bytes of its own."""
+        entry = self.doubts.setdefault(name, [0, 0, 0])
+        entry[0] += 1
+        entry[1] = max(entry[1], low)
+        entry[2] = max(entry[2], high)
+
+    def refuse(self, sentence):
+        """The trace is not what a card would be asked: `fits` gives this sentence instead of an answer."""
+        if sentence not in self.refusals:
+            self.refusals.append(sentence)
+
+    def storage_resized(self, storage, device):
+        """A storage has another size than its request had: the allocator gets a new request and a free."""
+        ledger = self.ledger
+        block = ledger.storages.get(storage._cdata)
+        size = storage.nbytes()
+        if block is not None and block.size == size:
+            return
+        tag = self.module_now()
+        new = ledger.request(size, device=device, stream=self.stream_now(device), tag=f"{tag}:resize" if tag else "resize")
+        if block is not None:
+            ledger.destroyed(storage._cdata)
+        ledger.adopt(storage, new)
+
+    def synchronized(self):
+        """The program waited for the card: this ends a step of a program that has no optimizer."""
+        if self.in_step_of is None and self.ledger.next_number:
+            self.step()
+
+    def step(self):
+        """Ends a step. After the number of steps that the user asked for, the program ends."""
+        self.ledger.step()
+        if self.progress:
+            live = self.ledger.live[0] / (1 << 20)
+            peak = self.ledger.peak[0] / (1 << 20)
+            seconds = time.monotonic() - self.started
+            print(
+                f"\rallocrig trace: step {self.ledger.steps}, {live:.0f} MiB live, peak {peak:.0f} MiB, {seconds:.0f} s",
+                end="\n" if not sys.stderr.isatty() else "",
+                file=sys.stderr,
+                flush=True,
+            )
+        if self.max_steps and self.ledger.steps >= self.max_steps:
+            self.stop()
+            raise SystemExit(0)
+
+    def stop(self, complete=True):
+        """Ends the recording and writes the trace. A second call does nothing."""
+        if self.stopped or os.getpid() != self.pid:
+            return
+        if self.progress and sys.stderr.isatty() and self.ledger.steps:
+            print(file=sys.stderr)
+        self.stopped = True
+        self.ledger.close()
+        self.write_notes()
+        self.trace.close(complete)
+
+    def write_notes(self):
+        note = self.trace.note
+        note("traced", "versions", f"torch {torch.__version__}")
+        note("traced", "seed", self.seed)
+        for name, count in sorted(self.draws.items()):
+            note("traced", "drawn", name, count)
+        for name, (count, size) in sorted(self.mode.outside.items()):
+            note("traced", "outside_table", name, count, size)
+        for name, (count, low, high) in sorted(self.doubts.items()):
+            note("traced", "unsure", name, count, low, high)
+        for name, (count, size) in sorted(self.ledger.rules.items()):
+            note("traced", "rule", name, count, size)
+        for sentence in self.refusals:
+            note("traced", "outside_envelope", sentence)
+
+
+def start(path, card_name="NVIDIA H100 80GB HBM3", card_bytes=85028372480, sm="9.0", seed=1, max_steps=0, progress=False):
+    """Starts a recording to `path`: from here on CUDA tensors of the program have no data and need no card.
+
+    Call it right after `import torch`, before other modules take functions out of torch. Returns the Session; end it
+    with `stop`. Errors: RuntimeError if a session runs already, OSError if the file cannot be written.
+    """
+    global _current
+    if _current is not None:
+        raise RuntimeError("a recording of allocrig runs already in this process: stop it first")
+    session = Session(path, card_name, card_bytes, sm, seed, max_steps, progress)
+    if not getattr(torch, "_allocrig_patched", False):
+        patch_fake_tensor()
+        torch._allocrig_patched = True
+    _current = session
+    card.install(current)
+    parameters.install(current)
+    branches.install(current)
+    autocast.install()
+    _hook_threads()
+    session.mode.__enter__()
+    return session
+
+
+def stop(complete=True):
+    """Ends the running recording and writes its trace. Returns the path, or None if no recording runs."""
+    global _current
+    session, _current = _current, None
+    if session is None:
+        return None
+    session.stop(complete)
+    session.mode.__exit__(None, None, None)
+    return session.trace.path
+
+
+def start_from_environment():
+    """Starts the recording that `allocrig trace` asks for and ends it with the program."""
+    get = os.environ.get
+    session = start(
+        get("ALLOCRIG_TRACE"),
+        get("ALLOCRIG_TRACE_CARD") or "NVIDIA H100 80GB HBM3",
+        int(get("ALLOCRIG_TRACE_CARD_BYTES") or 85028372480),
+        get("ALLOCRIG_TRACE_CARD_SM") or "9.0",
+        int(get("ALLOCRIG_TRACE_SEED") or 1),
+        int(get("ALLOCRIG_TRACE_STEPS") or 0),
+        get("ALLOCRIG_TRACE_PROGRESS") == "1",
+    )
+    os.environ.pop("ALLOCRIG_TRACE")  # a program that this one starts would overwrite the trace
+    failed = []
+    hook = sys.excepthook
+
+    def on_error(kind, value, trace):
+        failed.append(kind)
+        hook(kind, value, trace)
+
+    def on_end():
+        session.stop(complete=not failed)
+
+    def on_signal(number, frame):
+        session.stop(complete=False)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    sys.excepthook = on_error
+    atexit.register(on_end)
+    signal.signal(signal.SIGTERM, on_signal)
+
+
+def _hook_threads():
+    """New threads of the program run under the mode as well: modes of PyTorch belong to one thread."""
+    if getattr(threading.Thread, "_allocrig", False):
+        return
+    threading.Thread._allocrig = True
+    run = threading.Thread._bootstrap_inner
+
+    def bootstrap(self):
+        session = current()
+        if session is None or os.getpid() != session.pid:
+            return run(self)
+        with session.mode:
+            return run(self)
+
+    threading.Thread._bootstrap_inner = bootstrap

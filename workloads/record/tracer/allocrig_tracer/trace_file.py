@@ -1,0 +1,55 @@
+"""Writes a trace in the text form of workloads/trace/FORMAT.md."""
+
+import gzip
+import os
+import shutil
+
+
+def text_of(value):
+    """The value of a key or the field of a note: no comma, no control character, at most 200 bytes."""
+    clean = "".join(" " if c < " " or c == "\x7f" else c for c in str(value)).replace(",", ";")
+    return clean.encode("utf-8", "replace")[:200].decode("utf-8", "ignore")
+
+
+class TraceFile:
+    """Collects events in PATH.part; `close` writes PATH with its header. Errors: OSError from the file system."""
+
+    def __init__(self, path):
+        self.path = path
+        self.header = {}
+        self.pid = os.getpid()
+        self.part = open(f"{path}.part", "w", encoding="utf-8", newline="\n", buffering=1 << 20)
+        self.events = 0
+
+    def event(self, letter, *fields, **keys):
+        """Writes one event. Keys whose value is None or "" are left out."""
+        if self.part is None:
+            return
+        line = ",".join([letter, *map(str, fields)])
+        for key, value in keys.items():
+            if value is not None and value != "":
+                line += f",{key}={value}"
+        self.events += 1
+        self.part.write(line + "\n")
+
+    def note(self, *fields):
+        """Writes a note, which replays ignore."""
+        self.event("!", *map(text_of, fields))
+
+    def close(self, complete=True):
+        """Writes the whole trace to its path and removes the part. A trace that is not complete says so."""
+        if self.part is None or os.getpid() != self.pid:
+            return
+        self.part.close()
+        self.part = None
+        if not complete:
+            self.header["complete"] = "no"
+        opener = gzip.open if self.path.endswith(".gz") else open
+        with opener(self.path, "wt", encoding="utf-8", newline="\n") as out:
+            out.write("# allocrig-trace 1\n")
+            for key in ("name", "card", "capacity", "limit", "complete", "let-go"):
+                if key in self.header:
+                    out.write(f"# {key}: {text_of(self.header[key])}\n")
+            with open(f"{self.path}.part", encoding="utf-8", newline="\n") as part:
+                shutil.copyfileobj(part, out)
+        os.unlink(f"{self.path}.part")

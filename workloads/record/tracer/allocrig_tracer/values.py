@@ -1,0 +1,324 @@
+"""Values of small tensors, and the operators whose results depend on them.
+
+A fake tensor has no data, but sizes of a program can depend on data: masks, routes of experts, sampled tokens. A small
+tensor of integers or booleans (and a tiny one of any type) therefore keeps a real copy on the CPU, as far as it follows
+from known values. Where a value comes from one that is not known, such as the argmax of activations, it is drawn from a
+generator with the tracer's seed, and counted.
+"""
+
+import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
+
+aten = torch.ops.aten
+MAX_INTEGERS, MAX_FLOATS = 1 << 20, 4096  # elements of a tensor whose value is kept
+MAX_REAL_COPY = 1 << 22  # elements of a tensor that becomes real when it is copied to the CPU
+ORDINARY = object()  # what a special case returns if the operator is an ordinary one after all
+
+
+def keeps(tensor):
+    """Whether the value of a tensor is kept."""
+    floating = tensor.dtype.is_floating_point or tensor.dtype.is_complex
+    return tensor.numel() <= (MAX_FLOATS if floating else MAX_INTEGERS)
+
+
+def value_of(tensor):
+    """The real copy of a tensor, the tensor itself if it is real, or None."""
+    if isinstance(tensor, FakeTensor):
+        return tensor.__dict__.get("_value")
+    return tensor
+
+
+def set_value(tensor, value):
+    """Binds a real copy to a fake tensor, or removes it."""
+    if value is None:
+        tensor.__dict__.pop("_value", None)
+    else:
+        tensor._value = value
+
+
+def is_view(func):
+    """Whether an operator only makes a view, or changes nothing: it has no kernel."""
+    returns = func._schema.returns
+    return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+
+
+def changes_input(func):
+    return any(a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments)
+
+
+def real_call(mode, func, args, kwargs):
+    """Runs an operator on the real copies. Returns None if one of them is not known or the operator fails on the CPU."""
+
+    def real(value):
+        if isinstance(value, torch.Tensor):
+            found = value_of(value)
+            if found is None:
+                raise LookupError
+            return found
+        if isinstance(value, (list, tuple)):
+            return [real(v) for v in value]
+        return torch.device("cpu") if isinstance(value, torch.device) else value
+
+    try:
+        args, kwargs = [real(a) for a in args], {k: real(v) for k, v in kwargs.items()}
+        with mode.session.paused(), mode.session.random_numbers(), torch.no_grad():
+            return func(*args, **kwargs)
+    except (LookupError, RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
+        return None
+
+
+def flat(out):
+    if isinstance(out, torch.Tensor):
+        return [out]
+    return [t for t in out if isinstance(t, torch.Tensor)] if isinstance(out, (list, tuple)) else []
+
+
+RANDOM = ("rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "uniform", "random", "exponential")
+
+
+def follow(mode, func, args, kwargs, tensors, outs):
+    """Gives the outputs of an operator their values, as far as these are known or can be drawn."""
+    if not outs or (func in KEEPS_INPUT):
+        return
+    changed = changes_input(func)
+    if not changed and not any(isinstance(t, FakeTensor) and keeps(t) for t in outs):
+        return
+    if all(value_of(t) is not None for t in tensors):
+        if not tensors and func.overloadpacket in EMPTY:
+            return
+        real = real_call(mode, func, args, kwargs)
+        if real is not None:
+            if func._schema.name.split("::")[1].rstrip("_").split("_like")[0] in RANDOM:
+                mode.session.drawn("random numbers")
+            for fake, value in zip(outs, flat(real)):
+                if isinstance(fake, FakeTensor) and keeps(fake) and fake.shape == value.shape:
+                    set_value(fake, value)
+            return
+    if changed:
+        for argument, value in zip(func._schema.arguments, args):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                for t in [value] if isinstance(value, torch.Tensor) else value or []:
+                    if isinstance(t, FakeTensor):
+                        set_value(t, None)
+        return
+    for fake in outs:
+        if isinstance(fake, FakeTensor) and not fake.dtype.is_floating_point and keeps(fake):
+            drawn = draw(mode, func, args, fake)
+            if drawn is not None:
+                set_value(fake, drawn)
+
+
+def dim_size(args, at=1):
+    """Elements along the dimension that a reduction's argument names; all elements without one."""
+    tensor = args[0]
+    dim = args[at] if len(args) > at and isinstance(args[at], int) else None
+    return tensor.numel() if dim is None or tensor.dim() == 0 else tensor.shape[dim]
+
+
+def draw(mode, func, args, fake):
+    """A value for an output that depends on unknown data: an index, a permutation or a truth value."""
+    name = func._schema.name.split("::")[1]
+    shape, generator = tuple(fake.shape), mode.session.generator
+    with mode.session.paused():
+        if fake.dtype == torch.bool:
+            fixed = FIXED_TRUTHS.get(name)
+            if fixed is not None:
+                return torch.full(shape, fixed, dtype=torch.bool)
+            if name not in COMPARISONS:
+                return None
+            mode.session.drawn(name)
+            return torch.rand(shape, generator=generator) < 0.5
+        if name in ("argmax", "argmin", "max", "min", "median", "kthvalue", "mode", "multinomial"):
+            mode.session.drawn(name)
+            bound = args[0].shape[-1] if name == "multinomial" else dim_size(args, 2 if name == "kthvalue" else 1)
+            return torch.randint(0, max(bound, 1), shape, generator=generator, dtype=fake.dtype)
+        if name in ("topk", "sort", "argsort"):
+            mode.session.drawn(name)
+            dims = [a for a in args[1:] if isinstance(a, int) and not isinstance(a, bool)]
+            if name == "topk":
+                dims = dims[1:]
+            dim = dims[0] if dims else -1
+            size = args[0].shape[dim] if args[0].dim() else 1
+            wide = list(shape)
+            if wide:
+                wide[dim] = size
+            order = torch.rand(wide, generator=generator).argsort(dim) if wide else torch.zeros((), dtype=torch.int64)
+            return order.narrow(dim, 0, shape[dim]).contiguous() if wide else order
+        if name == "bincount":
+            return None
+        if name in ("_to_copy", "round", "floor", "ceil"):
+            return None
+        return None
+
+
+COMPARISONS = {"gt", "lt", "ge", "le", "eq", "ne", "bernoulli", "logical_and", "logical_or", "logical_not", "any", "all"}
+FIXED_TRUTHS = {"isnan": False, "isinf": False, "isfinite": True, "isposinf": False, "isneginf": False}
+EMPTY = {aten.empty, aten.empty_strided, aten.empty_like, aten.new_empty, aten.new_empty_strided}
+KEEPS_INPUT = {aten._amp_foreach_non_finite_check_and_unscale_.default}
+NEVER_HOLLOW = {aten.scalar_tensor.default, aten.arange.default, aten.arange.start, aten.arange.start_step}
+
+
+def need(mode, func, tensor):
+    """The value of a tensor; drawn, if it is not known."""
+    value = value_of(tensor)
+    if value is not None:
+        return value
+    name = func._schema.name.split("::")[1]
+    mode.session.drawn(name)
+    with mode.session.paused():
+        if tensor.dtype == torch.bool:
+            return torch.rand(tuple(tensor.shape), generator=mode.session.generator) < 0.5
+        if tensor.dtype.is_floating_point:
+            return torch.rand(tuple(tensor.shape), generator=mode.session.generator).to(tensor.dtype)
+        return torch.randint(0, 1 << 15, tuple(tensor.shape), generator=mode.session.generator).to(tensor.dtype)
+
+
+def scalar(mode, func, args, kwargs):
+    """item(): the value if it is known; else 1.0, False, or 0."""
+    value = value_of(args[0])
+    if value is not None:
+        with mode.session.paused():
+            return value.item()
+    if args[0].fake_device.type == "cuda":
+        mode.session.drawn("item")
+    if args[0].dtype == torch.bool:
+        return False
+    return 1.0 if args[0].dtype.is_floating_point else 0
+
+
+def by_value(mode, func, args, kwargs):
+    """An operator whose output sizes depend on values: its CPU kernel tells the sizes."""
+    with mode.session.paused():
+        inputs = [need(mode, func, a) if isinstance(a, torch.Tensor) else a for a in args]
+        real = func(*inputs, **{k: v for k, v in kwargs.items() if k != "device"})
+    device = next(t.fake_device for t in args if isinstance(t, FakeTensor))
+    outs = [mode.hollow(t, device) for t in flat(real)]
+    for fake, value in zip(outs, flat(real)):
+        if keeps(fake):
+            set_value(fake, value)
+    mode.record(func, args, kwargs, [t for t in args if isinstance(t, FakeTensor)], outs)
+    return outs[0] if isinstance(real, torch.Tensor) else tuple(outs)
+
+
+def masked_select(mode, func, args, kwargs):
+    """masked_select: only the mask has to be known."""
+    source, mask = args
+    with mode.session.paused():
+        count = int(need(mode, func, mask).expand(torch.broadcast_shapes(source.shape, mask.shape)).sum())
+        like = torch.empty((count,), dtype=source.dtype, device="meta")
+    out = mode.hollow(like, source.fake_device)
+    mode.record(func, args, kwargs, [t for t in args if isinstance(t, FakeTensor)], [out])
+    return out
+
+
+def indexing(mode, func, args, kwargs):
+    """index and index_put_ with masks: each mask becomes the indices of its true elements, as on a card."""
+    indices = args[1]
+    if not any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices):
+        return ORDINARY
+    plain = []
+    for index in indices:
+        if index is None or index.dtype not in (torch.bool, torch.uint8):
+            plain.append(index)
+            continue
+        place = by_value(mode, aten.nonzero.default, (index,), {})
+        plain.extend(mode.__torch_dispatch__(aten.select.int, (), (place, 1, i)) for i in range(index.dim()))
+    return mode.__torch_dispatch__(func, (), (args[0], plain, *args[2:]), kwargs)
+
+
+def copy_to_real(mode, func, args, kwargs):
+    """copy_ into a real CPU tensor: its data becomes the value, if it is known."""
+    target, source = args[0], args[1]
+    if isinstance(target, FakeTensor):
+        return ORDINARY
+    value = value_of(source)
+    if value is not None:
+        with mode.session.paused():
+            target.copy_(value)
+    else:
+        mode.session.drawn("copy to the CPU")
+    return target
+
+
+def equal(mode, func, args, kwargs):
+    """equal: by value if both are known, else true."""
+    real = real_call(mode, func, args, kwargs)
+    if real is None:
+        mode.session.drawn("equal")
+    return True if real is None else real
+
+
+def ignored(mode, func, args, kwargs):
+    return None
+
+
+def pin(mode, tensor, device=None):
+    """_pin_memory: a copy in pinned host memory."""
+    with mode.session.paused():
+        copy = mode.hollow(tensor) if isinstance(tensor, FakeTensor) else tensor.clone()
+    return mode.pinned(copy)
+
+
+def pin_special(mode, func, args, kwargs):
+    return pin(mode, args[0])
+
+
+def is_pinned(mode, tensor, device=None):
+    block = mode.ledger.of(tensor)
+    return block is not None and block.pinned
+
+
+def is_pinned_special(mode, func, args, kwargs):
+    return is_pinned(mode, args[0])
+
+
+def resize(mode, func, args, kwargs):
+    """resize_ and set_: the storage may grow, which is a new request and a free of the old one."""
+    with mode.fake:
+        out = func(*args, **kwargs)
+    if args[0].fake_device.type == "cuda":
+        mode.session.storage_resized(args[0].untyped_storage(), args[0].fake_device.index)
+    set_value(args[0], None)
+    return out
+
+
+PINNED = {aten._pin_memory.default: pin, aten.is_pinned.default: is_pinned}
+SPECIAL = {
+    aten._local_scalar_dense.default: scalar,
+    aten.nonzero.default: by_value,
+    aten._unique2.default: by_value,
+    aten._unique.default: by_value,
+    aten.unique_consecutive.default: by_value,
+    aten.unique_dim.default: by_value,
+    aten.repeat_interleave.Tensor: by_value,
+    aten.bincount.default: by_value,
+    aten.masked_select.default: masked_select,
+    aten.index.Tensor: indexing,
+    aten.index_put_.default: indexing,
+    aten.index_put.default: indexing,
+    aten._index_put_impl_.default: indexing,
+    aten.copy_.default: copy_to_real,
+    aten.equal.default: equal,
+    aten._assert_async.default: ignored,
+    aten._assert_async.msg: ignored,
+    aten._pin_memory.default: pin_special,
+    aten.is_pinned.default: is_pinned_special,
+    aten.resize_.default: resize,
+    aten.set_.source_Storage: resize,
+    aten.set_.source_Storage_storage_offset: resize,
+    aten.set_.source_Tensor: resize,
+}
+
+
+def to_real(mode, func, tensor, fakes):
+    """What a copy from the card to the CPU returns: a real tensor, unless it is large and floating."""
+    if tensor.numel() > MAX_REAL_COPY and tensor.dtype.is_floating_point:
+        return tensor
+    value = value_of(tensor)
+    if value is None:
+        value = value_of(fakes[0]) if fakes[0].shape == tensor.shape else None
+    with mode.session.paused():
+        if value is not None:
+            return value.to(tensor.dtype).clone()
+        mode.session.drawn("copy to the CPU")
+        return torch.ones(tuple(tensor.shape), dtype=tensor.dtype)
