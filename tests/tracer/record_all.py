@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Records all programs of this folder on a card: record_all.py OUT [NAME..]
+
+1. every program without a limit, under the default settings (with its history) and with expandable segments;
+2. the smallest limit with which the programs of LIMITED finish, by bisection to 1 %, under both settings: every trial
+   is a process of its own and has its record, also with its number of retries;
+3. every program once more with the stacks of its requests, which name the operators.
+Several processes share the card: its memory is much larger than their sum. A program that retried without a limit, or
+that failed for want of memory, runs again alone.
+"""
+import concurrent.futures as futures
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FIRST = ["nanogpt_compile", "mamba_scan", "generate_cache", "t5_adafactor", "bert_scaler"]
+ALONE = ["prefetch_stream", "unet_diffusion"]  # what they do depends on the time that the card takes
+LIMITED = ["bert_scaler", "llama_lora", "t5_adafactor", "moe_topk", "generate_cache", "voxel_unique", "graph_sage",
+           "vae_transpose", "resnet_sgd", "dlrm_sparse"]
+CONF = {"default": "", "expandable": "expandable_segments:True"}
+out = sys.argv[1]
+begin = time.time()
+names = sorted(n[:-3] for n in os.listdir(HERE + "/programs") if n.endswith(".py"))
+names = sys.argv[2:] or [n for n in FIRST if n in names] + [n for n in names if n not in FIRST]
+budget = float(os.environ.get("RECORD_SECONDS", 480))
+
+
+def left():
+    return budget - (time.time() - begin)
+
+
+def record(name, setting, label="", *options):
+    """One process. Its record, or None if it wrote none."""
+    if left() < 5:
+        return None
+    base = f"{out}/{name}.{setting}{label}"
+    env = dict(os.environ, PYTHONUNBUFFERED="1")
+    env.pop("PYTORCH_CUDA_ALLOC_CONF", None)
+    if CONF[setting]:
+        env["PYTORCH_CUDA_ALLOC_CONF"] = CONF[setting]
+    with open(base + ".log", "w") as log:
+        try:
+            subprocess.run([sys.executable, HERE + "/record_one.py", base, f"{HERE}/programs/{name}.py", *options],
+                           stdout=log, stderr=subprocess.STDOUT, env=env, timeout=min(150, left()))
+        except subprocess.TimeoutExpired:
+            print("timeout", base, flush=True)
+    try:
+        r = json.load(open(base + ".json"))
+    except OSError:
+        print("no record", base, open(base + ".log").read()[-600:], flush=True)
+        return None
+    s = r["stats"]
+    print(f"{time.time() - begin:5.0f}s {name} {setting}{label} {r['outcome']} {r['failed'][:100]}"
+          f" live {s['allocated_bytes.all.peak'] >> 20} reserved {s['reserved_bytes.all.peak'] >> 20}"
+          f" retries {s['num_alloc_retries']} {r['seconds']}s", flush=True)
+    return r
+
+
+def bisect(name, setting, free):
+    """The smallest limit with which the program finishes, to 1 %."""
+    s = free["stats"]
+    low, high, trial = s["allocated_bytes.all.peak"], s["reserved_bytes.all.peak"], 0
+    while high - low > 0.01 * high:
+        middle = (low + high) // 2 >> 21 << 21
+        r = record(name, setting, f".limit{trial}", "--limit", str(middle))
+        if r is None or r["outcome"] == "failed":
+            return
+        low, high = (low, middle) if r["outcome"] == "finished" else (middle, high)
+        trial += 1
+    print("smallest", name, setting, high, flush=True)
+
+
+def pack(label):
+    with tarfile.open(f"{out}/{label}.tar", "w") as tar:
+        for n in sorted(os.listdir(out)):
+            if n.endswith((".json", ".gz", ".log")):
+                tar.add(f"{out}/{n}", n)
+
+
+os.makedirs(out, exist_ok=True)
+results = {}
+
+
+def free_run(name, setting):
+    results[name, setting] = record(name, setting, "", *(["--history"] if setting == "default" else []))
+
+
+with futures.ThreadPoolExecutor(4) as pool:
+    list(pool.map(lambda a: free_run(*a), [(n, s) for n in names if n not in ALONE for s in CONF]))
+for n in [n for n in names if n in ALONE]:
+    for s in CONF:
+        free_run(n, s)
+for (n, s), r in list(results.items()):
+    if r and (r["stats"]["num_alloc_retries"] or r["outcome"] == "out of memory"):
+        free_run(n, s)
+print(f"free runs done {time.time() - begin:.0f}s", flush=True)
+with futures.ThreadPoolExecutor(10) as pool:
+    work = [pool.submit(bisect, n, s, results[n, s]) for n in LIMITED for s in CONF if results.get((n, s))]
+    work += [pool.submit(record, n, "default", ".stacks", "--stacks") for n in names]
+    for w in work:
+        w.result()
+pack("records")
