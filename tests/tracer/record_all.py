@@ -23,6 +23,7 @@ LIMITED = ["bert_scaler", "llama_lora", "t5_adafactor", "moe_topk", "generate_ca
            "vae_transpose", "resnet_sgd", "dlrm_sparse"]
 CONF = {"default": "", "expandable": "expandable_segments:True"}
 out = sys.argv[1]
+archive = os.environ.get("RECORD_ARCHIVE")
 begin = time.time()
 names = sorted(n[:-3] for n in os.listdir(HERE + "/programs") if n.endswith(".py"))
 names = sys.argv[2:] or [n for n in FIRST if n in names] + [n for n in names if n not in FIRST]
@@ -74,11 +75,22 @@ def bisect(name, setting, free):
     print("smallest", name, setting, high, flush=True)
 
 
-def pack(label):
-    with tarfile.open(f"{out}/{label}.tar", "w") as tar:
-        for n in sorted(os.listdir(out)):
-            if n.endswith((".json", ".gz", ".log")):
-                tar.add(f"{out}/{n}", n)
+def pack():
+    """All records in files of at most 14 MiB, as many as there must be."""
+    if not archive:
+        return
+    os.makedirs(archive, exist_ok=True)
+    part, size, tar = 0, 0, None
+    for n in sorted(os.listdir(out), key=lambda n: (not n.endswith((".json", ".csv.gz")), n)):
+        bytes_ = os.path.getsize(f"{out}/{n}")
+        if tar is None or size + bytes_ > 14 << 20:
+            if tar:
+                tar.close()
+            tar, part, size = tarfile.open(f"{archive}/records{part}.tar", "w"), part + 1, 0
+        tar.add(f"{out}/{n}", n)
+        size += bytes_ + 1024
+    if tar:
+        tar.close()
 
 
 os.makedirs(out, exist_ok=True)
@@ -97,10 +109,11 @@ for n in [n for n in names if n in ALONE]:
 for (n, s), r in list(results.items()):
     if r and (r["stats"]["num_alloc_retries"] or r["outcome"] == "out of memory"):
         free_run(n, s)
+pack()
 print(f"free runs done {time.time() - begin:.0f}s", flush=True)
 with futures.ThreadPoolExecutor(10) as pool:
     work = [pool.submit(bisect, n, s, results[n, s]) for n in LIMITED for s in CONF if results.get((n, s))]
     work += [pool.submit(record, n, "default", ".stacks", "--stacks") for n in names]
     for w in work:
         w.result()
-pack("records")
+pack()

@@ -27,6 +27,7 @@ options = options.parse_args()
 if options.stacks:
     os.environ.setdefault("TORCH_SYMBOLIZE_MODE", "dladdr")
 import torch  # noqa: E402  the program itself has not started
+from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: E402
 
 start = time.time()
 torch.cuda.init()
@@ -37,7 +38,7 @@ if options.history:
 if options.stacks:
     torch.cuda.memory._record_memory_history(max_entries=400000, context="alloc", stacks="all")
 marks = []
-torch.optim.optimizer.register_optimizer_step_post_hook(lambda *_: marks.append(time.time_ns() // 1000))
+register_optimizer_step_post_hook(lambda *_: marks.append(time.time_ns() // 1000))
 
 failed, kind = "", "finished"
 program = os.path.abspath(options.program)
